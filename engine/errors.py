@@ -1,0 +1,150 @@
+"""The engine's exceptions, and the one helper that words their messages.
+
+    KuiperError
+    ├── PnnxError                     a .param or .bin file is not what PNNX writes
+    │   ├── ParamError                names the file and the line
+    │   └── ArchiveError              names the file and the entry
+    ├── GraphError                    operators and operands do not link up
+    ├── BuildError                    the graph is sound, but cannot be run
+    │   ├── UnsupportedOperatorError  lists every operator without a layer
+    │   └── ParameterError            names operator, parameter and what was expected
+    ├── ExpressionError               prints the expression with a caret
+    ├── StateError                    called too early: says what to call
+    ├── InputError                    what a caller passed to a run does not fit
+    ├── LayerError                    a layer cannot run on what reached it
+    └── RunStoppedError               a run was stopped before its next layer
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class KuiperError(Exception):
+    """Base of everything the engine raises on purpose."""
+
+
+class PnnxError(KuiperError):
+    """A model file is not what PNNX writes."""
+
+
+class ParamError(PnnxError):
+    """A `.param` file is malformed.
+
+    Attributes:
+        path: the file.
+        line: 1-based line number, or None where the whole file is meant.
+    """
+
+    def __init__(self, path: Path | str, line: int | None, problem: str, expected: str | None = None) -> None:
+        self.path = Path(path)
+        self.line = line
+        place = str(path) if line is None else f"{path}, line {line}"
+        super().__init__(describe(place, problem, expected))
+
+
+class ArchiveError(PnnxError):
+    """A `.bin` archive is malformed.
+
+    Attributes:
+        path: the file.
+        entry: the archive entry at fault, or None where the whole file is meant.
+    """
+
+    def __init__(self, path: Path | str, entry: str | None, problem: str, expected: str | None = None) -> None:
+        self.path = Path(path)
+        self.entry = entry
+        place = str(path) if entry is None else f"{path}, entry {entry!r}"
+        super().__init__(describe(place, problem, expected))
+
+
+class GraphError(KuiperError):
+    """Operators and operands do not link up to a graph that can be ordered."""
+
+
+class BuildError(KuiperError):
+    """The graph is well-formed, but the engine cannot run it."""
+
+
+@dataclass(frozen=True)
+class UnsupportedOperator:
+    """An operator whose type has no layer, with the registered types that look most like it."""
+
+    name: str
+    type: str
+    nearest: tuple[str, ...]
+
+    def __str__(self) -> str:
+        hint = f" (nearest known: {', '.join(self.nearest)})" if self.nearest else ""
+        return f"{self.type} {self.name}{hint}"
+
+
+class UnsupportedOperatorError(BuildError):
+    """The graph has operators of types that no layer is registered for.
+
+    Attributes:
+        operators: all of them, in file order.
+    """
+
+    def __init__(self, operators: Sequence[UnsupportedOperator]) -> None:
+        self.operators = tuple(operators)
+        listing = "; ".join(str(operator) for operator in self.operators)
+        count = len(self.operators)
+        super().__init__(f"{count} unsupported operator{'s' if count != 1 else ''}: {listing}")
+
+
+class ParameterError(BuildError):
+    """A parameter or attribute of an operator is missing or of the wrong kind."""
+
+
+class ExpressionError(KuiperError):
+    """An expression cannot be read or evaluated.
+
+    Attributes:
+        source: the whole expression.
+        position: 0-based offset of the fault in `source`.
+    """
+
+    def __init__(self, source: str, position: int, problem: str) -> None:
+        self.source = source
+        self.position = position
+        start = max(0, position - 60)
+        window = source[start : position + 60]
+        super().__init__(f"{problem}\n    {window}\n    {' ' * (position - start)}^")
+
+
+class StateError(KuiperError):
+    """A method was called before the graph was ready for it."""
+
+
+class InputError(KuiperError):
+    """The inputs passed to a run do not fit the graph."""
+
+
+class LayerError(KuiperError):
+    """A layer cannot run on the values that reached it."""
+
+
+class ArgumentError(LayerError):
+    """One argument of a layer does not fit; raised by layers, which do not know their operator's name.
+
+    The graph catches it and raises a `LayerError` that names the operator and the operand.
+
+    Attributes:
+        argument: the layer's own name for what is wrong, e.g. `weight`.
+    """
+
+    def __init__(self, argument: str, problem: str, expected: str | None = None) -> None:
+        self.argument = argument
+        self.problem = problem
+        self.expected = expected
+        super().__init__(describe(argument, problem, expected))
+
+
+class RunStoppedError(KuiperError):
+    """A run was stopped before its next layer, by deadline or by its caller."""
+
+
+def describe(place: str, problem: str, expected: str | None = None) -> str:
+    """Word a message as `place: problem; expected …`."""
+    return f"{place}: {problem}" + (f"; expected {expected}" if expected else "")
