@@ -4,12 +4,14 @@ bf16 and c32 have no numpy dtype: they are stored as their raw bits (`uint16`, p
 widened to float32 and complex64 before anything computes with them.
 """
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.generic]
+Array = npt.NDArray[Any]
 
-PNNX_STORAGE: dict[str, np.dtype[np.generic]] = {
+PNNX_STORAGE: dict[str, np.dtype[Any]] = {
     "f32": np.dtype("<f4"),
     "f64": np.dtype("<f8"),
     "f16": np.dtype("<f2"),
@@ -26,7 +28,7 @@ PNNX_STORAGE: dict[str, np.dtype[np.generic]] = {
 }
 """PNNX type name -> numpy dtype that holds one element as it is stored."""
 
-PNNX_COMPUTE: dict[str, np.dtype[np.generic]] = PNNX_STORAGE | {
+PNNX_COMPUTE: dict[str, np.dtype[Any]] = PNNX_STORAGE | {
     "c32": np.dtype("<c8"),
     "bf16": np.dtype("<f4"),
 }
@@ -48,7 +50,7 @@ _TORCH_NAMES: dict[str, str] = {
     "bf16": "torch.bfloat16",
 }
 
-TORCH_DTYPES: dict[str, np.dtype[np.generic]] = {
+TORCH_DTYPES: dict[str, np.dtype[Any]] = {
     name: PNNX_COMPUTE[code] for code, names in _TORCH_NAMES.items() for name in names.split()
 }
 """torch dtype name, as PNNX writes it in `dtype=torch.float`, -> numpy dtype."""

@@ -1,0 +1,215 @@
+"""Arguments of layers: a layer function's annotations say what each argument takes.
+
+A layer is a plain function with PyTorch's argument names, types and defaults. Its annotations, read once at
+registration, become converters; the same converter serves a parameter from the file at build and an
+operand that carries a scalar or a list during a run.
+"""
+
+import inspect
+import types
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from engine.dtypes import TORCH_DTYPES, Array
+from engine.errors import ArgumentError
+from engine.expression import Expression, compile_source
+from engine.spec import Value
+
+Number: TypeAlias = int | float | complex
+"""A Python number; its kind matters for type promotion."""
+Operand: TypeAlias = Array | int | float | complex
+"""A tensor, or a Python number in its place."""
+Ints: TypeAlias = tuple[int, ...]
+"""One int or a sequence of ints; a single int arrives as a tuple of one."""
+Floats: TypeAlias = tuple[float, ...]
+"""One float or a sequence of floats; a single float arrives as a tuple of one."""
+DType: TypeAlias = np.dtype[Any]
+"""A dtype that the file names as `torch.float`."""
+
+Converter: TypeAlias = Callable[[Any], Any]
+
+
+class _MismatchError(Exception):
+    """A converter does not take this value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of a layer function.
+
+    Attributes:
+        name: as in PyTorch's signature.
+        expected: what it takes, in words, for messages and documentation.
+        takes_tensor: whether a tensor (an operand or an attribute) may be bound to it.
+        takes_scalar: whether a parameter of the file may be bound to it.
+        required: whether the signature gives no default.
+        default: the default, where there is one.
+        converters: tried in order; the first that takes the value wins.
+    """
+
+    name: str
+    expected: str
+    takes_tensor: bool
+    takes_scalar: bool
+    required: bool
+    default: Any
+    converters: tuple[Converter, ...]
+
+    def convert(self, value: Value) -> Any:
+        """Turn a parameter or an operand's value into what the function takes.
+
+        Raises:
+            ArgumentError: the value is of the wrong kind.
+        """
+        for converter in self.converters:
+            try:
+                return converter(value)
+            except _MismatchError:
+                continue
+        raise ArgumentError(self.name, f"got {_shown(value)}", self.expected)
+
+
+def read_arguments(function: Callable[..., Any]) -> tuple[tuple[Argument, ...], bool, bool]:
+    """Read a layer function's signature.
+
+    Returns:
+        Its named arguments; whether it takes any number of operands (`*inputs`); whether it takes any
+        attributes (`**attributes`).
+    """
+    hints = typing.get_type_hints(function)
+    named = []
+    variadic = collects = False
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            variadic = True
+        elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            collects = True
+        else:
+            named.append(_argument(parameter, hints[parameter.name]))
+    return tuple(named), variadic, collects
+
+
+def _argument(parameter: inspect.Parameter, annotation: Any) -> Argument:
+    kinds = _members(annotation)
+    known = [_KINDS[kind] for kind in kinds]
+    required = parameter.default is inspect.Parameter.empty
+    return Argument(
+        name=parameter.name,
+        expected=" or ".join(words for words, _ in known),
+        takes_tensor=Array in kinds,
+        takes_scalar=any(kind not in (Array, types.NoneType) for kind in kinds),
+        required=required,
+        default=None if required else parameter.default,
+        converters=tuple(converter for _, converter in known),
+    )
+
+
+def _members(annotation: Any) -> tuple[Any, ...]:
+    """Members of a union, in the order in which a value is tried against them."""
+    if annotation in _KINDS:
+        return (annotation,)
+    return typing.get_args(annotation)
+
+
+def _scalar(value: Any) -> Any:
+    """Unwrap a 0-d array, or an array of one element, into a Python scalar."""
+    if isinstance(value, np.ndarray) and value.size == 1:
+        return value.item()
+    return value
+
+
+def _array(value: Any) -> Array:
+    if isinstance(value, np.ndarray):
+        return value
+    raise _MismatchError
+
+
+def _bool(value: Any) -> bool:
+    value = _scalar(value)
+    if isinstance(value, bool):
+        return value
+    raise _MismatchError
+
+
+def _int(value: Any) -> int:
+    value = _scalar(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise _MismatchError
+
+
+_SPELLED_FLOATS = {"inf": np.inf, "-inf": -np.inf, "nan": np.nan, "-nan": np.nan}
+
+
+def _float(value: Any) -> float:
+    value = _scalar(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(value, str) and value in _SPELLED_FLOATS:
+        return _SPELLED_FLOATS[value]
+    raise _MismatchError
+
+
+def _complex(value: Any) -> complex:
+    value = _scalar(value)
+    if isinstance(value, complex):
+        return value
+    raise _MismatchError
+
+
+def _str(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    raise _MismatchError
+
+
+def _none(value: Any) -> None:
+    if value is not None:
+        raise _MismatchError
+
+
+def _sequence(value: Any, member: Converter) -> tuple[Any, ...]:
+    if value is None:  # PNNX writes an empty list as it writes None
+        return ()
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    items = value if isinstance(value, tuple | list) else (value,)
+    return tuple(member(item) for item in items)
+
+
+def _dtype(value: Any) -> DType:
+    if isinstance(value, str) and value in TORCH_DTYPES:
+        return TORCH_DTYPES[value]
+    raise _MismatchError
+
+
+def _expression(value: Any) -> Expression:
+    if isinstance(value, str):
+        return compile_source(value)
+    raise _MismatchError
+
+
+_KINDS: dict[Any, tuple[str, Converter]] = {
+    Array: ("a tensor", _array),
+    bool: ("a bool", _bool),
+    int: ("an int", _int),
+    float: ("a float", _float),
+    complex: ("a complex number", _complex),
+    str: ("a string", _str),
+    Ints: ("ints", lambda value: _sequence(value, _int)),
+    Floats: ("floats", lambda value: _sequence(value, _float)),
+    DType: ("a torch dtype", _dtype),
+    Expression: ("an expression", _expression),
+    types.NoneType: ("None", _none),
+}
+
+
+def _shown(value: Value) -> str:
+    if isinstance(value, np.ndarray):
+        return f"a tensor of shape {value.shape} and dtype {value.dtype}"
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}…"

@@ -1,0 +1,178 @@
+"""Binds an operator of a graph to the layer of its type, once, at build."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from engine import pnnx
+from engine.arguments import Argument
+from engine.dtypes import Array, widen
+from engine.errors import ArgumentError, LayerError, ParameterError, describe
+from engine.registry import Layer
+from engine.spec import UNKNOWN, Spec, TensorSpec, Value, is_known, spec_of
+
+_RUN_FAULTS = (ValueError, TypeError, IndexError, KeyError, ArithmeticError, MemoryError)
+
+
+@dataclass(frozen=True, slots=True)
+class OperandArgument:
+    """An argument that is bound to an input operand, by the operand's place among the inputs."""
+
+    argument: Argument
+    index: int
+
+
+class BoundLayer:
+    """A layer with everything bound that does not change from run to run. Immutable, shared by all runs.
+
+    Attributes:
+        layer: the registered layer.
+        operator: the operator as the file gives it.
+    """
+
+    def __init__(self, layer: Layer, operator: pnnx.Operator) -> None:
+        self.layer = layer
+        self.operator = operator
+        self._place = f"{operator.type} {operator.name}"
+        self._operands = self._bind_operands()
+        taken = {bound.argument.name for bound in self._operands}
+        self._static = {a.name: self._bind_static(a) for a in layer.arguments if a.name not in taken}
+        if layer.collects_attributes:
+            extra = operator.attrs.keys() - {argument.name for argument in layer.arguments}
+            self._static |= {name: weight(operator.attrs[name]) for name in sorted(extra)}
+        self._static_specs = {name: spec_of(value) for name, value in self._static.items()}
+        self.attribute_bytes = sum(v.nbytes for v in self._static.values() if isinstance(v, np.ndarray))
+
+    def forward(self, inputs: Sequence[Value]) -> tuple[Value, ...]:
+        """Run the layer on the values of the operator's inputs, in order; returns one value per output.
+
+        Raises:
+            LayerError: the values do not fit; names the operator and the operand.
+        """
+        try:
+            if self.layer.variadic:
+                result = self.layer.forward(*inputs, **self._static)
+            else:
+                result = self.layer.forward(**self._dynamic(inputs), **self._static)
+        except ArgumentError as error:
+            raise self._explain(error, [spec_of(value) for value in inputs]) from error
+        except _RUN_FAULTS as error:
+            came = ", ".join(str(spec_of(value)) for value in inputs)
+            raise LayerError(describe(self._place, f"cannot run on {came}: {error}")) from error
+        return self._outputs(result)
+
+    def infer(self, inputs: Sequence[Spec]) -> tuple[Spec, ...]:
+        """Work out the specs of the outputs from those of the inputs.
+
+        Raises:
+            LayerError: the layer could not run on such inputs; names the operator and the operand.
+        """
+        unknown: tuple[Spec, ...] = (UNKNOWN,) * len(self.operator.outputs)
+        if self.layer.infer is None or not all(is_known(spec) for spec in inputs):
+            return unknown
+        try:
+            result = self.layer.infer(*self._variadic(inputs), **self._spec_arguments(inputs))
+        except ArgumentError as error:
+            raise self._explain(error, inputs) from error
+        except _RUN_FAULTS as error:
+            came = ", ".join(map(str, inputs))
+            raise LayerError(describe(self._place, f"cannot run on {came}: {error}")) from error
+        return unknown if result is UNKNOWN else self._outputs(result)
+
+    def multiply_adds(self, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> int:
+        """Count the multiply-adds of one run on inputs and outputs of these specs; 0 where unknown."""
+        if self.layer.multiply_adds is None or not all(map(is_known, (*inputs, *outputs))):
+            return 0
+        arguments = self._spec_arguments(inputs)
+        return self.layer.multiply_adds(*self._variadic(inputs), outputs=tuple(outputs), **arguments)
+
+    def _variadic(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        return inputs if self.layer.variadic else ()
+
+    def _spec_arguments(self, inputs: Sequence[Spec]) -> dict[str, Any]:
+        return self._dynamic(inputs) | self._static_specs
+
+    def _dynamic(self, inputs: Sequence[Any]) -> dict[str, Any]:
+        bound = {}
+        for operand in self._operands:
+            value = inputs[operand.index]
+            if not isinstance(value, np.ndarray | TensorSpec) or not operand.argument.takes_tensor:
+                value = operand.argument.convert(value)
+            bound[operand.argument.name] = value
+        return bound
+
+    def _outputs(self, result: Any) -> tuple[Any, ...]:
+        outputs = result if isinstance(result, tuple) else (result,)
+        count = len(self.operator.outputs)
+        if len(outputs) < count:
+            raise LayerError(describe(self._place, f"gives {len(outputs)} outputs", f"{count}"))
+        return outputs[:count]
+
+    def _bind_operands(self) -> tuple[OperandArgument, ...]:
+        if self.layer.variadic:
+            return ()
+        arguments = {argument.name: argument for argument in self.layer.arguments}
+        inputs = self.operator.inputs
+        named = {
+            name: inputs.index(operand)
+            for name, operand in self.operator.input_names.items()
+            if name in arguments and operand in inputs
+        }
+        given = named.keys() | self.operator.attrs.keys() | self.operator.params.keys()
+        free = [name for name in arguments if name not in given]
+        referenced = {inputs[index] for index in named.values()}
+        unnamed = [index for index, operand in enumerate(inputs) if operand not in referenced]
+        if len(unnamed) > len(free):
+            raise ParameterError(
+                describe(self._place, f"{len(inputs)} input operands", f"at most {len(named) + len(free)}")
+            )
+        placed = named | dict(zip(free, unnamed, strict=False))
+        return tuple(OperandArgument(arguments[name], index) for name, index in placed.items())
+
+    def _bind_static(self, argument: Argument) -> Any:
+        """Find an argument among the attributes and parameters of the operator, else take its default."""
+        operator = self.operator
+        if argument.takes_tensor and argument.name in operator.attrs:
+            return weight(operator.attrs[argument.name])
+        if argument.takes_scalar and argument.name in operator.params:
+            try:
+                return argument.convert(operator.params[argument.name])
+            except ArgumentError as error:
+                place = f"{self._place}, parameter {argument.name!r}"
+                raise ParameterError(describe(place, error.problem, error.expected)) from error
+        if argument.required:
+            raise ParameterError(describe(self._place, f"{argument.name!r} is missing", argument.expected))
+        return argument.default
+
+    def _explain(self, error: ArgumentError, inputs: Sequence[Spec]) -> LayerError:
+        """Word a layer's complaint with the operator's name and, where one is at fault, the operand's."""
+        return LayerError(describe(self._locate(error.argument, inputs), error.problem, error.expected))
+
+    def _locate(self, argument: str, inputs: Sequence[Spec]) -> str:
+        indices = {bound.argument.name: bound.index for bound in self._operands}
+        if self.layer.variadic and argument.removeprefix("inputs.").isdecimal():
+            indices[argument] = int(argument.removeprefix("inputs."))
+        if argument in indices:
+            index = indices[argument]
+            return f"{self._place}, operand {self.operator.inputs[index]!r} ({argument}, {inputs[index]})"
+        if argument in self.operator.attrs:
+            return f"{self._place}, attribute {argument!r}"
+        return f"{self._place}, {argument!r}"
+
+
+def weight(attribute: pnnx.Attribute) -> Array:
+    """Return an attribute as the aligned array that layers compute with, read-only.
+
+    float16 weights come as float32: PNNX stores float32 models so by default. An attribute that is aligned in the
+    mapped file is used where it lies.
+    """
+    array = widen(attribute.array(), attribute.dtype)
+    if array.dtype == np.float16:
+        array = array.astype(np.float32)
+    elif not array.flags.aligned:
+        array = array.copy()
+    array.flags.writeable = False
+    return array
+

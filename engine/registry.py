@@ -1,0 +1,92 @@
+"""The layer registry: `@layer("nn.Conv2d")` is the one way to register, `find` the one way to look up."""
+
+import difflib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from engine.arguments import Argument, read_arguments
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class DuplicateLayerError(Exception):
+    """A type string was registered twice: a mistake in the code, not in a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """How one PNNX operator type runs.
+
+    Attributes:
+        type: PNNX type string, `nn.Conv2d`.
+        forward: a pure function with PyTorch's argument names; arrays in, an array or a tuple of arrays
+            out. It never writes to its inputs.
+        infer: shape rule with the same arguments, every one passed, tensors as `TensorSpec`; returns one
+            spec or a tuple of specs, and raises `ArgumentError` on what `forward` could not run. None where
+            the output's shape depends on the data.
+        multiply_adds: the same arguments and the output specs (`outputs`) -> multiply-adds of one call.
+        arguments: the named arguments of `forward`.
+        variadic: whether `forward` takes any number of operands.
+        collects_attributes: whether `forward` takes any attributes, by name.
+    """
+
+    type: str
+    forward: Callable[..., Any]
+    infer: Callable[..., Any] | None
+    multiply_adds: Callable[..., int] | None
+    arguments: tuple[Argument, ...]
+    variadic: bool
+    collects_attributes: bool
+
+
+class LayerRegistry:
+    """PNNX type strings and the layers that run them."""
+
+    def __init__(self) -> None:
+        self._layers: dict[str, Layer] = {}
+
+    def layer(
+        self,
+        *type_names: str,
+        infer: Callable[..., Any] | None = None,
+        multiply_adds: Callable[..., int] | None = None,
+    ) -> Callable[[Function], Function]:
+        """Register the decorated function for each of `type_names`.
+
+        Raises:
+            DuplicateLayerError: a type already has a layer.
+        """
+
+        def register(function: Function) -> Function:
+            arguments, variadic, collects = read_arguments(function)
+            for name in type_names:
+                if name in self._layers:
+                    raise DuplicateLayerError(f"layer {name!r} is registered twice")
+                self._layers[name] = Layer(name, function, infer, multiply_adds, arguments, variadic, collects)
+            return function
+
+        return register
+
+    def find(self, type_name: str) -> Layer | None:
+        """Return the layer of a PNNX type, or None."""
+        return self._layers.get(type_name)
+
+    def nearest(self, type_name: str, count: int = 3) -> tuple[str, ...]:
+        """Return the registered types spelled most like `type_name`, best first."""
+        return tuple(difflib.get_close_matches(type_name, self._layers, n=count, cutoff=0.5))
+
+    def __contains__(self, type_name: object) -> bool:
+        return type_name in self._layers
+
+    def __iter__(self) -> Iterator[Layer]:
+        return iter(self._layers.values())
+
+    def __len__(self) -> int:
+        return len(self._layers)
+
+
+registry = LayerRegistry()
+"""The registry that the engine's own layers are in."""
+layer = registry.layer
+"""Decorator that registers a layer of the engine."""

@@ -1,0 +1,93 @@
+"""What is known of a value before it is computed: a tensor's shape and dtype, a scalar's very value."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from math import prod
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from engine.dtypes import Array, pnnx_name
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """Shape and dtype of a tensor."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the elements take."""
+        return self.size * self.dtype.itemsize
+
+    def with_shape(self, shape: Sequence[int]) -> "TensorSpec":
+        """Return this spec with another shape."""
+        return TensorSpec(tuple(shape), self.dtype)
+
+    def __str__(self) -> str:
+        return f"({','.join(map(str, self.shape))}){pnnx_name(self.dtype)}"
+
+
+class _Unknown(Enum):
+    UNKNOWN = "unknown"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+UNKNOWN: Final = _Unknown.UNKNOWN
+"""Spec of a value whose shape depends on the data, or that comes from a layer without a shape rule."""
+
+Unknown: TypeAlias = _Unknown
+Scalar: TypeAlias = bool | int | float | complex | str | None
+Value: TypeAlias = "Array | Scalar | tuple[Value, ...] | list[Value]"
+"""What an operand carries during a run: a tensor, a Python scalar, or a tuple or list of values."""
+Spec: TypeAlias = "TensorSpec | Unknown | Scalar | tuple[Spec, ...] | list[Spec]"
+"""What is known of an operand before a run: tensors as `TensorSpec`, scalars as themselves."""
+
+
+def spec_of(value: Value) -> Spec:
+    """Return the spec of a value."""
+    if isinstance(value, np.ndarray):
+        return TensorSpec(value.shape, value.dtype)
+    if isinstance(value, tuple | list):
+        return tuple(spec_of(item) for item in value)
+    return value
+
+
+def is_known(spec: Spec) -> bool:
+    """Tell whether nothing in a spec is unknown."""
+    if isinstance(spec, tuple | list):
+        return all(is_known(item) for item in spec)
+    return spec is not UNKNOWN
+
+
+def tensor_specs(spec: Spec) -> Iterator[TensorSpec]:
+    """Yield the tensors in a spec, nested tuples flattened in order."""
+    if isinstance(spec, TensorSpec):
+        yield spec
+    elif isinstance(spec, tuple | list):
+        for item in spec:
+            yield from tensor_specs(item)
+
+
+def arrays_in(value: Value) -> Iterator[Array]:
+    """Yield the tensors in a value, nested tuples flattened in order."""
+    if isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from arrays_in(item)

@@ -1,0 +1,72 @@
+"""Links the operators of a file by their operands, and orders them."""
+
+from collections import Counter, deque
+from collections.abc import Sequence
+
+from engine import pnnx
+from engine.errors import GraphError
+from engine.operator import RuntimeOperand, RuntimeOperator
+
+
+def link(graph: pnnx.Graph) -> tuple[list[RuntimeOperator], dict[str, RuntimeOperand]]:
+    """Make runtime operators and operands of a PNNX graph and link them.
+
+    Returns:
+        The operators in file order, and the operands by name.
+
+    Raises:
+        GraphError: an operand has no producer, or two.
+    """
+    operators = [RuntimeOperator(source, index) for index, source in enumerate(graph.operators)]
+    operands: dict[str, RuntimeOperand] = {}
+    for operator in operators:
+        for name in operator.source.outputs:
+            if name in operands:
+                first = operands[name].producer.name
+                raise GraphError(f"operand {name!r} has two producers: {first!r} and {operator.name!r}")
+            operands[name] = RuntimeOperand(name, graph.operands.get(name), operator)
+            operator.outputs.append(operands[name])
+    for operator in operators:
+        for name in operator.source.inputs:
+            if name not in operands:
+                raise GraphError(f"operand {name!r}, an input of {operator.name!r}, has no producer")
+            operands[name].consumers.append(operator)
+            operator.inputs.append(operands[name])
+    return operators, operands
+
+
+def breadth_first_order(operators: Sequence[RuntimeOperator]) -> list[RuntimeOperator]:
+    """Order operators breadth-first: one is ready when as many inputs have met it as it has.
+
+    Operators that become ready together keep the order in which they stand among the consumers of the operand,
+    which is the order of the file. An operator whose outputs nobody takes runs in its turn like any other.
+
+    Raises:
+        GraphError: some operators wait for one another in a cycle; names them.
+    """
+    waiting = Counter({operator: len(operator.inputs) for operator in operators})
+    ready = deque(operator for operator in operators if not operator.inputs)
+    order = []
+    while ready:
+        operator = ready.popleft()
+        order.append(operator)
+        for operand in operator.outputs:
+            for consumer in operand.consumers:
+                waiting[consumer] -= 1
+                if waiting[consumer] == 0:
+                    ready.append(consumer)
+    if len(order) < len(operators):
+        raise GraphError(f"cycle: {_describe_cycle([op for op in operators if waiting[op] > 0])}")
+    return order
+
+
+def _describe_cycle(stuck: Sequence[RuntimeOperator]) -> str:
+    """Walk back over producers that never became ready until one repeats: that walk is a cycle."""
+    members = set(stuck)
+    path = [stuck[0]]
+    while True:
+        producer = next(o.producer for o in path[-1].inputs if o.producer in members)
+        if producer in path:
+            cycle = [producer, *reversed(path[path.index(producer) :])]
+            return " -> ".join(repr(operator.name) for operator in cycle)
+        path.append(producer)

@@ -1,0 +1,127 @@
+"""What ran, when, for how long, on what shapes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from engine.dtypes import Array, pnnx_name
+from engine.spec import Value
+
+
+class TraceLevel(IntEnum):
+    """How much of a run to record."""
+
+    OFF = 0
+    ON = 1
+    STATISTICS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Distribution of the finite elements of a tensor, and how many are not finite.
+
+    `minimum`, `maximum`, `mean` and `std` (population) are None where no element is finite, and for
+    complex tensors are those of the absolute values.
+    """
+
+    minimum: float | None
+    maximum: float | None
+    mean: float | None
+    std: float | None
+    nan: int
+    inf: int
+
+
+@dataclass(frozen=True, slots=True)
+class OperandTrace:
+    """One operand as an operator saw it.
+
+    Attributes:
+        name: operand name.
+        shape: shape of the tensor, None for scalars and tuples.
+        dtype: PNNX dtype name of a tensor, Python type name of anything else.
+        statistics: set for outputs where statistics were asked for.
+    """
+
+    name: str
+    shape: tuple[int, ...] | None
+    dtype: str
+    statistics: Statistics | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LayerTrace:
+    """One operator's part of a run.
+
+    Attributes:
+        index: place in execution order.
+        name: operator name.
+        type: PNNX type string.
+        inputs: operands that it took.
+        outputs: operands that it gave.
+        start_us: microseconds from the start of the run.
+        duration_us: microseconds that the layer took.
+        share: part of the sum of all layers' durations, 0 to 1.
+        multiply_adds: multiply-adds of contractions (convolution, matrix product, …); 0 for all else.
+        bytes_moved: bytes of inputs, attributes and outputs together.
+    """
+
+    index: int
+    name: str
+    type: str
+    inputs: tuple[OperandTrace, ...]
+    outputs: tuple[OperandTrace, ...]
+    start_us: float
+    duration_us: float
+    share: float
+    multiply_adds: int
+    bytes_moved: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunTrace:
+    """A whole run.
+
+    Attributes:
+        total_us: microseconds from the start of the run to the end of its last layer.
+        layers: every operator that ran, in execution order.
+    """
+
+    total_us: float
+    layers: tuple[LayerTrace, ...]
+
+
+def trace_operand(name: str, value: Value, statistics: bool = False) -> OperandTrace:
+    """Describe the value that an operand carried."""
+    if not isinstance(value, np.ndarray):
+        return OperandTrace(name, None, type(value).__name__)
+    measured = measure(value) if statistics else None
+    return OperandTrace(name, value.shape, pnnx_name(value.dtype), measured)
+
+
+def measure(array: Array) -> Statistics:
+    """Return the statistics of an array of any dtype."""
+    if array.dtype == np.bool_:
+        array = array.view(np.uint8)
+    if np.iscomplexobj(array):
+        array = np.abs(array)
+    nan = inf = 0
+    if array.dtype.kind == "f":
+        finite = np.isfinite(array)
+        nan = int(np.isnan(array).sum())
+        inf = int(array.size - finite.sum() - nan)
+        if nan or inf:
+            array = array[finite]
+    if array.size == 0:
+        return Statistics(None, None, None, None, nan, inf)
+    mean = float(array.mean(dtype=np.float64))
+    std = float(array.std(dtype=np.float64))
+    return Statistics(float(array.min()), float(array.max()), mean, std, nan, inf)
+
+
+def shares(durations: Sequence[float]) -> list[float]:
+    """Return each duration's part of their sum; zeros where the sum is zero."""
+    total = sum(durations)
+    return [duration / total if total else 0.0 for duration in durations]
