@@ -76,11 +76,12 @@ class Argument:
 def read_arguments(function: Callable[..., Any]) -> tuple[tuple[Argument, ...], bool, bool]:
     """Read a layer function's signature.
 
+    Its module must not postpone annotations: they are read as objects.
+
     Returns:
         Its named arguments; whether it takes any number of operands (`*inputs`); whether it takes any
         attributes (`**attributes`).
     """
-    hints = typing.get_type_hints(function)
     named = []
     variadic = collects = False
     for parameter in inspect.signature(function).parameters.values():
@@ -89,7 +90,7 @@ def read_arguments(function: Callable[..., Any]) -> tuple[tuple[Argument, ...], 
         elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
             collects = True
         else:
-            named.append(_argument(parameter, hints[parameter.name]))
+            named.append(_argument(parameter, parameter.annotation))
     return tuple(named), variadic, collects
 
 

@@ -1,0 +1,219 @@
+"""RuntimeGraph: reads a PNNX pair of files, binds layers once, runs many times."""
+
+from collections.abc import Collection, Mapping, Sequence
+from enum import Enum
+from functools import lru_cache
+from pathlib import Path
+
+from engine import pnnx
+from engine.binding import BoundLayer
+from engine.dtypes import PNNX_COMPUTE, Array
+from engine.errors import InputError, KuiperError, StateError, UnsupportedOperator, UnsupportedOperatorError
+from engine.operator import RuntimeOperand, RuntimeOperator
+from engine.plan import Plan, make_plan
+from engine.ports import Inputs, Port, check_inputs, input_ports, output_ports
+from engine.registry import LayerRegistry, registry
+from engine.run import Run, RunResult, StopCheck
+from engine.spec import TensorSpec
+from engine.topology import breadth_first_order, link
+from engine.trace import TraceLevel
+
+PLANS_KEPT = 32
+"""Plans kept per graph, least recently used dropped first: one per combination of input shapes."""
+
+
+class GraphState(Enum):
+    """How far a graph has come."""
+
+    NEED_INIT = "NeedInit"
+    NEED_BUILD = "NeedBuild"
+    COMPLETE = "Complete"
+
+
+class RuntimeGraph:
+    """A PNNX model that runs.
+
+    `init()` reads the files (NeedInit -> NeedBuild), `build()` binds every operator to its layer (-> Complete; it
+    calls `init()` where that was not done). A built graph never changes: `forward` may be called from any number
+    of threads at once.
+
+    Args:
+        param_path: the `.param` file.
+        bin_path: the `.bin` file; by default the one beside `param_path`.
+        layers: where layers are looked up; by default the engine's own registry.
+    """
+
+    def __init__(
+        self, param_path: Path | str, bin_path: Path | str | None = None, *, layers: LayerRegistry = registry
+    ) -> None:
+        self.param_path = Path(param_path)
+        self.bin_path = Path(bin_path) if bin_path is not None else self.param_path.with_suffix(".bin")
+        self._registry = layers
+        self._state = GraphState.NEED_INIT
+        self._operators: list[RuntimeOperator] = []
+        self._operands: dict[str, RuntimeOperand] = {}
+        self._order: list[RuntimeOperator] = []
+        self._inputs: tuple[Port, ...] = ()
+        self._outputs: tuple[Port, ...] = ()
+        self._plan = lru_cache(maxsize=PLANS_KEPT)(self._make_plan)
+
+    @property
+    def state(self) -> GraphState:
+        """How far the graph has come."""
+        return self._state
+
+    def init(self) -> None:
+        """Read the files, link operators and operands, and order them.
+
+        Raises:
+            PnnxError: a file is not what PNNX writes.
+            GraphError: operators and operands do not link up, or form a cycle.
+        """
+        graph = pnnx.read(self.param_path, self.bin_path)
+        self._operators, self._operands = link(graph)
+        self._order = breadth_first_order(self._operators)
+        self._inputs = input_ports(self._operators)
+        self._outputs = output_ports(self._operators)
+        self._state = GraphState.NEED_BUILD
+
+    def build(self) -> None:
+        """Bind every operator to the layer of its type.
+
+        Raises:
+            UnsupportedOperatorError: some types have no layer; lists all such operators.
+            ParameterError: a parameter or attribute is missing or of the wrong kind.
+            PnnxError, GraphError: as `init()`, which is called first where it was not.
+        """
+        if self._state is GraphState.COMPLETE:
+            return
+        if self._state is GraphState.NEED_INIT:
+            self.init()
+        self._check_supported()
+        for operator in self._operators:
+            layer = self._registry.find(operator.type)
+            if layer is not None:
+                operator.layer = BoundLayer(layer, operator.source)
+        self._state = GraphState.COMPLETE
+
+    def forward(self, inputs: Inputs) -> list[Array]:
+        """Run the graph.
+
+        Args:
+            inputs: arrays in the order of the `pnnx.Input` operators, or a dict by operator or operand name.
+
+        Returns:
+            The outputs, nested tuples flattened in order.
+
+        Raises:
+            StateError: the graph is not built.
+            InputError: the inputs do not fit the graph's.
+            LayerError: a layer cannot run on what reached it.
+        """
+        return self.run(inputs).outputs
+
+    def run(
+        self,
+        inputs: Inputs,
+        *,
+        trace: TraceLevel = TraceLevel.OFF,
+        capture: Collection[str] = (),
+        stop: StopCheck | None = None,
+    ) -> RunResult:
+        """Run the graph and tell what happened inside.
+
+        Args:
+            inputs: as for `forward`.
+            trace: how much to record.
+            capture: names of operands whose values to return.
+            stop: asked before each layer; a text stops the run.
+
+        Raises:
+            StateError, InputError, LayerError: as `forward`; InputError also for an unknown operand in `capture`.
+            RunStoppedError: `stop` returned a text.
+        """
+        self._need(GraphState.COMPLETE, "build()")
+        unknown = [name for name in capture if name not in self._operands]
+        if unknown:
+            raise InputError(f"capture: the graph has no operand called {', '.join(map(repr, unknown))}")
+        given = check_inputs(self._inputs, inputs)
+        plan = self._plan(tuple(TensorSpec(array.shape, array.dtype) for array in given.values()))
+        leaving = [o.name for op in self._operators if op.type == "pnnx.Output" for o in op.inputs]
+        return Run(plan, trace, capture, stop).execute(given, leaving)
+
+    def plan(self, inputs: Sequence[TensorSpec]) -> Plan:
+        """Return the plan of a run on inputs of these shapes and dtypes, in the order of `inputs`.
+
+        Raises:
+            StateError: the graph is not built.
+            InputError: the count is wrong.
+            LayerError: a layer could not run on the shapes that would reach it.
+        """
+        self._need(GraphState.COMPLETE, "build()")
+        if len(inputs) != len(self._inputs):
+            raise InputError(f"inputs: got {len(inputs)}; expected {len(self._inputs)}")
+        return self._plan(tuple(inputs))
+
+    def declared_plan(self, open_dimension: int = 1) -> Plan | None:
+        """Return the plan for the shapes that the file declares, `?` read as `open_dimension`.
+
+        None where the file does not declare the inputs' shapes, or layers cannot run on them.
+        """
+        self._need(GraphState.COMPLETE, "build()")
+        specs = []
+        for port in self._inputs:
+            if port.shape is None or port.dtype is None:
+                return None
+            shape = tuple(open_dimension if dim is None else dim for dim in port.shape)
+            specs.append(TensorSpec(shape, PNNX_COMPUTE[port.dtype]))
+        try:
+            return self._plan(tuple(specs))
+        except KuiperError:
+            return None
+
+    @property
+    def operators(self) -> Sequence[RuntimeOperator]:
+        """All operators, in file order."""
+        self._need(GraphState.NEED_BUILD, "init() or build()")
+        return self._operators
+
+    @property
+    def operands(self) -> Mapping[str, RuntimeOperand]:
+        """All operands by name."""
+        self._need(GraphState.NEED_BUILD, "init() or build()")
+        return self._operands
+
+    @property
+    def execution_order(self) -> Sequence[RuntimeOperator]:
+        """All operators in the order in which they run."""
+        self._need(GraphState.NEED_BUILD, "init() or build()")
+        return self._order
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        """The graph's inputs, in the order in which `forward` takes them."""
+        self._need(GraphState.NEED_BUILD, "init() or build()")
+        return self._inputs
+
+    @property
+    def outputs(self) -> tuple[Port, ...]:
+        """The graph's outputs, in the order in which `forward` gives them."""
+        self._need(GraphState.NEED_BUILD, "init() or build()")
+        return self._outputs
+
+    def _make_plan(self, inputs: tuple[TensorSpec, ...]) -> Plan:
+        names = [port.operand for port in self._inputs]
+        return make_plan(self._order, self._operands, dict(zip(names, inputs, strict=True)))
+
+    def _check_supported(self) -> None:
+        unsupported = [
+            UnsupportedOperator(operator.name, operator.type, self._registry.nearest(operator.type))
+            for operator in self._operators
+            if operator.type not in self._registry
+        ]
+        if unsupported:
+            raise UnsupportedOperatorError(unsupported)
+
+    def _need(self, state: GraphState, call: str) -> None:
+        states = list(GraphState)
+        if states.index(self._state) < states.index(state):
+            raise StateError(f"graph is in state {self._state.value}; call {call} first")

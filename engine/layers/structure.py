@@ -1,0 +1,68 @@
+"""Operators that carry values in, out and along: pnnx.Input, pnnx.Output, pnnx.Attribute, tuples, expressions."""
+
+from typing import Any
+
+from engine.dtypes import Array
+from engine.errors import ArgumentError
+from engine.expression import Expression
+from engine.registry import layer
+from engine.spec import Spec, TensorSpec, Value
+
+
+def _infer_output(*_: Spec) -> tuple[()]:
+    return ()
+
+
+@layer("pnnx.Input")
+def graph_input() -> tuple[()]:
+    """Stand for an input: the run itself puts the caller's array in its operand's place."""
+    return ()
+
+
+@layer("pnnx.Output", infer=_infer_output)
+def graph_output(*values: Any) -> tuple[()]:
+    """Stand for an output: the run hands out what the operand carries."""
+    del values
+    return ()
+
+
+def _infer_attribute(data: TensorSpec) -> TensorSpec:
+    return data
+
+
+@layer("pnnx.Attribute", infer=_infer_attribute)
+def attribute(data: Array) -> Array:
+    """Give a constant of the model."""
+    return data
+
+
+def _infer_tuple(*items: Spec) -> tuple[Spec]:
+    return (tuple(items),)
+
+
+@layer("prim::TupleConstruct", "prim::ListConstruct", infer=_infer_tuple)
+def construct_tuple(*items: Any) -> tuple[Any]:
+    """Gather values in a tuple."""
+    return (tuple(items),)
+
+
+def _infer_unpack(*values: Spec) -> tuple[Spec, ...]:
+    return unpack_tuple(*values)
+
+
+@layer("prim::TupleUnpack", "prim::ListUnpack", infer=_infer_unpack)
+def unpack_tuple(*values: Any) -> tuple[Any, ...]:
+    """Spread a tuple over the operator's outputs."""
+    if len(values) != 1 or not isinstance(values[0], tuple | list):
+        raise ArgumentError("inputs.0", f"got {len(values)} operands", "one tuple")
+    return tuple(values[0])
+
+
+def _infer_expression(*inputs: Spec, expr: Expression) -> Spec:
+    return expr.infer(inputs)
+
+
+@layer("pnnx.Expression", infer=_infer_expression)
+def expression(*inputs: Any, expr: Expression) -> Value:
+    """Evaluate an expression over its operands, `@0` being the first."""
+    return expr.evaluate(inputs)

@@ -1,0 +1,131 @@
+"""Inputs and outputs of a graph, and the check of what a caller passes for them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.dtypes import PNNX_COMPUTE, Array, pnnx_name
+from engine.errors import InputError, describe
+from engine.operator import RuntimeOperand, RuntimeOperator
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """An input or output of a graph.
+
+    Attributes:
+        operator: name of the `pnnx.Input` or `pnnx.Output` operator.
+        operand: name of the operand that carries the value; unique among the inputs and among the outputs.
+        shape: shape that the file declares, None for a dimension it leaves open; None as a whole where it
+            declares no shape.
+        dtype: PNNX dtype name, None where the file declares none.
+    """
+
+    operator: str
+    operand: str
+    shape: tuple[int | None, ...] | None
+    dtype: str | None
+
+    def __str__(self) -> str:
+        if self.shape is None:
+            return f"{self.operand}: any"
+        dims = ",".join("?" if dim is None else str(dim) for dim in self.shape)
+        return f"{self.operand}: ({dims}){self.dtype or ''}"
+
+
+Inputs = Sequence[npt.ArrayLike] | Mapping[str, npt.ArrayLike]
+"""Arrays in the order of the graph's inputs, or by operator or operand name."""
+
+
+def input_ports(operators: Sequence[RuntimeOperator]) -> tuple[Port, ...]:
+    """Return the graph's inputs in file order."""
+    return tuple(
+        _port(operator, operand, operand.name)
+        for operator in operators
+        if operator.type == "pnnx.Input"
+        for operand in operator.outputs
+    )
+
+
+def output_ports(operators: Sequence[RuntimeOperator]) -> tuple[Port, ...]:
+    """Return the graph's outputs in file order, tuples flattened.
+
+    An operand that leaves the graph twice is named `7` the first time and `7.1` the second.
+    """
+    ports = []
+    seen: dict[str, int] = {}
+    for operator in operators:
+        if operator.type != "pnnx.Output":
+            continue
+        for operand in (leaf for whole in operator.inputs for leaf in _flatten(whole)):
+            repeats = seen.get(operand.name, 0)
+            seen[operand.name] = repeats + 1
+            ports.append(_port(operator, operand, f"{operand.name}.{repeats}" if repeats else operand.name))
+    return tuple(ports)
+
+
+def check_inputs(ports: Sequence[Port], inputs: Inputs) -> dict[str, Array]:
+    """Match what a caller passed to a graph's inputs.
+
+    Dimensions may differ from those in the file: whether other sizes run is for the layers to say.
+
+    Returns:
+        Operand name -> array.
+
+    Raises:
+        InputError: wrong count, unknown name, wrong rank or dtype; names the input and what was expected.
+    """
+    given = _by_name(ports, inputs) if isinstance(inputs, Mapping) else _by_order(ports, inputs)
+    for port in ports:
+        _check(port, given[port.operand])
+    return given
+
+
+def _port(operator: RuntimeOperator, operand: RuntimeOperand, name: str) -> Port:
+    declared = operand.type
+    if declared is None or declared.dtype == "null":
+        return Port(operator.name, name, None, None)
+    return Port(operator.name, name, declared.shape, declared.dtype)
+
+
+def _flatten(operand: RuntimeOperand) -> list[RuntimeOperand]:
+    if operand.producer.type != "prim::TupleConstruct":
+        return [operand]
+    return [leaf for item in operand.producer.inputs for leaf in _flatten(item)]
+
+
+def _by_order(ports: Sequence[Port], inputs: Sequence[npt.ArrayLike]) -> dict[str, Array]:
+    if len(inputs) != len(ports):
+        raise InputError(describe("inputs", f"got {len(inputs)}", _listing(ports)))
+    return {port.operand: np.asarray(value) for port, value in zip(ports, inputs, strict=True)}
+
+
+def _by_name(ports: Sequence[Port], inputs: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
+    given = {}
+    rest = dict(inputs)
+    for port in ports:
+        keys = [key for key in dict.fromkeys((port.operator, port.operand)) if key in rest]
+        if len(keys) != 1:
+            problem = "is missing" if not keys else f"is given twice, as {keys[0]!r} and {keys[1]!r}"
+            raise InputError(describe(f"input {port.operator!r}", problem, _listing(ports)))
+        given[port.operand] = np.asarray(rest.pop(keys[0]))
+    if rest:
+        unknown = ", ".join(repr(name) for name in rest)
+        raise InputError(describe("inputs", f"no input is called {unknown}", _listing(ports)))
+    return given
+
+
+def _check(port: Port, array: Array) -> None:
+    place = f"input {port.operator!r}, operand {port.operand!r}"
+    if port.dtype is not None and array.dtype != PNNX_COMPUTE[port.dtype]:
+        raise InputError(describe(place, f"dtype is {pnnx_name(array.dtype)}", port.dtype))
+    if port.shape is not None and array.ndim != len(port.shape):
+        problem = f"shape {array.shape} has {array.ndim} dimensions"
+        raise InputError(describe(place, problem, f"{len(port.shape)}, like {port}"))
+
+
+def _listing(ports: Sequence[Port]) -> str:
+    return f"{len(ports)} ({'; '.join(f'{port.operator} {port}' for port in ports)})"
+

@@ -1,0 +1,55 @@
+"""Every case of the table, against what PyTorch computed."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine import RuntimeGraph
+from engine.dtypes import Array
+from engine.spec import TensorSpec, spec_of
+from engine.trace import TraceLevel
+from tests.golden.case import Case
+from tests.golden.cases import families
+from tests.golden.data import case_ids, load
+
+TABLE = [pytest.param(family, case, id=case.id) for family, cases in families().items() for case in cases]
+
+
+@pytest.mark.parametrize(("family", "case"), TABLE)
+def test_matches_pytorch(family: str, case: Case, tmp_path: Path) -> None:
+    golden = load(family, case.id, len(case.runs))
+    (tmp_path / "case.param").write_bytes(golden.param)
+    (tmp_path / "case.bin").write_bytes(golden.bin)
+    graph = RuntimeGraph(tmp_path / "case.param", tmp_path / "case.bin")
+    graph.build()
+    for inputs, expected in golden.runs:
+        kept = [array.copy() for array in inputs]
+        outputs = graph.forward(inputs)
+        assert len(outputs) == len(expected)
+        for output, wanted in zip(outputs, expected, strict=True):
+            assert_matches(case, output, wanted)
+        for before, after in zip(kept, inputs, strict=True):
+            np.testing.assert_array_equal(before, after, "a layer wrote to its input")
+        assert_shape_rules_hold(graph, inputs)
+
+
+def assert_matches(case: Case, output: Array, wanted: Array) -> None:
+    assert (output.shape, output.dtype) == (wanted.shape, wanted.dtype)
+    np.testing.assert_allclose(output, wanted, rtol=case.rtol, atol=case.atol)
+
+
+def assert_shape_rules_hold(graph: RuntimeGraph, inputs: list[Array]) -> None:
+    """What the shape rules said before the run is what the run gave."""
+    plan = graph.plan([TensorSpec(array.shape, array.dtype) for array in inputs])
+    captured = graph.run(inputs, trace=TraceLevel.ON, capture=list(graph.operands)).captured
+    for name, value in captured.items():
+        expected = plan.specs[name]
+        if isinstance(expected, TensorSpec):
+            assert spec_of(value) == expected, f"operand {name}"
+
+
+@pytest.mark.parametrize("family", sorted(families()))
+def test_data_is_of_this_table(family: str) -> None:
+    """A case without data, or data without a case: run `python -m tests.golden.make`."""
+    assert {case.id for case in families()[family]} == case_ids(family)
