@@ -1,0 +1,68 @@
+"""The engine: reads PNNX models, builds them once, runs them and tells what every layer did."""
+
+from engine import layers as _layers  # registers every layer of the engine
+from engine.errors import (
+    ArchiveError,
+    ArgumentError,
+    BuildError,
+    ExpressionError,
+    GraphError,
+    InputError,
+    KuiperError,
+    LayerError,
+    ParamError,
+    ParameterError,
+    PnnxError,
+    RunStoppedError,
+    StateError,
+    UnsupportedOperator,
+    UnsupportedOperatorError,
+)
+from engine.graph import GraphState, RuntimeGraph
+from engine.operator import RuntimeOperand, RuntimeOperator
+from engine.plan import Plan, Step
+from engine.ports import Port
+from engine.registry import DuplicateLayerError, Layer, LayerRegistry, layer, registry
+from engine.run import RunResult
+from engine.spec import UNKNOWN, TensorSpec
+from engine.trace import LayerTrace, OperandTrace, RunTrace, Statistics, TraceLevel
+
+__all__ = [
+    "UNKNOWN",
+    "ArchiveError",
+    "ArgumentError",
+    "BuildError",
+    "DuplicateLayerError",
+    "ExpressionError",
+    "GraphError",
+    "GraphState",
+    "InputError",
+    "KuiperError",
+    "Layer",
+    "LayerError",
+    "LayerRegistry",
+    "LayerTrace",
+    "OperandTrace",
+    "ParamError",
+    "ParameterError",
+    "Plan",
+    "PnnxError",
+    "Port",
+    "RunResult",
+    "RunStoppedError",
+    "RunTrace",
+    "RuntimeGraph",
+    "RuntimeOperand",
+    "RuntimeOperator",
+    "StateError",
+    "Statistics",
+    "Step",
+    "TensorSpec",
+    "TraceLevel",
+    "UnsupportedOperator",
+    "UnsupportedOperatorError",
+    "layer",
+    "registry",
+]
+
+del _layers

@@ -1,0 +1,35 @@
+"""The one error shape of the service: `{"error": "one sentence", "code": "machine_readable", "details": {…}}`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class ServiceError(Exception):
+    """A request that cannot be answered as asked.
+
+    Attributes:
+        status: HTTP status.
+        code: machine-readable name of the error, `snake_case`.
+        message: one sentence for people.
+        details: what a program needs to react.
+        headers: HTTP headers to answer with, e.g. `Retry-After`.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        details: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.details = dict(details or {})
+        self.headers = dict(headers or {})
+
+    def body(self) -> dict[str, Any]:
+        """Return the JSON body."""
+        return {"error": self.message, "code": self.code, "details": self.details}
