@@ -1,0 +1,58 @@
+# `make serve` and `make test` need nothing but Python 3.11+, git and make: each sets up its own virtual environment.
+PYTHON ?= python3
+VENV ?= .venv
+HOST ?= 127.0.0.1
+PORT ?= 8000
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: help serve test lint format cover bench golden train clean
+
+help: ## Show this list
+	@grep -E '^[a-z]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 10
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/serve.installed: $(BIN)/python pyproject.toml
+	$(PIP) install -e .
+	@touch $@
+
+$(VENV)/test.installed: $(BIN)/python pyproject.toml
+	$(PIP) install -e '.[dev]'
+	@touch $@ $(VENV)/serve.installed
+
+$(VENV)/bench.installed: $(BIN)/python pyproject.toml
+	$(PIP) install -e '.[dev,bench]'
+	@touch $@ $(VENV)/serve.installed $(VENV)/test.installed
+
+$(VENV)/train.installed: $(BIN)/python pyproject.toml
+	$(PIP) install -e '.[dev,train]'
+	@touch $@ $(VENV)/serve.installed $(VENV)/test.installed
+
+serve: $(VENV)/serve.installed ## Serve models/ on HOST:PORT (127.0.0.1:8000)
+	$(BIN)/kuiper serve --host $(HOST) --port $(PORT)
+
+test: $(VENV)/test.installed ## Run all tests with coverage
+	$(BIN)/python -m pytest -n auto --cov --cov-report=term:skip-covered
+
+lint: $(VENV)/test.installed ## ruff and mypy --strict
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/test.installed ## Format and fix what ruff can fix
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/bench.installed ## ResNet18 against onnxruntime, ncnn and torch
+	$(BIN)/python -m tests.bench.resnet18
+
+golden: $(VENV)/train.installed ## Make the golden data anew from PyTorch and the exporter
+	$(BIN)/python -m tests.golden.make
+
+train: $(VENV)/train.installed ## Train models/digits anew
+	$(BIN)/python models/digits/train.py
+
+clean: ## Remove the virtual environment and caches
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* *.egg-info
