@@ -11,8 +11,7 @@ from engine.errors import PnnxError
 from engine.pnnx.tensor_type import ELEMENT_SIZES, TensorType, byte_count
 
 ParameterValue: TypeAlias = (
-    None
-    | bool
+    bool
     | int
     | float
     | complex
@@ -21,6 +20,7 @@ ParameterValue: TypeAlias = (
     | tuple[float, ...]
     | tuple[complex, ...]
     | tuple[str, ...]
+    | None
 )
 """A parameter: null, bool, int, float, complex, string, or a non-empty array of one of the last four."""
 
@@ -52,7 +52,10 @@ class Attribute:
         if any(extent < 0 for extent in shape):
             raise PnnxError(f"attribute shape {shape} has a negative extent")
         view = memoryview(data).toreadonly().cast("B")
-        wanted = byte_count(shape, dtype)
+        try:
+            wanted = byte_count(shape, dtype)
+        except ValueError as error:
+            raise PnnxError(str(error)) from error
         if view.nbytes != wanted:
             raise PnnxError(f"{view.nbytes} bytes for an attribute of {shape} {dtype}; expected {wanted}")
         self.shape = shape

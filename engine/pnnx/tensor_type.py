@@ -1,12 +1,22 @@
 """Shapes and element types as PNNX spells them: `(1,3,?,224)f32`."""
 
+import re
 from dataclasses import dataclass
-from math import prod
 
 from engine.dtypes import PNNX_STORAGE
 
 ELEMENT_SIZES: dict[str, int] = {"null": 0} | {name: dtype.itemsize for name, dtype in PNNX_STORAGE.items()}
 """PNNX type name -> bytes of one stored element; `null` is PNNX's own name for no type."""
+
+MAX_RANK = 64
+"""What numpy and PyTorch can hold."""
+
+MAX_BYTES = 2**63 - 1
+"""Above this, the size of a tensor overflows the 64-bit integers that sizes are kept in."""
+
+_SPELLING = re.compile(r"\(([^()]*)\)(\w+)", re.ASCII)
+_EXTENT = re.compile(r"[0-9]{1,19}", re.ASCII)
+_SYMBOL = re.compile(r"%[^\s,()]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +34,61 @@ class TensorType:
     symbols: tuple[tuple[int, str], ...] = ()
 
 
-def byte_count(shape: tuple[int, ...], dtype: str) -> int:
-    """Return how many bytes a tensor of this shape and type is stored in."""
-    return prod(shape) * ELEMENT_SIZES[dtype]
+def parse_tensor_type(text: str) -> TensorType:
+    """Read `(1,3,?,224)f32`.
+
+    Raises:
+        ValueError: says what is wrong with the text, without naming a place.
+    """
+    spelling = _SPELLING.fullmatch(text)
+    if spelling is None:
+        raise ValueError(f"{shorten(text)} is not a shape and a type such as (1,3,?,224)f32")
+    inside, dtype = spelling.groups()
+    if dtype not in ELEMENT_SIZES:
+        raise ValueError(f"unknown type {shorten(dtype)}, known are {', '.join(ELEMENT_SIZES)}")
+    extents = inside.split(",") if inside else []
+    if len(extents) > MAX_RANK:
+        raise ValueError(f"{len(extents)} dimensions, at most {MAX_RANK} are possible")
+    shape = tuple(_parse_extent(extent) for extent in extents)
+    byte_count(shape, dtype)
+    symbols = tuple((axis, extent[1:]) for axis, extent in enumerate(extents) if extent.startswith("%"))
+    return TensorType(shape, dtype, symbols)
+
+
+def format_tensor_type(tensor_type: TensorType) -> str:
+    """Spell a type the way `parse_tensor_type` reads it."""
+    names = dict(tensor_type.symbols)
+    extents = [
+        (f"%{names[axis]}" if axis in names else "?") if extent is None else str(extent)
+        for axis, extent in enumerate(tensor_type.shape)
+    ]
+    return f"({','.join(extents)}){tensor_type.dtype}"
+
+
+def byte_count(shape: tuple[int | None, ...], dtype: str) -> int:
+    """Return how many bytes a tensor is stored in, taking unknown extents as 1.
+
+    Raises:
+        ValueError: the number does not fit 64 bits. Extents of 0 don't make up for others that are too large.
+    """
+    bound = max(1, ELEMENT_SIZES[dtype])
+    for extent in shape:
+        bound *= extent or 1
+        if bound > MAX_BYTES:
+            raise ValueError(f"the size of shape {shorten(str(shape))} overflows 64 bits")
+    return 0 if 0 in shape or dtype == "null" else bound
+
+
+def shorten(text: str, limit: int = 60) -> str:
+    """Quote text from a file for a message, cut where it would swamp it."""
+    return repr(text if len(text) <= limit else f"{text[:limit]}…")
+
+
+def _parse_extent(text: str) -> int | None:
+    if text == "?" or _SYMBOL.fullmatch(text):
+        return None
+    if _EXTENT.fullmatch(text):
+        return int(text)
+    if text.startswith("-"):
+        raise ValueError(f"negative extent {shorten(text)}")
+    raise ValueError(f"{shorten(text)} is not an extent")
