@@ -1,0 +1,27 @@
+# BASE is any image with Python 3.11 or later and its venv module.
+ARG BASE=python:3.12-slim
+
+FROM ${BASE} AS build
+WORKDIR /src
+COPY pyproject.toml README.md LICENSE ./
+COPY engine engine
+COPY service service
+RUN python3 -m venv /opt/kuiper && /opt/kuiper/bin/pip install --no-cache-dir .
+
+FROM ${BASE}
+RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin kuiper
+COPY --from=build /opt/kuiper /opt/kuiper
+COPY models /models
+ENV PATH=/opt/kuiper/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    KUIPER_HOST=0.0.0.0 \
+    KUIPER_PORT=8000 \
+    KUIPER_MODELS=/models
+USER 10001
+EXPOSE 8000
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
+    CMD ["python", "-c", "import os, urllib.request as u; u.urlopen('http://127.0.0.1:' + os.environ['KUIPER_PORT'] + '/readyz', timeout=2)"]
+ENTRYPOINT ["kuiper"]
+CMD ["serve"]
