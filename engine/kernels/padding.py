@@ -6,7 +6,7 @@ import numpy as np
 
 from engine.dtypes import Array
 from engine.errors import ArgumentError
-from engine.kernels.windows import Pairs
+from engine.kernels.windows import Index, Pairs, along
 
 
 def pad(input: Array, pad: Sequence[int], mode: str = "constant", value: complex | None = None) -> Array:
@@ -74,12 +74,13 @@ def pad_constant(input: Array, padding: Pairs, value: complex = 0) -> Array:
         value,
         input.dtype,
     )
-    source = [slice(max(0, -b), size + min(0, a)) for size, (b, a) in zip(sizes, padding, strict=True)]
-    target = [
-        slice(max(0, b), size - max(0, a))
-        for size, (b, a) in zip(padded.shape[leading:], padding, strict=True)
-    ]
-    padded[(..., *target)] = input[(..., *source)]
+    source: list[slice] = []
+    target: list[slice] = []
+    for size, (before, after) in zip(sizes, padding, strict=True):
+        source.append(slice(max(0, -before), size + min(0, after)))
+        target.append(slice(max(0, before), size + before + min(0, after)))
+    whole: Index = (...,)
+    padded[(*whole, *target)] = input[(*whole, *source)]
     return padded
 
 
@@ -104,7 +105,7 @@ def _check_axis(size: int, before: int, after: int, mode: str) -> None:
 def _extend(array: Array, axis: int, before: int, after: int, mode: str) -> Array:
     if mode == "circular":  # wraps around what is left after cropping; the other modes see the whole axis
         window = slice(max(0, -before), array.shape[axis] + min(0, after))
-        array = array[(slice(None),) * axis + (window,)]
+        array = array[along(axis, window)]
         before, after = max(0, before), max(0, after)
     size = array.shape[axis]
     positions = np.arange(-before, size + after)
@@ -112,22 +113,23 @@ def _extend(array: Array, axis: int, before: int, after: int, mode: str) -> Arra
     middle = slice(max(0, -before), max(0, min(size, size + after)))
     parts = [
         np.take(array, source(positions[positions < 0], size), axis),
-        array[(slice(None),) * axis + (middle,)],
+        array[along(axis, middle)],
         np.take(array, source(positions[positions >= size], size), axis),
     ]
     return np.concatenate(parts, axis)
 
 
 def _reflect(position: Array, size: int) -> Array:
-    return (size - 1) - np.abs((size - 1) - np.abs(position))
+    mirrored: Array = (size - 1) - np.abs((size - 1) - np.abs(position))
+    return mirrored
 
 
 def _replicate(position: Array, size: int) -> Array:
-    return np.clip(position, 0, size - 1)
+    return np.minimum(np.maximum(position, 0), size - 1)
 
 
 def _wrap(position: Array, size: int) -> Array:
-    return position % size
+    return np.remainder(position, size)
 
 
 _SOURCES: dict[str, Callable[[Array, int], Array]] = {

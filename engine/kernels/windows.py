@@ -5,8 +5,10 @@ Sizes are in elements, one axis at a time. The formulas are those in PyTorch's d
 """
 
 from collections.abc import Sequence
+from types import EllipsisType
 from typing import TypeAlias
 
+import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from engine.dtypes import Array
@@ -14,6 +16,9 @@ from engine.errors import ArgumentError
 
 Pairs: TypeAlias = Sequence[tuple[int, int]]
 """(before, after) of each axis, in elements."""
+
+Index: TypeAlias = tuple[slice | EllipsisType, ...]
+"""What picks a block out of an array."""
 
 
 def conv_output_size(
@@ -121,3 +126,14 @@ def require_rank(argument: str, values: Sequence[object], rank: int) -> None:
     """Raise an `ArgumentError` unless there is one value for each of `rank` spatial axes."""
     if len(values) != rank:
         raise ArgumentError(argument, f"has {len(values)} values", f"{rank}, one for each spatial axis")
+
+
+def require_floating(argument: str, array: Array) -> None:
+    """Raise an `ArgumentError` unless `array` is of a floating dtype."""
+    if not np.issubdtype(array.dtype, np.floating):
+        raise ArgumentError(argument, f"has dtype {array.dtype}", "a floating dtype")
+
+
+def along(axis: int, cut: slice) -> Index:
+    """Return the index that applies `cut` to one axis, counted from the front, and keeps the others whole."""
+    return (slice(None),) * axis + (cut,)

@@ -1,0 +1,69 @@
+"""Maxima with their positions, over windows given as a table of positions for each axis."""
+
+import math
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from engine.dtypes import Array
+
+
+def lowest(dtype: np.dtype[Any]) -> Any:
+    """Return the value that is below every other: -inf, or the least integer."""
+    return -np.inf if np.issubdtype(dtype, np.inexact) else np.iinfo(dtype).min
+
+
+def window_positions(size: int, count: int, kernel: int, stride: int, padding: int, dilation: int) -> Array:
+    """Return the input positions of every pooling window of one axis.
+
+    Returns:
+        int64 (kernel, count): column w holds the positions inside the input that window w covers, in order,
+        the last one repeated where the window covers fewer than `kernel`. Of a window that covers none it
+        holds the first position after the input that the window would visit.
+    """
+    first = np.arange(count) * stride - padding
+    end = np.minimum(first + dilation * (kernel - 1), size - 1)
+    first += np.maximum(0, -(first // dilation)) * dilation
+    last = first + np.maximum(0, (end - first) // dilation) * dilation
+    positions: Array = np.minimum(first + dilation * np.arange(kernel)[:, None], last)
+    return positions
+
+
+def max_over_positions(input: Array, positions: Sequence[Array]) -> tuple[Array, Array]:
+    """Return the maximum of every window, and where in its plane it lies.
+
+    Args:
+        input: (batch, channels, *spatial), real or integer.
+        positions: for each spatial axis a (taps, windows) table of positions in it. Repetitions are harmless;
+            a window whose first position lies after the axis is empty.
+
+    Returns:
+        (batch, channels, *windows) maxima in the input's dtype (`lowest` of an empty window), and as many
+        int64 positions in the flattened spatial axes: the first of equal maxima, or the last NaN.
+    """
+    sizes = input.shape[2:]
+    best, at = input, np.broadcast_to(np.arange(math.prod(sizes)).reshape(sizes), input.shape)
+    for axis in reversed(range(len(sizes))):
+        best, at = _reduce_axis(best, at, axis + 2, np.minimum(positions[axis], sizes[axis] - 1))
+    starts = [table[0] for table in positions]
+    empty = reduce(np.logical_or.outer, [start >= size for start, size in zip(starts, sizes, strict=True)])
+    if empty.any():
+        best[..., empty] = lowest(input.dtype)
+        at[..., empty] = reduce(np.add.outer, _scaled(starts, sizes))[empty]
+    return best, at
+
+
+def _reduce_axis(values: Array, at: Array, axis: int, table: Array) -> tuple[Array, Array]:
+    best, best_at = values.take(table[0], axis), at.take(table[0], axis)
+    for tap in table[1:]:
+        candidate = values.take(tap, axis)
+        better = (candidate > best) | np.isnan(candidate)
+        np.copyto(best, candidate, where=better)
+        np.copyto(best_at, at.take(tap, axis), where=better)
+    return best, best_at
+
+
+def _scaled(starts: Sequence[Array], sizes: Sequence[int]) -> list[Array]:
+    return [start * math.prod(sizes[axis + 1 :]) for axis, start in enumerate(starts)]
