@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.errors import ArchiveError, ParamError
+from engine.errors import ArchiveError
 from engine.pnnx.archive import read_archive
 from engine.pnnx.archive_writer import write_archive
 from engine.pnnx.model import Attribute, Graph
@@ -19,7 +19,9 @@ MAX_ENTRY_NAME = 0xFFFF
 
 
 def read(param_path: PathLike, bin_path: PathLike) -> Graph:
-    """Read a model. Attributes are views of the mapped `.bin`, which must not change as long as they are in use.
+    """Read a model.
+
+    Its attributes are views of the mapped `.bin`, which must not change as long as they are in use.
 
     Raises:
         ParamError: the `.param` is malformed; names the line.
@@ -28,6 +30,7 @@ def read(param_path: PathLike, bin_path: PathLike) -> Graph:
     bin_path = Path(bin_path)
     text = read_param(Path(param_path))
     entries = read_archive(bin_path)
+    _check_names(text.declarations, bin_path)
     for declaration in text.declarations:
         data = _take(entries, declaration, bin_path)
         attribute = Attribute(declaration.shape, declaration.dtype, data)
@@ -65,6 +68,15 @@ def _partial(path: Path) -> Path:
     return path.with_name(f"{path.name}.{os.getpid()}.partial")
 
 
+def _check_names(declarations: list[AttributeDeclaration], path: Path) -> None:
+    owners: set[str] = set()
+    for declaration in declarations:
+        if declaration.entry in owners:
+            problem = f"two attributes of the .param share this entry, one in line {declaration.line}"
+            raise ArchiveError(path, declaration.entry, problem, "one attribute an entry")
+        owners.add(declaration.entry)
+
+
 def _take(entries: dict[str, memoryview], declaration: AttributeDeclaration, path: Path) -> memoryview:
     """Remove and return the bytes of an attribute, checked to be as many as its type takes."""
     name, shape, dtype = declaration.entry, declaration.shape, declaration.dtype
@@ -74,9 +86,7 @@ def _take(entries: dict[str, memoryview], declaration: AttributeDeclaration, pat
     if data is None:
         if dtype == "null":
             return memoryview(b"")
-        raise ArchiveError(
-            path, name, f"no such entry, or two attributes share it, for {what}", f"{wanted} bytes"
-        )
+        raise ArchiveError(path, name, f"no such entry, for {what}", f"{wanted} bytes")
     if data.nbytes != wanted:
         extents = ",".join(map(str, shape))
         raise ArchiveError(path, name, f"{data.nbytes} bytes for {what}", f"{wanted}, for ({extents}){dtype}")

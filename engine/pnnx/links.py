@@ -1,4 +1,4 @@
-"""Whether operators and operands hang together: every operand has one producer, every operator its own name."""
+"""Whether operators and operands hang together: one producer per operand, one name per operator."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,8 @@ def find_fault(operators: Sequence[Operator]) -> LinkFault | None:
             return LinkFault(index, f"second operator named {operator.name!r}", "unique operator names")
         for operand in operator.outputs:
             if operand in producers:
-                problem = f"operand {operand!r} is produced by {producers[operand]!r} and again by {operator.name!r}"
+                first = producers[operand]
+                problem = f"operand {operand!r} is produced by {first!r} and again by {operator.name!r}"
                 return LinkFault(index, problem, "one producer")
             producers[operand] = operator.name
     for index, operator in enumerate(operators):

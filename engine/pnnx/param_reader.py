@@ -6,14 +6,15 @@
     nn.Linear    fc            1 1 0 1 bias=True @weight=(2,4)f32 $input=0 #0=(1,4)f32 #1=(1,2)f32
     pnnx.Output  pnnx_output_0 1 0 1
 
-Words are separated by any ASCII white space. As in PNNX's own reader, words after the numbers of the first two lines
-are ignored, the last of two types given for an operand counts, and a word without `=` is a parameter with an
-empty value. Beyond it, empty lines and lines that begin with `#` are skipped anywhere, and a `#` word that is no
-operand type makes a comment of the rest of its line.
+Words are separated by any ASCII white space. As in PNNX's own reader, words after the numbers of the first
+two lines are ignored, the last of two types given for an operand counts, and a word without `=` is a
+parameter with an empty value. Beyond it, empty lines and lines that begin with `#` are skipped, and a `#`
+word that is no operand type makes a comment of the rest of its line.
 """
 
 import re
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
@@ -25,7 +26,7 @@ from engine.pnnx.parameter import parse_value, spell_value
 from engine.pnnx.tensor_type import parse_tensor_type, shorten
 
 MAGIC = "7767517"
-MAX_FILE_BYTES = 64 * 2**20
+MAX_FILE_BYTES = 32 * 2**20
 """A model of 2,000 operators takes less than 1 MB."""
 MAX_LINE_BYTES = 4 * 2**20
 
@@ -63,9 +64,10 @@ def read_param(path: Path) -> ParamText:
         ParamError: names the line and what was expected there.
     """
     lines = _split_lines(path, _load(path))
-    operator_count, operand_count, counts_line = _read_head(path, lines)
+    _check_magic(path, lines)
+    counts_line, operator_count, operand_count = _read_counts(path, lines)
     reader = _Reader(path)
-    for number, words in lines[2:]:
+    for number, words in lines:
         if len(reader.lines) == operator_count:
             raise ParamError(
                 path, number, "another operator", f"{operator_count}, as line {counts_line} says"
@@ -97,9 +99,8 @@ def _load(path: Path) -> bytes:
         raise ParamError(path, None, f"cannot be read: {error}", "a .param text") from error
 
 
-def _split_lines(path: Path, content: bytes) -> list[tuple[int, list[str]]]:
-    """Return (line number, words) of every line that says something."""
-    lines = []
+def _split_lines(path: Path, content: bytes) -> Iterator[tuple[int, list[str]]]:
+    """Yield (line number, words) of every line that says something."""
     for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         if len(line) > MAX_LINE_BYTES:
             raise ParamError(path, number, f"a line of {len(line)} bytes", f"at most {MAX_LINE_BYTES}")
@@ -107,29 +108,28 @@ def _split_lines(path: Path, content: bytes) -> list[tuple[int, list[str]]]:
             # bytes, because str.split() would also split at white space outside ASCII
             words = [word.decode() for word in line.split()]
         except UnicodeDecodeError as error:
-            raise ParamError(
-                path, number, f"byte {error.object[error.start]:#04x} is not UTF-8", "UTF-8"
-            ) from error
+            byte = error.object[error.start]
+            raise ParamError(path, number, f"byte {byte:#04x} is not UTF-8", "UTF-8 text") from error
         if words and not words[0].startswith("#"):
-            lines.append((number, words))
-    return lines
+            yield number, words
 
 
-def _read_head(path: Path, lines: list[tuple[int, list[str]]]) -> tuple[int, int, int]:
-    """Check the magic number; return operator count, operand count and the line that gives them."""
-    if not lines:
+def _check_magic(path: Path, lines: Iterator[tuple[int, list[str]]]) -> None:
+    number, words = next(lines, (None, [""]))
+    if number is None:
         raise ParamError(path, None, "the file is empty", f"the magic number {MAGIC}")
-    number, words = lines[0]
     if words[0] != MAGIC:
         raise ParamError(path, number, f"wrong magic number {shorten(words[0])}", MAGIC)
-    if len(lines) < 2:
-        raise ParamError(
-            path, None, "the file ends after the magic number", "a line of operator and operand count"
-        )
-    number, words = lines[1]
+
+
+def _read_counts(path: Path, lines: Iterator[tuple[int, list[str]]]) -> tuple[int, int, int]:
+    """Return line number, operator count and operand count."""
+    number, words = next(lines, (0, []))
+    if not words:
+        raise ParamError(path, None, "the file ends after the magic number", "operator and operand count")
     if len(words) < 2:
         raise ParamError(path, number, "one number", "operator count and operand count")
-    return _read_count(path, number, words[0]), _read_count(path, number, words[1]), number
+    return number, _read_count(path, number, words[0]), _read_count(path, number, words[1])
 
 
 def _read_count(path: Path, number: int, word: str) -> int:

@@ -1,7 +1,7 @@
 """The text of a parameter's value <-> the value.
 
-PNNX marks no types in the text: `1` is an int, `1.0` a float, `(1,2)` an array of ints, and everything that looks
-like none of these a string. So a string that looks like a number has no spelling.
+PNNX marks no types in the text: `1` is an int, `1.0` a float, `(1,2)` an array of ints, and everything that
+looks like none of these a string. So a string that looks like a number has no spelling.
 """
 
 import math
@@ -11,7 +11,7 @@ from engine.pnnx.model import ParameterValue
 from engine.pnnx.tensor_type import shorten
 
 EXPRESSION_KEY = "expr"
-"""This parameter is a program, even when it looks like a number (`expr=2`) or a list (`expr=[[2,1],[0,1]]`)."""
+"""This parameter is source text, even when it looks like a number (`2`) or a list (`[[2,1],[0,1]]`)."""
 
 _REAL = r"-?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|inf|nan)"
 _INT_TEXT = re.compile(r"-?[0-9]+", re.ASCII)
@@ -38,7 +38,7 @@ def parse_value(key: str, text: str) -> ParameterValue:
 
 
 def spell_value(value: ParameterValue) -> str:
-    """Spell a value the way `pnnx` would; for values that PNNX cannot express, this reads back as another value."""
+    """Spell a value. For one that PNNX cannot express, the text reads back as another."""
     if isinstance(value, tuple):
         return f"({','.join(spell_value(element) for element in value)})"
     if isinstance(value, complex):

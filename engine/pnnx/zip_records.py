@@ -1,18 +1,19 @@
 """The records of a zip archive, as far as stored archives need them (APPNOTE.TXT 4.3, 4.5.3)."""
 
 from struct import Struct
-
-LOCAL_HEADER = Struct("<4s5H3I2H")
-CENTRAL_HEADER = Struct("<4s6H3I5H2I")
-END_RECORD = Struct("<4s4H2IH")
-ZIP64_END_RECORD = Struct("<4sQ2H2I4Q")
-ZIP64_LOCATOR = Struct("<4sIQI")
+from typing import NamedTuple
 
 LOCAL_MARK = b"PK\x03\x04"
 CENTRAL_MARK = b"PK\x01\x02"
 END_MARK = b"PK\x05\x06"
 ZIP64_END_MARK = b"PK\x06\x06"
 ZIP64_LOCATOR_MARK = b"PK\x06\x07"
+
+LOCAL_HEADER = Struct("<4s5H3I2H")
+CENTRAL_HEADER = Struct("<4s6H3I5H2I")
+END_RECORD = Struct("<4s4H2IH")
+ZIP64_END_RECORD = Struct("<4sQ2H2I4Q")
+ZIP64_LOCATOR = Struct("<4sIQI")
 
 ZIP64_EXTRA = 0x0001
 ALIGNMENT_EXTRA = 0xD935
@@ -27,3 +28,78 @@ DESCRIPTOR_LENGTHS = (12, 16, 20, 24)
 FULL_16 = 0xFFFF
 FULL_32 = 0xFFFFFFFF
 """All bits set: the value stands in a zip64 record."""
+
+
+class LocalHeader(NamedTuple):
+    """Stands before an entry's name, extra field and data."""
+
+    mark: bytes
+    version: int
+    flags: int
+    method: int
+    time: int
+    date: int
+    checksum: int
+    packed: int
+    size: int
+    name_length: int
+    extra_length: int
+
+
+class CentralHeader(NamedTuple):
+    """Stands in the directory, before an entry's name, extra field and comment."""
+
+    mark: bytes
+    version_made: int
+    version: int
+    flags: int
+    method: int
+    time: int
+    date: int
+    checksum: int
+    packed: int
+    size: int
+    name_length: int
+    extra_length: int
+    comment_length: int
+    disk: int
+    internal_attributes: int
+    external_attributes: int
+    header_start: int
+
+
+class EndRecord(NamedTuple):
+    """Stands at the end of the file, before an optional comment."""
+
+    mark: bytes
+    disk: int
+    directory_disk: int
+    entries_here: int
+    entries: int
+    size: int
+    start: int
+    comment_length: int
+
+
+class Zip64EndRecord(NamedTuple):
+    """The end record with 64-bit fields; `length` counts what follows it."""
+
+    mark: bytes
+    length: int
+    version_made: int
+    version: int
+    disk: int
+    directory_disk: int
+    entries_here: int
+    entries: int
+    size: int
+    start: int
+
+
+class Zip64Locator(NamedTuple):
+    """Stands just before the end record and says where the 64-bit one is."""
+
+    mark: bytes
+    disk: int
+    start: int
+    disks: int
