@@ -41,13 +41,13 @@ def divisible(channels: float, divisor: int = 8) -> int:
 def draw_weights(module: nn.Module, shape: tuple[int, ...]) -> None:
     """Fill `module` with random weights that keep activations of order one.
 
-    Convolutions get He-normal weights and batch norms a random affine part. The running statistics are
-    those of one batch of noise of the given input `shape`, then moved a little, so that they are neither the
-    trivial 0 and 1 nor far from what the data has. Draws from torch's global generator.
+    Convolutions and linear layers get He-normal weights, batch norms a random affine part. The running
+    statistics are those of one batch of noise of the given input `shape`, then moved a little, so that they
+    are neither the trivial 0 and 1 nor far from what the data has. Draws from torch's global generator.
     """
     norms = [m for m in module.modules() if isinstance(m, nn.BatchNorm2d)]
     for part in module.modules():
-        if isinstance(part, nn.Conv2d | nn.ConvTranspose2d):
+        if isinstance(part, nn.Conv2d | nn.ConvTranspose2d | nn.Linear):
             nn.init.kaiming_normal_(part.weight, nonlinearity="relu")
             if part.bias is not None:
                 nn.init.normal_(part.bias, std=0.1)

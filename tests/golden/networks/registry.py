@@ -9,7 +9,12 @@ import torch
 from torch import nn
 
 from .common import draw_weights
+from .mobilenet_v2 import MobileNetV2
+from .mobilenet_v3 import MobileNetV3Small
 from .resnet import ResNet18
+from .unet import UNet
+from .vit import ViT
+from .yolov5 import YoloV5
 
 
 class Network(NamedTuple):
@@ -21,6 +26,11 @@ class Network(NamedTuple):
 
 NETWORKS: dict[str, Network] = {
     "resnet18": Network(ResNet18, (4, 3, 64, 64)),
+    "mobilenet_v2": Network(MobileNetV2, (4, 3, 96, 96)),
+    "mobilenet_v3_small": Network(MobileNetV3Small, (4, 3, 96, 96)),
+    "unet": Network(UNet, (4, 3, 64, 64)),
+    "yolov5": Network(YoloV5, (4, 3, 96, 96)),
+    "vit": Network(ViT, (1, 3, 224, 224)),
 }
 
 
