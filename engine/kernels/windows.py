@@ -116,6 +116,19 @@ def window_view(array: Array, kernel: Sequence[int], stride: Sequence[int], dila
     return as_strided(array, shape, strides, writeable=False)
 
 
+def clip_steps(first: int, step: int, count: int, size: int) -> tuple[slice, slice]:
+    """Return which of the positions first, first + step, … (`count` of them) lie inside an axis of `size`.
+
+    Returns:
+        The slice of the axis that they pick, and the slice of the steps that reach it.
+    """
+    start = max(0, -(first // step))
+    stop = min(count, (size - 1 - first) // step + 1)
+    if stop <= start:
+        return slice(0, 0), slice(0, 0)
+    return slice(first + start * step, first + (stop - 1) * step + 1, step), slice(start, stop)
+
+
 def require_positive(argument: str, value: int) -> None:
     """Raise an `ArgumentError` unless `value` is at least 1."""
     if value < 1:
