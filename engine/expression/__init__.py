@@ -1,0 +1,38 @@
+"""`pnnx.Expression`: text -> tokens -> tree -> value."""
+
+from engine.expression.ast import (
+    Call,
+    Constant,
+    ListNode,
+    Node,
+    Number,
+    Operand,
+    inorder,
+    operands,
+    postorder,
+    reverse_polish,
+)
+from engine.expression.evaluator import Expression, compile_expression, compile_source, evaluate, infer
+from engine.expression.functions import FUNCTIONS, Function
+from engine.expression.parser import parse
+
+__all__ = [
+    "FUNCTIONS",
+    "Call",
+    "Constant",
+    "Expression",
+    "Function",
+    "ListNode",
+    "Node",
+    "Number",
+    "Operand",
+    "compile_expression",
+    "compile_source",
+    "evaluate",
+    "infer",
+    "inorder",
+    "operands",
+    "parse",
+    "postorder",
+    "reverse_polish",
+]
