@@ -1,0 +1,209 @@
+"""Resampling of spatial axes to another size (`torch.nn.functional.interpolate`).
+
+Every mode but `area` works axis by axis: a table holds, for each output position, the input positions it is made
+of and their weights. Tables depend on sizes alone and are kept between calls.
+"""
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from engine.dtypes import Array
+from engine.errors import ArgumentError
+from engine.kernels.adaptive_pooling import adaptive_avg_pool
+from engine.kernels.windows import require_floating, require_rank
+
+_RANKS = {
+    "nearest": (1, 2, 3),
+    "nearest-exact": (1, 2, 3),
+    "area": (1, 2, 3),
+    "linear": (1,),
+    "bilinear": (2,),
+    "trilinear": (3,),
+    "bicubic": (2,),
+}
+"""Mode -> the numbers of spatial axes it is defined for."""
+
+_NEAREST = ("nearest", "nearest-exact")
+
+
+def resample(
+    input: Array,
+    size: Sequence[int] | None = None,
+    scale_factor: Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+) -> Array:
+    """Resample the spatial axes of `input`.
+
+    Args:
+        input: (batch, channels, *spatial); any dtype for the nearest modes, else floating. float16 is computed
+            in float32.
+        size: length of each spatial axis of the output, or None where `scale_factor` says it.
+        scale_factor: output length over input length for each spatial axis. It is also the distance between
+            sampling points, though the output's length is rounded down, unless `recompute_scale_factor`.
+        mode: `nearest`, `nearest-exact`, `linear`, `bilinear`, `trilinear`, `bicubic` or `area`.
+        align_corners: whether the centres of the corner elements, not their outer edges, stay in place; for
+            the linear and cubic modes alone.
+        recompute_scale_factor: take the distance between sampling points from the rounded sizes.
+
+    Returns:
+        (batch, channels, *output) of the input's dtype.
+
+    Raises:
+        ArgumentError: what `resampled_shape` raises, or the mode does not compute with the input's dtype.
+    """
+    shape = resampled_shape(input.shape, size, scale_factor, mode, align_corners, recompute_scale_factor)
+    if mode == "area":
+        return adaptive_avg_pool(input, shape[2:])
+    if mode not in _NEAREST:
+        require_floating("input", input)
+    scales = scale_factor if scale_factor and not recompute_scale_factor else [None] * (len(shape) - 2)
+    compute = np.dtype(np.float32) if input.dtype == np.float16 else input.dtype
+    output = input if mode in _NEAREST else input.astype(compute, copy=False)
+    for axis in range(len(shape) - 1, 1, -1):
+        sizes = (input.shape[axis], shape[axis])
+        if mode in _NEAREST:
+            output = output.take(_nearest_table(*sizes, scales[axis - 2], mode == "nearest-exact"), axis)
+        elif mode == "bicubic" or sizes[0] != sizes[1]:
+            table = _cubic_table if mode == "bicubic" else _linear_table
+            output = _weigh(output, axis, *table(*sizes, scales[axis - 2], bool(align_corners), compute))
+    return output.astype(input.dtype, copy=output is input)
+
+
+def resampled_shape(
+    input_shape: Sequence[int],
+    size: Sequence[int] | None = None,
+    scale_factor: Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+) -> tuple[int, ...]:
+    """Return the shape that `resample` gives an input of `input_shape`.
+
+    Raises:
+        ArgumentError: `mode` is unknown or not defined for the input's rank; not exactly one of `size` and
+            `scale_factor` is given, or not one value for each spatial axis; `align_corners` or
+            `recompute_scale_factor` is given where it has no meaning; or an axis would be empty.
+    """
+    if mode not in _RANKS:
+        raise ArgumentError("mode", f"got {mode!r}", f"one of {', '.join(_RANKS)}")
+    rank = len(input_shape) - 2
+    if rank not in _RANKS[mode]:
+        axes = " or ".join(str(known + 2) for known in _RANKS[mode])
+        raise ArgumentError("input", f"has {rank + 2} axes", f"{axes} for mode {mode!r}")
+    if align_corners is not None and (mode in _NEAREST or mode == "area"):
+        raise ArgumentError("align_corners", f"got {align_corners} with mode {mode!r}", "None")
+    if (size is None) == (scale_factor is None):
+        problem = "neither it nor scale_factor is given" if size is None else "scale_factor is given as well"
+        raise ArgumentError("size", problem, "exactly one of the two")
+    if recompute_scale_factor and size is not None:
+        raise ArgumentError("recompute_scale_factor", "got True with an explicit size", "a scale_factor")
+    output = _output_sizes(input_shape[2:], size, scale_factor)
+    if min(*input_shape[2:], *output) < 1:
+        problem = f"{tuple(input_shape[2:])} would become {output}"
+        raise ArgumentError("size" if scale_factor is None else "scale_factor", problem, "no empty axis")
+    return (*input_shape[:2], *output)
+
+
+def resample_size(size: int, scale_factor: float) -> int:
+    """Return the length of an axis of `size` after scaling: rounded down.
+
+    Raises:
+        ArgumentError: the factor is not finite.
+    """
+    if not math.isfinite(scale_factor):
+        raise ArgumentError("scale_factor", f"got {scale_factor}", "a finite number")
+    return math.floor(size * scale_factor)
+
+
+def _output_sizes(
+    sizes: Sequence[int], size: Sequence[int] | None, scale_factor: Sequence[float] | None
+) -> tuple[int, ...]:
+    if size is not None:
+        require_rank("size", size, len(sizes))
+        return tuple(size)
+    factors = scale_factor or ()
+    require_rank("scale_factor", factors, len(sizes))
+    return tuple(resample_size(length, factor) for length, factor in zip(sizes, factors, strict=True))
+
+
+def _weigh(array: Array, axis: int, positions: Array, weights: Array) -> Array:
+    """Sum the elements at `positions` (taps, outputs) of one axis, weighted by `weights` of the same shape."""
+    trailing = (1,) * (array.ndim - axis - 1)
+    total: Array | None = None
+    for taps, factors in zip(positions, weights, strict=True):
+        part = array.take(taps, axis)
+        part *= factors.reshape(-1, *trailing)
+        total = part if total is None else np.add(total, part, out=total)
+    return array if total is None else total
+
+
+@lru_cache(maxsize=64)
+def _nearest_table(size: int, count: int, scale: float | None, exact: bool) -> Array:
+    """Return the input position that each of `count` outputs copies; PyTorch finds it in float32."""
+    index = np.arange(count)
+    step = np.float32(size) / np.float32(count) if scale is None else np.float32(1 / scale)
+    points = (index.astype(np.float32) + np.float32(0.5 if exact else 0)) * step
+    positions: Array = np.minimum(np.floor(points).astype(np.int64), size - 1)
+    return positions
+
+
+@lru_cache(maxsize=64)
+def _linear_table(
+    size: int, count: int, scale: float | None, align_corners: bool, dtype: np.dtype[Any]
+) -> tuple[Array, Array]:
+    """Return the two neighbours of each of `count` sampling points, and their weights."""
+    points = np.maximum(_sampling_points(size, count, scale, align_corners, dtype), 0)
+    first = np.minimum(points.astype(np.int64), size - 1)
+    fraction = np.clip(points - first.astype(dtype), 0, 1).astype(dtype)
+    positions = np.stack([first, np.minimum(first + 1, size - 1)])
+    return positions, np.stack([1 - fraction, fraction])
+
+
+@lru_cache(maxsize=64)
+def _cubic_table(
+    size: int, count: int, scale: float | None, align_corners: bool, dtype: np.dtype[Any]
+) -> tuple[Array, Array]:
+    """Return the four neighbours of each of `count` sampling points, and their weights."""
+    points = _sampling_points(size, count, scale, align_corners, dtype)
+    floor = np.minimum(np.floor(points).astype(np.int64), size - 1)
+    fraction = np.clip(points - floor.astype(dtype), 0, 1).astype(dtype)
+    positions = np.clip(floor + np.arange(-1, 3)[:, None], 0, size - 1)
+    weights = [_outer(fraction + 1), _inner(fraction), _inner(1 - fraction), _outer(2 - fraction)]
+    return positions, np.stack(weights).astype(dtype)
+
+
+def _sampling_points(
+    size: int, count: int, scale: float | None, align_corners: bool, dtype: np.dtype[Any]
+) -> Array:
+    """Return where in an axis of `size` each of `count` outputs samples it, in units of its elements."""
+    index = np.arange(count).astype(dtype)
+    scalar = dtype.type
+    if align_corners:
+        corner_step = scalar(size - 1) / scalar(count - 1) if count > 1 else scalar(0)
+        index *= corner_step
+        return index
+    step = scalar(size) / scalar(count) if scale is None else scalar(1 / scale)
+    points: Array = (index + scalar(0.5)) * step - scalar(0.5)
+    return points
+
+
+_CUBIC = -0.75
+"""PyTorch's parameter of the cubic convolution kernel (Keys, 1981, there called a)."""
+
+
+def _inner(distance: Array) -> Array:
+    """Weigh a neighbour at most 1 away."""
+    weight: Array = ((_CUBIC + 2) * distance - (_CUBIC + 3)) * distance * distance + 1
+    return weight
+
+
+def _outer(distance: Array) -> Array:
+    """Weigh a neighbour 1 to 2 away."""
+    weight: Array = ((_CUBIC * distance - 5 * _CUBIC) * distance + 8 * _CUBIC) * distance - 4 * _CUBIC
+    return weight
