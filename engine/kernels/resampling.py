@@ -29,6 +29,10 @@ _RANKS = {
 
 _NEAREST = ("nearest", "nearest-exact")
 
+_SMALL_PLANE = 128
+"""Height + width up to which PyTorch's CPU kernel for `nearest` in 2-d ignores a scale factor on axes whose length
+stays or doubles."""
+
 
 def resample(
     input: Array,
@@ -65,13 +69,15 @@ def resample(
     scales = scale_factor if scale_factor and not recompute_scale_factor else [None] * (len(shape) - 2)
     compute = np.dtype(np.float32) if input.dtype == np.float16 else input.dtype
     output = input if mode in _NEAREST else input.astype(compute, copy=False)
+    small_plane = len(shape) == 4 and sum(shape[2:]) <= _SMALL_PLANE
     for axis in range(len(shape) - 1, 1, -1):
         sizes = (input.shape[axis], shape[axis])
         if mode in _NEAREST:
-            output = output.take(_nearest_table(*sizes, scales[axis - 2], mode == "nearest-exact"), axis)
+            table = _nearest_table(*sizes, scales[axis - 2], mode == "nearest-exact", small_plane)
+            output = output.take(table, axis)
         elif mode == "bicubic" or sizes[0] != sizes[1]:
-            table = _cubic_table if mode == "bicubic" else _linear_table
-            output = _weigh(output, axis, *table(*sizes, scales[axis - 2], bool(align_corners), compute))
+            make_table = _cubic_table if mode == "bicubic" else _linear_table
+            output = _weigh(output, axis, *make_table(*sizes, scales[axis - 2], bool(align_corners), compute))
     return output.astype(input.dtype, copy=output is input)
 
 
@@ -144,9 +150,11 @@ def _weigh(array: Array, axis: int, positions: Array, weights: Array) -> Array:
 
 
 @lru_cache(maxsize=64)
-def _nearest_table(size: int, count: int, scale: float | None, exact: bool) -> Array:
+def _nearest_table(size: int, count: int, scale: float | None, exact: bool, small_plane: bool) -> Array:
     """Return the input position that each of `count` outputs copies; PyTorch finds it in float32."""
     index = np.arange(count)
+    if small_plane and not exact and count in (size, 2 * size):
+        scale = None
     step = np.float32(size) / np.float32(count) if scale is None else np.float32(1 / scale)
     points = (index.astype(np.float32) + np.float32(0.5 if exact else 0)) * step
     positions: Array = np.minimum(np.floor(points).astype(np.int64), size - 1)
@@ -181,16 +189,19 @@ def _cubic_table(
 def _sampling_points(
     size: int, count: int, scale: float | None, align_corners: bool, dtype: np.dtype[Any]
 ) -> Array:
-    """Return where in an axis of `size` each of `count` outputs samples it, in units of its elements."""
-    index = np.arange(count).astype(dtype)
+    """Return where in an axis of `size` each of `count` outputs samples it, in units of its elements.
+
+    PyTorch rounds the step and the result to the computing dtype, but not what lies between them.
+    """
     scalar = dtype.type
+    points: Array = np.arange(count, dtype=np.float64)
     if align_corners:
-        corner_step = scalar(size - 1) / scalar(count - 1) if count > 1 else scalar(0)
-        index *= corner_step
-        return index
-    step = scalar(size) / scalar(count) if scale is None else scalar(1 / scale)
-    points: Array = (index + scalar(0.5)) * step - scalar(0.5)
-    return points
+        step = scalar(size - 1) / scalar(count - 1) if count > 1 else scalar(0)
+        points *= np.float64(step)
+    else:
+        step = scalar(size) / scalar(count) if scale is None else scalar(1 / scale)
+        points = (points + 0.5) * np.float64(step) - 0.5
+    return points.astype(dtype)
 
 
 _CUBIC = -0.75
