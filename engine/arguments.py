@@ -27,6 +27,8 @@ Ints: TypeAlias = tuple[int, ...]
 """One int or a sequence of ints; a single int arrives as a tuple of one."""
 Floats: TypeAlias = tuple[float, ...]
 """One float or a sequence of floats; a single float arrives as a tuple of one."""
+Strings: TypeAlias = tuple[str, ...]
+"""One string or a sequence of strings."""
 DType: TypeAlias = np.dtype[Any]
 """A dtype that the file names as `torch.float`."""
 
@@ -100,7 +102,7 @@ def _argument(parameter: inspect.Parameter, annotation: Any) -> Argument:
     required = parameter.default is inspect.Parameter.empty
     return Argument(
         name=parameter.name,
-        expected=" or ".join(words for words, _ in known),
+        expected=" or ".join(words for words, _ in sorted(known, key=lambda kind: kind[0] == "None")),
         takes_tensor=Array in kinds,
         takes_scalar=any(kind not in (Array, types.NoneType) for kind in kinds),
         required=required,
@@ -110,10 +112,10 @@ def _argument(parameter: inspect.Parameter, annotation: Any) -> Argument:
 
 
 def _members(annotation: Any) -> tuple[Any, ...]:
-    """Members of a union, in the order in which a value is tried against them."""
+    """Members of a union, in the order in which a value is tried against them: None is itself before it is ()."""
     if annotation in _KINDS:
         return (annotation,)
-    return typing.get_args(annotation)
+    return tuple(sorted(typing.get_args(annotation), key=lambda kind: kind is not types.NoneType))
 
 
 def _scalar(value: Any) -> Any:
@@ -203,6 +205,7 @@ _KINDS: dict[Any, tuple[str, Converter]] = {
     str: ("a string", _str),
     Ints: ("ints", lambda value: _sequence(value, _int)),
     Floats: ("floats", lambda value: _sequence(value, _float)),
+    Strings: ("strings", lambda value: _sequence(value, _str)),
     DType: ("a torch dtype", _dtype),
     Expression: ("an expression", _expression),
     types.NoneType: ("None", _none),

@@ -9,9 +9,9 @@ import numpy as np
 from engine import pnnx
 from engine.arguments import Argument
 from engine.dtypes import Array, widen
-from engine.errors import ArgumentError, LayerError, ParameterError, describe
+from engine.errors import ArgumentError, ExpressionError, KuiperError, LayerError, ParameterError, describe
 from engine.registry import Layer
-from engine.spec import UNKNOWN, Spec, TensorSpec, Value, is_known, spec_of
+from engine.spec import UNKNOWN, Spec, TensorSpec, Value, is_known, spec_of, tensor_specs
 
 _RUN_FAULTS = (ValueError, TypeError, IndexError, KeyError, ArithmeticError, MemoryError)
 
@@ -56,11 +56,8 @@ class BoundLayer:
                 result = self.layer.forward(*inputs, **self._static)
             else:
                 result = self.layer.forward(**self._dynamic(inputs), **self._static)
-        except ArgumentError as error:
+        except (KuiperError, *_RUN_FAULTS) as error:
             raise self._explain(error, [spec_of(value) for value in inputs]) from error
-        except _RUN_FAULTS as error:
-            came = ", ".join(str(spec_of(value)) for value in inputs)
-            raise LayerError(describe(self._place, f"cannot run on {came}: {error}")) from error
         return self._outputs(result)
 
     def infer(self, inputs: Sequence[Spec]) -> tuple[Spec, ...]:
@@ -70,15 +67,12 @@ class BoundLayer:
             LayerError: the layer could not run on such inputs; names the operator and the operand.
         """
         unknown: tuple[Spec, ...] = (UNKNOWN,) * len(self.operator.outputs)
-        if self.layer.infer is None or not all(is_known(spec) for spec in inputs):
+        if self.layer.infer is None or not all(is_known(spec) for spec in inputs) or self._waits(inputs):
             return unknown
         try:
             result = self.layer.infer(*self._variadic(inputs), **self._spec_arguments(inputs))
-        except ArgumentError as error:
+        except (KuiperError, *_RUN_FAULTS) as error:
             raise self._explain(error, inputs) from error
-        except _RUN_FAULTS as error:
-            came = ", ".join(map(str, inputs))
-            raise LayerError(describe(self._place, f"cannot run on {came}: {error}")) from error
         return unknown if result is UNKNOWN else self._outputs(result)
 
     def multiply_adds(self, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> int:
@@ -87,6 +81,11 @@ class BoundLayer:
             return 0
         arguments = self._spec_arguments(inputs)
         return self.layer.multiply_adds(*self._variadic(inputs), outputs=tuple(outputs), **arguments)
+
+    def _waits(self, inputs: Sequence[Spec]) -> bool:
+        """Tell whether a number or a list that the layer takes is in a tensor, known only during the run."""
+        bound = (operand.index for operand in self._operands if not operand.argument.takes_tensor)
+        return any(True for index in bound for _ in tensor_specs(inputs[index]))
 
     def _variadic(self, inputs: Sequence[Any]) -> Sequence[Any]:
         return inputs if self.layer.variadic else ()
@@ -142,13 +141,20 @@ class BoundLayer:
             except ArgumentError as error:
                 place = f"{self._place}, parameter {argument.name!r}"
                 raise ParameterError(describe(place, error.problem, error.expected)) from error
+            except ExpressionError as error:
+                place = f"{self._place}, parameter {argument.name!r}"
+                raise ParameterError(describe(place, str(error))) from error
         if argument.required:
             raise ParameterError(describe(self._place, f"{argument.name!r} is missing", argument.expected))
         return argument.default
 
-    def _explain(self, error: ArgumentError, inputs: Sequence[Spec]) -> LayerError:
+    def _explain(self, error: Exception, inputs: Sequence[Spec]) -> LayerError:
         """Word a layer's complaint with the operator's name and, where one is at fault, the operand's."""
-        return LayerError(describe(self._locate(error.argument, inputs), error.problem, error.expected))
+        if isinstance(error, ArgumentError):
+            place = self._locate(error.argument, inputs)
+            return LayerError(describe(place, error.problem, error.expected))
+        came = ", ".join(map(str, inputs))
+        return LayerError(describe(self._place, f"cannot run on {came}: {error}"))
 
     def _locate(self, argument: str, inputs: Sequence[Spec]) -> str:
         indices = {bound.argument.name: bound.index for bound in self._operands}
@@ -175,4 +181,3 @@ def weight(attribute: pnnx.Attribute) -> Array:
         array = array.copy()
     array.flags.writeable = False
     return array
-

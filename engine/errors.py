@@ -1,18 +1,18 @@
 """The engine's exceptions, and the one helper that words their messages.
 
-    KuiperError
-    ├── PnnxError                     a .param or .bin file is not what PNNX writes
-    │   ├── ParamError                names the file and the line
-    │   └── ArchiveError              names the file and the entry
-    ├── GraphError                    operators and operands do not link up
-    ├── BuildError                    the graph is sound, but cannot be run
-    │   ├── UnsupportedOperatorError  lists every operator without a layer
-    │   └── ParameterError            names operator, parameter and what was expected
-    ├── ExpressionError               prints the expression with a caret
-    ├── StateError                    called too early: says what to call
-    ├── InputError                    what a caller passed to a run does not fit
-    ├── LayerError                    a layer cannot run on what reached it
-    └── RunStoppedError               a run was stopped before its next layer
+KuiperError
+├── PnnxError                     a .param or .bin file is not what PNNX writes
+│   ├── ParamError                names the file and the line
+│   └── ArchiveError              names the file and the entry
+├── GraphError                    operators and operands do not link up
+├── BuildError                    the graph is sound, but cannot be run
+│   ├── UnsupportedOperatorError  lists every operator without a layer
+│   └── ParameterError            names operator, parameter and what was expected
+├── ExpressionError               prints the expression with a caret
+├── StateError                    called too early: says what to call
+├── InputError                    what a caller passed to a run does not fit
+├── LayerError                    a layer cannot run on what reached it
+└── RunStoppedError               a run was stopped before its next layer
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,9 @@ class ArchiveError(PnnxError):
         entry: the archive entry at fault, or None where the whole file is meant.
     """
 
-    def __init__(self, path: Path | str, entry: str | None, problem: str, expected: str | None = None) -> None:
+    def __init__(
+        self, path: Path | str, entry: str | None, problem: str, expected: str | None = None
+    ) -> None:
         self.path = Path(path)
         self.entry = entry
         place = str(path) if entry is None else f"{path}, entry {entry!r}"

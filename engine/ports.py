@@ -128,4 +128,3 @@ def _check(port: Port, array: Array) -> None:
 
 def _listing(ports: Sequence[Port]) -> str:
     return f"{len(ports)} ({'; '.join(f'{port.operator} {port}' for port in ports)})"
-

@@ -63,7 +63,9 @@ class LayerRegistry:
             for name in type_names:
                 if name in self._layers:
                     raise DuplicateLayerError(f"layer {name!r} is registered twice")
-                self._layers[name] = Layer(name, function, infer, multiply_adds, arguments, variadic, collects)
+                self._layers[name] = Layer(
+                    name, function, infer, multiply_adds, arguments, variadic, collects
+                )
             return function
 
         return register

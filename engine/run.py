@@ -45,7 +45,9 @@ class _Record:
 class Run:
     """A run in progress: one value per operand slot, dropped after its last use."""
 
-    def __init__(self, plan: Plan, level: TraceLevel, capture: Collection[str], stop: StopCheck | None) -> None:
+    def __init__(
+        self, plan: Plan, level: TraceLevel, capture: Collection[str], stop: StopCheck | None
+    ) -> None:
         self._plan = plan
         self._level = level
         self._capture = {plan.slots[name]: name for name in capture}

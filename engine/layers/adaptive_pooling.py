@@ -1,0 +1,54 @@
+"""Adaptive pooling: the caller says how many cells, not how large they are; in one, two and three dimensions."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from engine.arguments import Ints
+from engine.dtypes import Array
+from engine.kernels.adaptive_pooling import adaptive_avg_pool, adaptive_max_pool, adaptive_shape
+from engine.kernels.batches import add_batch, spread
+from engine.registry import layer
+from engine.spec import TensorSpec
+
+
+def _cells(shape: Sequence[int], output_size: Ints, rank: int) -> tuple[int, ...]:
+    """Return the cells of each spatial axis of a batched shape; PNNX writes 0 for PyTorch's None, as it is."""
+    wanted = spread("output_size", output_size, rank)
+    return tuple(cells or size for cells, size in zip(wanted, shape[2:], strict=True))
+
+
+def _pooled(input: TensorSpec, rank: int, output_size: Ints) -> TensorSpec:
+    batched, unbatched = add_batch(input.shape, rank)
+    shape = adaptive_shape(batched, _cells(batched, output_size, rank))
+    return input.with_shape(shape[1:] if unbatched else shape)
+
+
+def _register_adaptive_avg_pool(rank: int) -> None:
+    def infer(input: TensorSpec, output_size: Ints) -> TensorSpec:
+        return _pooled(input, rank, output_size)
+
+    @layer(f"nn.AdaptiveAvgPool{rank}d", f"F.adaptive_avg_pool{rank}d", infer=infer)
+    def forward(input: Array, output_size: Ints) -> Array:
+        """Take the mean of every cell."""
+        shape, unbatched = add_batch(input.shape, rank)
+        output = adaptive_avg_pool(input.reshape(shape), _cells(shape, output_size, rank))
+        return output[0] if unbatched else output
+
+
+def _register_adaptive_max_pool(rank: int) -> None:
+    def infer(input: TensorSpec, output_size: Ints) -> tuple[TensorSpec, TensorSpec]:
+        output = _pooled(input, rank, output_size)
+        return output, TensorSpec(output.shape, np.dtype(np.int64))
+
+    @layer(f"nn.AdaptiveMaxPool{rank}d", f"F.adaptive_max_pool{rank}d", infer=infer)
+    def forward(input: Array, output_size: Ints) -> tuple[Array, Array]:
+        """Take the maximum of every cell, and where it lies; an operator without indices has one output."""
+        shape, unbatched = add_batch(input.shape, rank)
+        maxima, indices = adaptive_max_pool(input.reshape(shape), _cells(shape, output_size, rank))
+        return (maxima[0], indices[0]) if unbatched else (maxima, indices)
+
+
+for _rank in (1, 2, 3):
+    _register_adaptive_avg_pool(_rank)
+    _register_adaptive_max_pool(_rank)

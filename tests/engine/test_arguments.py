@@ -1,0 +1,91 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.arguments import Argument, DType, Floats, Ints, Number, Operand, read_arguments
+from engine.dtypes import Array
+from engine.errors import ArgumentError
+
+
+def argument(annotation: Any) -> Argument:
+    def call(value: Any) -> None:
+        del value
+
+    call.__annotations__["value"] = annotation
+    return read_arguments(call)[0][0]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "given", "wanted"),
+    [
+        (int, 3, 3),
+        (int, np.array(3), 3),
+        (int, np.array([3]), 3),
+        (float, 3, 3.0),
+        (float, "inf", float("inf")),
+        (float, "-inf", float("-inf")),
+        (float, np.float32(1.5) * np.ones(()), 1.5),
+        (bool, True, True),
+        (bool, np.array(False), False),
+        (str, "zeros", "zeros"),
+        (str | None, None, None),
+        (int | None, None, None),
+        (Ints, 3, (3,)),
+        (Ints, (3, 4), (3, 4)),
+        (Ints, [3, np.array(4)], (3, 4)),
+        (Ints, np.array([3, 4]), (3, 4)),
+        (Ints, None, ()),
+        (Ints | str, "same", "same"),
+        (Ints | str, (1, 2), (1, 2)),
+        (Floats, (1, 2.5), (1.0, 2.5)),
+        (Number, 2, 2),
+        (Number, 2.5, 2.5),
+        (Number, 2j, 2j),
+        (DType, "torch.float", np.dtype(np.float32)),
+        (DType, "torch.int64", np.dtype(np.int64)),
+        (DType | None, None, None),
+        (Operand, 2, 2),
+    ],
+)
+def test_converts(annotation: Any, given: Any, wanted: Any) -> None:
+    converted = argument(annotation).convert(given)
+    assert converted == wanted
+    assert type(converted) is type(wanted)
+
+
+def test_tensor_stays_itself() -> None:
+    array = np.ones((2, 3))
+    assert argument(Operand).convert(array) is array
+    assert argument(Array | None).convert(array) is array
+
+
+@pytest.mark.parametrize(
+    ("annotation", "given", "message"),
+    [
+        (int, "x", "value: got 'x'; expected an int"),
+        (int, True, "value: got True; expected an int"),
+        (int, 2.5, "value: got 2.5; expected an int"),
+        (int, np.ones((2, 3)), r"value: got a tensor of shape \(2, 3\) and dtype float64; expected an int"),
+        (float, None, "value: got None; expected a float"),
+        (bool, 1, "value: got 1; expected a bool"),
+        (str, 1, "value: got 1; expected a string"),
+        (Ints, ("a",), r"value: got \('a',\); expected ints"),
+        (DType, "torch.nope", "value: got 'torch.nope'; expected a torch dtype"),
+        (Array, 3, "value: got 3; expected a tensor"),
+        (Number, "x", "expected an int or a float or a complex number"),
+    ],
+)
+def test_wrong_kind_is_an_error(annotation: Any, given: Any, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        argument(annotation).convert(given)
+
+
+def test_variadic_and_collecting_signatures() -> None:
+    def call(*inputs: Array, dim: int = 0, **attributes: Array) -> None:
+        del inputs, dim, attributes
+
+    named, variadic, collects = read_arguments(call)
+    assert [a.name for a in named] == ["dim"]
+    assert variadic
+    assert collects

@@ -1,0 +1,62 @@
+import numpy as np
+import pytest
+
+from engine import DuplicateLayerError, LayerRegistry, registry
+from engine.arguments import Floats, Ints, Operand
+from engine.dtypes import Array
+
+
+def test_registered_type_is_found() -> None:
+    layers = LayerRegistry()
+
+    @layers.layer("my.Double", "my.Twice")
+    def double(input: Array, factor: int = 2) -> Array:
+        return input * factor
+
+    found = layers.find("my.Twice")
+    assert found is not None
+    assert found.forward is double
+    assert [(a.name, a.required) for a in found.arguments] == [("input", True), ("factor", False)]
+    assert len(layers) == 2
+    assert "my.Double" in layers
+
+
+def test_registering_a_type_twice_raises() -> None:
+    layers = LayerRegistry()
+    layers.layer("my.Double")(lambda: ())
+    with pytest.raises(DuplicateLayerError, match=r"my\.Double"):
+        layers.layer("my.Double")(lambda: ())
+
+
+def test_unknown_type_is_not_found() -> None:
+    assert registry.find("my.Nothing") is None
+
+
+def test_nearest_types_come_best_first() -> None:
+    assert registry.nearest("pnnx.Inputs")[0] == "pnnx.Input"
+    assert registry.nearest("qqqqqq") == ()
+
+
+def test_arguments_say_what_they_take() -> None:
+    layers = LayerRegistry()
+
+    @layers.layer("my.Layer")
+    def call(
+        input: Array,
+        bias: Array | None = None,
+        other: Operand = 1,
+        size: Ints = (),
+        scale: Floats | None = None,
+    ) -> Array:
+        return input
+
+    found = layers.find("my.Layer")
+    assert found is not None
+    assert {a.name: (a.takes_tensor, a.takes_scalar, a.expected) for a in found.arguments} == {
+        "input": (True, False, "a tensor"),
+        "bias": (True, False, "a tensor or None"),
+        "other": (True, True, "a tensor or an int or a float or a complex number"),
+        "size": (False, True, "ints"),
+        "scale": (False, True, "floats or None"),
+    }
+    assert found.forward(np.zeros(1)).shape == (1,)
