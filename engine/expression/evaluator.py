@@ -97,9 +97,12 @@ class _Apply:
 
     def _scratch(self, arguments: Stack) -> Array | None:
         """Return the largest intermediate array among the arguments."""
-        candidates = [arguments[index] for index in self._temporaries]
-        arrays = [candidate for candidate in candidates if isinstance(candidate, np.ndarray)]
-        return max(arrays, key=lambda array: array.size, default=None)
+        largest = None
+        for index in self._temporaries:
+            candidate = arguments[index]
+            if isinstance(candidate, np.ndarray) and (largest is None or candidate.size > largest.size):
+                largest = candidate
+        return largest
 
 
 _Step: TypeAlias = _Load | _Push | _Gather | _Apply

@@ -18,6 +18,8 @@ import numpy as np
 from engine.dtypes import Array
 from engine.kernels.promotion import (
     BOOL,
+    FLOAT32,
+    FLOAT64,
     INT64,
     Dtype,
     Number,
@@ -31,7 +33,7 @@ from engine.kernels.special import erf, lgamma
 Compute: TypeAlias = Callable[..., Any]
 """`compute(*arrays, out)`: `out` is None or an array for the result, which may be one of the arguments.
 
-A number among the arguments arrives as a numpy scalar, which tells it from a tensor without dimensions.
+A number among them is a numpy scalar, or behind a float array a Python number: never an array without dimensions.
 """
 
 
@@ -155,24 +157,32 @@ class Binary(Kernel):
             ValueError: the shapes do not broadcast.
             ArithmeticError: an integer is to be divided by zero, or raised to a negative number.
         """
-        promoted = _promoted(_kind(a), _kind(b))
-        plan = self._plans.get(promoted) or self.plan(promoted)
-        x, y = _cast(a, plan.computed), _cast(b, plan.computed)
-        if scratch is not None and not self._fits(scratch, x.shape, y.shape, plan.produced):
+        plan, x, y = self._prepare(a, b)
+        if scratch is not None and not (
+            scratch.dtype == plan.produced and scratch.shape == self._shape(x, y)
+        ):
             scratch = None
         try:
             result = self._compute(x, y, scratch)
         except ValueError:
-            self.broadcast(x.shape, y.shape)
+            self._shape(x, y)
             raise
         return plan.finish(result)
 
-    def _fits(self, scratch: Array, x: tuple[int, ...], y: tuple[int, ...], dtype: Dtype) -> bool:
-        if scratch.dtype != dtype:
-            return False
-        if x == y or not y:
-            return scratch.shape == x
-        return scratch.shape == (self.broadcast(x, y) if x else y)
+    def _prepare(self, a: Array | Number, b: Array | Number) -> tuple[Plan, Any, Any]:
+        """Return the plan and the operands it computes with."""
+        if isinstance(a, np.ndarray) and a.dtype in _STEADY:
+            # where nothing is to be cast: two tensors of one dtype, or a tensor and a number that cannot raise it
+            same = b.dtype is a.dtype if isinstance(b, np.ndarray) else type(b) is not complex and a.ndim
+            if same:
+                return self._plans.get(a.dtype) or self.plan(a.dtype), a, b
+        plan = self.plan(_promoted(_kind(a), _kind(b)))
+        return plan, _cast(a, plan.computed), _cast(b, plan.computed)
+
+    def _shape(self, x: Any, y: Any) -> tuple[int, ...]:
+        """Return the shape that two operands broadcast to."""
+        one, other = getattr(x, "shape", ()), getattr(y, "shape", ())
+        return one if one == other or not other else self.broadcast(one, other)
 
     def broadcast(self, *shapes: tuple[int, ...]) -> tuple[int, ...]:
         """Return the shape that `shapes` broadcast to.
@@ -185,6 +195,9 @@ class Binary(Kernel):
         except ValueError:
             raise ValueError(f"{self.name} cannot broadcast {' with '.join(map(str, shapes))}") from None
 
+
+_STEADY = frozenset((FLOAT32, FLOAT64))
+"""Dtypes that every kernel computes in as they are, and that numpy's ufuncs keep when given a Python number."""
 
 _Kind: TypeAlias = tuple[Dtype, bool] | type
 
@@ -204,7 +217,7 @@ def _promoted(*kinds: _Kind) -> Dtype:
 def _cast(operand: Array | Number, dtype: Dtype) -> Array:
     """Return the operand in `dtype`, a number as a numpy scalar."""
     if isinstance(operand, np.ndarray):
-        return operand if operand.dtype == dtype else operand.astype(dtype)
+        return operand if operand.dtype is dtype else operand.astype(dtype)
     if dtype.kind in "fc":
         return dtype.type(operand)  # type: ignore[no-any-return]  # a numpy scalar behaves as an array here
     # Through int64, so that a number too large for a small integer type wraps as in PyTorch.
@@ -241,14 +254,14 @@ def _divides(ufunc: np.ufunc) -> Compute:
     """Divide; integers refuse a zero divisor as PyTorch does."""
 
     def compute(a: Array, b: Array, out: Array | None) -> Any:
-        if b.dtype.kind in "iu" and not np.all(b):
+        if a.dtype.kind in "iu" and not np.all(b):
             raise ZeroDivisionError("integer division by zero")
         return ufunc(a, b, out)
 
     return compute
 
 
-_POWERS: dict[float, Callable[[Array, Array | None], Any]] = {
+_POWERS: dict[Any, Callable[[Array, Array | None], Any]] = {
     -2.0: lambda x, out: np.reciprocal(np.square(x, out), out),
     -1.0: np.reciprocal,
     -0.5: _rsqrt,
@@ -262,8 +275,8 @@ _POWERS: dict[float, Callable[[Array, Array | None], Any]] = {
 def _power(base: Any, exponent: Any, out: Array | None) -> Any:
     if base.dtype.kind in "iu":
         return _integer_power(base, exponent, out)
-    if isinstance(exponent, np.generic):
-        shortcut = _POWERS.get(exponent.item())
+    if isinstance(exponent, np.generic | int | float):
+        shortcut = _POWERS.get(exponent)
         if shortcut is not None:
             return shortcut(base, out)
     return np.power(base, exponent, out)
@@ -271,10 +284,11 @@ def _power(base: Any, exponent: Any, out: Array | None) -> Any:
 
 def _integer_power(base: Any, exponent: Any, out: Array | None) -> Any:
     """Raise integers, wrapping around; of the negative powers of an integer only those of 1 and -1 are not 0."""
+    is_number = isinstance(exponent, np.generic)
     negative = exponent < 0
     if not np.any(negative):
         return np.power(base, exponent, out)
-    if isinstance(exponent, np.generic):
+    if is_number:
         raise ArithmeticError("integers have no negative powers")
     powers = np.power(base, np.maximum(exponent, 0))
     inverses = np.where(np.abs(base) == 1, np.where(exponent & 1, base, 1), 0)

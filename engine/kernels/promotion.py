@@ -20,6 +20,7 @@ BOOL: Dtype = np.dtype(np.bool_)
 INT64: Dtype = np.dtype(np.int64)
 FLOAT16: Dtype = np.dtype(np.float16)
 FLOAT32: Dtype = np.dtype(np.float32)
+FLOAT64: Dtype = np.dtype(np.float64)
 COMPLEX64: Dtype = np.dtype(np.complex64)
 COMPLEX128: Dtype = np.dtype(np.complex128)
 
