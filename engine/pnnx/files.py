@@ -36,7 +36,9 @@ def read(param_path: PathLike, bin_path: PathLike) -> Graph:
         attribute = Attribute(declaration.shape, declaration.dtype, data)
         declaration.operator.attrs[declaration.key] = attribute
     for entry in entries:
-        raise ArchiveError(bin_path, entry, "no attribute has this name", "entries named operator.attribute")
+        raise ArchiveError(
+            bin_path, entry, "no attribute of the .param has this name", "only entries that do"
+        )
     return text.graph
 
 

@@ -69,9 +69,8 @@ def read_param(path: Path) -> ParamText:
     reader = _Reader(path)
     for number, words in lines:
         if len(reader.lines) == operator_count:
-            raise ParamError(
-                path, number, "another operator", f"{operator_count}, as line {counts_line} says"
-            )
+            expected = f"{operator_count}, as line {counts_line} says"
+            raise ParamError(path, number, "another operator", expected)
         reader.read_operator(number, words)
     if len(reader.lines) < operator_count:
         problem = f"{len(reader.lines)} operators in the file"
@@ -134,7 +133,7 @@ def _read_counts(path: Path, lines: Iterator[tuple[int, list[str]]]) -> tuple[in
 
 def _read_count(path: Path, number: int, word: str) -> int:
     if not _COUNT.fullmatch(word):
-        raise ParamError(path, number, f"wrong count {shorten(word)}", "a number of 0 or more")
+        raise ParamError(path, number, f"wrong count {shorten(word)}", "a number from 0 to 10**18 - 1")
     return int(word)
 
 
@@ -202,7 +201,9 @@ class _Reader:
     def _read_operand_type(self, operands: set[str], word: str) -> None:
         name, _, text = word[1:].rpartition("=")
         if name not in operands:
-            raise ValueError(f"the operator has no operand {shorten(name)}")
+            raise ValueError(
+                f"the operator has no operand {shorten(name)}; expected an input or output of it"
+            )
         self.text.graph.operands[name] = parse_tensor_type(text)
 
 
@@ -213,26 +214,26 @@ def _read_attribute(
     tensor_type = parse_tensor_type(text)
     shape = tuple(extent for extent in tensor_type.shape if extent is not None)
     if len(shape) < len(tensor_type.shape):
-        raise ValueError("an attribute with an unknown extent")
+        raise ValueError("an unknown extent; expected only numbers in the shape of an attribute")
     if key in declared:
-        raise ValueError("the operator has this attribute twice")
+        raise ValueError("the operator has this attribute twice; expected it once")
     declared[key] = AttributeDeclaration(operator, key, shape, tensor_type.dtype, number)
 
 
 def _read_input_name(operator: Operator, word: str, inputs: set[str]) -> None:
     key, equals, operand = word[1:].partition("=")
     if not equals or operand not in inputs:
-        raise ValueError(f"the operator has no input {shorten(operand)}")
+        raise ValueError(f"the operator has no input {shorten(operand)}; expected one of its operands")
     if key in operator.input_names:
-        raise ValueError("the operator has this input name twice")
+        raise ValueError("the operator has this input name twice; expected it once")
     operator.input_names[key] = operand
 
 
 def _read_parameter(operator: Operator, word: str) -> None:
     key, equals, text = word.partition("=")
     if equals and key in operator.params:
-        raise ValueError("the operator has this parameter twice")
+        raise ValueError("the operator has this parameter twice; expected it once")
     value = parse_value(key, text)
     operator.params[key] = value
-    if spell_value(value) != text:
+    if value != text and spell_value(value) != text:
         operator.spellings[key] = text

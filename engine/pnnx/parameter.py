@@ -91,7 +91,7 @@ def _parse_scalar(text: str) -> int | float | complex | str:
 
 def _parse_int(text: str) -> int:
     if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
-        raise ValueError(f"integer {shorten(text)} does not fit 64 bits")
+        raise ValueError(f"integer {shorten(text)} does not fit 64 bits; expected -2**63 to 2**63 - 1")
     return int(text)
 
 

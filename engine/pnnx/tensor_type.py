@@ -16,7 +16,7 @@ MAX_BYTES = 2**63 - 1
 
 _SPELLING = re.compile(r"\(([^()]*)\)(\w+)", re.ASCII)
 _EXTENT = re.compile(r"[0-9]{1,19}", re.ASCII)
-_SYMBOL = re.compile(r"%[^\s,()]+")
+_SYMBOL = re.compile(r"%[^,()]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,13 @@ def parse_tensor_type(text: str) -> TensorType:
     """
     spelling = _SPELLING.fullmatch(text)
     if spelling is None:
-        raise ValueError(f"{shorten(text)} is not a shape and a type such as (1,3,?,224)f32")
+        raise ValueError(f"{shorten(text)} is no type; expected a shape and a type such as (1,3,?,224)f32")
     inside, dtype = spelling.groups()
     if dtype not in ELEMENT_SIZES:
-        raise ValueError(f"unknown type {shorten(dtype)}, known are {', '.join(ELEMENT_SIZES)}")
+        raise ValueError(f"unknown type {shorten(dtype)}; expected one of {', '.join(ELEMENT_SIZES)}")
     extents = inside.split(",") if inside else []
     if len(extents) > MAX_RANK:
-        raise ValueError(f"{len(extents)} dimensions, at most {MAX_RANK} are possible")
+        raise ValueError(f"{len(extents)} dimensions; expected at most {MAX_RANK}")
     shape = tuple(_parse_extent(extent) for extent in extents)
     byte_count(shape, dtype)
     symbols = tuple((axis, extent[1:]) for axis, extent in enumerate(extents) if extent.startswith("%"))
@@ -75,7 +75,9 @@ def byte_count(shape: tuple[int | None, ...], dtype: str) -> int:
     for extent in shape:
         bound *= extent or 1
         if bound > MAX_BYTES:
-            raise ValueError(f"the size of shape {shorten(str(shape))} overflows 64 bits")
+            raise ValueError(
+                f"the size of shape {shorten(str(shape))} overflows; expected at most 2**63 - 1 bytes"
+            )
     return 0 if 0 in shape or dtype == "null" else bound
 
 
@@ -89,6 +91,5 @@ def _parse_extent(text: str) -> int | None:
         return None
     if _EXTENT.fullmatch(text):
         return int(text)
-    if text.startswith("-"):
-        raise ValueError(f"negative extent {shorten(text)}")
-    raise ValueError(f"{shorten(text)} is not an extent")
+    problem = "a negative extent" if text.startswith("-") else "no extent"
+    raise ValueError(f"{shorten(text)} is {problem}; expected a number of 0 or more, or ?")

@@ -1,0 +1,110 @@
+import struct
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from engine.errors import ArchiveError
+from engine.pnnx import zip_records as zr
+from engine.pnnx.archive import read_archive
+from tests.engine.pnnx.zip_builder import Member, build, build_zip64, zip64_member
+
+ENTRIES = {"a.weight": b"12345678", "a.bias": b"", "ü": b"x" * 100}
+MEMBERS = [Member(name, data) for name, data in ENTRIES.items()]
+
+
+def read_bytes(folder: Path, content: bytes) -> dict[str, bytes]:
+    path = folder / "model.bin"
+    path.write_bytes(content)
+    return {name: bytes(data) for name, data in read_archive(path).items()}
+
+
+def test_a_classic_archive_is_read(tmp_path: Path) -> None:
+    assert read_bytes(tmp_path, build(MEMBERS)) == ENTRIES
+
+
+def test_a_zip64_archive_is_read(tmp_path: Path) -> None:
+    assert read_bytes(tmp_path, build_zip64(MEMBERS)) == ENTRIES
+
+
+def test_sizes_and_offsets_in_zip64_fields_are_read(tmp_path: Path) -> None:
+    first = zip64_member("a", b"12345", 0)
+    second = zip64_member("b", b"678", 30 + 1 + 28 + 5)
+    assert read_bytes(tmp_path, build_zip64([first, second])) == {"a": b"12345", "b": b"678"}
+
+
+def test_other_extra_fields_are_skipped(tmp_path: Path) -> None:
+    padding = struct.pack("<2H", zr.ALIGNMENT_EXTRA, 5) + b"12345"
+    wide = zip64_member("a", b"12345", 0)
+    padded = Member(
+        "a", b"12345", wide.central, wide.local, padding + wide.central_extra, padding + wide.local_extra
+    )
+    assert read_bytes(tmp_path, build([padded, Member("b", b"", local_extra=b"\0\0")])) == {
+        "a": b"12345",
+        "b": b"",
+    }
+
+
+def test_an_archive_without_entries_is_read(tmp_path: Path) -> None:
+    assert read_bytes(tmp_path, build([])) == {}
+    assert read_bytes(tmp_path, build_zip64([])) == {}
+
+
+def test_an_archive_comment_is_skipped(tmp_path: Path) -> None:
+    misleading = zr.END_RECORD.pack(zr.END_MARK, 0, 0, 0, 0, 0, 0, 0)
+    assert read_bytes(tmp_path, build(MEMBERS, comment=misleading[:-1])) == ENTRIES
+    assert read_bytes(tmp_path, build(MEMBERS, comment=b"c" * 0xFFFF)) == ENTRIES
+
+
+@pytest.mark.parametrize("descriptor", [b"", bytes(12), bytes(16), bytes(20), bytes(24)])
+def test_sizes_may_follow_the_data(tmp_path: Path, descriptor: bytes) -> None:
+    flag = {"flags": zr.DESCRIPTOR_FLAG}
+    later = Member("a", b"12345", flag, flag | {"size": 0, "packed": 0, "checksum": 0}, after=descriptor)
+    assert read_bytes(tmp_path, build([later, Member("b", b"1")])) == {"a": b"12345", "b": b"1"}
+
+
+def test_what_follows_the_data_must_be_a_descriptor(tmp_path: Path) -> None:
+    flag = {"flags": zr.DESCRIPTOR_FLAG}
+    with pytest.raises(ArchiveError, match="13 bytes before the entry belong to no entry"):
+        read_bytes(tmp_path, build([Member("a", b"1", flag, flag, after=bytes(13)), Member("b", b"1")]))
+
+
+def test_an_archive_that_python_made_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "model.bin"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in ENTRIES.items():
+            archive.writestr(name, data)
+        with archive.open("wide", "w", force_zip64=True) as entry:
+            entry.write(b"123")
+    assert {name: bytes(data) for name, data in read_archive(path).items()} == ENTRIES | {"wide": b"123"}
+
+
+def test_every_prefix_of_an_archive_is_refused(tmp_path: Path) -> None:
+    for content in (build(MEMBERS), build_zip64(MEMBERS)):
+        for length in range(len(content)):
+            with pytest.raises(ArchiveError):
+                read_bytes(tmp_path, content[:length])
+
+
+def test_more_entries_than_any_model_has_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.pnnx.zip_directory.MAX_ENTRIES", 2)
+    with pytest.raises(ArchiveError, match="3 entries in a directory of .* bytes; expected at most 2"):
+        read_bytes(tmp_path, build(MEMBERS))
+
+
+def test_a_missing_file_a_folder_and_an_impossible_path_are_told(tmp_path: Path) -> None:
+    with pytest.raises(ArchiveError, match="none.bin: cannot be read: No such file"):
+        read_archive(tmp_path / "none.bin")
+    with pytest.raises(ArchiveError, match="not a regular file; expected a zip archive"):
+        read_archive(tmp_path)
+    with pytest.raises(ArchiveError, match="cannot be read: embedded null"):
+        read_archive(tmp_path / "a\0b")
+
+
+def test_entries_outlive_the_file_name(tmp_path: Path) -> None:
+    path = tmp_path / "model.bin"
+    path.write_bytes(build(MEMBERS))
+    entries = read_archive(path)
+    path.unlink()
+    assert entries["a.weight"].tobytes() == b"12345678"
+    assert entries["a.weight"].readonly
