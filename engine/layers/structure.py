@@ -58,11 +58,11 @@ def unpack_tuple(*values: Any) -> tuple[Any, ...]:
     return tuple(values[0])
 
 
-def _infer_expression(*inputs: Spec, expr: Expression) -> Spec:
-    return expr.infer(inputs)
+def _infer_expression(*inputs: Spec, expr: Expression) -> tuple[Spec]:
+    return (expr.infer(inputs),)
 
 
 @layer("pnnx.Expression", infer=_infer_expression)
-def expression(*inputs: Any, expr: Expression) -> Value:
-    """Evaluate an expression over its operands, `@0` being the first."""
-    return expr.evaluate(inputs)
+def expression(*inputs: Any, expr: Expression) -> tuple[Value]:
+    """Evaluate an expression over its operands, `@0` being the first; a list is one output."""
+    return (expr.evaluate(inputs),)

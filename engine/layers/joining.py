@@ -1,0 +1,193 @@
+"""Layers that join tensors or take one apart along a dimension: cat, stack, split, chunk, tensor_split, unbind."""
+
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+
+from engine.arguments import Ints
+from engine.dtypes import Array
+from engine.errors import ArgumentError
+from engine.kernels.axes import axis
+from engine.kernels.promotion import result_type
+from engine.registry import layer
+from engine.spec import TensorSpec
+
+
+def _members(tensors: Sequence[Any], kind: type[Any]) -> list[Any]:
+    """Return the tensors that are joined: the operands, or the members of the one list among them."""
+    if len(tensors) == 1 and isinstance(tensors[0], tuple | list):
+        tensors = tensors[0]
+    if not tensors:
+        raise ArgumentError("tensors", "got none", "at least one tensor")
+    for place, tensor in enumerate(tensors):
+        if not isinstance(tensor, kind):
+            raise ArgumentError(f"inputs.{place}", f"got {tensor!r}", "a tensor")
+    return list(tensors)
+
+
+def _is_skipped(tensor: Any) -> bool:
+    """Tell whether PyTorch leaves a tensor out: one of shape (0,) fits any other."""
+    return bool(tensor.shape == (0,))
+
+
+def _infer_cat(*tensors: TensorSpec, dim: int) -> TensorSpec:
+    members = _members(tensors, TensorSpec)
+    joined = [member for member in members if not _is_skipped(member)] or members[:1]
+    first = joined[0]
+    if not first.rank:
+        raise ArgumentError("inputs.0", "got no dimensions", "a tensor with dimensions")
+    place = axis(dim, first.rank)
+    for member in joined:
+        others = zip(member.shape, first.shape, strict=False)
+        if member.rank != first.rank or any(a != b for i, (a, b) in enumerate(others) if i != place):
+            problem = f"got shape {member.shape}"
+            argument = f"inputs.{members.index(member)}"
+            raise ArgumentError(argument, problem, f"that of {first.shape}, but for dimension {place}")
+    total = sum(member.shape[place] for member in joined)
+    shape = (*first.shape[:place], total, *first.shape[place + 1 :])
+    return TensorSpec(shape, result_type(*members))
+
+
+@layer("torch.cat", infer=_infer_cat)
+def cat(*tensors: Any, dim: int = 0) -> Array:
+    """Join tensors along a dimension that they have."""
+    members = _members(tensors, np.ndarray)
+    joined = [member for member in members if not _is_skipped(member)] or members[:1]
+    return np.concatenate(joined, axis(dim, joined[0].ndim), dtype=result_type(*members), casting="unsafe")
+
+
+def _infer_stack(*tensors: TensorSpec, dim: int) -> TensorSpec:
+    members = _members(tensors, TensorSpec)
+    first = members[0]
+    for place, member in enumerate(members):
+        if member.shape != first.shape:
+            raise ArgumentError(f"inputs.{place}", f"got shape {member.shape}", f"{first.shape}")
+    place = axis(dim, first.rank + 1)
+    shape = (*first.shape[:place], len(members), *first.shape[place:])
+    return TensorSpec(shape, result_type(*members))
+
+
+@layer("torch.stack", infer=_infer_stack)
+def stack(*tensors: Any, dim: int = 0) -> Array:
+    """Join tensors of one shape along a new dimension."""
+    members = _members(tensors, np.ndarray)
+    place = axis(dim, members[0].ndim + 1)
+    return np.stack(members, place, dtype=result_type(*members), casting="unsafe")
+
+
+def _places(input: Any, dim: int) -> int:
+    """Return the dimension that is taken apart."""
+    if not input.shape:
+        raise ArgumentError("input", "got no dimensions", "a tensor with dimensions")
+    return axis(dim, len(input.shape))
+
+
+def _cut(input: Array, place: int, bounds: Sequence[int]) -> tuple[Array, ...]:
+    """Return views between each bound and the next."""
+    before = (slice(None),) * place
+    return tuple(input[(*before, slice(start, max(start, end)))] for start, end in pairwise(bounds))
+
+
+def _pieces(input: TensorSpec, place: int, bounds: Sequence[int]) -> tuple[TensorSpec, ...]:
+    """Return the specs between each bound and the next."""
+    size = input.shape[place]
+    before, after = input.shape[:place], input.shape[place + 1 :]
+    lengths = (len(range(*slice(start, max(start, end)).indices(size))) for start, end in pairwise(bounds))
+    return tuple(input.with_shape((*before, length, *after)) for length in lengths)
+
+
+def _even_bounds(size: int, step: int) -> list[int]:
+    """Return the bounds of pieces of `step`, the last of which may be smaller; at least one piece."""
+    return [*range(0, max(size, 1), max(step, 1)), size]
+
+
+def _split_bounds(size: int, sections: Ints, even: bool) -> list[int]:
+    argument = "split_size_or_sections"
+    if any(section < 0 for section in sections):
+        raise ArgumentError(argument, f"got {sections}", "no negative size")
+    if not even:
+        if sum(sections) != size:
+            raise ArgumentError(argument, f"got {sections}", f"sizes that add up to {size}")
+        return list(accumulate(sections, initial=0))
+    if sections[0] == 0 and size:
+        raise ArgumentError(argument, "got 0", f"a size that {size} can be split into")
+    return _even_bounds(size, sections[0])
+
+
+def _infer_split(tensor: TensorSpec, split_size_or_sections: int | Ints, dim: int) -> tuple[TensorSpec, ...]:
+    place = _places(tensor, dim)
+    sections, even = _sections(split_size_or_sections)
+    return _pieces(tensor, place, _split_bounds(tensor.shape[place], sections, even))
+
+
+def _sections(value: int | Ints) -> tuple[Ints, bool]:
+    """Return the sizes, and whether the one there is stands for all pieces."""
+    return ((value,), True) if isinstance(value, int) else (value, False)
+
+
+@layer("torch.split", infer=_infer_split)
+def split(tensor: Array, split_size_or_sections: int | Ints, dim: int = 0) -> tuple[Array, ...]:
+    """Take a tensor apart into pieces of one size, or of the given sizes."""
+    place = _places(tensor, dim)
+    sections, even = _sections(split_size_or_sections)
+    return _cut(tensor, place, _split_bounds(tensor.shape[place], sections, even))
+
+
+def _chunk_bounds(size: int, chunks: int) -> list[int]:
+    if chunks < 1:
+        raise ArgumentError("chunks", f"got {chunks}", "at least 1")
+    if size == 0:
+        return [0] * (chunks + 1)
+    return _even_bounds(size, -(-size // chunks))
+
+
+def _infer_chunk(input: TensorSpec, chunks: int, dim: int) -> tuple[TensorSpec, ...]:
+    place = _places(input, dim)
+    return _pieces(input, place, _chunk_bounds(input.shape[place], chunks))
+
+
+@layer("torch.chunk", infer=_infer_chunk)
+def chunk(input: Array, chunks: int, dim: int = 0) -> tuple[Array, ...]:
+    """Take a tensor apart into at most `chunks` pieces, all but the last of one size."""
+    place = _places(input, dim)
+    return _cut(input, place, _chunk_bounds(input.shape[place], chunks))
+
+
+def _tensor_split_bounds(size: int, sections: int | None, indices: Ints | None) -> list[int]:
+    if indices is not None:
+        return [0, *(slice(None, index).indices(size)[1] for index in indices), size]
+    if sections is None or sections < 1:
+        raise ArgumentError("sections", f"got {sections}", "at least 1, or indices")
+    small, larger = divmod(size, sections)
+    lengths = [small + 1] * larger + [small] * (sections - larger)
+    return list(accumulate(lengths, initial=0))
+
+
+def _infer_tensor_split(
+    input: TensorSpec, sections: int | None, indices: Ints | None, dim: int
+) -> tuple[TensorSpec, ...]:
+    place = _places(input, dim)
+    return _pieces(input, place, _tensor_split_bounds(input.shape[place], sections, indices))
+
+
+@layer("torch.tensor_split", infer=_infer_tensor_split)
+def tensor_split(
+    input: Array, sections: int | None = None, indices: Ints | None = None, dim: int = 0
+) -> tuple[Array, ...]:
+    """Take a tensor apart into `sections` pieces of nearly one size, or at `indices`."""
+    place = _places(input, dim)
+    return _cut(input, place, _tensor_split_bounds(input.shape[place], sections, indices))
+
+
+def _infer_unbind(input: TensorSpec, dim: int) -> tuple[TensorSpec, ...]:
+    place = _places(input, dim)
+    return (input.with_shape((*input.shape[:place], *input.shape[place + 1 :])),) * input.shape[place]
+
+
+@layer("torch.unbind", infer=_infer_unbind)
+def unbind(input: Array, dim: int = 0) -> tuple[Array, ...]:
+    """Take a tensor apart into one tensor per index of a dimension."""
+    place = _places(input, dim)
+    return tuple(input[(slice(None),) * place + (index, ...)] for index in range(input.shape[place]))

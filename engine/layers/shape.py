@@ -1,0 +1,193 @@
+"""Layers that look at the same elements in another shape: flatten, reshape, permute, squeeze, expand and kin.
+
+All of them give views where numpy can; none of them copies an element that it need not.
+"""
+
+import numpy as np
+
+from engine.arguments import Ints
+from engine.dtypes import Array
+from engine.errors import ArgumentError
+from engine.kernels.axes import axes, axis, completed_shape, expanded_shape
+from engine.registry import layer
+from engine.spec import TensorSpec
+
+
+def _flattened(shape: tuple[int, ...], start_dim: int, end_dim: int) -> tuple[int, ...]:
+    if not shape:
+        shape = (1,)
+    start, end = axis(start_dim, len(shape), "start_dim"), axis(end_dim, len(shape), "end_dim")
+    if start > end:
+        raise ArgumentError("end_dim", f"got {end_dim}", f"no dimension before start_dim {start_dim}")
+    return (*shape[:start], int(np.prod(shape[start : end + 1], dtype=object)), *shape[end + 1 :])
+
+
+def _infer_flatten(input: TensorSpec, start_dim: int, end_dim: int) -> TensorSpec:
+    return input.with_shape(_flattened(input.shape, start_dim, end_dim))
+
+
+@layer("torch.flatten", infer=_infer_flatten)
+def flatten(input: Array, start_dim: int = 0, end_dim: int = -1) -> Array:
+    """Join the dimensions from `start_dim` to `end_dim`."""
+    return input.reshape(_flattened(input.shape, start_dim, end_dim))
+
+
+def _unflattened(shape: tuple[int, ...], dim: int, sizes: Ints) -> tuple[int, ...]:
+    place = axis(dim, len(shape))
+    if not shape or not sizes:
+        raise ArgumentError("sizes", f"got {sizes}", "sizes for a tensor with dimensions")
+    return (*shape[:place], *completed_shape(sizes, shape[place], "sizes"), *shape[place + 1 :])
+
+
+def _infer_unflatten(input: TensorSpec, dim: int, sizes: Ints) -> TensorSpec:
+    return input.with_shape(_unflattened(input.shape, dim, sizes))
+
+
+@layer("Tensor.unflatten", "torch.unflatten", infer=_infer_unflatten)
+def unflatten(input: Array, dim: int, sizes: Ints) -> Array:
+    """Split one dimension into several; one of `sizes` may be -1."""
+    return input.reshape(_unflattened(input.shape, dim, sizes))
+
+
+def _infer_reshape(input: TensorSpec, shape: Ints) -> TensorSpec:
+    return input.with_shape(completed_shape(shape, input.size))
+
+
+@layer("Tensor.reshape", "Tensor.view", infer=_infer_reshape)
+def reshape(input: Array, shape: Ints) -> Array:
+    """Give the elements another shape; one of its sizes may be -1."""
+    return input.reshape(completed_shape(shape, input.size))
+
+
+def _infer_reshape_as(input: TensorSpec, other: TensorSpec) -> TensorSpec:
+    return input.with_shape(completed_shape(other.shape, input.size, "other"))
+
+
+@layer("Tensor.reshape_as", "Tensor.view_as", infer=_infer_reshape_as)
+def reshape_as(input: Array, other: Array) -> Array:
+    """Give the elements the shape of `other`."""
+    return input.reshape(completed_shape(other.shape, input.size, "other"))
+
+
+def _order(dims: Ints, rank: int) -> tuple[int, ...]:
+    order = tuple(axis(dim, rank, "dims") for dim in dims)
+    if sorted(order) != list(range(rank)):
+        raise ArgumentError("dims", f"got {dims}", f"every one of {rank} dimensions once")
+    return order
+
+
+def _infer_permute(input: TensorSpec, dims: Ints) -> TensorSpec:
+    return input.with_shape([input.shape[place] for place in _order(dims, input.rank)])
+
+
+@layer("Tensor.permute", "torch.permute", infer=_infer_permute)
+def permute(input: Array, dims: Ints) -> Array:
+    """Reorder the dimensions."""
+    return input.transpose(_order(dims, input.ndim))
+
+
+def _swapped(rank: int, dim0: int, dim1: int) -> list[int]:
+    order = list(range(rank))
+    first, second = axis(dim0, rank, "dim0"), axis(dim1, rank, "dim1")
+    if order:
+        order[first], order[second] = second, first
+    return order
+
+
+def _infer_transpose(input: TensorSpec, dim0: int, dim1: int) -> TensorSpec:
+    return input.with_shape([input.shape[place] for place in _swapped(input.rank, dim0, dim1)])
+
+
+@layer("torch.transpose", infer=_infer_transpose)
+def transpose(input: Array, dim0: int, dim1: int) -> Array:
+    """Swap two dimensions."""
+    return input.transpose(_swapped(input.ndim, dim0, dim1))
+
+
+def _infer_t(input: TensorSpec) -> TensorSpec:
+    if input.rank > 2:
+        raise ArgumentError("input", f"got {input.rank} dimensions", "at most 2")
+    return input.with_shape(input.shape[::-1])
+
+
+@layer("torch.t", infer=_infer_t)
+def transpose_matrix(input: Array) -> Array:
+    """Transpose a matrix; anything of fewer dimensions stays."""
+    if input.ndim > 2:
+        raise ArgumentError("input", f"got {input.ndim} dimensions", "at most 2")
+    return input.T
+
+
+def _squeezed(shape: tuple[int, ...], dim: Ints) -> tuple[int, ...]:
+    places = axes(dim, len(shape))
+    return tuple(size for place, size in enumerate(shape) if size != 1 or place not in places)
+
+
+def _infer_squeeze(input: TensorSpec, dim: Ints) -> TensorSpec:
+    return input.with_shape(_squeezed(input.shape, dim))
+
+
+@layer("torch.squeeze", infer=_infer_squeeze)
+def squeeze(input: Array, dim: Ints = ()) -> Array:
+    """Drop the dimensions of size 1 among `dim`, or all of them."""
+    return input.reshape(_squeezed(input.shape, dim))
+
+
+def _unsqueezed(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
+    place = axis(dim, len(shape) + 1)
+    return (*shape[:place], 1, *shape[place:])
+
+
+def _infer_unsqueeze(input: TensorSpec, dim: int) -> TensorSpec:
+    return input.with_shape(_unsqueezed(input.shape, dim))
+
+
+@layer("torch.unsqueeze", infer=_infer_unsqueeze)
+def unsqueeze(input: Array, dim: int) -> Array:
+    """Insert a dimension of size 1."""
+    return input.reshape(_unsqueezed(input.shape, dim))
+
+
+def _infer_expand(input: TensorSpec, sizes: Ints) -> TensorSpec:
+    return input.with_shape(expanded_shape(input.shape, sizes))
+
+
+@layer("Tensor.expand", infer=_infer_expand)
+def expand(input: Array, sizes: Ints) -> Array:
+    """Repeat dimensions of size 1 without copying; -1 keeps a size."""
+    return np.broadcast_to(input, expanded_shape(input.shape, sizes))
+
+
+def _infer_expand_as(input: TensorSpec, other: TensorSpec) -> TensorSpec:
+    return input.with_shape(expanded_shape(input.shape, other.shape, "other"))
+
+
+@layer("Tensor.expand_as", infer=_infer_expand_as)
+def expand_as(input: Array, other: Array) -> Array:
+    """Repeat dimensions of size 1 until the shape is that of `other`."""
+    return np.broadcast_to(input, expanded_shape(input.shape, other.shape, "other"))
+
+
+def _infer_same(input: TensorSpec) -> TensorSpec:
+    return input
+
+
+@layer("Tensor.clone", "torch.clone", "Tensor.contiguous", "Tensor.detach", "Tensor.alias", infer=_infer_same)
+def clone(input: Array) -> Array:
+    """Give the tensor itself: no layer writes to its input, so that a copy would be indistinguishable."""
+    return input
+
+
+def _size(input: Array | TensorSpec, dim: int | None) -> int | tuple[tuple[int, ...]]:
+    shape: tuple[int, ...] = input.shape
+    if dim is None:
+        return (shape,)
+    if not shape:
+        raise ArgumentError("input", "got no dimensions", "a tensor with dimensions")
+    return shape[axis(dim, len(shape))]
+
+
+@layer("Tensor.size", infer=_size)
+def size(input: Array, dim: int | None = None) -> int | tuple[tuple[int, ...]]:
+    """Give the size of one dimension, or a list of all sizes."""
+    return _size(input, dim)

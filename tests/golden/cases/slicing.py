@@ -1,0 +1,48 @@
+"""Layers that slice: over one dimension, over several, and writing to a slice."""
+
+from tests.golden.case import Case, f32, function, i64
+
+CASES: list[Case] = [
+    function("Tensor.slice", "one_dim", lambda torch, x: x[:, 1:3], f32(2, 4, 3), also=((f32(3, 2, 2),),)),
+    function(
+        "Tensor.slice", "to_the_end", lambda torch, x: x[..., 1:], f32(2, 4, 3), also=((f32(2, 1, 5),),)
+    ),
+    function("Tensor.slice", "negative", lambda torch, x: x[-3:-1], f32(5, 2), also=((f32(2, 2),),)),
+    function("Tensor.slice", "step", lambda torch, x: x[:, 1::3], i64(2, 8)),
+    function("Tensor.slice", "past_the_end", lambda torch, x: x[1:99], f32(4, 2)),
+    function("Tensor.slice", "empty", lambda torch, x: x[3:1], f32(4, 2)),
+    function(
+        "Tensor.slice", "several", lambda torch, x: x[1:, :2, ::2], f32(3, 4, 5), also=((f32(2, 1, 4),),)
+    ),
+    function("Tensor.slice", "with_selects", lambda torch, x: x[1, :, -1, ::2], f32(3, 2, 4, 5)),
+    function("Tensor.slice", "only_selects", lambda torch, x: x[1, 2], f32(3, 4, 5)),
+    function(
+        "Tensor.slice", "ellipsis", lambda torch, x: x[1:, ..., 0], f32(3, 2, 4), also=((f32(2, 3, 1),),)
+    ),
+    function(
+        "Tensor.slice",
+        "dynamic",
+        lambda torch, x, y: x[:, 1 : y.size(1), y.size(0) - 1, : y.size(2)],
+        f32(3, 4, 5, 6),
+        f32(2, 3, 4),
+        also=((f32(2, 5, 5, 7), f32(2, 4, 5)),),
+        export=("inputshape2=[2,5,5,7]f32,[2,4,5]f32",),
+    ),
+    function(
+        "Tensor.slice",
+        "dynamic_start",
+        lambda torch, x, y: x[:, y.size(1) :],
+        f32(3, 4),
+        f32(2, 3),
+        also=((f32(2, 7), f32(2, 4)),),
+        export=("inputshape2=[2,7]f32,[2,4]f32",),
+    ),
+    function("Tensor.select", "plain", lambda torch, x: x[1], f32(3, 4), also=((f32(2, 6),),)),
+    function("Tensor.select", "negative", lambda torch, x: x.select(-1, -2), f32(3, 4)),
+    function("Tensor.select", "vector", lambda torch, x: x[2] + x, f32(3)),
+    function(
+        "torch.narrow", "plain", lambda torch, x: torch.narrow(x, 1, 1, 2), f32(2, 4), also=((f32(3, 5),),)
+    ),
+    function("torch.narrow", "negative", lambda torch, x: torch.narrow(x, -1, -3, 2), f32(2, 4)),
+    function("torch.narrow", "empty", lambda torch, x: torch.narrow(x, 0, 2, 0), f32(2, 4)),
+]
