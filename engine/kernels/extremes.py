@@ -1,4 +1,4 @@
-"""Maxima with their positions, over windows given as a table of positions for each axis."""
+"""Maxima with their positions, over windows given as a table of positions for each axis, and the way back."""
 
 import math
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from engine.dtypes import Array
+from engine.errors import ArgumentError
 
 
 def lowest(dtype: np.dtype[Any]) -> Any:
@@ -53,6 +54,33 @@ def max_over_positions(input: Array, positions: Sequence[Array]) -> tuple[Array,
         best[..., empty] = lowest(input.dtype)
         at[..., empty] = reduce(np.add.outer, _scaled(starts, sizes))[empty]
     return best, at
+
+
+def max_unpool(input: Array, indices: Array, output_size: Sequence[int]) -> Array:
+    """Put maxima back where they came from, among zeros.
+
+    Args:
+        input: (batch, channels, *spatial) maxima.
+        indices: as many integers, positions in the flattened spatial axes of the output.
+        output_size: length of each spatial axis of the output.
+
+    Returns:
+        (batch, channels, *output_size) of the input's dtype. Of several maxima for one position one stays.
+
+    Raises:
+        ArgumentError: `indices` has another shape than `input`, or a position outside the output.
+    """
+    if indices.shape != input.shape:
+        raise ArgumentError("indices", f"has shape {indices.shape}", f"{input.shape}, the input's")
+    batch, channels = input.shape[:2]
+    plane = math.prod(output_size)
+    if indices.size and not 0 <= indices.min() <= indices.max() < plane:
+        raise ArgumentError("indices", f"goes from {indices.min()} to {indices.max()}", f"0 to {plane - 1}")
+    output = np.zeros((batch, channels, plane), input.dtype)
+    windows = math.prod(input.shape[2:])
+    positions, maxima = (array.reshape(batch, channels, windows) for array in (indices, input))
+    np.put_along_axis(output, positions, maxima, axis=2)
+    return output.reshape(batch, channels, *output_size)
 
 
 def _reduce_axis(values: Array, at: Array, axis: int, table: Array) -> tuple[Array, Array]:

@@ -26,12 +26,13 @@ def pad(input: Array, pad: Sequence[int], mode: str = "constant", value: complex
     """
     padded_shape(input.shape, pad, mode, value)
     pairs = _pairs(pad)
-    if mode == "constant":
-        return pad_constant(input, pairs, 0 if value is None else value)
     padded = input
-    for axis, (before, after) in enumerate(pairs, input.ndim - len(pairs)):
-        if before or after:
-            padded = _extend(padded, axis, before, after, mode)
+    if mode == "constant":
+        padded = pad_constant(input, pairs, 0 if value is None else value)
+    else:
+        for axis, (before, after) in enumerate(pairs, input.ndim - len(pairs)):
+            if before or after:
+                padded = _extend(padded, axis, before, after, mode)
     return padded.copy() if padded is input else padded
 
 
