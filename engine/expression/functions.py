@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from engine.dtypes import TORCH_DTYPES, Array
-from engine.kernels.elementwise import BINARY, UNARY, Binary, Unary
+from engine.kernels.elementwise import BINARY, UNARY
 from engine.kernels.promotion import Dtype, Number, scalar_dtype
+from engine.kernels.ufunc import Binary, Unary
 from engine.spec import UNKNOWN, Spec, TensorSpec, Value
 
 _ALIASES = {
