@@ -75,25 +75,27 @@ class Argument:
         raise ArgumentError(self.name, f"got {_shown(value)}", self.expected)
 
 
-def read_arguments(function: Callable[..., Any]) -> tuple[tuple[Argument, ...], bool, bool]:
-    """Read a layer function's signature.
+def read_arguments(
+    function: Callable[..., Any], prepare: Callable[..., Any] | None = None
+) -> tuple[tuple[Argument, ...], bool, bool]:
+    """Read a layer function's signature; that of `prepare` says what the file gives, where there is one.
 
-    Its module must not postpone annotations: they are read as objects.
+    Their modules must not postpone annotations: they are read as objects.
 
     Returns:
-        Its named arguments; whether it takes any number of operands (`*inputs`); whether it takes any
+        The named arguments; whether the layer takes any number of operands (`*inputs`); whether it takes any
         attributes (`**attributes`).
     """
-    named = []
-    variadic = collects = False
-    for parameter in inspect.signature(function).parameters.values():
-        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-            variadic = True
-        elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            collects = True
-        else:
-            named.append(_argument(parameter, parameter.annotation))
-    return tuple(named), variadic, collects
+    given = inspect.signature(prepare or function).parameters.values()
+    named = tuple(
+        _argument(parameter, parameter.annotation)
+        for parameter in given
+        if parameter.kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    )
+    taken = inspect.signature(function).parameters.values()
+    variadic = any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in taken)
+    collects = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in given)
+    return named, variadic, collects
 
 
 def _argument(parameter: inspect.Parameter, annotation: Any) -> Argument:

@@ -1,6 +1,6 @@
 """Binds an operator of a graph to the layer of its type, once, at build."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,8 @@ class BoundLayer:
             self._static |= {name: weight(operator.attrs[name]) for name in sorted(extra)}
         self._static_specs = {name: spec_of(value) for name, value in self._static.items()}
         self.attribute_bytes = sum(v.nbytes for v in self._static.values() if isinstance(v, np.ndarray))
+        if layer.prepare is not None:
+            self._static = self._prepare(layer.prepare)
 
     def forward(self, inputs: Sequence[Value]) -> tuple[Value, ...]:
         """Run the layer on the values of the operator's inputs, in order; returns one value per output.
@@ -147,6 +149,14 @@ class BoundLayer:
         if argument.required:
             raise ParameterError(describe(self._place, f"{argument.name!r} is missing", argument.expected))
         return argument.default
+
+    def _prepare(self, prepare: Callable[..., dict[str, Any]]) -> dict[str, Any]:
+        try:
+            return prepare(**self._static)
+        except ArgumentError as error:
+            raise ParameterError(
+                describe(f"{self._place}, {error.argument!r}", error.problem, error.expected)
+            ) from error
 
     def _explain(self, error: Exception, inputs: Sequence[Spec]) -> LayerError:
         """Word a layer's complaint with the operator's name and, where one is at fault, the operand's."""

@@ -1,13 +1,15 @@
 """Inputs and outputs of a graph, and the check of what a caller passes for them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from engine import pnnx
 from engine.dtypes import PNNX_COMPUTE, Array, pnnx_name
 from engine.errors import InputError, describe
+from engine.expression import ListNode, Operand, parse
 from engine.operator import RuntimeOperand, RuntimeOperator
 
 
@@ -42,7 +44,7 @@ Inputs = Sequence[npt.ArrayLike] | Mapping[str, npt.ArrayLike]
 def input_ports(operators: Sequence[RuntimeOperator]) -> tuple[Port, ...]:
     """Return the graph's inputs in file order."""
     return tuple(
-        _port(operator, operand, operand.name)
+        _port(operator, operand.name, operand.type)
         for operator in operators
         if operator.type == "pnnx.Input"
         for operand in operator.outputs
@@ -59,10 +61,10 @@ def output_ports(operators: Sequence[RuntimeOperator]) -> tuple[Port, ...]:
     for operator in operators:
         if operator.type != "pnnx.Output":
             continue
-        for operand in (leaf for whole in operator.inputs for leaf in _flatten(whole)):
-            repeats = seen.get(operand.name, 0)
-            seen[operand.name] = repeats + 1
-            ports.append(_port(operator, operand, f"{operand.name}.{repeats}" if repeats else operand.name))
+        for name, declared in (leaf for operand in operator.inputs for leaf in _leaves(operand)):
+            repeats = seen.get(name, 0)
+            seen[name] = repeats + 1
+            ports.append(_port(operator, f"{name}.{repeats}" if repeats else name, declared))
     return tuple(ports)
 
 
@@ -83,17 +85,29 @@ def check_inputs(ports: Sequence[Port], inputs: Inputs) -> dict[str, Array]:
     return given
 
 
-def _port(operator: RuntimeOperator, operand: RuntimeOperand, name: str) -> Port:
-    declared = operand.type
+def _port(operator: RuntimeOperator, name: str, declared: pnnx.TensorType | None) -> Port:
     if declared is None or declared.dtype == "null":
         return Port(operator.name, name, None, None)
     return Port(operator.name, name, declared.shape, declared.dtype)
 
 
-def _flatten(operand: RuntimeOperand) -> list[RuntimeOperand]:
-    if operand.producer.type != "prim::TupleConstruct":
-        return [operand]
-    return [leaf for item in operand.producer.inputs for leaf in _flatten(item)]
+def _leaves(operand: RuntimeOperand) -> Iterator[tuple[str, pnnx.TensorType | None]]:
+    """Yield name and declared type of every tensor in an operand, which may be a tuple or a list of others."""
+    producer = operand.producer
+    if producer.type in ("prim::TupleConstruct", "prim::ListConstruct"):
+        for item in producer.inputs:
+            yield from _leaves(item)
+        return
+    source = producer.params.get("expr") if producer.type == "pnnx.Expression" else None
+    root = parse(source) if isinstance(source, str) else None
+    if not isinstance(root, ListNode):
+        yield operand.name, operand.type
+        return
+    for index, node in enumerate(root.items):
+        if isinstance(node, Operand) and node.index < len(producer.inputs):
+            yield from _leaves(producer.inputs[node.index])
+        else:
+            yield f"{operand.name}[{index}]", None
 
 
 def _by_order(ports: Sequence[Port], inputs: Sequence[npt.ArrayLike]) -> dict[str, Array]:

@@ -26,6 +26,8 @@ class Layer:
             spec or a tuple of specs, and raises `ArgumentError` on what `forward` could not run. None where
             the output's shape depends on the data.
         multiply_adds: the same arguments and the output specs (`outputs`) -> multiply-adds of one call.
+        prepare: called once per operator, at build, with the parameters and attributes that its own signature
+            names; returns what `forward` gets in their place. None where they are the same.
         arguments: the named arguments of `forward`.
         variadic: whether `forward` takes any number of operands.
         collects_attributes: whether `forward` takes any attributes, by name.
@@ -35,6 +37,7 @@ class Layer:
     forward: Callable[..., Any]
     infer: Callable[..., Any] | None
     multiply_adds: Callable[..., int] | None
+    prepare: Callable[..., dict[str, Any]] | None
     arguments: tuple[Argument, ...]
     variadic: bool
     collects_attributes: bool
@@ -51,6 +54,7 @@ class LayerRegistry:
         *type_names: str,
         infer: Callable[..., Any] | None = None,
         multiply_adds: Callable[..., int] | None = None,
+        prepare: Callable[..., dict[str, Any]] | None = None,
     ) -> Callable[[Function], Function]:
         """Register the decorated function for each of `type_names`.
 
@@ -59,12 +63,12 @@ class LayerRegistry:
         """
 
         def register(function: Function) -> Function:
-            arguments, variadic, collects = read_arguments(function)
+            arguments, variadic, collects = read_arguments(function, prepare)
             for name in type_names:
                 if name in self._layers:
                     raise DuplicateLayerError(f"layer {name!r} is registered twice")
                 self._layers[name] = Layer(
-                    name, function, infer, multiply_adds, arguments, variadic, collects
+                    name, function, infer, multiply_adds, prepare, arguments, variadic, collects
                 )
             return function
 

@@ -1,0 +1,59 @@
+"""Whole networks against what PyTorch computed, on the shapes of the file and on others."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine import RuntimeGraph, TensorSpec
+from engine.dtypes import Array
+from engine.spec import spec_of
+
+DATA = Path(__file__).parent / "networks" / "data"
+NAMES = sorted(path.name for path in DATA.iterdir())
+
+
+def open_network(name: str) -> RuntimeGraph:
+    graph = RuntimeGraph(DATA / name / f"{name}.pnnx.param", DATA / name / f"{name}.pnnx.bin")
+    graph.build()
+    return graph
+
+
+def arrays(name: str, run: str, side: str) -> list[Array]:
+    """The legacy spelling of the Detect head is the same network as the current one."""
+    with np.load(DATA / name.removesuffix("_legacy") / "io.npz") as archive:
+        keys = sorted(key for key in archive.files if key.startswith(f"{run}/{side}_"))
+        return [archive[key] for key in keys]
+
+
+@pytest.mark.parametrize("run", ["file", "other"])
+@pytest.mark.parametrize("name", NAMES)
+def test_network_matches_pytorch(name: str, run: str) -> None:
+    graph = open_network(name)
+    inputs = arrays(name, run, "in")
+    outputs = graph.forward(inputs)
+    expected = arrays(name, run, "out")
+    assert len(outputs) == len(expected)
+    for output, wanted in zip(outputs, expected, strict=True):
+        assert (output.shape, output.dtype) == (wanted.shape, wanted.dtype)
+        np.testing.assert_allclose(output, wanted, rtol=1e-4, atol=1e-5 * np.abs(wanted).max())
+    plan = graph.plan([TensorSpec(array.shape, array.dtype) for array in inputs])
+    assert [plan.specs[port.operand] for port in graph.outputs] == [spec_of(output) for output in outputs]
+
+
+def test_detect_head_decodes_other_image_sizes() -> None:
+    """The kept module computes what the same network does when its head is exported operator by operator."""
+    raw, whole = open_network("yolov5_raw"), open_network("yolov5_moduleop")
+    image = np.random.default_rng(0).random((2, 3, 96, 32), np.float32)
+    boxes = whole.forward([image])[0]
+    heads = raw.forward([image])
+    assert boxes.shape[1] == sum(np.prod(head.shape[1:4]) for head in heads)
+    scores = np.concatenate([head.reshape(2, -1, head.shape[-1]) for head in heads], axis=1)[..., 4:]
+    np.testing.assert_allclose(boxes[..., 4:], 1 / (1 + np.exp(-scores)), rtol=1e-4, atol=1e-6)
+    first = 1 / (1 + np.exp(-heads[0][..., :2]))
+    rows, columns = heads[0].shape[2:4]
+    y, x = np.mgrid[:rows, :columns]
+    centres = (2 * first + np.stack([x, y], -1) - 0.5) * 8
+    np.testing.assert_allclose(
+        boxes[:, : 3 * rows * columns, :2], centres.reshape(2, -1, 2), rtol=1e-4, atol=1e-4
+    )
