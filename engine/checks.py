@@ -1,0 +1,89 @@
+"""What the shape rules of layers check of a tensor, with one wording for each complaint."""
+
+from collections.abc import Sequence
+
+from engine.dtypes import pnnx_name
+from engine.errors import ArgumentError
+from engine.spec import TensorSpec
+
+_KIND_WORDS = {"b": "bool", "i": "integer", "u": "unsigned integer", "f": "float", "c": "complex"}
+
+
+def check_kind(name: str, spec: TensorSpec, kinds: str) -> None:
+    """Check that a tensor's dtype is of one of the numpy kinds in `kinds`, `"fc"` for float or complex.
+
+    Raises:
+        ArgumentError: it is of another.
+    """
+    if spec.dtype.kind not in kinds:
+        words = " or ".join(_KIND_WORDS[kind] for kind in kinds)
+        raise ArgumentError(name, f"dtype {pnnx_name(spec.dtype)}", f"a tensor of {words} dtype")
+
+
+def check_rank(name: str, spec: TensorSpec, *ranks: int) -> None:
+    """Check that a tensor has one of these numbers of dimensions.
+
+    Raises:
+        ArgumentError: it has another.
+    """
+    if spec.rank not in ranks:
+        words = " or ".join(map(str, ranks))
+        raise ArgumentError(name, f"{spec.rank} dimensions", f"{words} dimensions")
+
+
+def check_min_rank(name: str, spec: TensorSpec, rank: int) -> None:
+    """Check that a tensor has at least so many dimensions.
+
+    Raises:
+        ArgumentError: it has fewer.
+    """
+    if spec.rank < rank:
+        raise ArgumentError(name, f"{spec.rank} dimensions", f"at least {rank} dimensions")
+
+
+def check_shape(name: str, spec: TensorSpec | None, shape: Sequence[int]) -> None:
+    """Check that a tensor, if there is one, has this very shape.
+
+    Raises:
+        ArgumentError: it has another.
+    """
+    if spec is not None and spec.shape != tuple(shape):
+        raise ArgumentError(name, f"shape {spec.shape}", f"shape {tuple(shape)}")
+
+
+def check_size(name: str, spec: TensorSpec, axis: int, size: int) -> None:
+    """Check a tensor's extent along an axis that it has.
+
+    Raises:
+        ArgumentError: it is another.
+    """
+    if spec.shape[axis] != size:
+        raise ArgumentError(name, f"size {spec.shape[axis]} in dimension {axis}", str(size))
+
+
+def check_dtype(name: str, spec: TensorSpec | None, input: TensorSpec) -> None:
+    """Check that a tensor, if there is one, has the dtype of `input`.
+
+    float32 goes with a float16 input as well: float16 weights of a file are float32 by the time a layer sees them.
+
+    Raises:
+        ArgumentError: it has another.
+    """
+    if spec is None or spec.dtype == input.dtype:
+        return
+    if pnnx_name(spec.dtype) != "f32" or pnnx_name(input.dtype) != "f16":
+        raise ArgumentError(
+            name, f"dtype {pnnx_name(spec.dtype)}", f"{pnnx_name(input.dtype)} as the input has"
+        )
+
+
+def axis_of(name: str, dim: int, rank: int) -> int:
+    """Return a dimension counted from the front; a tensor without dimensions has dimension 0 (and -1).
+
+    Raises:
+        ArgumentError: there is no such dimension.
+    """
+    count = max(rank, 1)
+    if not -count <= dim < count:
+        raise ArgumentError(name, f"dimension {dim}", f"one of {-count} … {count - 1}")
+    return dim % count
