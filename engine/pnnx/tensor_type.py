@@ -16,7 +16,7 @@ MAX_BYTES = 2**63 - 1
 
 _SPELLING = re.compile(r"\(([^()]*)\)(\w+)", re.ASCII)
 _EXTENT = re.compile(r"[0-9]{1,19}", re.ASCII)
-_SYMBOL = re.compile(r"%[^,()]+")
+_SYMBOL = re.compile(r"%[^,()=]+")
 
 
 @dataclass(frozen=True, slots=True)

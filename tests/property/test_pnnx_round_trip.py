@@ -21,7 +21,7 @@ integers = st.integers(-(2**63), 2**63 - 1)
 reals = st.floats(allow_nan=False) | st.just(math.nan)
 complexes = st.complex_numbers(allow_nan=False)
 strings = words.filter(lambda word: isinstance(parse_value("key", word), str))
-elements = words.map(lambda word: "".join("_" if char in ",()[]%" else char for char in word))
+elements = words.map(lambda word: "".join("_" if char in ",()[]%=" else char for char in word))
 values: st.SearchStrategy[ParameterValue] = st.one_of(
     st.none(),
     st.booleans(),

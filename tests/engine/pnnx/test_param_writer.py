@@ -71,6 +71,7 @@ def test_what_the_format_cannot_express_is_refused(operator: Operator, problem: 
         TensorType((-1,), "f32"),
         TensorType((2,), "f32", ((0, "n"),)),
         TensorType((None,), "f32", ((0, "a,b"),)),
+        TensorType((None,), "f32", ((0, "a=b"),)),
     ],
 )
 def test_an_impossible_operand_type_is_refused(tensor_type: TensorType) -> None:
