@@ -2,11 +2,12 @@
 PYTHON ?= python3
 VENV ?= .venv
 HOST ?= 127.0.0.1
+CORPUS ?= ../shared/corpus
 PORT ?= 8000
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help serve test lint format cover bench golden train clean
+.PHONY: help serve test lint format bench conformance golden train clean
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 10
@@ -47,6 +48,9 @@ format: $(VENV)/test.installed ## Format and fix what ruff can fix
 
 bench: $(VENV)/bench.installed ## ResNet18 against onnxruntime, ncnn and torch
 	$(BIN)/python -m tests.bench.resnet18
+
+conformance: $(VENV)/serve.installed ## Run the exported models in CORPUS against their outputs
+	$(BIN)/python -m tests.conformance $(CORPUS)
 
 golden: $(VENV)/train.installed ## Make the golden data anew from PyTorch and the exporter
 	$(BIN)/python -m tests.golden.make

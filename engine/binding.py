@@ -105,8 +105,11 @@ class BoundLayer:
         return bound
 
     def _outputs(self, result: Any) -> tuple[Any, ...]:
-        outputs = result if isinstance(result, tuple) else (result,)
+        """Spread a layer's result over the operator's outputs; a list stays together where there is one output."""
         count = len(self.operator.outputs)
+        if isinstance(result, list):
+            result = tuple(result) if count > 1 else (tuple(result),)
+        outputs = result if isinstance(result, tuple) else (result,)
         if len(outputs) < count:
             raise LayerError(describe(self._place, f"gives {len(outputs)} outputs", f"{count}"))
         return outputs[:count]

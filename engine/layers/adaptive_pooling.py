@@ -37,16 +37,18 @@ def _register_adaptive_avg_pool(rank: int) -> None:
 
 
 def _register_adaptive_max_pool(rank: int) -> None:
-    def infer(input: TensorSpec, output_size: Ints) -> tuple[TensorSpec, TensorSpec]:
+    def infer(input: TensorSpec, output_size: Ints, return_indices: bool) -> TensorSpec | list[TensorSpec]:
         output = _pooled(input, rank, output_size)
-        return output, TensorSpec(output.shape, np.dtype(np.int64))
+        return [output, TensorSpec(output.shape, np.dtype(np.int64))] if return_indices else output
 
     @layer(f"nn.AdaptiveMaxPool{rank}d", f"F.adaptive_max_pool{rank}d", infer=infer)
-    def forward(input: Array, output_size: Ints) -> tuple[Array, Array]:
-        """Take the maximum of every cell, and where it lies; an operator without indices has one output."""
+    def forward(input: Array, output_size: Ints, return_indices: bool = False) -> Array | list[Array]:
+        """Take the maximum of every cell, and where it lies where `return_indices` is set."""
         shape, unbatched = add_batch(input.shape, rank)
         maxima, indices = adaptive_max_pool(input.reshape(shape), _cells(shape, output_size, rank))
-        return (maxima[0], indices[0]) if unbatched else (maxima, indices)
+        if unbatched:
+            maxima, indices = maxima[0], indices[0]
+        return [maxima, indices] if return_indices else maxima
 
 
 for _rank in (1, 2, 3):

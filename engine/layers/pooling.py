@@ -44,10 +44,10 @@ def _register_max_pool(rank: int) -> None:
         dilation: Ints,
         ceil_mode: bool,
         return_indices: bool,
-    ) -> TensorSpec | tuple[TensorSpec, TensorSpec]:
+    ) -> TensorSpec | list[TensorSpec]:
         windows = _windows(rank, kernel_size, stride, padding, dilation)
         output = _pooled(input, rank, windows, ceil_mode)
-        return (output, TensorSpec(output.shape, np.dtype(np.int64))) if return_indices else output
+        return [output, TensorSpec(output.shape, np.dtype(np.int64))] if return_indices else output
 
     @layer(f"nn.MaxPool{rank}d", f"F.max_pool{rank}d", infer=infer)
     def forward(
@@ -58,7 +58,7 @@ def _register_max_pool(rank: int) -> None:
         dilation: Ints = (1,),
         ceil_mode: bool = False,
         return_indices: bool = False,
-    ) -> Array | tuple[Array, Array]:
+    ) -> Array | list[Array]:
         """Take the maximum of every window, and where it lies where `return_indices` is set."""
         windows = _windows(rank, kernel_size, stride, padding, dilation)
         shape, unbatched = add_batch(input.shape, rank)
@@ -67,7 +67,7 @@ def _register_max_pool(rank: int) -> None:
             output = max_pool(batched, *windows, ceil_mode)
             return output[0] if unbatched else output
         maxima, indices = max_pool_with_indices(batched, *windows, ceil_mode)
-        return (maxima[0], indices[0]) if unbatched else (maxima, indices)
+        return [maxima[0], indices[0]] if unbatched else [maxima, indices]
 
 
 def _register_avg_pool(rank: int) -> None:
