@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from engine import pnnx
 from engine.dtypes import PNNX_COMPUTE, Array, pnnx_name
-from engine.errors import InputError, describe
-from engine.expression import ListNode, Operand, parse
+from engine.errors import ExpressionError, InputError, describe
+from engine.expression import ListNode, Node, Operand, parse
 from engine.operator import RuntimeOperand, RuntimeOperator
 
 
@@ -98,16 +98,25 @@ def _leaves(operand: RuntimeOperand) -> Iterator[tuple[str, pnnx.TensorType | No
         for item in producer.inputs:
             yield from _leaves(item)
         return
-    source = producer.params.get("expr") if producer.type == "pnnx.Expression" else None
-    root = parse(source) if isinstance(source, str) else None
-    if not isinstance(root, ListNode):
+    nodes = _list_items(producer)
+    if nodes is None:
         yield operand.name, operand.type
         return
-    for index, node in enumerate(root.items):
+    for index, node in enumerate(nodes):
         if isinstance(node, Operand) and node.index < len(producer.inputs):
             yield from _leaves(producer.inputs[node.index])
         else:
             yield f"{operand.name}[{index}]", None
+
+
+def _list_items(producer: RuntimeOperator) -> tuple[Node, ...] | None:
+    """Return the items of an expression that gives a list, None for anything else."""
+    source = producer.params.get("expr") if producer.type == "pnnx.Expression" else None
+    try:
+        root = parse(source) if isinstance(source, str) else None
+    except ExpressionError:
+        return None  # build() reports it with the operator's name
+    return root.items if isinstance(root, ListNode) else None
 
 
 def _by_order(ports: Sequence[Port], inputs: Sequence[npt.ArrayLike]) -> dict[str, Array]:

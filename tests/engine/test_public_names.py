@@ -1,0 +1,29 @@
+import inspect
+import subprocess
+import sys
+
+import engine
+
+
+def test_all_names_exist_and_are_documented() -> None:
+    assert engine.__all__ == sorted(engine.__all__, key=lambda name: (not name.isupper(), name))
+    for name in engine.__all__:
+        thing = getattr(engine, name)
+        if inspect.isclass(thing) or inspect.isfunction(thing):
+            assert inspect.getdoc(thing), name
+
+
+def test_errors_have_one_root() -> None:
+    errors = [
+        getattr(engine, name)
+        for name in engine.__all__
+        if name.endswith("Error") and name not in ("DuplicateLayerError",)
+    ]
+    assert len(errors) > 10
+    assert all(issubclass(error, engine.KuiperError) for error in errors)
+
+
+def test_engine_imports_neither_the_service_nor_its_libraries() -> None:
+    code = "import sys, engine; print([m for m in ('service', 'fastapi', 'PIL', 'torch', 'scipy') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
