@@ -7,7 +7,7 @@ import numpy as np
 
 from engine.dtypes import Array
 from engine.expression.ast import Call, Constant, ListNode, Node, Number, Operand, operands, postorder
-from engine.expression.functions import FUNCTIONS
+from engine.expression.functions import FUNCTIONS, unknown_function
 from engine.expression.parser import parse
 from engine.spec import UNKNOWN, Spec, Value
 
@@ -65,7 +65,11 @@ class _Apply:
     """
 
     def __init__(self, node: Call) -> None:
-        function = FUNCTIONS[node.function]
+        function = FUNCTIONS.get(node.function)
+        if function is None:
+            raise node.error(unknown_function(node.function))
+        if not function.takes(len(node.arguments)):
+            raise node.error(function.wrong_count(len(node.arguments)))
         self._node = node
         self._count = len(node.arguments)
         self._evaluate = function.evaluate

@@ -4,7 +4,7 @@ Scalars in an expression stand for tensors without dimensions of the traced mode
 bool, int64, float32 or complex64, so that `int(mul(size(@0,2),0.7))` comes out as it did in PyTorch.
 """
 
-import math
+import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -30,6 +30,7 @@ _ALIASES = {
 """PNNX's name -> PyTorch's, where they differ."""
 
 _WHOLE = frozenset(("ceil", "floor", "round", "trunc"))
+_INT64_END = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +57,15 @@ class Function:
         """Tell whether the function takes `count` arguments."""
         return self.least <= count <= self.most
 
-    @property
-    def arity_text(self) -> str:
-        """The number of arguments in words: `2 arguments`, `1 or 2 arguments`."""
-        counts = " or ".join(str(count) for count in range(self.least, self.most + 1))
-        return f"{counts} argument{'s' if self.most != 1 else ''}"
+    def wrong_count(self, count: int) -> str:
+        """Word that the function does not take `count` arguments."""
+        counts = " or ".join(str(number) for number in range(self.least, self.most + 1))
+        return f"{self.name} takes {counts} argument{'s' if self.most != 1 else ''}, got {count}"
 
 
 def _number(name: str, value: Any) -> Number:
+    if isinstance(value, int) and not -_INT64_END <= value < _INT64_END:
+        raise ValueError(f"{name} takes integers of at most 64 bits")
     if isinstance(value, bool | int | float | complex):
         return value
     kind = "None" if value is None else f"a {type(value).__name__}"
@@ -78,7 +80,7 @@ def _unary(kernel: Unary, x: Any, scratch: Array | None = None) -> Value:
     if isinstance(x, np.ndarray):
         return kernel(x, scratch)
     result: Value = kernel(_as_tensor(_number(kernel.name, x))).item()
-    if kernel.name in _WHOLE and isinstance(result, float) and math.isfinite(result):
+    if kernel.name in _WHOLE and isinstance(result, float) and abs(result) < _INT64_END:
         # A scalar rounds to an int, in TorchScript as where PNNX folds constants.
         return int(result)
     return result
@@ -132,6 +134,8 @@ def _int(x: Any) -> int:
     number = _number("int", x)
     if isinstance(number, complex):
         raise TypeError("int takes a real number, got a complex one")
+    if not abs(number) < _INT64_END:
+        raise ValueError(f"int takes a number that fits in 64 bits, got {number}")
     return int(number)
 
 
@@ -166,3 +170,10 @@ def _table() -> dict[str, Function]:
 
 FUNCTIONS: dict[str, Function] = _table()
 """Every function by the name it has in an expression; besides those PNNX writes, the other elementwise kernels."""
+
+
+def unknown_function(name: str) -> str:
+    """Word that there is no function of this name, with those that look most like it."""
+    close = difflib.get_close_matches(name[:40], FUNCTIONS)
+    hint = f" (nearest known: {', '.join(close)})" if close else ""
+    return f"unknown function {name[:40]!r}{hint}"

@@ -9,7 +9,6 @@ brackets and commas are misplaced. A function's name without a bracket after it 
 read by the number of arguments that each function takes, with brackets and commas as mere separators.
 """
 
-import difflib
 import re
 from collections.abc import Generator
 from itertools import pairwise
@@ -17,7 +16,7 @@ from typing import TypeAlias, cast
 
 from engine.errors import ExpressionError
 from engine.expression.ast import Call, Constant, ListNode, Node, Number, Operand
-from engine.expression.functions import FUNCTIONS, Function
+from engine.expression.functions import FUNCTIONS, Function, unknown_function
 from engine.expression.lexer import tokenize
 from engine.expression.tokens import Token, TokenKind
 
@@ -97,7 +96,7 @@ class _Parser:
                 arguments.append((yield self._expression()))
         self._expect(TokenKind.CLOSE, f"',' or ')' in the arguments of {name.text}")
         if not function.takes(len(arguments)):
-            raise self._error(name, f"{name.text} takes {function.arity_text}, got {len(arguments)}")
+            raise self._error(name, function.wrong_count(len(arguments)))
         return Call(name.text, tuple(arguments), position=name.position, source=self._source)
 
     def _list(self, opening: Token) -> Rule:
@@ -113,9 +112,7 @@ class _Parser:
     def _function(self, name: Token) -> Function:
         function = FUNCTIONS.get(name.text)
         if function is None:
-            close = difflib.get_close_matches(name.text[:40], FUNCTIONS)
-            hint = f" (nearest known: {', '.join(close)})" if close else ""
-            raise self._error(name, f"unknown function {name}{hint}")
+            raise self._error(name, unknown_function(name.text))
         return function
 
     def _number(self, token: Token) -> int | float | complex:

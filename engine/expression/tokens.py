@@ -27,4 +27,4 @@ class Token:
     position: int
 
     def __str__(self) -> str:
-        return self.kind.value if self.kind is TokenKind.END else repr(self.text)
+        return self.kind.value if self.kind is TokenKind.END else repr(self.text[:40])
