@@ -1,0 +1,51 @@
+"""Request bytes -> arrays, results -> response bytes. Pure functions: no sockets, no framework, no state.
+
+In:
+
+    decode(body, content_type, ports, config, limits) -> Decoded    inputs by operand name, and the body's options
+    parse_options(query) -> Options                                 trace, capture, top_k of a query string
+    Options.overridden_by(options)                                  the query wins over the body
+
+Out:
+
+    negotiate(accept) -> media type                                 JSON or JSON_TYPE's binary twin, NPZ_TYPE
+    build_answer(model, request_id, ports, result, predictions, timing) -> dict
+    encode(answer, media_type, received_ns) -> bytes                fills timing.encode_ms and timing.total_ms
+
+All that is wrong with a request is a `ServiceError`:
+
+    400  empty_body, invalid_json, invalid_image, invalid_base64, invalid_tensor, invalid_npy, invalid_npz,
+         invalid_csv, invalid_multipart: the bytes are not what they claim to be
+    406  not_acceptable: neither JSON nor npz would do
+    413  body_too_large, image_too_large, tensor_too_large
+    415  unsupported_media_type, unsupported_charset
+    422  unknown_input, duplicate_input, missing_input, wrong_rank, wrong_shape, wrong_dtype, out_of_range,
+         not_an_image_model, wrong_image_count, unknown_field, invalid_parameter: sound, but not for this model
+
+NaN and the infinities, which JSON has no numbers for, are the strings "NaN", "Infinity" and "-Infinity" both ways.
+Complex numbers are pairs `[re, im]` both ways.
+"""
+
+from service.codec.accept import JSON_TYPE, NPZ_TYPE, negotiate
+from service.codec.answer import Timing, build_answer
+from service.codec.decode import decode
+from service.codec.decoded import Decoded
+from service.codec.encode import encode, encode_json, encode_npz
+from service.codec.limits import Limits
+from service.codec.options import Options, parse_options
+
+__all__ = [
+    "JSON_TYPE",
+    "NPZ_TYPE",
+    "Decoded",
+    "Limits",
+    "Options",
+    "Timing",
+    "build_answer",
+    "decode",
+    "encode",
+    "encode_json",
+    "encode_npz",
+    "negotiate",
+    "parse_options",
+]

@@ -1,0 +1,130 @@
+"""The answer to `/infer`, before it becomes bytes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from engine import LayerTrace, OperandTrace, Port, RunResult, RunTrace, Statistics
+from engine.dtypes import pnnx_name
+from engine.spec import Value
+from service.codec.json_array import json_number
+from service.tasks.prediction import Prediction
+
+Answer = dict[str, Any]
+"""`model`, `request_id`, `predictions`?, `outputs`, `timing`, `captured`?, `trace`?; arrays are still arrays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Milliseconds of the parts of a request that are over when its answer is built."""
+
+    decode_ms: float
+    queue_ms: float
+    forward_ms: float
+
+
+def build_answer(
+    model: str,
+    request_id: str,
+    ports: Sequence[Port],
+    result: RunResult,
+    predictions: Sequence[Sequence[Prediction]] | None,
+    timing: Timing,
+) -> Answer:
+    """Put together what a request is answered with.
+
+    Args:
+        model: name of the model.
+        request_id: id of the request.
+        ports: the graph's outputs, as `graph.outputs` gives them.
+        result: what the run gave.
+        predictions: for each item of the batch its predictions, best first; None where the model has none.
+        timing: times so far.
+
+    Returns:
+        A dict for `encode`; `predictions`, `captured` and `trace` are left out where there are none.
+    """
+    answer: Answer = {"model": model, "request_id": request_id}
+    if predictions is not None:
+        answer["predictions"] = [[_prediction(one) for one in item] for item in predictions]
+    outputs = zip(ports, result.outputs, strict=True)
+    answer["outputs"] = [_value(value) | {"name": port.operand} for port, value in outputs]
+    answer["timing"] = {
+        "decode_ms": _milliseconds(timing.decode_ms),
+        "queue_ms": _milliseconds(timing.queue_ms),
+        "forward_ms": _milliseconds(timing.forward_ms),
+    }
+    if result.captured:
+        answer["captured"] = [{"name": name} | _value(value) for name, value in result.captured.items()]
+    if result.trace is not None:
+        answer["trace"] = _trace(result.trace)
+    return answer
+
+
+def _prediction(prediction: Prediction) -> dict[str, Any]:
+    return {
+        "label": prediction.label,
+        "index": prediction.index,
+        "probability": json_number(prediction.probability),
+    }
+
+
+def _value(value: Value) -> dict[str, Any]:
+    """Describe a tensor; a tuple holds further values in `data`, a scalar itself."""
+    if isinstance(value, np.ndarray):
+        return {"shape": list(value.shape), "dtype": pnnx_name(value.dtype), "data": value}
+    data: Any = value
+    if isinstance(value, tuple | list):
+        data = [_value(item) for item in value]
+    elif isinstance(value, complex):
+        data = [json_number(value.real), json_number(value.imag)]
+    elif isinstance(value, float):
+        data = json_number(value)
+    return {"shape": None, "dtype": type(value).__name__, "data": data}
+
+
+def _trace(trace: RunTrace) -> dict[str, Any]:
+    return {
+        "total_ms": _milliseconds(trace.total_us / 1000),
+        "layers": [_layer(layer) for layer in trace.layers],
+    }
+
+
+def _layer(layer: LayerTrace) -> dict[str, Any]:
+    return {
+        "index": layer.index,
+        "name": layer.name,
+        "type": layer.type,
+        "inputs": [_operand(operand) for operand in layer.inputs],
+        "outputs": [_operand(operand) for operand in layer.outputs],
+        "start_ms": _milliseconds(layer.start_us / 1000),
+        "duration_ms": _milliseconds(layer.duration_us / 1000),
+        "share": round(layer.share, 6),
+        "multiply_adds": layer.multiply_adds,
+        "bytes": layer.bytes_moved,
+    }
+
+
+def _operand(operand: OperandTrace) -> dict[str, Any]:
+    described: dict[str, Any] = {"name": operand.name, "shape": operand.shape, "dtype": operand.dtype}
+    if operand.statistics is not None:
+        described["statistics"] = _statistics(operand.statistics)
+    return described
+
+
+def _statistics(statistics: Statistics) -> dict[str, Any]:
+    return {
+        "min": json_number(statistics.minimum),
+        "max": json_number(statistics.maximum),
+        "mean": json_number(statistics.mean),
+        "std": json_number(statistics.std),
+        "nan": statistics.nan,
+        "inf": statistics.inf,
+    }
+
+
+def _milliseconds(value: float) -> float:
+    """Round to a tenth of a microsecond: the clock tells no more."""
+    return round(value, 4)

@@ -1,0 +1,36 @@
+"""How much a request may ask for."""
+
+from dataclasses import dataclass
+
+from service.errors import ServiceError
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Upper bounds, checked before anything of that size is allocated.
+
+    Attributes:
+        body_bytes: bytes of a request's body, and of what a compressed body unpacks to.
+        image_pixels: pixels, width x height, of all images of a request together.
+        tensor_elements: elements of any one input.
+    """
+
+    body_bytes: int = 64 << 20
+    image_pixels: int = 64_000_000
+    tensor_elements: int = 16 << 20
+
+    def check_body(self, size: int) -> None:
+        """Raise 413 `body_too_large` where `size` bytes are too many."""
+        if size > self.body_bytes:
+            raise too_large("body_too_large", "the body", size, self.body_bytes, "bytes")
+
+    def check_elements(self, count: int, place: str) -> None:
+        """Raise 413 `tensor_too_large` where `count` elements are too many for one tensor."""
+        if count > self.tensor_elements:
+            raise too_large("tensor_too_large", place, count, self.tensor_elements, "elements")
+
+
+def too_large(code: str, place: str, count: int, limit: int, unit: str) -> ServiceError:
+    """Word a 413."""
+    message = f"{place} has {count} {unit}; at most {limit} are taken"
+    return ServiceError(413, code, message, {unit: count, "limit": limit})

@@ -1,0 +1,94 @@
+"""Models that say which of some classes each item of a batch belongs to."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from engine import Port
+from engine.dtypes import Array
+from service.errors import ServiceError
+from service.model_config import FILE_NAME, ModelConfig, ModelConfigError
+from service.tasks.prediction import Prediction
+
+
+def check(config: ModelConfig, outputs: Sequence[Port]) -> None:
+    """Check that the chosen output exists, and that there are as many labels as it has classes.
+
+    Raises:
+        ModelConfigError: they do not fit.
+    """
+    port = outputs[_chosen(config, outputs)]
+    if port.dtype is not None and port.dtype[0] == "c":
+        raise ModelConfigError(FILE_NAME, "classification.output", f"{port} is complex", "real numbers")
+    if port.shape is None:
+        return
+    # ones may stand for a batch of one without its dimension, but never for more than one class
+    if len(port.shape) == 0 or any(dim not in (1, None) for dim in port.shape[2:]):
+        raise ModelConfigError(FILE_NAME, "classification.output", f"shape is {port}", "(batch, classes)")
+    classes = port.shape[1] if len(port.shape) > 1 else port.shape[0]
+    if config.labels is not None and classes is not None and classes != len(config.labels):
+        raise ModelConfigError(
+            FILE_NAME, "labels", f"there are {len(config.labels)}", f"{classes}, the classes of output {port}"
+        )
+
+
+def predict(
+    config: ModelConfig, ports: Sequence[Port], outputs: Sequence[Array], top_k: int | None = None
+) -> list[list[Prediction]] | None:
+    """Name the most probable classes of each item of the batch, best first; NaN comes last.
+
+    Args:
+        config: the model's configuration.
+        ports: the graph's outputs.
+        outputs: their arrays; the chosen one is (batch, classes), (classes,) or (batch, classes, 1, …).
+        top_k: how many; by default as configured.
+
+    Raises:
+        ServiceError: 422 `no_classes` where the input's size made an output of another shape.
+    """
+    chosen = _chosen(config, ports)
+    scores = _scores(outputs[chosen], ports[chosen])
+    if config.classification.softmax:
+        scores = _softmax(scores)
+    order = np.argsort(-scores, axis=1, kind="stable")[:, : top_k or config.classification.top_k]
+    best = np.take_along_axis(scores, order, axis=1)
+    return [
+        [Prediction(_label(config, index), index, value) for index, value in zip(*item, strict=True)]
+        for item in zip(order.tolist(), best.tolist(), strict=True)
+    ]
+
+
+def _chosen(config: ModelConfig, outputs: Sequence[Port]) -> int:
+    name = config.classification.output
+    if name is None and outputs:
+        return 0
+    for index, port in enumerate(outputs):
+        if name in (port.operand, port.operator):
+            return index
+    known = ", ".join(port.operand for port in outputs) or "an output"
+    raise ModelConfigError(FILE_NAME, "classification.output", f"the graph has no output {name!r}", known)
+
+
+def _scores(output: Array, port: Port) -> Array:
+    """Return an output as (batch, classes) in double precision."""
+    shape = output.shape
+    if output.ndim == 1:
+        shape = (1, *shape)
+    if len(shape) < 2 or any(dim != 1 for dim in shape[2:]) or output.dtype.kind == "c":
+        message = f"output {port.operand} has shape {output.shape}; predictions need (batch, classes)"
+        raise ServiceError(422, "no_classes", message, {"output": port.operand, "shape": list(output.shape)})
+    return output.reshape(shape[:2]).astype(np.float64)
+
+
+def _softmax(logits: Array) -> Array:
+    """exp(x) / sum(exp(x)) along the classes, of x less its maximum so that nothing overflows."""
+    if logits.shape[1] == 0:
+        return logits
+    with np.errstate(invalid="ignore"):
+        powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def _label(config: ModelConfig, index: int) -> str:
+    labels = config.labels
+    return labels[index] if labels is not None and index < len(labels) else str(index)

@@ -1,0 +1,163 @@
+"""Encoded images -> the array that a model takes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from engine import Port
+from engine.dtypes import PNNX_COMPUTE, Array
+from service.errors import ServiceError
+from service.model_config import FILE_NAME, ImageConfig, ModelConfigError
+from service.tasks.picture import load_picture, open_picture
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The images that an input takes.
+
+    Attributes:
+        batch: how many at once, None for any number.
+        batched: the input has a batch dimension.
+        height: rows.
+        width: columns.
+        dtype: dtype of the array.
+    """
+
+    batch: int | None
+    batched: bool
+    height: int
+    width: int
+    dtype: np.dtype[Any]
+
+
+def check(config: ImageConfig, inputs: Sequence[Port]) -> None:
+    """Check that a graph has an input for images as configured.
+
+    Raises:
+        ModelConfigError: it has none; says why.
+    """
+    found = [find_target(config, port) for port in inputs]
+    if not any(isinstance(target, Target) for target in found):
+        reasons = "; ".join(str(reason) for reason in found) or "the graph has no input"
+        raise ModelConfigError(FILE_NAME, "image", reasons)
+
+
+def find_target(config: ImageConfig, port: Port) -> Target | str:
+    """Return what images an input takes, or why it takes none.
+
+    An input is (batch, channels, height, width), or (channels, height, width) for one image.
+    """
+    shape = port.shape
+    if shape is None:
+        shape = (None, config.channels, None, None)
+    if len(shape) not in (3, 4):
+        return f"input {port} is not (batch, channels, height, width)"
+    batch = shape[0] if len(shape) == 4 else 1
+    channels, height, width = shape[-3:]
+    if channels not in (config.channels, None):
+        return f"colour is {config.colour}, {config.channels} channels, but input {port} has {channels}"
+    if config.size is not None:
+        height, width = config.size
+    if height is None or width is None:
+        return f"size is not given, and input {port} leaves it open"
+    dtype = PNNX_COMPUTE[port.dtype or "f32"]
+    if dtype.kind in "iu" and not _keeps_pixels(config):
+        return f"input {port} takes whole numbers: scale, mean and std must be 1, 0 and 1"
+    if dtype.kind not in "fiu":
+        return f"input {port} does not take numbers of one part"
+    return Target(batch, len(shape) == 4, height, width, dtype)
+
+
+def count_pixels(pictures: Sequence[Image.Image], limit: int) -> None:
+    """Check the size of opened pictures before they are decoded.
+
+    Raises:
+        ServiceError: 413 `image_too_large`.
+    """
+    pixels = sum(picture.width * picture.height for picture in pictures)
+    if pixels > limit:
+        sizes = [[picture.width, picture.height] for picture in pictures]
+        message = f"the request's images have {pixels} pixels; at most {limit} are taken"
+        raise ServiceError(413, "image_too_large", message, {"sizes": sizes[:16], "limit": limit})
+
+
+def prepare(images: Sequence[bytes], config: ImageConfig, target: Target, pixel_limit: int) -> Array:
+    """Decode images and lay them out as a model's input.
+
+    Args:
+        images: encoded images, as many as the input takes.
+        config: how to prepare them.
+        target: what the input takes.
+        pixel_limit: pixels of all images together.
+
+    Returns:
+        (batch, channels, height, width), or (channels, height, width) for an input without a batch.
+
+    Raises:
+        ServiceError: 400 `invalid_image`, 413 `image_too_large`.
+    """
+    places = ["the image"] if len(images) == 1 else [f"image {index + 1}" for index in range(len(images))]
+    opened = [open_picture(data, place) for data, place in zip(images, places, strict=True)]
+    count_pixels(opened, pixel_limit)
+    batch = np.empty((len(images), config.channels, target.height, target.width), np.float32)
+    for item, picture, place in zip(batch, opened, places, strict=True):
+        loaded = load_picture(picture, config.colour == "gray", place)
+        _normalise(_resize(loaded, config, target), config, item)
+    if target.dtype.kind in "iu":
+        np.rint(batch, out=batch)
+    array = batch.astype(target.dtype, copy=False)
+    return array if target.batched else array[0]
+
+
+def _keeps_pixels(config: ImageConfig) -> bool:
+    return config.scale == 1 and set(config.mean) == {0} and set(config.std) == {1}
+
+
+def _resize(picture: Image.Image, config: ImageConfig, target: Target) -> Image.Image:
+    size = (target.width, target.height)
+    resample = Image.Resampling[config.resample.upper()]
+    if config.resize == "fit":
+        return _fit(picture, size, resample, config.pad)
+    if config.resize == "crop":
+        return picture.resize(size, resample, box=_centre(picture, size, config.crop_fraction))
+    return picture.resize(size, resample)
+
+
+def _fit(picture: Image.Image, size: tuple[int, int], resample: Image.Resampling, pad: int) -> Image.Image:
+    """Show the whole picture in the middle, between bars."""
+    factor = min(size[0] / picture.width, size[1] / picture.height)
+    width = max(1, min(size[0], round(picture.width * factor)))
+    height = max(1, min(size[1], round(picture.height * factor)))
+    canvas = Image.new(picture.mode, size, (pad,) * len(picture.getbands()))
+    shown = picture.resize((width, height), resample)
+    canvas.paste(shown, ((size[0] - width) // 2, (size[1] - height) // 2))
+    return canvas
+
+
+def _centre(
+    picture: Image.Image, size: tuple[int, int], fraction: float
+) -> tuple[float, float, float, float]:
+    """Return the largest box of the target's aspect ratio in the middle, times `fraction`.
+
+    Cutting before resizing keeps a picture of one row and a million columns from becoming a huge one.
+    """
+    factor = fraction * min(picture.width / size[0], picture.height / size[1])
+    width, height = min(picture.width, size[0] * factor), min(picture.height, size[1] * factor)
+    left, top = (picture.width - width) / 2, (picture.height - height) / 2
+    return left, top, left + width, top + height
+
+
+def _normalise(picture: Image.Image, config: ImageConfig, out: Array) -> None:
+    """Write (pixel * scale - mean) / std of an (h, w) or (h, w, 3) picture to `out` (channels, h, w)."""
+    pixels = np.asarray(picture)
+    planes = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
+    if config.colour == "bgr":
+        planes = planes[::-1]
+    std = np.array(config.std).reshape(-1, 1, 1)
+    mean = np.array(config.mean).reshape(-1, 1, 1)
+    np.multiply(planes, (config.scale / std).astype(np.float32), out=out)
+    if mean.any():
+        out -= (mean / std).astype(np.float32)
