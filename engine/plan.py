@@ -51,6 +51,21 @@ class Plan:
         """Multiply-adds of one run, as far as shapes are known."""
         return sum(step.multiply_adds for step in self.steps)
 
+    @property
+    def peak_bytes(self) -> int | None:
+        """Most bytes of tensors alive at once, every output counted as new memory; None where a shape is unknown."""
+        sizes = {self.slots[name]: _size(spec) for name, spec in self.specs.items()}
+        alive: set[int] = set()
+        peak = 0
+        for step in self.steps:
+            alive.update(step.outputs)
+            held = [sizes[slot] for slot in alive]
+            if any(size is None for size in held):
+                return None
+            peak = max(peak, sum(size for size in held if size is not None))
+            alive.difference_update(step.release)
+        return peak
+
 
 def make_plan(
     order: Sequence[RuntimeOperator], operands: Mapping[str, RuntimeOperand], inputs: Mapping[str, Spec]
@@ -101,9 +116,11 @@ def _last_uses(order: Sequence[RuntimeOperator]) -> dict[str, int]:
 
 
 def _bytes_moved(layer: BoundLayer, specs: Sequence[Spec]) -> int | None:
-    total = layer.attribute_bytes
-    for spec in specs:
-        if not is_known(spec):
-            return None
-        total += sum(tensor.nbytes for tensor in tensor_specs(spec))
-    return total
+    sizes = [_size(spec) for spec in specs]
+    if any(size is None for size in sizes):
+        return None
+    return layer.attribute_bytes + sum(size for size in sizes if size is not None)
+
+
+def _size(spec: Spec) -> int | None:
+    return sum(tensor.nbytes for tensor in tensor_specs(spec)) if is_known(spec) else None

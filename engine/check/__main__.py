@@ -1,0 +1,131 @@
+"""The command: `python -m engine.check MODEL`, and the same as `kuiper check MODEL`."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from engine.check.comparison import Difference, compare_layers, compare_outputs
+from engine.check.report import inspect
+from engine.dtypes import Array
+from engine.errors import InputError, KuiperError
+from engine.graph import RuntimeGraph
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Check a model; returns 0 where it runs (and agrees with the reference), else 1."""
+    options = _parser().parse_args(arguments)
+    try:
+        return _check(options)
+    except (KuiperError, OSError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="kuiper check", description="Tell whether a PNNX model runs.")
+    parser.add_argument("model", type=Path, help="a .param file, or a folder that holds one")
+    parser.add_argument(
+        "bin", type=Path, nargs="?", help="the .bin file; by default the one beside the .param"
+    )
+    parser.add_argument(
+        "--against",
+        nargs=2,
+        type=Path,
+        metavar=("INPUTS", "OUTPUTS"),
+        help="run on inputs.npz, compare with outputs.npz",
+    )
+    parser.add_argument(
+        "--layers",
+        type=Path,
+        metavar="REFERENCE",
+        help="find the first operator that diverges: arrays by operand name",
+    )
+    parser.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        type=_shape,
+        metavar="DIMS",
+        help="an input's shape, 1,3,224,224; once per input",
+    )
+    parser.add_argument("--tolerance", type=float, default=1e-3, help="relative and absolute (default 1e-3)")
+    return parser
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    return tuple(int(dim) for dim in text.split(","))
+
+
+def _check(options: argparse.Namespace) -> int:
+    graph = RuntimeGraph(_param_file(options.model), options.bin)
+    report = inspect(graph, options.shape)
+    for line in report.lines():
+        print(line)
+    if report.unsupported:
+        return 1
+    if options.layers is not None and options.against is None:
+        raise InputError("--layers needs the inputs: give --against INPUTS OUTPUTS as well")
+    if options.against is None:
+        return 0
+    inputs = _load_inputs(graph, options.against[0])
+    different = _print_outputs(compare_outputs(graph, inputs, _load(options.against[1]), options.tolerance))
+    if options.layers is not None:
+        with np.load(options.layers) as archive:
+            reference = {name: archive[name] for name in archive.files}
+        different |= _print_first_divergence(graph, inputs, reference, options.tolerance)
+    return int(different)
+
+
+def _param_file(model: Path) -> Path:
+    if not model.is_dir():
+        return model
+    found = sorted(model.glob("*.param"))
+    if len(found) != 1:
+        raise InputError(f"{model}: holds {len(found)} .param files; expected one")
+    return found[0]
+
+
+def _load(path: Path) -> list[Array]:
+    """Load arrays in the order of the numbers that their names end in."""
+    with np.load(path) as archive:
+        names = sorted(archive.files, key=lambda name: (len(name), name))
+        return [archive[name] for name in names]
+
+
+def _load_inputs(graph: RuntimeGraph, path: Path) -> list[Array] | dict[str, Array]:
+    """Load inputs by operator or operand name where the names are such, else in order (in_0, in_1 …)."""
+    with np.load(path) as archive:
+        known = {name for port in graph.inputs for name in (port.operator, port.operand)}
+        if archive.files and known.issuperset(archive.files):
+            return {name: archive[name] for name in archive.files}
+    return _load(path)
+
+
+def _print_outputs(differences: Sequence[Difference]) -> bool:
+    for difference in differences:
+        verdict = difference.problem or f"agrees, largest difference {difference.absolute:.3g}"
+        print(f"output  {difference.operand}  {verdict}")
+    return any(difference.problem for difference in differences)
+
+
+def _print_first_divergence(
+    graph: RuntimeGraph, inputs: list[Array] | dict[str, Array], reference: dict[str, Array], tolerance: float
+) -> bool:
+    compared = 0
+    for difference in compare_layers(graph, inputs, reference, tolerance):
+        compared += 1
+        if difference.problem is not None:
+            place = f"{difference.type} {difference.operator}, operand {difference.operand!r}"
+            print(
+                f"first divergence  {place}: {difference.problem} ({compared - 1} operands before it agree)"
+            )
+            return True
+    print(f"layers  {compared} operands agree with the reference")
+    return False
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.check.__main__ import main
+from tests.engine.models import make_graph, write_model
+
+LINES = """
+    pnnx.Input in 0 1 a #a=(?,3)f32
+    pnnx.Attribute w 0 1 k @data=(3)f32 #k=(3)f32
+    pnnx.Expression scale 2 1 a k b expr=mul(@0,@1) #b=(?,3)f32
+    pnnx.Expression shift 1 1 b c expr=add(@0,1) #c=(?,3)f32
+    pnnx.Output out 1 0 c
+"""
+W = np.float32([1, 2, 3])
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return write_model(tmp_path, LINES, {"w.data": W})
+
+
+def save(path: Path, **arrays: object) -> str:
+    np.savez(path, **arrays)  # type: ignore[arg-type]
+    return str(path)
+
+
+def test_report(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(model)]) == 0
+    printed = capsys.readouterr().out
+    assert "5 operators" in printed
+    assert "    2  pnnx.Expression" in printed
+    assert "input   in  a: (?,3)f32" in printed
+    assert "output  out  c: (?,3)f32" in printed
+    assert "parameters      3 in 12 bytes" in printed
+    assert "multiply-adds   0" in printed
+    assert "intermediates   36 bytes at the most" in printed  # input, weight and product, three floats each
+
+
+def test_shape_option_counts_for_other_shapes(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(model.parent), "--shape", "10,3"]) == 0
+    assert f"intermediates   {120 + 12 + 120} bytes" in capsys.readouterr().out
+    assert main([str(model), "--shape", "10,4"]) == 1
+    assert "pnnx.Expression scale" in capsys.readouterr().err
+    assert main([str(model), "--shape", "1,3", "--shape", "1,3"]) == 1
+
+
+def test_unsupported_operators_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = write_model(tmp_path, "pnnx.Input in 0 1 a\nacme.Magic m 1 1 a b\npnnx.Output out 1 0 b")
+    assert main([str(model)]) == 1
+    assert "unsupported     acme.Magic m" in capsys.readouterr().out
+
+
+def test_broken_model_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path / "no.param")]) == 1
+    assert "error: " in capsys.readouterr().err
+    assert main([str(tmp_path)]) == 1
+    assert "holds 0 .param files; expected one" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["in_0", "a", "in"])
+def test_against_outputs(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    inputs = save(tmp_path / "in.npz", **{name: X})
+    good = save(tmp_path / "good.npz", out_0=X * W + 1)
+    assert main([str(model), "--against", inputs, good]) == 0
+    assert "output  c  agrees" in capsys.readouterr().out
+    bad = save(tmp_path / "bad.npz", out_0=X * W + 1.5)
+    assert main([str(model), "--against", inputs, bad]) == 1
+    assert "output  c  " in capsys.readouterr().out
+
+
+def test_missing_outputs_are_a_difference(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inputs = save(tmp_path / "in.npz", in_0=X)
+    more = save(tmp_path / "more.npz", out_0=X * W + 1, out_1=X)
+    assert main([str(model), "--against", inputs, more]) == 1
+    assert "1 outputs, the reference has 2" in capsys.readouterr().out
+
+
+def test_first_divergence(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    inputs, outputs = save(tmp_path / "in.npz", in_0=X), save(tmp_path / "out.npz", out_0=X * W + 1)
+    right = save(tmp_path / "right.npz", a=X, b=X * W, c=X * W + 1, unknown=X)
+    command = [str(model), "--against", inputs, outputs, "--layers"]
+    assert main([*command, right]) == 0
+    assert "layers  3 operands agree with the reference" in capsys.readouterr().out
+    wrong = save(tmp_path / "wrong.npz", a=X, b=X * W + 2, c=X * W + 3)
+    assert main([*command, wrong]) == 1
+    printed = capsys.readouterr().out
+    assert "first divergence  pnnx.Expression scale, operand 'b'" in printed
+    assert "differs by up to 2" in printed
+    assert "(1 operands before it agree)" in printed
+    assert main([*command, save(tmp_path / "shape.npz", b=X[:1])]) == 1
+    assert "the reference is float32(1, 3)" in capsys.readouterr().out
+
+
+def test_layers_needs_inputs(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(model), "--layers", save(tmp_path / "r.npz", a=X)]) == 1
+    assert "--layers needs the inputs" in capsys.readouterr().err
+
+
+def test_peak_counts_what_is_alive(tmp_path: Path) -> None:
+    chain = "\n".join(f"pnnx.Expression e{i} 1 1 v{i} v{i + 1} expr=neg(@0)" for i in range(5))
+    lines = f"pnnx.Input in 0 1 v0 #v0=(8)f32\n{chain}\npnnx.Output out 1 0 v5"
+    plan = make_graph(tmp_path, lines).declared_plan()
+    assert plan is not None
+    assert plan.peak_bytes == 64
