@@ -13,7 +13,7 @@ import numpy as np
 
 from engine.dtypes import Array
 from engine.errors import ArgumentError
-from engine.kernels.blocks import cache_blocks, columns_per_block
+from engine.kernels.blocks import cache_blocks, column_buffer, columns_per_block
 from engine.kernels.padding import pad_constant
 from engine.kernels.windows import Index, Pairs, conv_output_size, require_positive, require_rank, window_view
 
@@ -117,7 +117,12 @@ def _convolve_blocks(
     for items, parts, region, positions in cache_blocks((batch, groups), spatial, limit):
         index: Index = (items, parts, ..., *region)
         gathered = windows[index]
-        columns = gathered.reshape(*gathered.shape[:2], depth, -1)
+        if pointwise:
+            columns = gathered.reshape(*gathered.shape[:2], depth, -1)
+        else:
+            buffer = column_buffer(gathered.shape, gathered.dtype)
+            np.copyto(buffer, gathered)
+            columns = buffer.reshape(*gathered.shape[:2], depth, -1)
         block = products[items, parts, :, positions]
         np.matmul(matrices[parts], columns, out=block)
         if offsets is not None:

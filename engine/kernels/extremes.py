@@ -9,6 +9,7 @@ import numpy as np
 
 from engine.dtypes import Array
 from engine.errors import ArgumentError
+from engine.kernels.blocks import plane_blocks
 
 
 def lowest(dtype: np.dtype[Any]) -> Any:
@@ -45,9 +46,15 @@ def max_over_positions(input: Array, positions: Sequence[Array]) -> tuple[Array,
         int64 positions in the flattened spatial axes: the first of equal maxima, or the last NaN.
     """
     sizes = input.shape[2:]
-    best, at = input, np.broadcast_to(np.arange(math.prod(sizes)).reshape(sizes), input.shape)
-    for axis in reversed(range(len(sizes))):
-        best, at = _reduce_axis(best, at, axis + 2, np.minimum(positions[axis], sizes[axis] - 1))
+    shape = (*input.shape[:2], *(table.shape[1] for table in positions))
+    best, at = np.empty(shape, input.dtype), np.empty(shape, np.int64)
+    index = np.arange(math.prod(sizes)).reshape(1, *sizes)
+    for source, maxima, places in plane_blocks(input, best, at):
+        values, origins = source, np.broadcast_to(index, source.shape)
+        for axis in reversed(range(len(sizes))):
+            table = np.minimum(positions[axis], sizes[axis] - 1)
+            values, origins = _reduce_axis(values, origins, axis + 1, table)
+        maxima[...], places[...] = values, origins
     starts = [table[0] for table in positions]
     empty = reduce(np.logical_or.outer, [start >= size for start, size in zip(starts, sizes, strict=True)])
     if empty.any():

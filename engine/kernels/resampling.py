@@ -6,14 +6,16 @@ of and their weights. Tables depend on sizes alone and are kept between calls.
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.adaptive_pooling import adaptive_avg_pool
+from engine.kernels.blocks import plane_blocks
 from engine.kernels.windows import require_floating, require_rank
 
 _RANKS = {
@@ -32,6 +34,18 @@ _NEAREST = ("nearest", "nearest-exact")
 _SMALL_PLANE = 128
 """Height + width up to which PyTorch's CPU kernel for `nearest` in 2-d ignores a scale factor on axes whose length
 stays or doubles."""
+
+
+@dataclass(frozen=True)
+class Tap:
+    """For each output position the input position that it takes, and the weight; None means 1."""
+
+    positions: Array
+    weights: Array | None
+
+
+Table: TypeAlias = tuple[Tap, ...]
+"""The taps whose sum is the output; none if the axis stays as it is."""
 
 
 def resample(
@@ -64,21 +78,21 @@ def resample(
     shape = resampled_shape(input.shape, size, scale_factor, mode, align_corners, recompute_scale_factor)
     if mode == "area":
         return adaptive_avg_pool(input, shape[2:])
-    if mode not in _NEAREST:
-        require_floating("input", input)
     scales = scale_factor if scale_factor and not recompute_scale_factor else [None] * (len(shape) - 2)
-    compute = np.dtype(np.float32) if input.dtype == np.float16 else input.dtype
-    output = input if mode in _NEAREST else input.astype(compute, copy=False)
-    small_plane = len(shape) == 4 and sum(shape[2:]) <= _SMALL_PLANE
-    for axis in range(len(shape) - 1, 1, -1):
-        sizes = (input.shape[axis], shape[axis])
-        if mode in _NEAREST:
-            table = _nearest_table(*sizes, scales[axis - 2], mode == "nearest-exact", small_plane)
-            output = output.take(table, axis)
-        elif mode == "bicubic" or sizes[0] != sizes[1]:
-            make_table = _cubic_table if mode == "bicubic" else _linear_table
-            output = _weigh(output, axis, *make_table(*sizes, scales[axis - 2], bool(align_corners), compute))
-    return output.astype(input.dtype, copy=output is input)
+    axes = list(zip(input.shape[2:], shape[2:], scales, strict=True))
+    compute = input.dtype
+    if mode in _NEAREST:
+        small_plane = len(axes) == 2 and sum(shape[2:]) <= _SMALL_PLANE
+        tables = [_nearest_table(*axis, mode == "nearest-exact", small_plane) for axis in axes]
+    else:
+        require_floating("input", input)
+        compute = np.promote_types(np.float32, input.dtype)
+        make_table = _cubic_table if mode == "bicubic" else _linear_table
+        tables = [make_table(*axis, bool(align_corners), compute) for axis in axes]
+    output = np.empty(shape, input.dtype)
+    for source, target in plane_blocks(input, output):
+        target[...] = _apply_tables(source.astype(compute, copy=False), tables)
+    return output
 
 
 def resampled_shape(
@@ -138,52 +152,60 @@ def _output_sizes(
     return tuple(resample_size(length, factor) for length, factor in zip(sizes, factors, strict=True))
 
 
-def _weigh(array: Array, axis: int, positions: Array, weights: Array) -> Array:
-    """Sum the elements at `positions` (taps, outputs) of one axis, weighted by `weights` of the same shape."""
-    trailing = (1,) * (array.ndim - axis - 1)
-    total: Array | None = None
-    for taps, factors in zip(positions, weights, strict=True):
-        part = array.take(taps, axis)
-        part *= factors.reshape(-1, *trailing)
-        total = part if total is None else np.add(total, part, out=total)
-    return array if total is None else total
+def _apply_tables(planes: Array, tables: Sequence[Table]) -> Array:
+    """Resample (planes, *spatial) axis by axis, the last one first, while there is least of it to gather."""
+    for axis in range(len(tables), 0, -1):
+        if tables[axis - 1]:
+            first, *others = (_gather(planes, axis, tap) for tap in tables[axis - 1])
+            for part in others:
+                first += part
+            planes = first
+    return planes
+
+
+def _gather(planes: Array, axis: int, tap: Tap) -> Array:
+    part = planes.take(tap.positions, axis)
+    if tap.weights is not None:
+        part *= tap.weights.reshape(-1, *(1,) * (planes.ndim - axis - 1))
+    return part
 
 
 @lru_cache(maxsize=64)
-def _nearest_table(size: int, count: int, scale: float | None, exact: bool, small_plane: bool) -> Array:
+def _nearest_table(size: int, count: int, scale: float | None, exact: bool, small_plane: bool) -> Table:
     """Return the input position that each of `count` outputs copies; PyTorch finds it in float32."""
-    index = np.arange(count)
     if small_plane and not exact and count in (size, 2 * size):
         scale = None
     step = np.float32(size) / np.float32(count) if scale is None else np.float32(1 / scale)
-    points = (index.astype(np.float32) + np.float32(0.5 if exact else 0)) * step
-    positions: Array = np.minimum(np.floor(points).astype(np.int64), size - 1)
-    return positions
+    points = (np.arange(count, dtype=np.float32) + np.float32(0.5 if exact else 0)) * step
+    return (Tap(np.minimum(np.floor(points).astype(np.int64), size - 1), None),)
 
 
 @lru_cache(maxsize=64)
 def _linear_table(
     size: int, count: int, scale: float | None, align_corners: bool, dtype: np.dtype[Any]
-) -> tuple[Array, Array]:
-    """Return the two neighbours of each of `count` sampling points, and their weights."""
+) -> Table:
+    """Return the two neighbours of each of `count` sampling points; none where the length stays."""
+    if count == size:
+        return ()
     points = np.maximum(_sampling_points(size, count, scale, align_corners, dtype), 0)
-    first = np.minimum(points.astype(np.int64), size - 1)
-    fraction = np.clip(points - first.astype(dtype), 0, 1).astype(dtype)
-    positions = np.stack([first, np.minimum(first + 1, size - 1)])
-    return positions, np.stack([1 - fraction, fraction])
+    left = np.minimum(points.astype(np.int64), size - 1)
+    fraction = np.clip(points - left.astype(dtype), 0, 1).astype(dtype)
+    return Tap(left, 1 - fraction), Tap(np.minimum(left + 1, size - 1), fraction)
 
 
 @lru_cache(maxsize=64)
 def _cubic_table(
     size: int, count: int, scale: float | None, align_corners: bool, dtype: np.dtype[Any]
-) -> tuple[Array, Array]:
-    """Return the four neighbours of each of `count` sampling points, and their weights."""
+) -> Table:
+    """Return the four neighbours of each of `count` sampling points."""
     points = _sampling_points(size, count, scale, align_corners, dtype)
-    floor = np.minimum(np.floor(points).astype(np.int64), size - 1)
-    fraction = np.clip(points - floor.astype(dtype), 0, 1).astype(dtype)
-    positions = np.clip(floor + np.arange(-1, 3)[:, None], 0, size - 1)
+    left = np.minimum(np.floor(points).astype(np.int64), size - 1)
+    fraction = np.clip(points - left.astype(dtype), 0, 1).astype(dtype)
     weights = [_outer(fraction + 1), _inner(fraction), _inner(1 - fraction), _outer(2 - fraction)]
-    return positions, np.stack(weights).astype(dtype)
+    return tuple(
+        Tap(np.clip(left + offset, 0, size - 1), weight.astype(dtype))
+        for offset, weight in enumerate(weights, -1)
+    )
 
 
 def _sampling_points(

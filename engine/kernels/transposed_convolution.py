@@ -11,7 +11,7 @@ import numpy as np
 
 from engine.dtypes import Array
 from engine.errors import ArgumentError
-from engine.kernels.blocks import cache_blocks, columns_per_block
+from engine.kernels.blocks import cache_blocks, column_buffer, columns_per_block
 from engine.kernels.convolution import check_bias
 from engine.kernels.folding import add_windows
 from engine.kernels.windows import require_positive, require_rank, transposed_output_size
@@ -106,7 +106,9 @@ def _spread_blocks(
     target = output.reshape(batch, groups, out_channels, *output.shape[2:])
     limit = columns_per_block(rows * output.itemsize)
     for items, parts, region, positions in cache_blocks((batch, groups), spatial, limit):
-        spread = np.matmul(matrices[parts], flat[items, parts, :, positions])
+        source = flat[items, parts, :, positions]
+        spread = column_buffer((*source.shape[:2], rows, source.shape[3]), output.dtype)
+        np.matmul(matrices[parts], source, out=spread)
         sizes = [cut.stop - cut.start for cut in region]
         spread = spread.reshape(*spread.shape[:2], out_channels, *kernel, *sizes)
         starts = [

@@ -1,8 +1,21 @@
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.kernels.blocks import BLOCK_BYTES, MIN_COLUMNS, cache_blocks, columns_per_block
+from engine.dtypes import Array
+from engine.kernels.blocks import (
+    BLOCK_BYTES,
+    KEPT_BYTES,
+    MIN_COLUMNS,
+    PLANE_BYTES,
+    cache_blocks,
+    column_buffer,
+    columns_per_block,
+    plane_blocks,
+)
+from engine.kernels.convolution import convolve
 
 
 @given(st.lists(st.integers(1, 6), min_size=3, max_size=5), st.integers(1, 200))
@@ -28,3 +41,45 @@ def test_blocks_are_about_equal() -> None:
 def test_columns_fill_the_cache_but_are_never_few() -> None:
     assert columns_per_block(BLOCK_BYTES // 500) == 500
     assert columns_per_block(BLOCK_BYTES) == MIN_COLUMNS
+
+
+def test_planes_of_all_arrays_go_together() -> None:
+    narrow, wide = np.zeros((2, 3, 5), np.float32), np.zeros((2, 3, PLANE_BYTES // 16), np.float64)
+    shapes = []
+    for planes, same in plane_blocks(narrow, wide):
+        planes[...] = planes + 1
+        same[...] = same + 1
+        shapes.append((planes.shape, same.shape))
+    assert shapes == [((2, 5), (2, PLANE_BYTES // 16))] * 3
+    assert (narrow == 1).all()
+    assert (wide == 1).all()
+
+
+def test_a_thread_keeps_small_buffers_only() -> None:
+    dtype = np.dtype(np.float32)
+    first, second = column_buffer((4, 5), dtype), column_buffer((7,), dtype)
+    assert first.shape == (4, 5)
+    assert np.shares_memory(first, second)
+    large = column_buffer((KEPT_BYTES,), dtype)
+    assert not np.shares_memory(large, column_buffer((KEPT_BYTES,), dtype))
+
+
+def test_threads_do_not_share_buffers() -> None:
+    rng = np.random.default_rng(0)
+    calls = [
+        (
+            rng.standard_normal((1, 8, 24, 24)).astype(np.float32),
+            rng.standard_normal((4, 8, 3, 3)),
+            None,
+            (1, 1),
+        )
+        for _ in range(16)
+    ]
+
+    def run(call: tuple[Array, Array, None, tuple[int, int]]) -> Array:
+        return convolve(*call, [(1, 1), (1, 1)], (1, 1))
+
+    expected = [run(call) for call in calls]
+    with ThreadPoolExecutor(4) as pool:
+        for result, answer in zip(pool.map(run, calls * 8), expected * 8, strict=True):
+            np.testing.assert_array_equal(result, answer)

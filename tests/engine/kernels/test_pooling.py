@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from engine.dtypes import Array
 from engine.errors import ArgumentError
-from engine.kernels import pooling
+from engine.kernels import blocks
 from engine.kernels.pooling import avg_pool, lp_pool, max_pool, max_pool_with_indices, pool_shape
 from tests.engine.kernels.cases import ALL, KernelCase, check, golden
 
@@ -67,9 +67,9 @@ def pools(draw: st.DrawFn, dilated: bool = True) -> Pool:
 @settings(max_examples=80, deadline=None)
 def test_max_pool_covers_every_window(pool: Pool, block: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pooling, "BLOCK_BYTES", block)
+        patch.setattr(blocks, "PLANE_BYTES", block)
         result = max_pool(*pool)
-    maxima, indices = max_pool_with_indices(*pool)
+        maxima, indices = max_pool_with_indices(*pool)
     np.testing.assert_array_equal(maxima, result)
     for place, covered in windows(pool):
         values = [pool[0][(ALL, *at)] for at in covered]
