@@ -17,7 +17,7 @@ import numpy as np
 from engine.dtypes import TORCH_DTYPES, Array
 from engine.errors import ArgumentError
 from engine.expression import Expression, compile_source
-from engine.spec import Value
+from engine.spec import TensorSpec, Value
 
 Number: TypeAlias = int | float | complex
 """A Python number; its kind matters for type promotion."""
@@ -29,6 +29,11 @@ Floats: TypeAlias = tuple[float, ...]
 """One float or a sequence of floats; a single float arrives as a tuple of one."""
 Strings: TypeAlias = tuple[str, ...]
 """One string or a sequence of strings."""
+Indices: TypeAlias = tuple[Array | None, ...]
+"""Indices for the dimensions of a tensor, in order: integers or a mask each, None for a whole dimension.
+
+They come in a list among the operands, or as text in the file: `[None,[0,1]]`.
+"""
 DType: TypeAlias = np.dtype[Any]
 """A dtype that the file names as `torch.float`."""
 
@@ -47,6 +52,7 @@ class Argument:
         name: as in PyTorch's signature.
         expected: what it takes, in words, for messages and documentation.
         takes_tensor: whether a tensor (an operand or an attribute) may be bound to it.
+        takes_tensor_list: whether a list with tensors in it may be bound to it.
         takes_scalar: whether a parameter of the file may be bound to it.
         required: whether the signature gives no default.
         default: the default, where there is one.
@@ -56,6 +62,7 @@ class Argument:
     name: str
     expected: str
     takes_tensor: bool
+    takes_tensor_list: bool
     takes_scalar: bool
     required: bool
     default: Any
@@ -106,6 +113,7 @@ def _argument(parameter: inspect.Parameter, annotation: Any) -> Argument:
         name=parameter.name,
         expected=" or ".join(words for words, _ in sorted(known, key=lambda kind: kind[0] == "None")),
         takes_tensor=Array in kinds,
+        takes_tensor_list=Indices in kinds,
         takes_scalar=any(kind not in (Array, types.NoneType) for kind in kinds),
         required=required,
         default=None if required else parameter.default,
@@ -186,6 +194,25 @@ def _sequence(value: Any, member: Converter) -> tuple[Any, ...]:
     return tuple(member(item) for item in items)
 
 
+def _indices(value: Any) -> tuple[Any, ...]:
+    if isinstance(value, str):
+        value = compile_source(value).evaluate(())
+    items = value if isinstance(value, tuple | list) else (value,)
+    return tuple(map(_index, items))
+
+
+def _index(value: Any) -> Any:
+    if value is None or isinstance(value, np.ndarray | TensorSpec):
+        return value
+    try:
+        index = np.array(value)
+    except ValueError:  # a ragged list
+        raise _MismatchError from None
+    if index.dtype.kind not in "bi":
+        raise _MismatchError
+    return index
+
+
 def _dtype(value: Any) -> DType:
     if isinstance(value, str) and value in TORCH_DTYPES:
         return TORCH_DTYPES[value]
@@ -208,6 +235,7 @@ _KINDS: dict[Any, tuple[str, Converter]] = {
     Ints: ("ints", lambda value: _sequence(value, _int)),
     Floats: ("floats", lambda value: _sequence(value, _float)),
     Strings: ("strings", lambda value: _sequence(value, _str)),
+    Indices: ("indices", _indices),
     DType: ("a torch dtype", _dtype),
     Expression: ("an expression", _expression),
     types.NoneType: ("None", _none),

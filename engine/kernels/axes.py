@@ -5,7 +5,7 @@ from math import prod
 
 from engine.errors import ArgumentError
 
-MAX_ELEMENTS = 2**40
+MAX_ELEMENTS = 2**31
 """No tensor may have more elements than this; a larger product is taken for an error in the model."""
 
 

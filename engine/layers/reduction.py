@@ -1,14 +1,41 @@
-"""Layers that reduce dimensions to one value each: mean and kin."""
+"""Layers that reduce dimensions by summing: sum, mean, prod, std, var, norm, logsumexp, cumsum, cumprod."""
 
 import numpy as np
 
 from engine.arguments import DType, Ints
+from engine.checks import check_kind
 from engine.dtypes import Array
 from engine.errors import ArgumentError
-from engine.kernels.axes import axes, reduced_shape
-from engine.kernels.promotion import computing_dtype
+from engine.kernels import reductions
+from engine.kernels.axes import axes, axis, reduced_shape
+from engine.kernels.casting import cast
+from engine.kernels.promotion import FLOAT32, INT64, computing_dtype, floating
 from engine.registry import layer
 from engine.spec import TensorSpec
+
+
+def _summed_dtype(input: Array | TensorSpec, dtype: DType | None) -> DType:
+    """Return the dtype of a sum: int64 of integers and bools."""
+    if dtype is not None:
+        return dtype
+    return INT64 if input.dtype.kind in "biu" else input.dtype
+
+
+def _real_dtype(input: Array | TensorSpec) -> DType:
+    return np.dtype(f"f{input.dtype.itemsize // 2}") if input.dtype.kind == "c" else input.dtype
+
+
+def _infer_sum(input: TensorSpec, dim: Ints, keepdim: bool, dtype: DType | None) -> TensorSpec:
+    shape = reduced_shape(input.shape, axes(dim, input.rank), keepdim)
+    return TensorSpec(shape, _summed_dtype(input, dtype))
+
+
+@layer("torch.sum", infer=_infer_sum)
+def total(input: Array, dim: Ints = (), keepdim: bool = False, dtype: DType | None = None) -> Array:
+    """Add up over `dim`, or over all dimensions."""
+    result = _summed_dtype(input, dtype)
+    computed = np.sum(input, axes(dim, input.ndim), computing_dtype(result), keepdims=keepdim)
+    return cast(np.asarray(computed), result)
 
 
 def _float_dtype(input: Array | TensorSpec, dtype: DType | None) -> DType:
@@ -27,5 +54,132 @@ def _infer_mean(input: TensorSpec, dim: Ints, keepdim: bool, dtype: DType | None
 def mean(input: Array, dim: Ints = (), keepdim: bool = False, dtype: DType | None = None) -> Array:
     """Average over `dim`, or over all dimensions."""
     result = _float_dtype(input, dtype)
-    computed = np.mean(input, axes(dim, input.ndim), computing_dtype(result), keepdims=keepdim)
-    return np.asarray(computed).astype(result, copy=False)
+    places = axes(dim, input.ndim)
+    summed = np.sum(input, places, computing_dtype(result), keepdims=keepdim)
+    count = np.prod([input.shape[place] for place in places], dtype=np.float64)
+    return cast(np.asarray(summed / summed.dtype.type(count)), result)
+
+
+def _infer_prod(input: TensorSpec, dim: int | None, keepdim: bool, dtype: DType | None) -> TensorSpec:
+    places = axes(() if dim is None else (dim,), input.rank)
+    return TensorSpec(reduced_shape(input.shape, places, keepdim), _summed_dtype(input, dtype))
+
+
+@layer("torch.prod", infer=_infer_prod)
+def prod(input: Array, dim: int | None = None, keepdim: bool = False, dtype: DType | None = None) -> Array:
+    """Multiply over one dimension, or over all."""
+    result = _summed_dtype(input, dtype)
+    places = axes(() if dim is None else (dim,), input.ndim)
+    computed = np.prod(input, places, computing_dtype(result), keepdims=keepdim)
+    return cast(np.asarray(computed), result)
+
+
+def _infer_spread(
+    input: TensorSpec, dim: Ints, unbiased: bool | int, keepdim: bool, correction: float | None
+) -> TensorSpec:
+    del unbiased, correction
+    check_kind("input", input, "fc")
+    return TensorSpec(reduced_shape(input.shape, axes(dim, input.rank), keepdim), _real_dtype(input))
+
+
+@layer("torch.var", infer=_infer_spread)
+def var(
+    input: Array,
+    dim: Ints = (),
+    unbiased: bool | int = True,
+    keepdim: bool = False,
+    correction: float | None = None,
+) -> Array:
+    """Take the variance over `dim`, or over all dimensions.
+
+    PNNX writes the correction either under its own name or, as an int, in the place of `unbiased`.
+    """
+    taken = float(unbiased) if correction is None else correction
+    computed = reductions.variance(input, axes(dim, input.ndim), taken, keepdim)
+    return cast(computed, _real_dtype(input))
+
+
+@layer("torch.std", infer=_infer_spread)
+def std(
+    input: Array,
+    dim: Ints = (),
+    unbiased: bool | int = True,
+    keepdim: bool = False,
+    correction: float | None = None,
+) -> Array:
+    """Take the standard deviation over `dim`, or over all dimensions; see `var`."""
+    taken = float(unbiased) if correction is None else correction
+    computed = np.sqrt(reductions.variance(input, axes(dim, input.ndim), taken, keepdim))
+    return cast(np.asarray(computed), _real_dtype(input))
+
+
+def _order(p: float | str | None) -> float:
+    if p is None or p == "fro":
+        return 2.0
+    if isinstance(p, str):
+        raise ArgumentError("p", f"got {p!r}", "a number or 'fro'")
+    return p
+
+
+def _infer_norm(
+    input: TensorSpec, p: float | str | None, dim: Ints, keepdim: bool, dtype: DType | None
+) -> TensorSpec:
+    result = TensorSpec(input.shape, dtype or input.dtype)
+    check_kind("input", result, "fc")
+    places = axes(dim, input.rank)
+    order = _order(p)
+    if (order < 0 or np.isinf(order)) and any(input.shape[place] == 0 for place in places):
+        raise ArgumentError(
+            "input", f"got shape {input.shape}", f"something to take the norm of order {p} of"
+        )
+    return TensorSpec(reduced_shape(input.shape, places, keepdim), _real_dtype(result))
+
+
+@layer("torch.norm", infer=_infer_norm)
+def norm(
+    input: Array,
+    p: float | str | None = "fro",
+    dim: Ints = (),
+    keepdim: bool = False,
+    dtype: DType | None = None,
+) -> Array:
+    """Take the p-norm of the vectors along `dim`, or of all elements as one vector."""
+    values = cast(input, dtype or input.dtype)
+    computed = reductions.norm(values, _order(p), axes(dim, input.ndim), keepdim)
+    return cast(computed, _real_dtype(values))
+
+
+def _infer_logsumexp(input: TensorSpec, dim: Ints, keepdim: bool) -> TensorSpec:
+    return TensorSpec(reduced_shape(input.shape, axes(dim, input.rank), keepdim), floating(input.dtype))
+
+
+@layer("torch.logsumexp", infer=_infer_logsumexp)
+def logsumexp(input: Array, dim: Ints, keepdim: bool = False) -> Array:
+    """Take the logarithm of the sum of exponentials over `dim`."""
+    result = floating(input.dtype)
+    return cast(reductions.logsumexp(cast(input, result), axes(dim, input.ndim), keepdim), result)
+
+
+def _infer_cumulative(input: TensorSpec, dim: int, dtype: DType | None) -> TensorSpec:
+    axis(dim, input.rank)
+    return TensorSpec(input.shape, _summed_dtype(input, dtype))
+
+
+@layer("torch.cumsum", infer=_infer_cumulative)
+def cumsum(input: Array, dim: int, dtype: DType | None = None) -> Array:
+    """Add up along a dimension, keeping each intermediate sum."""
+    return _accumulated(np.add, input, dim, dtype)
+
+
+@layer("torch.cumprod", infer=_infer_cumulative)
+def cumprod(input: Array, dim: int, dtype: DType | None = None) -> Array:
+    """Multiply along a dimension, keeping each intermediate product."""
+    return _accumulated(np.multiply, input, dim, dtype)
+
+
+def _accumulated(function: np.ufunc, input: Array, dim: int, dtype: DType | None) -> Array:
+    result = _summed_dtype(input, dtype)
+    if not input.ndim:
+        return cast(input, result)
+    computed = FLOAT32 if result.itemsize == 2 and result.kind == "f" else result
+    return cast(function.accumulate(cast(input, computed), axis(dim, input.ndim)), result)

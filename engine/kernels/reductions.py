@@ -1,0 +1,66 @@
+"""Sums and what is made of them, over any dimensions, in the precision that PyTorch computes in."""
+
+from typing import Any
+
+import numpy as np
+
+from engine.dtypes import Array
+from engine.kernels.casting import cast
+from engine.kernels.promotion import Dtype, computing_dtype
+
+
+def _real(dtype: Dtype) -> Dtype:
+    """Return the dtype of the absolute values."""
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+
+
+def _working(x: Array) -> Array:
+    return cast(x, computing_dtype(x.dtype))
+
+
+def variance(x: Array, axes: tuple[int, ...], correction: float, keepdims: bool) -> Array:
+    """Return the mean squared distance from the mean, with the count of values reduced by `correction`.
+
+    Args:
+        x: float or complex array.
+        axes: dimensions to reduce.
+        correction: 1 for an unbiased estimate, 0 for the population's; a count that it uses up makes NaN or infinity.
+        keepdims: whether the dimensions stay, with size 1.
+
+    Returns:
+        Array of real dtype, float32 where `x` is float16.
+    """
+    values = _working(x)
+    centred = values - np.mean(values, axes, keepdims=True)
+    squares = np.square(centred.real) + np.square(centred.imag) if x.dtype.kind == "c" else np.square(centred)
+    count = np.prod([x.shape[axis] for axis in axes], dtype=np.float64)
+    divisor = squares.dtype.type(max(count - correction, 0.0))
+    return np.asarray(np.sum(squares, axes, keepdims=keepdims) / divisor)
+
+
+def norm(x: Array, p: float, axes: tuple[int, ...], keepdims: bool) -> Array:
+    """Return the p-norm of vectors that lie along `axes`; p may be infinite, 0 (a count) or negative."""
+    sizes = np.abs(_working(x))
+    options: dict[str, Any] = {"axis": axes, "keepdims": keepdims}
+    if np.isposinf(p):
+        return np.asarray(np.max(sizes, **options))
+    if np.isneginf(p):
+        return np.asarray(np.min(sizes, **options))
+    if p == 0:
+        return np.asarray(np.sum(sizes != 0, dtype=_real(sizes.dtype), **options))
+    if p == 1:
+        return np.asarray(np.sum(sizes, **options))
+    if p == 2:
+        return np.asarray(np.sqrt(np.sum(np.square(sizes), **options)))
+    return np.asarray(np.sum(sizes**p, **options) ** (1 / p))
+
+
+def logsumexp(x: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
+    """Return the logarithm of the sum of exponentials, without overflow."""
+    values = _working(x)
+    if not values.size:
+        return np.asarray(np.log(np.sum(np.exp(values), axes, keepdims=keepdims)))
+    peak = np.max(values.real, axes, keepdims=True)
+    peak = np.where(np.isinf(peak), 0, peak).astype(peak.dtype)
+    total = np.log(np.sum(np.exp(values - peak), axes, keepdims=True)) + peak
+    return np.asarray(total if keepdims else np.squeeze(total, axes))

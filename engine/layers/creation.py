@@ -1,0 +1,142 @@
+"""Layers that make tensors from nothing but a shape: zeros, full, arange and kin.
+
+What PyTorch leaves uninitialised (empty) is zero here: a run must not depend on what was in memory before.
+"""
+
+import math
+
+import numpy as np
+
+from engine.arguments import DType, Ints, Number
+from engine.dtypes import Array
+from engine.errors import ArgumentError
+from engine.kernels.axes import MAX_ELEMENTS, checked_shape
+from engine.kernels.casting import cast
+from engine.kernels.promotion import FLOAT32, result_type, scalar_dtype
+from engine.registry import layer
+from engine.spec import TensorSpec
+
+
+def _filled(shape: tuple[int, ...], value: Number | bool | Array, dtype: DType) -> Array:
+    """Return a view of one element, which no layer writes to."""
+    return np.broadcast_to(cast(np.asarray(value), dtype), checked_shape(shape))
+
+
+def _infer_new(size: Ints, dtype: DType | None) -> TensorSpec:
+    return TensorSpec(checked_shape(size), dtype or FLOAT32)
+
+
+@layer("torch.zeros", "torch.empty", infer=_infer_new)
+def zeros(size: Ints, dtype: DType | None = None) -> Array:
+    """Give zeros; float32 unless `dtype` says otherwise."""
+    return _filled(size, 0, dtype or FLOAT32)
+
+
+@layer("torch.ones", infer=_infer_new)
+def ones(size: Ints, dtype: DType | None = None) -> Array:
+    """Give ones; float32 unless `dtype` says otherwise."""
+    return _filled(size, 1, dtype or FLOAT32)
+
+
+def _infer_full(size: Ints, fill_value: TensorSpec | Number | bool, dtype: DType | None) -> TensorSpec:
+    return TensorSpec(checked_shape(size), dtype or _dtype_of(fill_value))
+
+
+def _dtype_of(value: TensorSpec | Array | Number | bool) -> DType:
+    return value.dtype if isinstance(value, TensorSpec | np.ndarray) else scalar_dtype(value)
+
+
+@layer("torch.full", infer=_infer_full)
+def full(size: Ints, fill_value: Array | Number | bool, dtype: DType | None = None) -> Array:
+    """Give one value everywhere, in its own dtype unless `dtype` says otherwise."""
+    return _filled(size, fill_value, dtype or _dtype_of(fill_value))
+
+
+def _infer_like(input: TensorSpec, dtype: DType | None) -> TensorSpec:
+    return TensorSpec(input.shape, dtype or input.dtype)
+
+
+@layer("torch.zeros_like", "torch.empty_like", infer=_infer_like)
+def zeros_like(input: Array, dtype: DType | None = None) -> Array:
+    """Give zeros in the shape, and unless `dtype` says otherwise the dtype, of `input`."""
+    return _filled(input.shape, 0, dtype or input.dtype)
+
+
+@layer("torch.ones_like", infer=_infer_like)
+def ones_like(input: Array, dtype: DType | None = None) -> Array:
+    """Give ones in the shape, and unless `dtype` says otherwise the dtype, of `input`."""
+    return _filled(input.shape, 1, dtype or input.dtype)
+
+
+def _infer_full_like(
+    input: TensorSpec, fill_value: TensorSpec | Number | bool, dtype: DType | None
+) -> TensorSpec:
+    del fill_value
+    return TensorSpec(input.shape, dtype or input.dtype)
+
+
+@layer("torch.full_like", infer=_infer_full_like)
+def full_like(input: Array, fill_value: Array | Number | bool, dtype: DType | None = None) -> Array:
+    """Give one value in the shape, and unless `dtype` says otherwise the dtype, of `input`."""
+    return _filled(input.shape, fill_value, dtype or input.dtype)
+
+
+def _infer_new_like(input: TensorSpec, size: Ints, dtype: DType | None) -> TensorSpec:
+    return TensorSpec(checked_shape(size), dtype or input.dtype)
+
+
+@layer("Tensor.new_zeros", "Tensor.new_empty", infer=_infer_new_like)
+def new_zeros(input: Array, size: Ints, dtype: DType | None = None) -> Array:
+    """Give zeros in the dtype of `input` unless `dtype` says otherwise."""
+    return _filled(size, 0, dtype or input.dtype)
+
+
+@layer("Tensor.new_ones", infer=_infer_new_like)
+def new_ones(input: Array, size: Ints, dtype: DType | None = None) -> Array:
+    """Give ones in the dtype of `input` unless `dtype` says otherwise."""
+    return _filled(size, 1, dtype or input.dtype)
+
+
+def _infer_new_full(
+    input: TensorSpec, size: Ints, fill_value: TensorSpec | Number | bool, dtype: DType | None
+) -> TensorSpec:
+    del fill_value
+    return TensorSpec(checked_shape(size), dtype or input.dtype)
+
+
+@layer("Tensor.new_full", infer=_infer_new_full)
+def new_full(
+    input: Array, size: Ints, fill_value: Array | Number | bool, dtype: DType | None = None
+) -> Array:
+    """Give one value everywhere, in the dtype of `input` unless `dtype` says otherwise."""
+    return _filled(size, fill_value, dtype or input.dtype)
+
+
+def _range_length(start: float, end: float, step: float) -> int:
+    if step == 0 or not all(map(math.isfinite, (start, end, step))):
+        raise ArgumentError(
+            "step", f"got from {start} to {end} by {step}", "finite numbers, and a step that is not 0"
+        )
+    span = end - start
+    if span and (span > 0) != (step > 0):
+        raise ArgumentError("step", f"got {step} from {start} to {end}", "a step towards the end")
+    whole = all(isinstance(bound, int) for bound in (start, end, step))
+    length = -(-span // step) if whole else np.ceil(span / step)
+    if length > MAX_ELEMENTS:
+        raise ArgumentError("end", f"makes {length} elements", f"at most {MAX_ELEMENTS}")
+    return int(length)
+
+
+def _infer_arange(start: float, end: float | None, step: float, dtype: DType | None) -> TensorSpec:
+    first, last = (0, start) if end is None else (start, end)
+    return TensorSpec((_range_length(first, last, step),), dtype or result_type(first, last, step))
+
+
+@layer("torch.arange", infer=_infer_arange)
+def arange(
+    start: int | float = 0, end: int | float | None = None, step: int | float = 1, dtype: DType | None = None
+) -> Array:
+    """Count from `start` up to `end`, which is left out; int64 if all three are ints, else float32."""
+    first, last = (0, start) if end is None else (start, end)
+    places = np.arange(_range_length(first, last, step))
+    return cast(first + places * step, dtype or result_type(first, last, step))

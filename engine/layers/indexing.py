@@ -1,0 +1,204 @@
+"""Layers that pick elements by index or mask, or put some there: index, gather, index_put, scatter_add and kin."""
+
+from typing import Any
+
+import numpy as np
+
+from engine.arguments import Indices, Number
+from engine.checks import check_kind
+from engine.dtypes import Array
+from engine.errors import ArgumentError
+from engine.kernels.axes import axis, broadcast
+from engine.kernels.casting import cast
+from engine.registry import layer
+from engine.spec import UNKNOWN, TensorSpec, Unknown
+
+
+def _key(indices: tuple[Array | None, ...]) -> tuple[Any, ...]:
+    """Return numpy's index: None takes a whole dimension, bytes are masks."""
+    return tuple(
+        slice(None) if index is None else index.astype(np.bool_) if index.dtype == np.uint8 else index
+        for index in indices
+    )
+
+
+def _is_mask(index: TensorSpec) -> bool:
+    return index.dtype.kind == "b" or index.dtype == np.uint8
+
+
+def _check_indices(shape: tuple[int, ...], indices: tuple[TensorSpec | None, ...], argument: str) -> int:
+    """Check indices against the dimensions that they index; return how many they index."""
+    used = 0
+    for index in indices:
+        if index is None:
+            used += 1
+            continue
+        if index.dtype.kind not in "biu":
+            raise ArgumentError(argument, f"got indices of {index.dtype}", "integers or a mask")
+        taken = index.rank if _is_mask(index) else 1
+        if _is_mask(index) and index.shape != shape[used : used + taken]:
+            expected = f"the dimensions from {used} on of {shape}"
+            raise ArgumentError(argument, f"got a mask of shape {index.shape}", expected)
+        used += taken
+    if used > len(shape):
+        raise ArgumentError(argument, f"got indices for {used} dimensions", f"at most {len(shape)}")
+    return used
+
+
+def _indexed_shape(
+    shape: tuple[int, ...], indices: tuple[TensorSpec | None, ...], argument: str
+) -> tuple[int, ...]:
+    """Return the shape that integer indices give.
+
+    Where all the indexed dimensions are neighbours, what the indices broadcast to takes their place; otherwise it
+    comes first.
+    """
+    places = [place for place, index in enumerate(indices) if index is not None]
+    picked = broadcast(*(index.shape for index in indices if index is not None), argument=argument)
+    rest = [size for place, size in enumerate(shape) if place not in places]
+    adjacent = bool(places) and places[-1] - places[0] + 1 == len(places)
+    before = places[0] if adjacent else 0
+    return (*rest[:before], *picked, *rest[before:])
+
+
+def _infer_index(input: TensorSpec, expr: tuple[TensorSpec | None, ...]) -> TensorSpec | Unknown:
+    _check_indices(input.shape, expr, "expr")
+    if any(index is not None and _is_mask(index) for index in expr):
+        return UNKNOWN
+    return input.with_shape(_indexed_shape(input.shape, expr, "expr"))
+
+
+@layer("Tensor.index", infer=_infer_index)
+def index(input: Array, expr: Indices) -> Array:
+    """Pick elements by lists of indices or by masks, one for each dimension; None takes a whole dimension."""
+    return np.asarray(input[_key(expr)])
+
+
+def _infer_index_put(
+    input: TensorSpec, indices: tuple[TensorSpec | None, ...], values: TensorSpec | Number, accumulate: bool
+) -> TensorSpec:
+    del accumulate
+    _check_indices(input.shape, indices, "indices")
+    if isinstance(values, TensorSpec) and not any(i is not None and _is_mask(i) for i in indices):
+        picked = _indexed_shape(input.shape, indices, "indices")
+        if broadcast(picked, values.shape, argument="values") != picked:
+            raise ArgumentError("values", f"got shape {values.shape}", f"one that broadcasts to {picked}")
+    return input
+
+
+@layer("Tensor.index_put", infer=_infer_index_put)
+def index_put(
+    input: Array, indices: Indices, values: Array | Number | bool | None = None, accumulate: bool = False
+) -> Array:
+    """Give a copy of `input` in which the elements that `indices` pick have, or with `accumulate` gain, `values`.
+
+    PNNX writes a value of False as None.
+    """
+    result = input.copy()
+    put = cast(np.asarray(False if values is None else values), input.dtype)
+    if accumulate:
+        np.add.at(result, _key(indices), put)
+    else:
+        result[_key(indices)] = put
+    return result
+
+
+def _check_index(index: TensorSpec) -> None:
+    if index.dtype not in (np.int64, np.int32):
+        raise ArgumentError("index", f"got dtype {index.dtype}", "int64 or int32")
+
+
+def _check_range(index: Array, size: int) -> None:
+    """Check indices that must be from 0 to size - 1: numpy would count negative ones from the back."""
+    if index.size and (index.min() < 0 or index.max() >= size):
+        raise ArgumentError(
+            "index", f"got from {index.min()} to {index.max()}", f"indices from 0 to {size - 1}"
+        )
+
+
+def _check_fits(index: TensorSpec, shape: tuple[int, ...], dim: int | None, owner: str) -> None:
+    """Check that an index of as many dimensions is nowhere larger than a shape, but for dimension `dim`."""
+    if index.rank != len(shape):
+        raise ArgumentError("index", f"got {index.rank} dimensions", f"{len(shape)}, as {owner} has")
+    pairs = zip(index.shape, shape, strict=True)
+    if any(mine > theirs for place, (mine, theirs) in enumerate(pairs) if place != dim):
+        raise ArgumentError("index", f"got shape {index.shape}", f"nothing larger than {owner}'s {shape}")
+
+
+def _infer_gather(input: TensorSpec, dim: int, index: TensorSpec) -> TensorSpec:
+    _check_index(index)
+    place = axis(dim, input.rank)
+    if index.size:
+        _check_fits(TensorSpec(index.shape or (1,), index.dtype), input.shape or (1,), place, "input")
+    return input.with_shape(index.shape)
+
+
+@layer("torch.gather", infer=_infer_gather)
+def gather(input: Array, dim: int, index: Array) -> Array:
+    """Pick, for each element of `index`, the element in its place but for the index along `dim`."""
+    source, places = np.atleast_1d(input), np.atleast_1d(index)
+    place = axis(dim, source.ndim)
+    if not index.size:
+        return np.empty(index.shape, input.dtype)
+    _check_range(index, source.shape[place])
+    cut = tuple(slice(None if i == place else size) for i, size in enumerate(places.shape))
+    return np.take_along_axis(source[cut], places, place).reshape(index.shape)
+
+
+def _infer_index_select(input: TensorSpec, dim: int, index: TensorSpec) -> TensorSpec:
+    _check_index(index)
+    if index.rank > 1:
+        raise ArgumentError("index", f"got {index.rank} dimensions", "at most 1")
+    place = axis(dim, input.rank)
+    return input.with_shape(
+        (*input.shape[:place], index.size, *input.shape[place + 1 :]) if input.shape else ()
+    )
+
+
+@layer("torch.index_select", infer=_infer_index_select)
+def index_select(input: Array, dim: int, index: Array) -> Array:
+    """Pick whole slices along a dimension."""
+    source = np.atleast_1d(input)
+    place = axis(dim, source.ndim)
+    _check_range(index, source.shape[place])
+    picked = np.take(source, index.reshape(-1), place)
+    return picked if input.ndim else picked.reshape(())
+
+
+def _infer_masked_select(input: TensorSpec, mask: TensorSpec) -> Unknown:
+    check_kind("mask", mask, "b")
+    broadcast(input.shape, mask.shape, argument="mask")
+    return UNKNOWN
+
+
+@layer("torch.masked_select", infer=_infer_masked_select)
+def masked_select(input: Array, mask: Array) -> Array:
+    """Pick the elements where the mask holds, in one dimension."""
+    values, chosen = np.broadcast_arrays(input, mask)
+    return np.asarray(values[chosen])
+
+
+def _infer_scatter_add(input: TensorSpec, dim: int, index: TensorSpec, src: TensorSpec) -> TensorSpec:
+    _check_index(index)
+    place = axis(dim, input.rank)
+    if src.dtype != input.dtype:
+        raise ArgumentError("src", f"got dtype {src.dtype}", f"that of input, {input.dtype}")
+    if index.size:
+        flat = TensorSpec(index.shape or (1,), index.dtype)
+        _check_fits(flat, input.shape or (1,), place, "input")
+        _check_fits(flat, src.shape or (1,), None, "src")
+    return input
+
+
+@layer("torch.scatter_add", infer=_infer_scatter_add)
+def scatter_add(input: Array, dim: int, index: Array, src: Array) -> Array:
+    """Give a copy of `input` to which each element of `src` is added where `index` says along `dim`."""
+    result = input.copy()
+    target, places, values = np.atleast_1d(result), np.atleast_1d(index), np.atleast_1d(src)
+    place = axis(dim, target.ndim)
+    if index.size:
+        _check_range(index, target.shape[place])
+        key: list[Any] = list(np.indices(places.shape, sparse=True))
+        key[place] = places
+        np.add.at(target, tuple(key), values[tuple(map(slice, places.shape))])
+    return result
