@@ -127,6 +127,12 @@ def test_integer_means_round_towards_zero() -> None:
     np.testing.assert_array_equal(avg_pool(np.array([[[-3, -4, 3, 4]]]), (2,), (2,), (0,)), [[[-3, 3]]])
 
 
+def test_a_norm_of_minus_zero_counts_as_zero() -> None:
+    with np.errstate(divide="ignore"):
+        norm = lp_pool(np.full((1, 1, 2), -np.inf), -1, (2,), (1,))
+    np.testing.assert_array_equal(norm, [[[np.inf]]])
+
+
 @pytest.mark.parametrize(
     ("argument", "change"),
     [
