@@ -1,6 +1,8 @@
 """How much a request may ask for."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from service.errors import ServiceError
 
@@ -24,8 +26,12 @@ class Limits:
         if size > self.body_bytes:
             raise too_large("body_too_large", "the body", size, self.body_bytes, "bytes")
 
-    def check_elements(self, count: int, place: str) -> None:
-        """Raise 413 `tensor_too_large` where `count` elements are too many for one tensor."""
+    def check_shape(self, shape: Sequence[int], place: str) -> None:
+        """Raise 413 `tensor_too_large` where a shape has too many elements.
+
+        A dimension of 0 counts as 1: numpy cannot make an empty array either whose other dimensions overflow.
+        """
+        count = prod(max(dim, 1) for dim in shape)
         if count > self.tensor_elements:
             raise too_large("tensor_too_large", place, count, self.tensor_elements, "elements")
 

@@ -71,45 +71,47 @@ def find_target(config: ImageConfig, port: Port) -> Target | str:
     return Target(batch, len(shape) == 4, height, width, dtype)
 
 
-def count_pixels(pictures: Sequence[Image.Image], limit: int) -> None:
-    """Check the size of opened pictures before they are decoded.
+def open_images(images: Sequence[bytes], pixel_limit: int) -> list[Image.Image]:
+    """Read the headers of encoded images and check their size, all together, before any is decoded.
 
     Raises:
-        ServiceError: 413 `image_too_large`.
+        ServiceError: 400 `invalid_image`, 413 `image_too_large`.
     """
+    pictures = [open_picture(data, _place(index, len(images))) for index, data in enumerate(images)]
     pixels = sum(picture.width * picture.height for picture in pictures)
-    if pixels > limit:
+    if pixels > pixel_limit:
         sizes = [[picture.width, picture.height] for picture in pictures]
-        message = f"the request's images have {pixels} pixels; at most {limit} are taken"
-        raise ServiceError(413, "image_too_large", message, {"sizes": sizes[:16], "limit": limit})
+        message = f"the request's images have {pixels} pixels; at most {pixel_limit} are taken"
+        raise ServiceError(413, "image_too_large", message, {"sizes": sizes[:16], "limit": pixel_limit})
+    return pictures
 
 
-def prepare(images: Sequence[bytes], config: ImageConfig, target: Target, pixel_limit: int) -> Array:
-    """Decode images and lay them out as a model's input.
+def prepare(pictures: Sequence[Image.Image], config: ImageConfig, target: Target) -> Array:
+    """Decode opened pictures and lay them out as a model's input.
 
     Args:
-        images: encoded images, as many as the input takes.
+        pictures: what `open_images` gave, as many as the input takes.
         config: how to prepare them.
         target: what the input takes.
-        pixel_limit: pixels of all images together.
 
     Returns:
         (batch, channels, height, width), or (channels, height, width) for an input without a batch.
 
     Raises:
-        ServiceError: 400 `invalid_image`, 413 `image_too_large`.
+        ServiceError: 400 `invalid_image`.
     """
-    places = ["the image"] if len(images) == 1 else [f"image {index + 1}" for index in range(len(images))]
-    opened = [open_picture(data, place) for data, place in zip(images, places, strict=True)]
-    count_pixels(opened, pixel_limit)
-    batch = np.empty((len(images), config.channels, target.height, target.width), np.float32)
-    for item, picture, place in zip(batch, opened, places, strict=True):
-        loaded = load_picture(picture, config.colour == "gray", place)
-        _normalise(_resize(loaded, config, target), config, item)
+    batch = np.empty((len(pictures), config.channels, target.height, target.width), np.float32)
+    for index, picture in enumerate(pictures):
+        loaded = load_picture(picture, config.colour == "gray", _place(index, len(pictures)))
+        _normalise(_resize(loaded, config, target), config, batch[index])
     if target.dtype.kind in "iu":
         np.rint(batch, out=batch)
     array = batch.astype(target.dtype, copy=False)
     return array if target.batched else array[0]
+
+
+def _place(index: int, count: int) -> str:
+    return "the image" if count == 1 else f"image {index + 1}"
 
 
 def _keeps_pixels(config: ImageConfig) -> bool:

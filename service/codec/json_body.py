@@ -1,0 +1,153 @@
+"""JSON bodies -> the inputs of a graph.
+
+    {"image": "<base64 or data: URL>"}                  one image
+    {"images": ["<base64>", …]}                         a batch of images
+    {"inputs": [{"name", "shape", "dtype", "data"}]}    tensors
+
+each with `"parameters": {"trace", "capture", "top_k"}` where wanted. Of a tensor only `data` is needed: `name` may be
+left out where the model has one input, `dtype` (or `datatype`) defaults to the model's, `shape` to the nesting of the
+data, or to the model's for a flat list.
+"""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import orjson
+
+from engine import Port
+from engine.dtypes import PNNX_COMPUTE, Array
+from service.codec.binding import bind, find_port, fit
+from service.codec.decoded import Decoded
+from service.codec.dtype_name import find_dtype
+from service.codec.json_tensor import invalid, parse_data, parse_shape
+from service.codec.limits import Limits
+from service.codec.options import parse_options
+from service.codec.pictures import bind_pictures, decode_base64
+from service.codec.text import decode_text
+from service.errors import ServiceError
+from service.model_config import ModelConfig
+
+_PAYLOADS = ("image", "images", "inputs")
+_TENSOR_KEYS = ("name", "shape", "dtype", "datatype", "data")
+
+
+def decode_json(
+    body: bytes, charset: str | None, ports: Sequence[Port], config: ModelConfig, limits: Limits
+) -> Decoded:
+    """Read a JSON body.
+
+    Raises:
+        ServiceError: 400, 413 or 422.
+    """
+    document = _parse(body, charset)
+    _check_keys(document, (*_PAYLOADS, "parameters"), "the body")
+    given = [key for key in _PAYLOADS if key in document]
+    if len(given) != 1:
+        problem = f"has both {given[0]} and {given[1]}" if given else f"has none of {', '.join(_PAYLOADS)}"
+        raise _invalid(f"the body {problem}; expected exactly one of them")
+    parameters = document.get("parameters", {})
+    if not isinstance(parameters, dict):
+        raise _invalid("parameters is not an object; expected trace, capture or top_k in it")
+    options = parse_options(parameters)
+    if given == ["inputs"]:
+        return Decoded(_tensors(document["inputs"], ports, limits), options)
+    images = document["images"] if given == ["images"] else [document["image"]]
+    return Decoded(bind_pictures(_images(images, given[0]), ports, config, limits), options)
+
+
+def _parse(body: bytes, charset: str | None) -> dict[str, Any]:
+    utf8 = charset is None or charset.lower() in ("utf-8", "utf8")
+    text = body.removeprefix(b"\xef\xbb\xbf") if utf8 else decode_text(body, charset, "invalid_json")
+    try:
+        document = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        hint = (
+            '; write "NaN", "Infinity" and "-Infinity" as strings' if _has_bare_name(body, error.pos) else ""
+        )
+        details = {"line": error.lineno, "column": error.colno}
+        raise ServiceError(400, "invalid_json", f"the body is not JSON: {error}{hint}", details) from error
+    if not isinstance(document, dict):
+        raise _invalid(f"the body is not a JSON object; expected one of {', '.join(_PAYLOADS)} in an object")
+    return document
+
+
+def _has_bare_name(body: bytes, position: int) -> bool:
+    """Tell whether what the parser stumbled over is one of the names that some clients write without quotes."""
+    return any(name in body[max(0, position - 12) : position + 12] for name in (b"NaN", b"Infinity"))
+
+
+def _images(values: Any, key: str) -> list[tuple[str, bytes]]:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise _invalid(f"{key} is not {'a list of strings' if key == 'images' else 'a string'} of base64")
+    places = [key if key == "image" else f"images[{index}]" for index in range(len(values))]
+    return [("", decode_base64(value, place)) for value, place in zip(values, places, strict=True)]
+
+
+def _tensors(entries: Any, ports: Sequence[Port], limits: Limits) -> dict[str, Array]:
+    if not isinstance(entries, list):
+        raise _invalid("inputs is not a list; expected objects with name, shape, dtype and data in it")
+    pairs = []
+    for index, entry in enumerate(entries):
+        place = f"inputs[{index}]"
+        if not isinstance(entry, dict):
+            raise _invalid(f"{place} is not an object; expected name, shape, dtype and data in it")
+        _check_keys(entry, _TENSOR_KEYS, place)
+        port = _port(entry, ports, place)
+        pairs.append((port, _tensor(entry, port, limits, place)))
+    return bind(ports, pairs)
+
+
+def _port(entry: dict[str, Any], ports: Sequence[Port], place: str) -> Port:
+    name = entry.get("name")
+    if name is not None and not isinstance(name, str):
+        raise _invalid(f"{place}.name is not a string")
+    return find_port(ports, name)
+
+
+def _tensor(entry: dict[str, Any], port: Port, limits: Limits, place: str) -> Array:
+    if "data" not in entry:
+        raise invalid(place, "has no data", "numbers, nested or flat")
+    declared = PNNX_COMPUTE[port.dtype] if port.dtype is not None else None
+    dtype = _dtype(entry, place) or declared
+    shape = parse_shape(entry["shape"], place) if entry.get("shape") is not None else None
+    array = parse_data(entry["data"], shape, dtype, limits, place)
+    if shape is None and array.ndim == 1:
+        array = _unflatten(array, port)
+    return fit(port, array)
+
+
+def _dtype(entry: dict[str, Any], place: str) -> Any:
+    name = entry.get("dtype", entry.get("datatype"))
+    if name is None:
+        return None
+    dtype = find_dtype(name) if isinstance(name, str) else None
+    if dtype is None:
+        raise invalid(place, f"dtype is {str(name)[:40]!r}", "a name such as f32, float32 or FP32")
+    return dtype
+
+
+def _unflatten(array: Array, port: Port) -> Array:
+    """Give a flat list the input's own shape, where that leaves at most one dimension to work out."""
+    if port.shape is None or len(port.shape) < 2 or port.shape.count(None) > 1:
+        return array
+    known = prod(dim for dim in port.shape if dim is not None)
+    unknown = None in port.shape
+    if known == 0 or (array.size % known if unknown else array.size != known):
+        message = (
+            f"input {port.operator} has {array.size} elements in a flat list; expected as many as {port} has"
+        )
+        details = {"name": port.operator, "elements": array.size, "expected": list(port.shape)}
+        raise ServiceError(422, "wrong_shape", message, details)
+    return array.reshape([array.size // known if dim is None else dim for dim in port.shape])
+
+
+def _check_keys(document: dict[str, Any], known: Sequence[str], place: str) -> None:
+    for key in document:
+        if key not in known:
+            message = f"{place} has {key[:40]!r}, which is not known; known are {', '.join(known)}"
+            raise ServiceError(422, "unknown_field", message, {"field": key[:40], "known": list(known)})
+
+
+def _invalid(message: str) -> ServiceError:
+    return ServiceError(400, "invalid_json", message)

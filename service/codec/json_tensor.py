@@ -1,0 +1,151 @@
+"""Numbers in JSON -> arrays.
+
+Numbers are checked by the set of their types and converted by one call; only a tensor with the names of NaN and the
+infinities in it is looked at element by element.
+"""
+
+from itertools import chain
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from engine.dtypes import Array, pnnx_name
+from service.codec.conversion import convert, out_of_range, to_integers
+from service.codec.json_array import NOT_FINITE
+from service.codec.limits import Limits
+from service.errors import ServiceError
+
+MAX_RANK = 32
+
+_JSON_NAMES = {str: "a string", bool: "a boolean", type(None): "null", dict: "an object", list: "a list"}
+
+
+def parse_shape(value: Any, place: str) -> tuple[int, ...]:
+    """Read the shape of a tensor.
+
+    Raises:
+        ServiceError: 400 `invalid_tensor`.
+    """
+    sound = isinstance(value, list) and len(value) <= MAX_RANK
+    if not sound or not all(type(dim) is int and 0 <= dim < 1 << 62 for dim in value):
+        shown = repr(value)[:80]
+        raise invalid(place, f"shape is {shown}", f"a list of at most {MAX_RANK} whole numbers from 0")
+    return tuple(value)
+
+
+def parse_data(
+    data: Any, shape: tuple[int, ...] | None, dtype: np.dtype[Any] | None, limits: Limits, place: str
+) -> Array:
+    """Make an array of JSON data.
+
+    Args:
+        data: nested lists, a flat list in row-major order, or one number for a tensor of rank 0.
+        shape: what the request says; None takes the nesting's.
+        dtype: None takes that of the numbers: bool, int64 or float32.
+        limits: how many elements are too many.
+        place: the tensor's name for messages.
+
+    Raises:
+        ServiceError: 400 `invalid_tensor`, 413 `tensor_too_large`, 422 `out_of_range`.
+    """
+    if shape is not None:
+        limits.check_shape(shape, place)
+    nesting, flat = _flatten(data, limits.tensor_elements * 2, place)
+    kinds = set(map(type, flat))
+    chosen = _natural_dtype(kinds) if dtype is None else dtype
+    if chosen.kind == "c":
+        if not nesting or nesting[-1] != 2:
+            raise invalid(place, f"data is nested {list(nesting)}", "pairs [re, im] for complex numbers")
+        nesting = nesting[:-1]
+    limits.check_shape(nesting, place)
+    values = _values(flat, kinds, chosen, place)
+    return values.reshape(_agreed(shape, nesting, place))
+
+
+def invalid(place: str, problem: str, expected: str) -> ServiceError:
+    """Word a 400 about a tensor."""
+    message = f"{place}: {problem}; expected {expected}"
+    return ServiceError(400, "invalid_tensor", message, {"expected": expected})
+
+
+def _flatten(data: Any, limit: int, place: str) -> tuple[tuple[int, ...], list[Any]]:
+    """Return the nesting of lists, as a shape, and their elements in row-major order."""
+    if not isinstance(data, list):
+        return (), [data]
+    shape, level = [len(data)], data
+    while list in (kinds := set(map(type, level))):
+        lengths = set(map(len, level)) if len(kinds) == 1 else set()
+        if len(lengths) != 1:
+            raise invalid(place, f"lists differ in depth or length at depth {len(shape) + 1}", "equal ones")
+        shape.append(lengths.pop())
+        if len(shape) > MAX_RANK + 1:
+            raise invalid(place, f"data is nested more than {MAX_RANK} deep", "fewer dimensions")
+        if prod(max(dim, 1) for dim in shape) > limit:
+            break  # the caller's check of the nesting refuses it, before all of it is gathered
+        level = list(chain.from_iterable(level))
+    return tuple(shape), level
+
+
+def _agreed(shape: tuple[int, ...] | None, nesting: tuple[int, ...], place: str) -> tuple[int, ...]:
+    """Return the given shape where the data's nesting agrees with it or is flat, the nesting where none is given."""
+    if shape is None or shape == nesting:
+        return nesting
+    if len(nesting) == 1 and nesting[0] == prod(shape):
+        return shape
+    raise invalid(
+        place,
+        f"shape is {list(shape)}, but data is nested {list(nesting)}",
+        f"that nesting, or {prod(shape)} elements in one list",
+    )
+
+
+def _natural_dtype(kinds: set[type]) -> np.dtype[Any]:
+    if kinds == {bool}:
+        return np.dtype(np.bool_)
+    return np.dtype(np.int64) if kinds == {int} else np.dtype(np.float32)
+
+
+def _values(flat: list[Any], kinds: set[type], dtype: np.dtype[Any], place: str) -> Array:
+    if dtype.kind == "b":
+        return _booleans(flat, kinds, place)
+    if dtype.kind in "iu":
+        return _integers(flat, kinds, dtype, place)
+    floats = _floats(flat, kinds, place)
+    return convert(floats.view(np.complex128) if dtype.kind == "c" else floats, dtype, place)
+
+
+def _booleans(flat: list[Any], kinds: set[type], place: str) -> Array:
+    _check_kinds(kinds, {bool, int}, np.dtype(np.bool_), place)
+    if not set(flat) <= {0, 1}:
+        raise invalid(place, "a number other than 0 and 1 for bool", "true, false, 1 or 0")
+    return np.array(flat, np.bool_)
+
+
+def _integers(flat: list[Any], kinds: set[type], dtype: np.dtype[Any], place: str) -> Array:
+    _check_kinds(kinds, {int, float}, dtype, place)
+    if float not in kinds:
+        try:
+            return to_integers(np.array(flat, np.uint64 if dtype == np.uint64 else np.int64), dtype, place)
+        except OverflowError as error:
+            raise out_of_range(place, dtype) from error
+    floats = np.array(flat, np.float64)
+    if not (floats == np.trunc(floats)).all():
+        raise invalid(place, f"a fraction for {pnnx_name(dtype)}", "whole numbers")
+    return to_integers(floats, dtype, place)
+
+
+def _floats(flat: list[Any], kinds: set[type], place: str) -> Array:
+    if str in kinds:
+        flat = [NOT_FINITE.get(value, value) if type(value) is str else value for value in flat]
+        kinds = set(map(type, flat))
+    _check_kinds(kinds, {int, float}, np.dtype(np.float64), place)
+    return np.array(flat, np.float64)
+
+
+def _check_kinds(kinds: set[type], taken: set[type], dtype: np.dtype[Any], place: str) -> None:
+    for kind in sorted(kinds - taken, key=lambda kind: kind.__name__):
+        name = _JSON_NAMES.get(kind, "a number")
+        if kind is str and dtype.kind == "f":
+            name += " that is not NaN, Infinity or -Infinity"
+        raise invalid(place, f"data holds {name}", "booleans" if bool in taken else "numbers")

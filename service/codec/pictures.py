@@ -1,0 +1,91 @@
+"""Encoded images, from whatever body -> the inputs of a graph."""
+
+import binascii
+import re
+from collections.abc import Sequence
+
+from engine import Port
+from engine.dtypes import Array
+from service.codec.binding import bind, find_port
+from service.codec.limits import Limits
+from service.errors import ServiceError
+from service.model_config import ImageConfig, ModelConfig
+from service.tasks.image import Target, find_target, open_images, prepare
+
+_DATA_URL = re.compile(r"data:[^,]{0,200};base64,", re.IGNORECASE)
+
+
+def bind_pictures(
+    images: Sequence[tuple[str, bytes]], ports: Sequence[Port], config: ModelConfig, limits: Limits
+) -> dict[str, Array]:
+    """Prepare images as the inputs of a graph.
+
+    Args:
+        images: field name and encoded image. The names matter only to a graph of several inputs: each must be that
+            of an input. Several images for one input are a batch, in order.
+        ports: the graph's inputs.
+        config: the model's configuration.
+        limits: what is too much.
+
+    Raises:
+        ServiceError: 400 `invalid_image`, 413 `image_too_large` or `tensor_too_large`, 422 `not_an_image_model`,
+            `wrong_image_count`, `unknown_input` or `missing_input`.
+    """
+    if config.image is None:
+        message = f"the model takes no images: its model.toml has no [image] table; send tensors for {_names(ports)}"
+        raise ServiceError(422, "not_an_image_model", message, {"inputs": [port.operator for port in ports]})
+    if not images:
+        raise _wrong_count(0, "at least one")
+    fields = [find_port(ports, name if len(ports) > 1 else None) for name, _ in images]
+    targets = [_target(config.image, port) for port in ports if port in fields]
+    for port, target in zip((port for port in ports if port in fields), targets, strict=True):
+        count = fields.count(port)
+        _check_count(target, count)
+        shape = (count, config.image.channels, target.height, target.width)
+        limits.check_shape(shape, f"input {port.operator}")
+    pictures = open_images([data for _, data in images], limits.image_pixels)
+    pairs = []
+    for port, target in zip((port for port in ports if port in fields), targets, strict=True):
+        chosen = [picture for field, picture in zip(fields, pictures, strict=True) if field == port]
+        pairs.append((port, prepare(chosen, config.image, target)))
+    return bind(ports, pairs)
+
+
+def decode_base64(text: str, place: str) -> bytes:
+    """Read base64 (RFC 4648), with or without line ends, bare or as a `data:` URL.
+
+    Raises:
+        ServiceError: 400 `invalid_base64`.
+    """
+    if text[:5].lower() == "data:":
+        match = _DATA_URL.match(text)
+        if match is None:
+            message = f"{place} is a data: URL of another encoding; expected ;base64,"
+            raise ServiceError(400, "invalid_base64", message, {"expected": "data:image/png;base64,…"})
+        text = text[match.end() :]
+    try:
+        return binascii.a2b_base64("".join(text.split()), strict_mode=True)
+    except ValueError as error:
+        message = f"{place} is not base64: {error}"
+        raise ServiceError(400, "invalid_base64", message, {"expected": "base64 or a data: URL"}) from error
+
+
+def _target(config: ImageConfig, port: Port) -> Target:
+    target = find_target(config, port)
+    if isinstance(target, str):
+        raise ServiceError(422, "not_an_image_model", target, {"name": port.operator})
+    return target
+
+
+def _check_count(target: Target, count: int) -> None:
+    if target.batch is not None and target.batch != count:
+        raise _wrong_count(count, f"{target.batch}, the model's batch size")
+
+
+def _wrong_count(count: int, expected: str) -> ServiceError:
+    message = f"the request has {count} images; expected {expected}"
+    return ServiceError(422, "wrong_image_count", message, {"images": count, "expected": expected})
+
+
+def _names(ports: Sequence[Port]) -> str:
+    return ", ".join(port.operator for port in ports)
