@@ -11,6 +11,7 @@ from engine.arguments import Argument
 from engine.dtypes import Array, widen
 from engine.errors import ArgumentError, ExpressionError, KuiperError, LayerError, ParameterError, describe
 from engine.registry import Layer
+from engine.results import Declared, declared_specs, kept_results
 from engine.spec import UNKNOWN, Spec, TensorSpec, Value, is_known, spec_of, tensor_specs
 
 _RUN_FAULTS = (ValueError, TypeError, IndexError, KeyError, ArithmeticError, MemoryError)
@@ -32,7 +33,18 @@ class BoundLayer:
         operator: the operator as the file gives it.
     """
 
-    def __init__(self, layer: Layer, operator: pnnx.Operator) -> None:
+    def __init__(self, layer: Layer, operator: pnnx.Operator, declared: Declared | None = None) -> None:
+        """Bind an operator to the layer of its type.
+
+        Args:
+            layer: the layer.
+            operator: the operator.
+            declared: the types that the file declares for operands; they tell which of the layer's results the
+                operator's outputs are, where there are fewer outputs.
+
+        Raises:
+            ParameterError: a parameter or attribute is missing or of the wrong kind.
+        """
         self.layer = layer
         self.operator = operator
         self._place = f"{operator.type} {operator.name}"
@@ -46,6 +58,9 @@ class BoundLayer:
         self.attribute_bytes = sum(v.nbytes for v in self._static.values() if isinstance(v, np.ndarray))
         if layer.prepare is not None:
             self._static = self._prepare(layer.prepare)
+        self._results = self._match_results(declared or {})
+        if "results" in self._static:
+            self._static["results"] = self._results
 
     def forward(self, inputs: Sequence[Value]) -> tuple[Value, ...]:
         """Run the layer on the values of the operator's inputs, in order; returns one value per output.
@@ -77,6 +92,21 @@ class BoundLayer:
             raise self._explain(error, inputs) from error
         return unknown if result is UNKNOWN else self._outputs(result)
 
+    def _match_results(self, declared: Declared) -> tuple[int, ...]:
+        """Find out which of the layer's results the operator's outputs are."""
+        operator = self.operator
+        first = tuple(range(len(operator.outputs)))
+        inputs = declared_specs(operator.inputs, declared)
+        if inputs is None or self.layer.infer is None:
+            return first
+        try:
+            result = self.layer.infer(*self._variadic(inputs), **self._spec_arguments(inputs))
+        except (KuiperError, *_RUN_FAULTS):
+            return first
+        if not isinstance(result, tuple) or len(result) <= len(first):
+            return first
+        return kept_results(result, [declared.get(name) for name in operator.outputs])
+
     def multiply_adds(self, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> int:
         """Count the multiply-adds of one run on inputs and outputs of these specs; 0 where unknown."""
         if self.layer.multiply_adds is None or not all(map(is_known, (*inputs, *outputs))):
@@ -86,8 +116,12 @@ class BoundLayer:
 
     def _waits(self, inputs: Sequence[Spec]) -> bool:
         """Tell whether a number or a list that the layer takes is in a tensor, known only during the run."""
-        bound = (operand.index for operand in self._operands if not operand.argument.takes_tensor)
-        return any(True for index in bound for _ in tensor_specs(inputs[index]))
+        return any(
+            True
+            for operand in self._operands
+            if not operand.argument.takes_tensor and not operand.argument.takes_tensor_list
+            for _ in tensor_specs(inputs[operand.index])
+        )
 
     def _variadic(self, inputs: Sequence[Any]) -> Sequence[Any]:
         return inputs if self.layer.variadic else ()
@@ -106,13 +140,13 @@ class BoundLayer:
 
     def _outputs(self, result: Any) -> tuple[Any, ...]:
         """Spread a layer's result over the operator's outputs; a list stays together where there is one output."""
-        count = len(self.operator.outputs)
+        count = len(self._results)
         if isinstance(result, list):
             result = tuple(result) if count > 1 else (tuple(result),)
         outputs = result if isinstance(result, tuple) else (result,)
         if len(outputs) < count:
             raise LayerError(describe(self._place, f"gives {len(outputs)} outputs", f"{count}"))
-        return outputs[:count]
+        return tuple(outputs[place] for place in self._results)
 
     def _bind_operands(self) -> tuple[OperandArgument, ...]:
         if self.layer.variadic:

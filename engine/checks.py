@@ -77,13 +77,7 @@ def check_dtype(name: str, spec: TensorSpec | None, input: TensorSpec) -> None:
         )
 
 
-def axis_of(name: str, dim: int, rank: int) -> int:
-    """Return a dimension counted from the front; a tensor without dimensions has dimension 0 (and -1).
-
-    Raises:
-        ArgumentError: there is no such dimension.
-    """
-    count = max(rank, 1)
-    if not -count <= dim < count:
-        raise ArgumentError(name, f"dimension {dim}", f"one of {-count} … {count - 1}")
-    return dim % count
+def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Tell whether an array of `shape` can be added to one of `target` without changing the latter's shape."""
+    trailing = target[len(target) - len(shape) :]
+    return len(shape) <= len(target) and all(a in (1, b) for a, b in zip(shape, trailing, strict=True))

@@ -89,10 +89,11 @@ class RuntimeGraph:
         if self._state is GraphState.NEED_INIT:
             self.init()
         self._check_supported()
+        declared = {name: operand.type for name, operand in self._operands.items()}
         for operator in self._operators:
             layer = self._registry.find(operator.type)
             if layer is not None:
-                operator.layer = BoundLayer(layer, operator.source)
+                operator.layer = BoundLayer(layer, operator.source, declared)
         self._state = GraphState.COMPLETE
 
     def forward(self, inputs: Inputs) -> list[Array]:

@@ -21,8 +21,9 @@ class Layer:
     Attributes:
         type: PNNX type string, `nn.Conv2d`.
         forward: a pure function with PyTorch's argument names; arrays in, an array or a tuple of arrays
-            out. It never writes to its inputs. Of a tuple the operator takes as many as it has outputs; a list
-            is one value that an operator with a single output keeps whole, for prim::TupleUnpack to open.
+            out. It never writes to its inputs. Of a tuple the operator takes as many as it has outputs, by the
+            shapes that the file declares (see `engine.results`; an argument called `results` is told which); a
+            list is one value that an operator with a single output keeps whole, for prim::TupleUnpack to open.
         infer: shape rule with the same arguments, every one passed, tensors as `TensorSpec`; returns one
             spec or a tuple of specs, and raises `ArgumentError` on what `forward` could not run. None where
             the output's shape depends on the data.

@@ -6,6 +6,7 @@ import numpy as np
 
 from engine.dtypes import Array
 from engine.kernels.precision import narrow, widen
+from engine.kernels.promotion import Number
 
 
 def matmul(a: Array, b: Array) -> Array:
@@ -33,6 +34,16 @@ def linear(x: Array, weight: Array, bias: Array | None) -> Array:
     if bias is None:
         return narrow(result, x.dtype)
     return narrow(np.add(result, bias, out=result), x.dtype)
+
+
+def add_product(x: Array, a: Array, b: Array, beta: Number, alpha: Number) -> Array:
+    """Compute beta · x + alpha · a b; `x` broadcasts against the product and is not looked at where beta is 0."""
+    product = matmul(widen(a), widen(b))
+    if alpha != 1:
+        product *= alpha
+    if beta != 0:
+        product += x if beta == 1 else widen(x) * beta
+    return narrow(product, a.dtype)
 
 
 def _blas_ready(x: Array) -> Array:

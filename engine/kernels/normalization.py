@@ -82,3 +82,20 @@ def _affine(out: Array, weight: Array | None, bias: Array | None) -> Array:
     if bias is not None:
         out += bias
     return out
+
+
+def local_response_norm(x: Array, size: int, alpha: float, beta: float, k: float) -> Array:
+    """Divide (batch, channels, …) by (k + alpha · mean)^beta.
+
+    The mean is of the squares in the `size` channels around each; channels beyond the ends count as 0.
+    """
+    computed = widen(x)
+    before = size // 2
+    margins = [(0, 0), (before, size - 1 - before)] + [(0, 0)] * (x.ndim - 2)
+    squares = np.pad(np.square(computed), margins)
+    total = squares[:, : x.shape[1]].copy()
+    for offset in range(1, size):
+        total += squares[:, offset : offset + x.shape[1]]
+    total *= alpha / size
+    total += k
+    return narrow(computed / np.power(total, beta, out=total), x.dtype)

@@ -4,11 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 from engine.arguments import Number
-from engine.checks import axis_of, check_dtype, check_kind, check_min_rank
+from engine.checks import check_dtype, check_kind, check_min_rank
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels import activation as kernels
 from engine.kernels.activation import activate
+from engine.kernels.axes import axis
 from engine.kernels.precision import to_float
 from engine.kernels.promotion import floating
 from engine.registry import layer
@@ -240,11 +241,13 @@ def softshrink(input: Array, lambd: float = 0.5) -> Array:
 def _infer_glu(input: TensorSpec, dim: int) -> TensorSpec:
     check_kind("input", input, "f")
     check_min_rank("input", input, 1)
-    axis = axis_of("dim", dim, input.rank)
-    size, odd = divmod(input.shape[axis], 2)
+    place = axis(dim, input.rank)
+    size, odd = divmod(input.shape[place], 2)
     if odd:
-        raise ArgumentError("input", f"size {input.shape[axis]} in dimension {axis}", "an even size to halve")
-    return input.with_shape((*input.shape[:axis], size, *input.shape[axis + 1 :]))
+        raise ArgumentError(
+            "input", f"size {input.shape[place]} in dimension {place}", "an even size to halve"
+        )
+    return input.with_shape((*input.shape[:place], size, *input.shape[place + 1 :]))
 
 
 @layer("nn.GLU", "F.glu", infer=_infer_glu)

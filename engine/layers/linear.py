@@ -2,9 +2,7 @@
 
 from typing import Any
 
-import numpy as np
-
-from engine.checks import check_dtype, check_kind, check_min_rank, check_rank, check_size
+from engine.checks import broadcasts_to, check_dtype, check_kind, check_min_rank, check_rank, check_size
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels import matrix as kernels
@@ -20,18 +18,11 @@ def _infer_linear(input: TensorSpec, weight: TensorSpec, bias: TensorSpec | None
     for name, spec in (("weight", weight), ("bias", bias)):
         check_dtype(name, spec, input)
     shape = (*input.shape[:-1], *weight.shape[:-1])
-    if bias is not None and not _broadcasts(bias.shape, shape):
+    if bias is not None and not broadcasts_to(bias.shape, shape):
         raise ArgumentError(
             "bias", f"shape {bias.shape}", f"{weight.shape[:-1]}, one value per output feature"
         )
     return input.with_shape(shape)
-
-
-def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
-    try:
-        return np.broadcast_shapes(shape, target) == target
-    except ValueError:
-        return False
 
 
 def _count_linear(outputs: tuple[TensorSpec, ...], weight: TensorSpec, **_: Any) -> int:

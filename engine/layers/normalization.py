@@ -3,11 +3,14 @@
 import numpy as np
 
 from engine.arguments import Ints
-from engine.checks import check_dtype, check_kind, check_shape
+from engine.checks import check_dtype, check_kind, check_min_rank, check_shape
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels import normalization as kernels
+from engine.kernels.axes import axes
+from engine.kernels.precision import narrow, widen
 from engine.kernels.promotion import Dtype, computing_dtype
+from engine.kernels.reductions import norm
 from engine.registry import layer
 from engine.spec import TensorSpec
 
@@ -67,3 +70,70 @@ def rms_norm(
     return kernels.rms_norm(
         input, len(normalized_shape), weight, _smallest(input.dtype) if eps is None else eps
     )
+
+
+def _infer_group_norm(
+    input: TensorSpec, num_groups: int, weight: TensorSpec | None, bias: TensorSpec | None, eps: float
+) -> TensorSpec:
+    del eps
+    check_kind("input", input, "f")
+    check_min_rank("input", input, 2)
+    channels = input.shape[1]
+    if num_groups < 1 or channels % num_groups:
+        raise ArgumentError("num_groups", f"is {num_groups}", f"a divisor of the input's {channels} channels")
+    _check_channels(input, channels, weight=weight, bias=bias)
+    if input.size == num_groups:
+        raise ArgumentError("input", f"shape {input.shape}", "more than one element per group of channels")
+    return input
+
+
+def _check_channels(input: TensorSpec, channels: int, **vectors: TensorSpec | None) -> None:
+    """Check vectors that have one element per channel."""
+    for name, vector in vectors.items():
+        check_shape(name, vector, (channels,))
+        check_dtype(name, vector, input)
+
+
+@layer("nn.GroupNorm", "F.group_norm", infer=_infer_group_norm)
+def group_norm(
+    input: Array,
+    num_groups: int,
+    weight: Array | None = None,
+    bias: Array | None = None,
+    eps: float = 1e-5,
+) -> Array:
+    """Give each group of channels mean 0 and variance 1, then scale and shift each channel (dimension 1)."""
+    return kernels.group_norm(input, num_groups, weight, bias, eps)
+
+
+def _infer_local_response_norm(
+    input: TensorSpec, size: int, alpha: float, beta: float, k: float
+) -> TensorSpec:
+    del alpha, beta, k
+    check_kind("input", input, "f")
+    check_min_rank("input", input, 3)
+    if size < 1:
+        raise ArgumentError("size", f"is {size}", "1 or more")
+    return input
+
+
+@layer("nn.LocalResponseNorm", "F.local_response_norm", infer=_infer_local_response_norm)
+def local_response_norm(
+    input: Array, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Array:
+    """Compute x / (k + alpha · mean of x² over `size` neighbouring channels)^beta."""
+    return kernels.local_response_norm(input, size, alpha, beta, k)
+
+
+def _infer_normalize(input: TensorSpec, p: float, dim: Ints, eps: float) -> TensorSpec:
+    del p, eps
+    check_kind("input", input, "fc")
+    axes(dim, input.rank)
+    return input
+
+
+@layer("F.normalize", infer=_infer_normalize)
+def normalize(input: Array, p: float = 2.0, dim: Ints = (1,), eps: float = 1e-12) -> Array:
+    """Divide vectors along `dim` by their p-norm, or by `eps` where that is larger."""
+    length = norm(input, p, axes(dim, input.ndim), keepdims=True)
+    return narrow(widen(input) / np.maximum(length, eps), input.dtype)

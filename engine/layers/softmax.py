@@ -3,9 +3,10 @@
 import numpy as np
 
 from engine.arguments import DType
-from engine.checks import axis_of, check_kind, check_rank
+from engine.checks import check_kind, check_rank
 from engine.dtypes import Array
 from engine.kernels import softmax as kernels
+from engine.kernels.axes import axis
 from engine.registry import layer
 from engine.spec import TensorSpec
 
@@ -14,7 +15,7 @@ def _axis(dim: int | None, rank: int) -> int:
     """Return the axis, in place of None the one that PyTorch takes by the number of dimensions."""
     if dim is None:
         dim = 0 if rank in (0, 1, 3) else 1
-    return axis_of("dim", dim, rank)
+    return axis(dim, rank)
 
 
 def _infer_softmax(input: TensorSpec, dim: int | None, dtype: DType | None = None) -> TensorSpec:
