@@ -1,0 +1,59 @@
+"""Puts the application together, and nothing else."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from service.error_handlers import install_error_handlers
+from service.lifecycle import Lifecycle
+from service.middleware import RequestMiddleware
+from service.openapi import DESCRIPTION, install_openapi
+from service.repository import RepositoryError, load_repository
+from service.routes import graph, health, index, infer, models
+from service.scheduler import Scheduler
+from service.services import Services, services_of
+from service.settings import Settings
+from service.version import kuiper_version
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """Return the application; its models are loaded when it starts.
+
+    Args:
+        settings: all that can be set.
+    """
+    scheduler = Scheduler(settings.worker_count, settings.thread_count, settings.queue_size)
+    services = Services(settings, Lifecycle(), scheduler)
+    app = FastAPI(
+        title="Kuiper Serve",
+        description=DESCRIPTION,
+        version=kuiper_version(),
+        lifespan=_lifespan,
+        redirect_slashes=False,
+        redoc_url=None,
+    )
+    app.state.services = services
+    app.add_middleware(RequestMiddleware, lifecycle=services.lifecycle, access_log=settings.access_log)
+    install_error_handlers(app)
+    for surface in (index, infer, graph, models, health):
+        app.include_router(surface.router)
+    install_openapi(app)
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    services = services_of(app)
+    try:
+        services.loaded = load_repository(services.settings)
+    except RepositoryError as error:
+        services.lifecycle.failure = str(error)
+        raise
+    services.scheduler.start()
+    services.lifecycle.started()
+    try:
+        yield
+    finally:
+        services.lifecycle.drain()
+        services.scheduler.close()

@@ -1,0 +1,71 @@
+"""The `kuiper` command. Its flags are made from the settings, so that each is written once."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from service.app import create_app
+from service.server import run
+from service.settings import SettingDoc, Settings, SettingsError, describe_settings, load_settings
+from service.telemetry.logging import configure_logging
+from service.version import kuiper_version
+
+USAGE_ERROR = 2
+_METAVARS: dict[Any, str] = {int: "N", float: "SECONDS", str: "TEXT", Path: "DIR", Path | None: "FILE"}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit code of the process."""
+    parser = _make_parser()
+    flags = vars(parser.parse_args(arguments))
+    flags.pop("command")
+    try:
+        settings = load_settings(flags)
+    except SettingsError as error:
+        print(f"kuiper: {error}", file=sys.stderr)
+        return USAGE_ERROR
+    return serve(settings)
+
+
+def serve(settings: Settings) -> int:
+    """Serve until a signal ends it; returns the exit code of the process."""
+    configure_logging(settings.log_level, settings.log_format)
+    return run(create_app(settings), settings)
+
+
+def _make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="kuiper", description="Serves PNNX models over HTTP.")
+    parser.add_argument("--version", action="version", version=f"kuiper {kuiper_version()}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    command = commands.add_parser(
+        "serve",
+        help="serve the models of a folder",
+        description="Serve the models of a folder. Every flag can also be set in the environment "
+        "or in a TOML file; a flag beats the environment, which beats the file.",
+        argument_default=argparse.SUPPRESS,
+    )
+    for doc in describe_settings():
+        _add_flag(command, doc)
+    return parser
+
+
+def _add_flag(parser: argparse.ArgumentParser, doc: SettingDoc) -> None:
+    default = f"default: {doc.default}, " if doc.default else ""
+    text = f"{doc.text} ({default}{doc.variable})"
+    if doc.field.annotation is bool:
+        parser.add_argument(doc.flag, dest=doc.name, help=text, action=argparse.BooleanOptionalAction)
+    else:
+        parser.add_argument(doc.flag, dest=doc.name, help=text, metavar=_metavar(doc))
+
+
+def _metavar(doc: SettingDoc) -> str:
+    kind = doc.field.annotation
+    if kind in _METAVARS:
+        return _METAVARS[kind]
+    return "|".join(get_args(kind))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""What the server knows of the request that it is answering."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from time import perf_counter
+from uuid import uuid4
+
+from starlette.requests import Request
+from starlette.types import Scope
+
+REQUEST_ID_HEADER = "X-Request-ID"
+_ACCEPTABLE_ID = re.compile(r"[\x21-\x7e]{1,128}")
+_KEY = "kuiper.context"
+
+
+@dataclass(slots=True)
+class RequestContext:
+    """One request.
+
+    Attributes:
+        request_id: the client's own id, or one made for it.
+        started: when it came, on the clock of `time.perf_counter`.
+        model: name of the loaded model that it asked for; never what a client typed.
+    """
+
+    request_id: str
+    started: float = field(default_factory=perf_counter)
+    model: str | None = None
+
+    def elapsed(self) -> float:
+        """Return the seconds since the request came."""
+        return perf_counter() - self.started
+
+
+def open_context(scope: Scope) -> RequestContext:
+    """Start the context of a request."""
+    context = RequestContext(_request_id(scope["headers"]))
+    scope[_KEY] = context
+    return context
+
+
+def context_of(request: Request) -> RequestContext:
+    """Return the context of a request."""
+    context = request.scope[_KEY]
+    if not isinstance(context, RequestContext):
+        raise TypeError(f"{_KEY} holds a {type(context).__name__}")
+    return context
+
+
+def _request_id(headers: Iterable[tuple[bytes, bytes]]) -> str:
+    wanted = REQUEST_ID_HEADER.lower().encode()
+    for name, value in headers:
+        text: str = value.decode("latin-1")
+        if name == wanted and _ACCEPTABLE_ID.fullmatch(text):
+            return text
+    return uuid4().hex

@@ -1,0 +1,91 @@
+"""Turns every exception into the one error shape."""
+
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from engine import InputError, LayerError
+from service.errors import ServiceError
+
+
+def install_error_handlers(app: FastAPI) -> None:
+    """Answer every exception that has a status of its own; the middleware answers the rest."""
+    app.add_exception_handler(ServiceError, _answer_service_error)
+    app.add_exception_handler(RequestValidationError, _answer_invalid_parameter)
+    app.add_exception_handler(HTTPException, _answer_http_exception)
+    app.add_exception_handler(InputError, _answer_engine_error)
+    app.add_exception_handler(LayerError, _answer_engine_error)
+
+
+def error_response(error: ServiceError) -> Response:
+    """Return the answer that tells a client of an error."""
+    body = orjson.dumps(error.body(), default=str)
+    return Response(body, error.status, headers=error.headers, media_type="application/json")
+
+
+def internal_error(request_id: str) -> ServiceError:
+    """Return what a client is told of a fault of the server: nothing but where to find it in the log."""
+    return ServiceError(
+        500,
+        "internal_error",
+        "the server failed to answer; its log says why, under this request id",
+        {"request_id": request_id},
+    )
+
+
+def engine_error(error: InputError | LayerError) -> ServiceError:
+    """Return what a client is told when its arrays do not run."""
+    if isinstance(error, InputError):
+        return ServiceError(422, "input_mismatch", str(error))
+    if isinstance(error.__cause__, MemoryError):
+        return ServiceError(503, "out_of_memory", str(error), headers={"Retry-After": "1"})
+    return ServiceError(422, "layer_failed", str(error))
+
+
+def _answer_service_error(request: Request, error: Exception) -> Response:
+    del request
+    if not isinstance(error, ServiceError):
+        raise error
+    return error_response(error)
+
+
+def _answer_engine_error(request: Request, error: Exception) -> Response:
+    del request
+    if not isinstance(error, InputError | LayerError):
+        raise error
+    return error_response(engine_error(error))
+
+
+def _answer_invalid_parameter(request: Request, error: Exception) -> Response:
+    del request
+    if not isinstance(error, RequestValidationError):
+        raise error
+    faults = [_describe_fault(fault) for fault in error.errors()]
+    first = faults[0]
+    message = f"parameter {first['parameter']!r}: {first['problem']}"
+    return error_response(ServiceError(422, "invalid_parameter", message, {"errors": faults}))
+
+
+def _describe_fault(fault: Any) -> dict[str, Any]:
+    problem = fault["msg"][0].lower() + fault["msg"][1:]
+    return {"parameter": str(fault["loc"][-1]), "problem": problem, "value": fault.get("input")}
+
+
+def _answer_http_exception(request: Request, error: Exception) -> Response:
+    if not isinstance(error, HTTPException):
+        raise error
+    path = request.url.path
+    headers = dict(error.headers or {})
+    details: dict[str, Any] = {"path": path[:200]}
+    code, message = f"http_{error.status_code}", str(error.detail)
+    if error.status_code == HTTPStatus.NOT_FOUND:
+        code, message = "not_found", f"nothing is at {path[:200]!r}; /docs lists what there is"
+    elif error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        code, message = "method_not_allowed", f"{path} does not take {request.method}."
+        details["allowed"] = sorted(headers.get("Allow", "").split(", "))
+    return error_response(ServiceError(error.status_code, code, message, details, headers))

@@ -1,0 +1,87 @@
+"""A graph as plain values that JSON can carry."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from engine import Port, RuntimeGraph, RuntimeOperand, RuntimeOperator, TensorSpec
+from engine.dtypes import pnnx_name
+from engine.plan import Plan
+
+
+def describe_graph(graph: RuntimeGraph) -> dict[str, Any]:
+    """Return nodes, operands and execution order of a built graph.
+
+    Multiply-adds, and shapes that the file leaves out, are those of a run on the shapes that the file declares,
+    open dimensions taken as 1; None where there is no such run.
+    """
+    plan = graph.declared_plan()
+    multiply_adds = {step.operator.name: step.multiply_adds for step in plan.steps} if plan else {}
+    return {
+        "nodes": [_describe_node(operator, multiply_adds) for operator in graph.operators],
+        "operands": [_describe_operand(operand, plan) for operand in graph.operands.values()],
+        "execution_order": [operator.name for operator in graph.execution_order],
+    }
+
+
+def describe_ports(ports: Sequence[Port]) -> list[dict[str, Any]]:
+    """Return a graph's inputs or outputs; an open dimension is None, and so is a shape that is not declared."""
+    return [
+        {
+            "name": port.operator,
+            "operand": port.operand,
+            "shape": None if port.shape is None else list(port.shape),
+            "dtype": port.dtype,
+        }
+        for port in ports
+    ]
+
+
+def json_safe(value: object) -> Any:
+    """Return a parameter's value as JSON can carry it.
+
+    What JSON has no number for becomes a string: `"Infinity"`, `"-Infinity"`, `"NaN"`, and complex numbers as
+    `"1+2j"`.
+    """
+    if isinstance(value, tuple | list):
+        return [json_safe(item) for item in value]
+    if isinstance(value, complex):
+        return str(value).strip("()")
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def _describe_node(operator: RuntimeOperator, multiply_adds: dict[str, int]) -> dict[str, Any]:
+    return {
+        "name": operator.name,
+        "type": operator.type,
+        "parameters": {key: json_safe(value) for key, value in operator.params.items()},
+        "attributes": {
+            key: {"shape": list(attribute.shape), "dtype": attribute.dtype}
+            for key, attribute in operator.attrs.items()
+        },
+        "inputs": [operand.name for operand in operator.inputs],
+        "outputs": [operand.name for operand in operator.outputs],
+        "multiply_adds": multiply_adds.get(operator.name),
+    }
+
+
+def _describe_operand(operand: RuntimeOperand, plan: Plan | None) -> dict[str, Any]:
+    shape, dtype = _type_of(operand, plan)
+    return {
+        "name": operand.name,
+        "shape": shape,
+        "dtype": dtype,
+        "producer": operand.producer.name,
+        "consumers": [consumer.name for consumer in operand.consumers],
+    }
+
+
+def _type_of(operand: RuntimeOperand, plan: Plan | None) -> tuple[list[int | None] | None, str | None]:
+    if operand.type is not None and operand.type.dtype != "null":
+        return list(operand.type.shape), operand.type.dtype
+    spec = plan.specs.get(operand.name) if plan else None
+    if isinstance(spec, TensorSpec):
+        return list(spec.shape), pnnx_name(spec.dtype)
+    return None, None

@@ -1,0 +1,54 @@
+"""How far the server has come between start and end, and how many requests it has accepted."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+
+
+class Phase(Enum):
+    """What the server is doing."""
+
+    STARTING = "starting"
+    READY = "ready"
+    DRAINING = "draining"
+
+
+class Lifecycle:
+    """The server's phase; changed by the event loop's thread only.
+
+    Attributes:
+        failure: why start-up failed, for people; None unless it did.
+    """
+
+    def __init__(self) -> None:
+        self._phase = Phase.STARTING
+        self._accepted = 0
+        self.failure: str | None = None
+
+    @property
+    def phase(self) -> Phase:
+        """What the server is doing."""
+        return self._phase
+
+    @property
+    def accepted(self) -> int:
+        """Requests that were accepted and are not answered yet."""
+        return self._accepted
+
+    def started(self) -> None:
+        """Tell that models are loaded and workers run; a server that drains already goes on draining."""
+        if self._phase is Phase.STARTING:
+            self._phase = Phase.READY
+
+    def drain(self) -> None:
+        """Accept nothing more."""
+        self._phase = Phase.DRAINING
+
+    @contextmanager
+    def accept(self) -> Iterator[None]:
+        """Count a request as accepted for as long as the context lasts."""
+        self._accepted += 1
+        try:
+            yield
+        finally:
+            self._accepted -= 1

@@ -1,0 +1,95 @@
+"""One model, ready to run."""
+
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+
+import numpy as np
+
+from engine import KuiperError, Port, RuntimeGraph
+from engine.dtypes import PNNX_COMPUTE, Array
+from service.codec import Limits
+from service.model_config import ModelConfig, load_model_config
+from service.model_files import ModelFilesError, find_files
+from service.tasks import check_model
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model that is loaded and built.
+
+    Attributes:
+        name: what requests call it.
+        graph: its graph, built; shared by all workers.
+        config: its `model.toml`.
+        parameter_count: elements of all its attributes.
+        byte_count: bytes of all its attributes, as stored.
+    """
+
+    name: str
+    graph: RuntimeGraph
+    config: ModelConfig
+    parameter_count: int
+    byte_count: int
+
+
+def load_model(name: str, folder: Path, limits: Limits, warm: bool) -> LoadedModel:
+    """Read, build and check the model in a folder.
+
+    Args:
+        name: what to call it.
+        folder: where its files are.
+        limits: what a request may ask for, which the warm-up keeps to.
+        warm: run it once on zeros, so that a model which cannot run is found now.
+
+    Raises:
+        ModelFilesError, ModelConfigError, KuiperError, OSError: the model is broken; the message says why.
+    """
+    files = find_files(folder)
+    config = load_model_config(folder)
+    graph = RuntimeGraph(files.param, files.bin)
+    graph.build()
+    check_model(config, graph.inputs, graph.outputs)
+    if warm:
+        warm_up(graph, limits)
+    attributes = [attribute for operator in graph.operators for attribute in operator.attrs.values()]
+    return LoadedModel(
+        name,
+        graph,
+        config,
+        parameter_count=sum(prod(attribute.shape) for attribute in attributes),
+        byte_count=sum(attribute.data.nbytes for attribute in attributes),
+    )
+
+
+def warm_up(graph: RuntimeGraph, limits: Limits) -> None:
+    """Run a graph once on zeros of the shapes that its file declares.
+
+    A dimension that the file leaves open is taken as 1. A graph that does not run on that guess is not broken, and
+    one that declares no shapes is not run at all.
+
+    Raises:
+        ModelFilesError: the declared inputs are larger than any request may be.
+        KuiperError: the graph does not run on the very shapes that it declares.
+    """
+    if any(port.shape is None or port.dtype is None for port in graph.inputs):
+        return
+    is_guess = any(None in (port.shape or ()) for port in graph.inputs)
+    if is_guess and graph.declared_plan() is None:
+        return
+    zeros = [_zeros(port, limits) for port in graph.inputs]
+    try:
+        graph.forward(zeros)
+    except KuiperError:
+        if not is_guess:
+            raise
+
+
+def _zeros(port: Port, limits: Limits) -> Array:
+    shape = tuple(1 if dim is None else dim for dim in port.shape or ())
+    if prod(shape) > limits.tensor_elements:
+        raise ModelFilesError(
+            f"input {port} has {prod(shape)} elements; at most {limits.tensor_elements} are taken "
+            "(--max-tensor-elements)"
+        )
+    return np.zeros(shape, PNNX_COMPUTE[port.dtype or "f32"])

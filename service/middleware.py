@@ -1,0 +1,108 @@
+"""What every request goes through: its id, the door that closes at shutdown, the access log, the last resort."""
+
+import logging
+from http import HTTPStatus
+from typing import Any
+
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.context import REQUEST_ID_HEADER, RequestContext, open_context
+from service.error_handlers import error_response, internal_error
+from service.lifecycle import Lifecycle, Phase
+from service.scheduler import shutting_down
+from service.telemetry.logging import FIELDS, request_id
+
+ALWAYS_OPEN = frozenset({"/livez", "/readyz"})
+"""Paths that answer while the server drains, and that nothing waits for."""
+CLIENT_LEFT = 499
+"""Status in the log of a request whose client did not wait for one."""
+
+_logger = logging.getLogger(__name__)
+_access_logger = logging.getLogger("service.access")
+
+
+class RequestMiddleware:
+    """The outermost layer around the application's routes."""
+
+    def __init__(self, app: ASGIApp, lifecycle: Lifecycle, access_log: bool) -> None:
+        self._app = app
+        self._lifecycle = lifecycle
+        self._access_log = access_log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one ASGI connection."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, self._plain_failure(send))
+        elif scope["type"] == "http":
+            await self._answer(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        context = open_context(scope)
+        token = request_id.set(context.request_id)
+        sender = _Sender(send, context.request_id)
+        try:
+            if scope["path"] in ALWAYS_OPEN:
+                await self._guard(context, scope, receive, sender)
+            elif self._lifecycle.phase is Phase.DRAINING:
+                await error_response(shutting_down())(scope, receive, sender)
+            else:
+                with self._lifecycle.accept():
+                    await self._guard(context, scope, receive, sender)
+        finally:
+            if self._access_log:
+                _log_access(scope, context, sender.status)
+            request_id.reset(token)
+
+    async def _guard(self, context: RequestContext, scope: Scope, receive: Receive, send: "_Sender") -> None:
+        """Run the application; whatever it lets escape is logged, and answered without its insides."""
+        try:
+            await self._app(scope, receive, send)
+        except ClientDisconnect:
+            send.status = CLIENT_LEFT
+        except Exception:
+            _logger.exception("unhandled error")
+            if send.started:
+                raise
+            await error_response(internal_error(context.request_id))(scope, receive, send)
+
+    def _plain_failure(self, send: Send) -> Send:
+        """Replace the traceback of a failed start-up by its reason, where that is known."""
+
+        async def send_plain(message: Message) -> None:
+            if message["type"] == "lifespan.startup.failed" and self._lifecycle.failure is not None:
+                message = {**message, "message": self._lifecycle.failure}
+            await send(message)
+
+        return send_plain
+
+
+class _Sender:
+    """Sends an answer with the request's id, and remembers its status."""
+
+    def __init__(self, send: Send, request_id: str) -> None:
+        self._send = send
+        self._header = (REQUEST_ID_HEADER.lower().encode(), request_id.encode())
+        self.started = False
+        self.status: int = HTTPStatus.INTERNAL_SERVER_ERROR
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started = True
+            self.status = message["status"]
+            message = {**message, "headers": [*message.get("headers", ()), self._header]}
+        await self._send(message)
+
+
+def _log_access(scope: Scope, context: RequestContext, status: int) -> None:
+    route = getattr(scope.get("route"), "path", None)
+    fields: dict[str, Any] = {
+        "method": scope["method"],
+        "path": route or scope["path"][:200],
+        "status": status,
+        "duration_ms": round(context.elapsed() * 1000, 3),
+        "model": context.model,
+    }
+    _access_logger.info("request", extra={FIELDS: fields})

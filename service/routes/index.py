@@ -1,0 +1,20 @@
+"""`GET /`: where everything is."""
+
+from fastapi import APIRouter, Request
+
+from service.openapi import error_responses
+from service.schemas import Index
+from service.services import services_of
+
+router = APIRouter(tags=["models"])
+
+
+@router.get("/", responses=error_responses(500, 503))
+async def show_index(request: Request) -> Index:
+    """Name the server, its models and its endpoints."""
+    return Index(
+        name=request.app.title,
+        version=request.app.version,
+        models=services_of(request).repository.names,
+        endpoints=["/infer", "/graph", "/models", "/livez", "/readyz", "/docs"],
+    )

@@ -1,0 +1,219 @@
+"""What goes over the wire, for the API's description. `/infer` and `/graph` answer ready-made bytes of these shapes."""
+
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, Field
+
+from service.graph_view import describe_ports
+from service.loaded_model import LoadedModel
+
+Shape = list[int]
+OpenShape = list[int | None]
+Number = float | Literal["NaN", "Infinity", "-Infinity"]
+"""JSON has no numbers for NaN and the infinities: their names stand for them."""
+
+
+class ErrorBody(BaseModel):
+    """Every error."""
+
+    error: str = Field(description="what is wrong, in one sentence")
+    code: str = Field(description="what is wrong, for programs", examples=["model_not_found"])
+    details: dict[str, Any] = Field(description="what a program needs to react")
+
+
+class Health(BaseModel):
+    """State of the server."""
+
+    status: Literal["alive", "ready"]
+
+
+class Index(BaseModel):
+    """What is here."""
+
+    name: str
+    version: str
+    models: list[str]
+    endpoints: list[str]
+
+
+class PortView(BaseModel):
+    """An input or output of a model."""
+
+    name: str = Field(description="name of the pnnx.Input or pnnx.Output operator")
+    operand: str = Field(description="name of the operand that carries the value")
+    shape: OpenShape | None = Field(description="null where a dimension, or all of them, is open")
+    dtype: str | None = Field(description="PNNX name: f32, i64, …")
+
+
+class ModelSummary(BaseModel):
+    """A model in the list of models."""
+
+    name: str
+    state: Literal["ready", "broken"]
+    reason: str | None = Field(None, description="why it is broken")
+    task: str | None = None
+    description: str | None = None
+    inputs: list[PortView] = []
+    outputs: list[PortView] = []
+    parameter_count: int | None = Field(None, description="elements of all attributes")
+    bytes: int | None = Field(None, description="bytes of all attributes")
+
+    @classmethod
+    def of(cls, model: LoadedModel) -> Self:
+        """Describe a loaded model."""
+        return cls.model_validate(_describe(model))
+
+    @classmethod
+    def of_broken(cls, name: str, reason: str) -> Self:
+        """Describe a model that could not be loaded."""
+        return cls.model_validate({"name": name, "state": "broken", "reason": reason})
+
+
+class ModelDetail(ModelSummary):
+    """A model and all that is known of it."""
+
+    labels: list[str] | None = Field(None, description="names of the classes, in order of index")
+    multiply_adds: int | None = Field(None, description="of one run on the declared shapes")
+
+
+class ModelList(BaseModel):
+    """All models, by name."""
+
+    models: list[ModelSummary]
+
+
+class AttributeView(BaseModel):
+    """A weight."""
+
+    shape: Shape
+    dtype: str
+
+
+class NodeView(BaseModel):
+    """An operator."""
+
+    name: str
+    type: str
+    parameters: dict[str, Any]
+    attributes: dict[str, AttributeView]
+    inputs: list[str]
+    outputs: list[str]
+    multiply_adds: int | None = Field(description="of one run on the declared shapes")
+
+
+class OperandView(BaseModel):
+    """An edge."""
+
+    name: str
+    shape: OpenShape | None
+    dtype: str | None
+    producer: str
+    consumers: list[str]
+
+
+class GraphView(BaseModel):
+    """A model's graph."""
+
+    model: str
+    nodes: list[NodeView]
+    operands: list[OperandView]
+    execution_order: list[str]
+
+
+class Tensor(BaseModel):
+    """An output, or a captured operand."""
+
+    name: str
+    shape: Shape | None
+    dtype: str
+    data: Any = Field(description="nested lists; NaN and infinities as their names, complex as [re, im]")
+
+
+class PredictionView(BaseModel):
+    """A class and how likely it is."""
+
+    label: str
+    index: int
+    probability: Number
+
+
+class TimingView(BaseModel):
+    """Milliseconds from the end of the request's body to the end of the answer's making."""
+
+    decode_ms: float
+    queue_ms: float
+    forward_ms: float
+    encode_ms: float
+    total_ms: float
+
+
+class StatisticsView(BaseModel):
+    """Of the finite elements of an output."""
+
+    min: Number | None
+    max: Number | None
+    mean: Number | None
+    std: Number | None
+    nan: int
+    inf: int
+
+
+class TracedOperand(BaseModel):
+    """An operand as a layer saw it."""
+
+    name: str
+    shape: Shape | None
+    dtype: str
+    statistics: StatisticsView | None = Field(None, description="of outputs, with trace=stats")
+
+
+class TracedLayer(BaseModel):
+    """What one layer did."""
+
+    index: int
+    name: str
+    type: str
+    inputs: list[TracedOperand]
+    outputs: list[TracedOperand]
+    start_ms: float
+    duration_ms: float
+    share: float = Field(description="part of all layers' time, 0 to 1")
+    multiply_adds: int
+    bytes: int = Field(description="of inputs, attributes and outputs")
+
+
+class Trace(BaseModel):
+    """What a run did."""
+
+    total_ms: float
+    layers: list[TracedLayer]
+
+
+class InferAnswer(BaseModel):
+    """What `/infer` answers."""
+
+    model: str
+    request_id: str
+    predictions: list[list[PredictionView]] | None = Field(
+        None, description="for each item of the batch, best first; where the model has a task that predicts"
+    )
+    outputs: list[Tensor]
+    timing: TimingView
+    captured: list[Tensor] | None = Field(None, description="operands that were asked for")
+    trace: Trace | None = Field(None, description="left out with trace=off")
+
+
+def _describe(model: LoadedModel) -> dict[str, Any]:
+    plan = model.graph.declared_plan()
+    return {
+        "name": model.name,
+        "state": "ready",
+        "task": model.config.task,
+        "description": model.config.description,
+        "inputs": describe_ports(model.graph.inputs),
+        "outputs": describe_ports(model.graph.outputs),
+        "parameter_count": model.parameter_count,
+        "bytes": model.byte_count,
+        "labels": model.config.labels,
+        "multiply_adds": None if plan is None else plan.multiply_adds,
+    }

@@ -1,0 +1,79 @@
+"""uvicorn, with an end of its own: readiness fails, accepted requests finish, then exit 0."""
+
+import logging
+from time import monotonic
+from types import FrameType
+
+import uvicorn
+from fastapi import FastAPI
+
+from service.lifecycle import Lifecycle, Phase
+from service.scheduler import Scheduler, shutting_down
+from service.services import services_of
+from service.settings import Settings
+
+_ANSWER_SECONDS = 5
+"""Seconds that answers have to be written when the drain is over, before connections are cut."""
+
+_logger = logging.getLogger(__name__)
+
+
+class Server(uvicorn.Server):
+    """Goes on answering after the first signal, until all that was accepted is done or time is up.
+
+    While it drains, health endpoints answer and new requests are refused; a second signal ends the wait.
+    """
+
+    def __init__(
+        self, config: uvicorn.Config, lifecycle: Lifecycle, scheduler: Scheduler, drain_seconds: float
+    ) -> None:
+        super().__init__(config)
+        self._lifecycle = lifecycle
+        self._scheduler = scheduler
+        self._drain_seconds = drain_seconds
+        self._signals = 0
+        self._drain_until: float | None = None
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Note the signal. The base class would raise it again at the end, and the exit code would not be 0."""
+        del sig, frame
+        self._signals += 1
+        self._lifecycle.drain()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Tell, ten times a second, whether to stop listening."""
+        should_exit = await super().on_tick(counter)
+        if self._lifecycle.phase is not Phase.DRAINING:
+            return should_exit
+        if self._drain_until is None:
+            self._drain_until = monotonic() + self._drain_seconds
+            _logger.info("draining: %d requests are being answered", self._lifecycle.accepted)
+        if not self._lifecycle.accepted:
+            return True
+        if self._signals > 1 or monotonic() >= self._drain_until:
+            _logger.warning("drain is over: %d requests are given up", self._lifecycle.accepted)
+            self._scheduler.refuse_all(shutting_down())
+            return True
+        return False
+
+
+def run(app: FastAPI, settings: Settings) -> int:
+    """Serve an application until a signal ends it; returns the exit code."""
+    config = uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        ws="none",
+        lifespan="on",
+        timeout_graceful_shutdown=_ANSWER_SECONDS,
+    )
+    services = services_of(app)
+    server = Server(config, services.lifecycle, services.scheduler, settings.drain_seconds)
+    try:
+        server.run()
+    except SystemExit as ended:  # how uvicorn tells that it could not start; it has logged why
+        return ended.code if isinstance(ended.code, int) else 1
+    return 0

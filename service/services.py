@@ -1,0 +1,50 @@
+"""What the routes work with, in one typed place."""
+
+from dataclasses import dataclass
+
+from fastapi import FastAPI, Request
+
+from service.errors import ServiceError
+from service.lifecycle import Lifecycle
+from service.repository import ModelRepository
+from service.scheduler import Scheduler
+from service.settings import Settings
+
+
+@dataclass(slots=True)
+class Services:
+    """The parts of a running server.
+
+    Attributes:
+        settings: its settings.
+        lifecycle: how far it has come.
+        scheduler: its queue and workers.
+        loaded: its models; None until they are loaded.
+    """
+
+    settings: Settings
+    lifecycle: Lifecycle
+    scheduler: Scheduler
+    loaded: ModelRepository | None = None
+
+    @property
+    def repository(self) -> ModelRepository:
+        """The models.
+
+        Raises:
+            ServiceError: 503 `not_ready` before they are loaded.
+        """
+        if self.loaded is None:
+            raise ServiceError(
+                503, "not_ready", "the models are not loaded yet", headers={"Retry-After": "1"}
+            )
+        return self.loaded
+
+
+def services_of(target: Request | FastAPI) -> Services:
+    """Return the services of an application, or of the one that got a request."""
+    app = target.app if isinstance(target, Request) else target
+    services = app.state.services
+    if not isinstance(services, Services):
+        raise TypeError(f"app.state.services is a {type(services).__name__}")
+    return services

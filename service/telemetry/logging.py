@@ -1,0 +1,70 @@
+"""Structured logs on standard error: lines for people, or one JSON object a line; each with its request's id."""
+
+import json
+import logging
+import sys
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Any
+
+from service.settings import LogFormat, LogLevel
+
+request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
+"""Id of the request that is being worked on; None outside of any."""
+
+FIELDS = "fields"
+"""Key in a record's `extra` that holds a dict of values to log beside the message."""
+
+
+def configure_logging(level: LogLevel, log_format: LogFormat) -> None:
+    """Send all logs of the process to standard error in the given format."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(level.upper())
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line: time, level, logger, message, request_id, the record's fields, exception."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as a line of JSON."""
+        entry = {
+            "time": _timestamp(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        entry |= _fields(record)
+        if record.exc_info:
+            entry["exception"] = self.formatException(record.exc_info)
+        return json.dumps(entry, ensure_ascii=False, default=str)
+
+
+class TextFormatter(logging.Formatter):
+    """`time LEVEL message key=value …`, a traceback on the lines below."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as a line of text."""
+        fields = "".join(f" {key}={_plain(value)}" for key, value in _fields(record).items())
+        line = f"{_timestamp(record)} {record.levelname:<7} {record.getMessage()}{fields}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+def _timestamp(record: logging.LogRecord) -> str:
+    moment = datetime.fromtimestamp(record.created, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    current = request_id.get()
+    fields: dict[str, Any] = {} if current is None else {"request_id": current}
+    given = getattr(record, FIELDS, {})
+    return fields | {key: value for key, value in given.items() if value is not None}
+
+
+def _plain(value: object) -> str:
+    """Keep a value on one line and in one piece."""
+    text = str(value)
+    return text if text.isprintable() and " " not in text and text else json.dumps(text)
