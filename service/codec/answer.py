@@ -50,7 +50,7 @@ def build_answer(
     if predictions is not None:
         answer["predictions"] = [[_prediction(one) for one in item] for item in predictions]
     outputs = zip(ports, result.outputs, strict=True)
-    answer["outputs"] = [_value(value) | {"name": port.operand} for port, value in outputs]
+    answer["outputs"] = [{"name": port.operand} | _value(value) for port, value in outputs]
     answer["timing"] = {
         "decode_ms": _milliseconds(timing.decode_ms),
         "queue_ms": _milliseconds(timing.queue_ms),
@@ -73,8 +73,9 @@ def _prediction(prediction: Prediction) -> dict[str, Any]:
 
 def _value(value: Value) -> dict[str, Any]:
     """Describe a tensor; a tuple holds further values in `data`, a scalar itself."""
-    if isinstance(value, np.ndarray):
-        return {"shape": list(value.shape), "dtype": pnnx_name(value.dtype), "data": value}
+    if isinstance(value, np.ndarray | np.generic):
+        array = np.asarray(value)
+        return {"shape": list(array.shape), "dtype": pnnx_name(array.dtype), "data": array}
     data: Any = value
     if isinstance(value, tuple | list):
         data = [_value(item) for item in value]

@@ -54,7 +54,7 @@ def parse_data(
     nesting, flat = _flatten(data, limits.tensor_elements * 2, place)
     kinds = set(map(type, flat))
     chosen = _natural_dtype(kinds) if dtype is None else dtype
-    if chosen.kind == "c":
+    if chosen.kind == "c" and flat:
         if not nesting or nesting[-1] != 2:
             raise invalid(place, f"data is nested {list(nesting)}", "pairs [re, im] for complex numbers")
         nesting = nesting[:-1]
@@ -88,10 +88,13 @@ def _flatten(data: Any, limit: int, place: str) -> tuple[tuple[int, ...], list[A
 
 
 def _agreed(shape: tuple[int, ...] | None, nesting: tuple[int, ...], place: str) -> tuple[int, ...]:
-    """Return the given shape where the data's nesting agrees with it or is flat, the nesting where none is given."""
+    """Return the given shape where the data's nesting agrees with it or is flat, the nesting where none is given.
+
+    Lists cannot show what lies below an empty dimension: there only the count has to agree.
+    """
     if shape is None or shape == nesting:
         return nesting
-    if len(nesting) == 1 and nesting[0] == prod(shape):
+    if prod(nesting) == prod(shape) and (len(nesting) == 1 or prod(shape) == 0):
         return shape
     raise invalid(
         place,

@@ -39,4 +39,4 @@ class Limits:
 def too_large(code: str, place: str, count: int, limit: int, unit: str) -> ServiceError:
     """Word a 413."""
     message = f"{place} has {count} {unit}; at most {limit} are taken"
-    return ServiceError(413, code, message, {unit: count, "limit": limit})
+    return ServiceError(413, code, message, {"limit": limit, "unit": unit})

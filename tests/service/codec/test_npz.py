@@ -1,0 +1,110 @@
+import zipfile
+from io import BytesIO
+
+import numpy as np
+import pytest
+
+from service.codec import Limits, decode
+from service.codec.npz import MAX_ENTRIES
+from tests.service.codec.payloads import LIMITS, RAW, TWO, VECTOR, npy, npz, refused
+
+A = np.array([1, 2], np.float32)
+B = np.array([3], np.int64)
+
+
+def archive(*entries: tuple[str, bytes], method: int = zipfile.ZIP_STORED) -> bytes:
+    target = BytesIO()
+    with zipfile.ZipFile(target, "w", method) as file:
+        for name, data in entries:
+            file.writestr(name, data)
+    return target.getvalue()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        npz(a=A, b=B),
+        npz(b=B, a=A),
+        npz(pnnx_input_0=A, pnnx_input_1=B),
+        npz(A, B),
+        npz(in_1=B, in_0=A),
+        npz(in0=A, in1=B),
+        npz(a=A, b=B, compressed=True),
+    ],
+)
+@pytest.mark.parametrize("content_type", ["application/x-npz", "application/zip", None])
+def test_by_name_or_by_number(body: bytes, content_type: str | None) -> None:
+    inputs = decode(body, content_type, TWO, RAW, LIMITS).inputs
+    assert list(inputs) == ["a", "b"]
+    np.testing.assert_array_equal(inputs["a"], A, strict=True)
+    np.testing.assert_array_equal(inputs["b"], B, strict=True)
+
+
+def test_operand_names_that_are_numbers_are_names() -> None:
+    inputs = decode(npz(**{"0": np.ones((1, 3))}), None, VECTOR, RAW, LIMITS).inputs
+    assert inputs["0"].shape == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (npz(a=A), "missing_input"),
+        (npz(a=A, c=B), "unknown_input"),
+        (npz(A, B, B), "unknown_input"),
+        (npz(x_0=A, y_1=B), "unknown_input"),
+        (npz(x_1=A, x_2=B), "unknown_input"),
+        (npz(a=A, pnnx_input_0=A, b=B), "duplicate_input"),
+        (npz(a=B, b=B), "wrong_dtype"),
+        (archive(), "missing_input"),
+    ],
+)
+def test_does_not_fit_the_model(body: bytes, code: str) -> None:
+    refused(lambda: decode(body, "application/x-npz", TWO, RAW, LIMITS), 422, code)
+
+
+def encrypted() -> bytes:
+    body = bytearray(npz(a=A))
+    body[6] |= 1
+    body[body.rindex(b"PK\x01\x02") + 8] |= 1
+    return bytes(body)
+
+
+def duplicated() -> bytes:
+    body = archive(("a.npy", npy(A)), ("b.npy", npy(B)))
+    return body.replace(b"b.npy", b"a.npy")
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "text"),
+    [
+        (b"PK\x03\x04 nonsense", "invalid_npz", "not a zip file"),
+        (npz(a=A)[:-30], "invalid_npz", "cannot be unpacked"),
+        (npz(a=A).replace(A.tobytes(), b"\0" * 8), "invalid_npz", "CRC"),
+        (archive(("a.npy", npy(A)), method=zipfile.ZIP_LZMA), "invalid_npz", "method 14"),
+        (encrypted(), "invalid_npz", "encrypted"),
+        (duplicated(), "invalid_npz", "two entries 'a'"),
+        (archive(("a.npy", npy(A)[:-1])), "invalid_npz", "its header asks for"),
+        (archive(("a.npy", npy(A) + b"x")), "invalid_npz", "its header asks for"),
+        (archive(("a.npy", b"hello")), "invalid_npy", "'a.npy' begins with"),
+        (npz(a=np.array([None])), "invalid_npy", "|O"),
+        (archive(*((f"{index}", b"") for index in range(MAX_ENTRIES + 1))), "invalid_npz", "more than"),
+    ],
+)
+def test_invalid_npz(body: bytes, code: str, text: str) -> None:
+    refused(lambda: decode(body, "application/x-npz", TWO, RAW, LIMITS), 400, code, text)
+
+
+def test_bomb_is_refused_by_its_headers() -> None:
+    body = npz(a=np.zeros(20_001, np.float32), compressed=True)
+    assert len(body) < 1000
+    refused(lambda: decode(body, None, TWO, RAW, LIMITS), 413, "tensor_too_large", "entry 'a.npy'")
+    small = Limits(body_bytes=2000, image_pixels=1, tensor_elements=1 << 30)
+    refused(lambda: decode(body, None, TWO, RAW, small), 413, "body_too_large", "unpacked")
+
+
+def test_size_that_the_directory_hides_is_never_unpacked() -> None:
+    body = npz(a=np.zeros(10_000, np.float32), compressed=True)
+    size = (128 + 40_000).to_bytes(4, "little")
+    assert size in body
+    body = body.replace(size, (128 + 8).to_bytes(4, "little"))
+    refused(lambda: decode(body, None, TWO, RAW, LIMITS), 400, "invalid_npz")
