@@ -1,6 +1,37 @@
 """Layers that slice: over one dimension, over several, and writing to a slice."""
 
+from typing import Any
+
 from tests.golden.case import Case, f32, function, i64
+
+
+def write_middle(torch: Any, x: Any, y: Any) -> Any:
+    """Write to a slice of one dimension."""
+    z = torch.clone(x)
+    z[:, 1:3] = y
+    return z
+
+
+def write_corner(torch: Any, x: Any, y: Any) -> Any:
+    """Write to a slice of several dimensions, one of them at one index."""
+    z = torch.clone(x)
+    z[..., 1, -1] = y
+    return z
+
+
+def write_row(torch: Any, x: Any, y: Any) -> Any:
+    """Write to one index."""
+    z = torch.clone(x)
+    z[1] = y
+    return z
+
+
+def write_steps(torch: Any, x: Any, y: Any) -> Any:
+    """Write to every other row."""
+    z = torch.clone(x)
+    z[::2] = y
+    return z
+
 
 CASES: list[Case] = [
     function("Tensor.slice", "one_dim", lambda torch, x: x[:, 1:3], f32(2, 4, 3), also=((f32(3, 2, 2),),)),
@@ -45,4 +76,31 @@ CASES: list[Case] = [
     ),
     function("torch.narrow", "negative", lambda torch, x: torch.narrow(x, -1, -3, 2), f32(2, 4)),
     function("torch.narrow", "empty", lambda torch, x: torch.narrow(x, 0, 2, 0), f32(2, 4)),
+    function(
+        "Tensor.slice_copy", "one_dim", write_middle, f32(3, 5), f32(3, 2), also=((f32(2, 4), f32(2, 2)),)
+    ),
+    function("Tensor.slice_copy", "with_selects", write_corner, f32(2, 3, 4), f32(2)),
+    function("Tensor.slice_copy", "select", write_row, f32(2, 3), f32(3)),
+    function("Tensor.slice_copy", "steps", write_steps, i64(4, 5), i64(2, 5)),
+    function(
+        "torch.slice_scatter",
+        "plain",
+        lambda torch, x, y: torch.slice_scatter(x, y, 1, 1, 3),
+        f32(2, 4),
+        f32(2, 2),
+    ),
+    function(
+        "torch.slice_scatter",
+        "step",
+        lambda torch, x, y: torch.slice_scatter(x, y, -1, step=2),
+        f32(2, 5),
+        f32(2, 3),
+    ),
+    function(
+        "torch.slice_scatter",
+        "negative",
+        lambda torch, x, y: torch.slice_scatter(x, y, start=-2),
+        f32(4, 2),
+        f32(2, 2),
+    ),
 ]
