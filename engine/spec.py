@@ -59,10 +59,15 @@ Spec: TypeAlias = "TensorSpec | Unknown | Scalar | tuple[Spec, ...] | list[Spec]
 """What is known of an operand before a run: tensors as `TensorSpec`, scalars as themselves."""
 
 
+def tensor_spec(array: Array) -> TensorSpec:
+    """Return the spec of a tensor."""
+    return TensorSpec(array.shape, array.dtype)
+
+
 def spec_of(value: Value) -> Spec:
     """Return the spec of a value."""
     if isinstance(value, np.ndarray):
-        return TensorSpec(value.shape, value.dtype)
+        return tensor_spec(value)
     if isinstance(value, tuple | list):
         return tuple(spec_of(item) for item in value)
     return value

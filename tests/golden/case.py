@@ -49,6 +49,8 @@ class Case:
         rtol, atol: tolerance against PyTorch.
         export: further options for the exporter's command line.
         fp16: whether the exporter stores weights as float16.
+        graph: the operators of a graph that the exporter cannot write here, as the lines of a `.param` after its
+            counts; their attributes are the model's `state_dict()`, by `operator.key`. None: the model is exported.
     """
 
     type: str
@@ -60,6 +62,7 @@ class Case:
     atol: float = 1e-5
     export: tuple[str, ...] = ()
     fp16: bool = False
+    graph: str | None = None
 
     @property
     def id(self) -> str:

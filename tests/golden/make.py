@@ -20,6 +20,7 @@ from engine.dtypes import Array
 from tests.golden.case import Case
 from tests.golden.cases import families
 from tests.golden.data import DATA, run_key
+from tests.golden.written import write_graph
 
 Arrays = dict[str, Array]
 
@@ -51,7 +52,9 @@ def export(model: Any, case: Case, folder: Path) -> tuple[bytes, bytes]:
     path = folder / "case.pt"
     traced.save(str(path))
     options = [shape_option("inputshape", arrays), f"fp16={int(case.fp16)}", *case.export]
-    done = subprocess.run([exporter(), str(path), *options], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [exporter(), str(path), *options], capture_output=True, text=True, timeout=120, check=False
+    )
     param, archive = folder / "case.pnnx.param", folder / "case.pnnx.bin"
     if done.returncode != 0 or not param.exists():
         raise ExportError(f"the exporter failed\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
@@ -73,7 +76,7 @@ def make_case(case: Case) -> Arrays:
     torch.manual_seed(0)
     model = case.build(torch).eval()
     with tempfile.TemporaryDirectory() as folder, torch.no_grad():
-        param, archive = export(model, case, Path(folder))
+        param, archive = (write_graph if case.graph else export)(model, case, Path(folder))
         made: Arrays = {
             f"{case.id}/param": np.frombuffer(param, np.uint8),
             f"{case.id}/bin": np.frombuffer(archive, np.uint8),
