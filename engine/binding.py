@@ -40,7 +40,7 @@ class BoundLayer:
             layer: the layer.
             operator: the operator.
             declared: the types that the file declares for operands; they tell which of the layer's results the
-                operator's outputs are, where there are fewer outputs.
+                operator's outputs are.
 
         Raises:
             ParameterError: a parameter or attribute is missing or of the wrong kind.
@@ -103,7 +103,7 @@ class BoundLayer:
             result = self.layer.infer(*self._variadic(inputs), **self._spec_arguments(inputs))
         except (KuiperError, *_RUN_FAULTS):
             return first
-        if not isinstance(result, tuple) or len(result) <= len(first):
+        if not isinstance(result, tuple):
             return first
         return kept_results(result, [declared.get(name) for name in operator.outputs])
 

@@ -1,7 +1,8 @@
-"""Which of a layer's results an operator keeps.
+"""Which of a layer's results an operator's outputs are.
 
 The exporter drops outputs that nothing reads and says nowhere which ones: a GRU with one output may give its sequence
-or its last state. What tells is the shape and dtype that the file declares for the outputs that are left.
+or its last state. Nor does it keep to PyTorch's order: an LSTM without batch may give its states first. What tells is
+the shape and dtype that the file declares for the outputs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,19 +33,26 @@ def declared_specs(names: Sequence[str], declared: Declared) -> list[TensorSpec]
 
 
 def kept_results(results: Sequence[Spec], outputs: Sequence[TensorType | None]) -> tuple[int, ...]:
-    """Return the places of the results that the outputs are, in order.
+    """Return the places of the results that the outputs are.
 
-    Of several ways to match them the first; without one, the first results.
+    They are the first results, unless those do not fit; then every output is the first result left that fits it. Where
+    one fits none, they are the first results after all.
 
     Args:
         results: what the layer gives for inputs of the declared types.
         outputs: what the file declares of the operator's outputs.
     """
+    if all(map(_fits, results, outputs)):
+        return tuple(range(len(outputs)))
+    left = list(range(len(results)))
     kept: list[int] = []
-    for place, result in enumerate(results):
-        if len(kept) < len(outputs) and _fits(result, outputs[len(kept)]):
-            kept.append(place)
-    return tuple(kept) if len(kept) == len(outputs) else tuple(range(len(outputs)))
+    for output in outputs:
+        place = next((place for place in left if _fits(results[place], output)), None)
+        if place is None:
+            return tuple(range(len(outputs)))
+        left.remove(place)
+        kept.append(place)
+    return tuple(kept)
 
 
 def _fits(result: Spec, declared: TensorType | None) -> bool:

@@ -16,6 +16,9 @@ Labels = tuple[int, ...]
 def parse(equation: str, ranks: Sequence[int]) -> tuple[list[Labels], Labels]:
     """Read an equation as `torch.einsum` does: letters, `...`, spaces, an optional `->` and output.
 
+    A term with fewer letters than its operand has dimensions counts as one that starts with `...`: where all terms
+    start with it, the exporter drops it.
+
     Args:
         equation: `"bij,bjk->bik"`.
         ranks: number of dimensions of each operand.
@@ -38,6 +41,8 @@ def parse(equation: str, ranks: Sequence[int]) -> tuple[list[Labels], Labels]:
             *dots,
             *sorted(label for label in set(seen) if label >= 0 and seen.count(label) == 1),
         )
+    if dots and "..." not in inputs:
+        output = f"...{output}"
     result = _labels(output, len(output.replace("...", "")) + len(dots) * ("..." in output))
     if len(set(result)) != len(result) or not set(result) <= set(seen):
         raise ValueError(f"{output!r} must name labels of the operands, each once")
@@ -46,12 +51,12 @@ def parse(equation: str, ranks: Sequence[int]) -> tuple[list[Labels], Labels]:
 
 def _labels(term: str, rank: int) -> Labels:
     """Give every axis of one operand its label."""
-    before, dots, after = term.partition("...")
+    before, _, after = term.partition("...") if "..." in term else ("", "", term)
     letters = before + after
     if not all(letter.isascii() and letter.isalpha() for letter in letters):
         raise ValueError(f"{term!r} has something other than letters and one ellipsis")
     hidden = rank - len(letters)
-    if hidden < 0 or (hidden and not dots):
+    if hidden < 0:
         raise ValueError(f"{term!r} does not fit {rank} dimensions")
     return (*map(ord, before), *range(-hidden, 0), *map(ord, after))
 
@@ -134,7 +139,7 @@ def _contract(
         for x, labels, group in ((a, a_labels, rows), (b, b_labels, columns))
         for size in _extents(x, labels, group)
     ]
-    return product.reshape(*product.shape[:-2], *extents), (*batch, *rows, *columns)
+    return product.reshape((*product.shape[:-2], *extents)), (*batch, *rows, *columns)
 
 
 def _broadcast_summed(
@@ -160,4 +165,4 @@ def _arranged(
     """Bring axes into the order batch, first, second, and merge each of the last two groups into one axis."""
     ordered = x.transpose([labels.index(label) for label in (*batch, *first, *second)])
     merged = [math.prod(_extents(x, labels, group)) for group in (first, second)]
-    return ordered.reshape(*ordered.shape[: len(batch)], *merged)
+    return ordered.reshape((*ordered.shape[: len(batch)], *merged))
