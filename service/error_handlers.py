@@ -68,7 +68,9 @@ def _answer_invalid_parameter(request: Request, error: Exception) -> Response:
     faults = [_describe_fault(fault) for fault in error.errors()]
     first = faults[0]
     message = f"parameter {first['parameter']!r}: {first['problem']}"
-    return error_response(ServiceError(422, "invalid_parameter", message, {"errors": faults}))
+    return error_response(
+        ServiceError(422, "invalid_parameter", message, {"parameter": first["parameter"], "errors": faults})
+    )
 
 
 def _describe_fault(fault: Any) -> dict[str, Any]:

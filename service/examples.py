@@ -69,11 +69,10 @@ def _image_examples(model: LoadedModel) -> Iterator[_Example]:
 
 
 def _tensor_examples(model: LoadedModel) -> Iterator[_Example]:
-    arrays = {port.operator: _array(port) for port in model.graph.inputs}
-    if not arrays or sum(array.size for array in arrays.values()) > _MOST_ELEMENTS:
+    ports = model.graph.inputs
+    if not ports or any(prod(_shape(port)) > _MOST_ELEMENTS or _dtype(port).kind == "c" for port in ports):
         return
-    if any(array.dtype.kind == "c" for array in arrays.values()):
-        return
+    arrays = {port.operator: np.zeros(_shape(port), _dtype(port)) for port in ports}
     inputs = [
         {"name": name, "shape": list(array.shape), "dtype": str(array.dtype), "data": array.ravel().tolist()}
         for name, array in arrays.items()
@@ -95,12 +94,13 @@ def _post(media_type: str, file: str) -> str:
     return f"-H 'Content-Type: {media_type}' --data-binary @{file}"
 
 
-def _array(port: Port) -> Array:
-    """Return zeros of an input's declared shape, open dimensions taken as 1."""
-    shape = tuple(1 if dim is None else dim for dim in port.shape or ())
-    if prod(shape) > _MOST_ELEMENTS:
-        shape = (_MOST_ELEMENTS + 1,)
-    return np.zeros(shape, PNNX_COMPUTE[port.dtype or "f32"])
+def _shape(port: Port) -> tuple[int, ...]:
+    """Return an input's declared shape, open dimensions taken as 1."""
+    return tuple(1 if dim is None else dim for dim in port.shape or ())
+
+
+def _dtype(port: Port) -> np.dtype[Any]:
+    return PNNX_COMPUTE[port.dtype or "f32"]
 
 
 def _draw(width: int, height: int) -> Image.Image:

@@ -50,13 +50,13 @@ class ModelSummary(BaseModel):
 
     name: str
     state: Literal["ready", "broken"]
-    reason: str | None = Field(None, description="why it is broken")
+    reason: str | None = Field(default=None, description="why it is broken")
     task: str | None = None
     description: str | None = None
     inputs: list[PortView] = []
     outputs: list[PortView] = []
-    parameter_count: int | None = Field(None, description="elements of all attributes")
-    bytes: int | None = Field(None, description="bytes of all attributes")
+    parameter_count: int | None = Field(default=None, description="elements of all attributes")
+    bytes: int | None = Field(default=None, description="bytes of all attributes")
 
     @classmethod
     def of(cls, model: LoadedModel) -> Self:
@@ -72,8 +72,8 @@ class ModelSummary(BaseModel):
 class ModelDetail(ModelSummary):
     """A model and all that is known of it."""
 
-    labels: list[str] | None = Field(None, description="names of the classes, in order of index")
-    multiply_adds: int | None = Field(None, description="of one run on the declared shapes")
+    labels: list[str] | None = Field(default=None, description="names of the classes, in order of index")
+    multiply_adds: int | None = Field(default=None, description="of one run on the declared shapes")
 
 
 class ModelList(BaseModel):
@@ -164,7 +164,7 @@ class TracedOperand(BaseModel):
     name: str
     shape: Shape | None
     dtype: str
-    statistics: StatisticsView | None = Field(None, description="of outputs, with trace=stats")
+    statistics: StatisticsView | None = Field(default=None, description="of outputs, with trace=stats")
 
 
 class TracedLayer(BaseModel):
@@ -195,12 +195,13 @@ class InferAnswer(BaseModel):
     model: str
     request_id: str
     predictions: list[list[PredictionView]] | None = Field(
-        None, description="for each item of the batch, best first; where the model has a task that predicts"
+        default=None,
+        description="for each item of the batch, best first; where the model has a task that predicts",
     )
     outputs: list[Tensor]
     timing: TimingView
-    captured: list[Tensor] | None = Field(None, description="operands that were asked for")
-    trace: Trace | None = Field(None, description="left out with trace=off")
+    captured: list[Tensor] | None = Field(default=None, description="operands that were asked for")
+    trace: Trace | None = Field(default=None, description="left out with trace=off")
 
 
 def _describe(model: LoadedModel) -> dict[str, Any]:

@@ -41,37 +41,46 @@ class Settings(BaseSettings):
         env_prefix=ENV_PREFIX, env_ignore_empty=True, extra="forbid", frozen=True
     )
 
-    config: Path | None = Field(None, description="TOML file of settings, one `name = value` a line")
-    host: str = Field("127.0.0.1", description="address to listen on")
-    port: int = Field(8000, ge=0, le=65535, description="port to listen on; 0 takes a free one")
-    models: Path = Field(Path("models"), description="folder of models, or the folder of a single model")
-    skip_broken: bool = Field(False, description="serve the rest when a model cannot be loaded")
-    warm_up: bool = Field(True, description="run each model once on zeros when it is loaded")
-    workers: int = Field(0, ge=0, le=1024, description="requests that run side by side; 0: one per core")
+    config: Path | None = Field(default=None, description="TOML file of settings, one `name = value` a line")
+    host: str = Field(default="127.0.0.1", description="address to listen on")
+    port: int = Field(default=8000, ge=0, le=65535, description="port to listen on; 0 takes a free one")
+    models: Path = Field(
+        default=Path("models"), description="folder of models, or the folder of a single model"
+    )
+    skip_broken: bool = Field(default=False, description="serve the rest when a model cannot be loaded")
+    warm_up: bool = Field(default=True, description="run each model once on zeros when it is loaded")
+    workers: int = Field(
+        default=0, ge=0, le=1024, description="requests that run side by side; 0: one per core"
+    )
     threads: int = Field(
-        0, ge=0, le=1024, description="threads inside one request; 0: cores / workers, at least 1"
+        default=0, ge=0, le=1024, description="threads inside one request; 0: cores / workers, at least 1"
     )
     queue_size: int = Field(
-        64, ge=0, le=100_000, description="requests that may wait for a worker; more are answered 503"
+        default=64, ge=0, le=100_000, description="requests that may wait for a worker; more are answered 503"
     )
     timeout: float = Field(
-        30.0, gt=0, le=86_400, description="seconds until a request is given up and answered 504"
+        default=30.0, gt=0, le=86_400, description="seconds until a request is given up and answered 504"
     )
     drain_seconds: float = Field(
-        30.0, ge=0, le=86_400, description="seconds that accepted requests have to finish after SIGTERM"
+        default=30.0,
+        ge=0,
+        le=86_400,
+        description="seconds that accepted requests have to finish after SIGTERM",
     )
-    max_body_bytes: int = Field(_LIMITS.body_bytes, ge=1, description="most bytes of a request's body")
+    max_body_bytes: int = Field(
+        default=_LIMITS.body_bytes, ge=1, description="most bytes of a request's body"
+    )
     max_image_pixels: int = Field(
-        _LIMITS.image_pixels,
+        default=_LIMITS.image_pixels,
         ge=1,
         description="most pixels of a request's images, counted before they are decoded",
     )
     max_tensor_elements: int = Field(
-        _LIMITS.tensor_elements, ge=1, description="most elements of an input tensor"
+        default=_LIMITS.tensor_elements, ge=1, description="most elements of an input tensor"
     )
-    log_level: LogLevel = Field("info", description="least severity that is logged")
-    log_format: LogFormat = Field("text", description="lines for people, or one JSON object a line")
-    access_log: bool = Field(True, description="log one line per request")
+    log_level: LogLevel = Field(default="info", description="least severity that is logged")
+    log_format: LogFormat = Field(default="text", description="lines for people, or one JSON object a line")
+    access_log: bool = Field(default=True, description="log one line per request")
 
     @property
     def worker_count(self) -> int:

@@ -19,7 +19,7 @@ async def list_models(request: Request) -> ModelList:
     return ModelList(models=sorted([*ready, *broken], key=lambda model: model.name))
 
 
-@router.get("/models/{name}", responses=error_responses(404, 500, 503))
+@router.get("/models/{name}", responses=error_responses(404, 422, 500, 503))
 async def show_model(request: Request, name: str) -> ModelDetail:
     """Show one model: its inputs, outputs, size, state and labels."""
     repository = services_of(request).repository

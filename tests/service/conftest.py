@@ -1,0 +1,47 @@
+"""An application in this process, its models loaded, and a client of it."""
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+from httpx import ASGITransport, AsyncClient
+
+from service.app import create_app
+from service.settings import Settings
+from tests.service.models import add_models
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.upper().startswith("KUIPER_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return add_models(tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture
+def settings(models: Path) -> Settings:
+    return Settings(models=models, workers=1, queue_size=1, timeout=20, max_body_bytes=10_000)
+
+
+@pytest.fixture
+async def app(settings: Settings) -> AsyncIterator[FastAPI]:
+    created = create_app(settings)
+    async with created.router.lifespan_context(created):
+        yield created
+
+
+@pytest.fixture
+async def client(app: FastAPI) -> AsyncIterator[AsyncClient]:
+    async with AsyncClient(transport=ASGITransport(app), base_url="http://test") as created:
+        yield created

@@ -1,0 +1,48 @@
+from collections.abc import Callable
+
+import pytest
+from fastapi import FastAPI
+from httpx import AsyncClient
+
+from service.graph_drawing import draw_dot, draw_mermaid
+from service.graph_view import describe_graph
+from service.schemas import GraphView
+from service.services import services_of
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_graph_is_json_by_default(client: AsyncClient) -> None:
+    answer = await client.get("/graph?model=pair")
+    view = GraphView.model_validate(answer.json(), strict=True)
+    assert answer.headers["content-type"] == "application/json"
+    assert view.model == "pair"
+    assert [node.type for node in view.nodes][2:4] == ["pnnx.Expression", "nn.ReLU"]
+    assert view.execution_order[0] == "left"
+    assert set(answer.json()) == set(GraphView.model_fields)
+
+
+@pytest.mark.parametrize(
+    ("form", "draw", "media_type"),
+    [("dot", draw_dot, "text/vnd.graphviz"), ("mermaid", draw_mermaid, "text/vnd.mermaid")],
+)
+async def test_graph_can_be_drawn(
+    app: FastAPI, client: AsyncClient, form: str, draw: Callable[..., str], media_type: str
+) -> None:
+    answer = await client.get(f"/graph?model=pair&format={form}")
+    graph = services_of(app).repository.find("pair").graph
+    assert answer.headers["content-type"] == f"{media_type}; charset=utf-8"
+    assert answer.text == draw(describe_graph(graph), "pair")
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "code"),
+    [
+        ("model=none", 404, "model_not_found"),
+        ("", 422, "model_required"),
+        ("model=pair&format=svg", 422, "invalid_parameter"),
+    ],
+)
+async def test_errors(client: AsyncClient, query: str, status: int, code: str) -> None:
+    answer = await client.get(f"/graph?{query}")
+    assert (answer.status_code, answer.json()["code"]) == (status, code)

@@ -1,0 +1,24 @@
+import pytest
+from fastapi import FastAPI
+from httpx import AsyncClient
+
+from service.services import services_of
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_process_lives(client: AsyncClient) -> None:
+    answer = await client.get("/livez")
+    assert (answer.status_code, answer.json()) == (200, {"status": "alive"})
+
+
+async def test_server_is_ready(client: AsyncClient) -> None:
+    answer = await client.get("/readyz")
+    assert (answer.status_code, answer.json()) == (200, {"status": "ready"})
+
+
+async def test_server_that_shuts_down_is_alive_and_not_ready(app: FastAPI, client: AsyncClient) -> None:
+    services_of(app).lifecycle.drain()
+    assert (await client.get("/livez")).status_code == 200
+    answer = await client.get("/readyz")
+    assert (answer.status_code, answer.json()["code"]) == (503, "shutting_down")

@@ -1,0 +1,101 @@
+"""SIGTERM: readiness fails, accepted requests finish, then exit 0."""
+
+import re
+import signal
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.service.models import add_model
+from tests.service.server.blocking import BLOCKING
+from tests.service.server.process import SOON, ServerProcess
+
+DRAINING = re.compile("draining: [0-9]+ requests")
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Path:
+    return add_model(tmp_path, "blocking", BLOCKING)
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(8) as created:
+        yield created
+
+
+def start(models: Path, *flags: str) -> ServerProcess:
+    return ServerProcess("--models", str(models), "--no-warm-up", "--workers", "1", *flags)
+
+
+def ask(server: ServerProcess, number: int) -> httpx.Response:
+    return httpx.post(f"{server.url}/infer", json={"inputs": [{"data": [number]}]}, timeout=SOON)
+
+
+def begun(server: ServerProcess, pool: ThreadPoolExecutor, number: int) -> "Future[httpx.Response]":
+    """Send a request and return when a worker is on it."""
+    answer = pool.submit(ask, server, number)
+    assert server.entered.take() == number
+    return answer
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_idle_server_ends_at_once(models: Path, number: signal.Signals) -> None:
+    with start(models) as server:
+        server.process.send_signal(number)
+        assert server.exit_code() == 0
+
+
+def test_accepted_requests_are_answered_and_new_ones_are_not_taken(
+    models: Path, pool: ThreadPoolExecutor
+) -> None:
+    with start(models) as server:
+        running = begun(server, pool, 1)
+        server.terminate()
+        server.wait_for_line(DRAINING)
+        assert httpx.get(f"{server.url}/livez").status_code == 200
+        ready = httpx.get(f"{server.url}/readyz")
+        assert (ready.status_code, ready.json()["code"]) == (503, "shutting_down")
+        refused = ask(server, 2)
+        assert (refused.status_code, refused.json()["code"]) == (503, "shutting_down")
+        assert refused.headers["connection"] == "close"
+        assert server.process.poll() is None
+        server.gate.give()
+        assert running.result(SOON).json()["outputs"][0]["data"] == [1]
+        assert server.exit_code() == 0
+
+
+def test_requests_in_the_queue_are_accepted_ones(models: Path, pool: ThreadPoolExecutor) -> None:
+    with start(models, "--queue-size", "2") as server:
+        answers = [begun(server, pool, 1)]
+        answers += [pool.submit(ask, server, number) for number in (2, 3, 4)]
+        refused = next(iter_done(answers[1:]))
+        assert refused.status_code == 503
+        server.terminate()
+        server.wait_for_line(DRAINING)
+        server.gate.give(3)
+        assert sorted(answer.result(SOON).status_code for answer in answers) == [200, 200, 200, 503]
+        assert server.exit_code() == 0
+
+
+def iter_done(answers: "list[Future[httpx.Response]]") -> Iterator[httpx.Response]:
+    return (answer.result() for answer in as_completed(answers, SOON))
+
+
+@pytest.mark.parametrize("flags", [("--drain-seconds", "0.2"), ()], ids=["time is up", "second signal"])
+def test_requests_that_do_not_finish_are_told(
+    models: Path, pool: ThreadPoolExecutor, flags: tuple[str, ...]
+) -> None:
+    with start(models, *flags) as server:
+        running = begun(server, pool, 1)
+        server.terminate()
+        server.wait_for_line(DRAINING)
+        if not flags:
+            server.terminate()
+        answer = running.result(SOON)
+        assert (answer.status_code, answer.json()["code"]) == (503, "shutting_down")
+        server.gate.give()
+        assert server.exit_code() == 0

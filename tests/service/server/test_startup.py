@@ -1,0 +1,69 @@
+"""How the process starts, and how it refuses to."""
+
+import re
+import socket
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.service.models import UNKNOWN_LAYER, VECTOR, add_model
+from tests.service.server.process import ServerProcess, run_to_end
+
+
+def test_one_model_is_served_from_its_own_folder(tmp_path: Path) -> None:
+    folder = add_model(tmp_path, "vector", VECTOR)
+    with ServerProcess("--models", str(folder), module="service.cli") as server:
+        answer = httpx.post(f"{server.url}/infer", json={"inputs": [{"data": [[-1, 0, 1]]}]})
+        assert answer.json()["outputs"][0]["data"] == [[0, 0, 1]]
+        assert answer.json()["model"] == "vector"
+        server.terminate()
+        assert server.exit_code() == 0
+
+
+def test_broken_model_keeps_the_server_from_starting(tmp_path: Path) -> None:
+    add_model(tmp_path, "vector", VECTOR)
+    add_model(tmp_path, "unknown", UNKNOWN_LAYER)
+    ended = run_to_end("--models", str(tmp_path))
+    assert ended.returncode != 0
+    assert "Traceback" not in ended.stderr
+    (told,) = re.findall(r"model unknown is broken: .*", ended.stderr)
+    assert "1 unsupported operator: nn.RELU relu" in told
+    assert "--skip-broken" in ended.stderr
+
+
+def test_broken_model_can_be_skipped(tmp_path: Path) -> None:
+    add_model(tmp_path, "vector", VECTOR)
+    add_model(tmp_path, "unknown", UNKNOWN_LAYER)
+    with ServerProcess("--models", str(tmp_path), "--skip-broken") as server:
+        models = httpx.get(f"{server.url}/models").json()["models"]
+        assert [(model["name"], model["state"]) for model in models] == [
+            ("unknown", "broken"),
+            ("vector", "ready"),
+        ]
+        assert "nn.RELU relu" in models[0]["reason"]
+        assert httpx.get(f"{server.url}/readyz").status_code == 200
+        assert httpx.post(f"{server.url}/infer?model=unknown", content=b"1").status_code == 503
+
+
+@pytest.mark.parametrize("folder", ["nowhere", "."])
+def test_no_models_is_said_in_one_line(tmp_path: Path, folder: str) -> None:
+    ended = run_to_end("--models", str(tmp_path / folder))
+    assert ended.returncode != 0
+    assert "Traceback" not in ended.stderr
+    assert re.search(r"ERROR +(there is no folder|no models in)", ended.stderr)
+
+
+def test_port_that_is_taken_is_said(tmp_path: Path) -> None:
+    add_model(tmp_path, "vector", VECTOR)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ended = run_to_end("--models", str(tmp_path), "--port", str(taken.getsockname()[1]))
+    assert ended.returncode != 0
+    assert "Traceback" not in ended.stderr
+    assert "address already in use" in ended.stderr
+
+
+def test_setting_that_cannot_be_is_said() -> None:
+    ended = run_to_end("--workers", "many")
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("kuiper: workers: input should be a valid integer")

@@ -1,0 +1,79 @@
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+
+from service import cli
+from service.services import services_of
+from service.settings import Settings, describe_settings
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
+    """Settings that the command would have served with."""
+    calls: list[Settings] = []
+
+    def run(app: FastAPI, settings: Settings) -> int:
+        assert services_of(app).settings is settings
+        calls.append(settings)
+        return 0
+
+    monkeypatch.setattr(cli, "run", run)
+    monkeypatch.setattr(cli, "configure_logging", lambda level, log_format: None)
+    return calls
+
+
+def test_help_shows_every_flag_with_default_and_variable(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["serve", "--help"])
+    assert ended.value.code == 0
+    text = " ".join(capsys.readouterr().out.split())
+    for doc in describe_settings():
+        default = f"default: {doc.default}, " if doc.default else ""
+        assert f"{doc.text} ({default}{doc.variable})" in text
+        assert doc.flag in text
+
+
+def test_flags_become_settings(served: list[Settings], tmp_path: Path) -> None:
+    code = cli.main(["serve", "--models", str(tmp_path), "--port", "0", "--skip-broken", "--no-warm-up"])
+    assert code == 0
+    assert (served[0].models, served[0].port) == (tmp_path, 0)
+    assert (served[0].skip_broken, served[0].warm_up) == (True, False)
+
+
+def test_flags_that_are_not_given_leave_the_environment_alone(
+    served: list[Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUIPER_WORKERS", "3")
+    monkeypatch.setenv("KUIPER_ACCESS_LOG", "false")
+    cli.main(["serve"])
+    assert (served[0].workers, served[0].access_log) == (3, False)
+
+
+def test_bad_setting_ends_with_one_line(served: list[Settings], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["serve", "--port", "http"]) == cli.USAGE_ERROR
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("kuiper: port: input should be a valid integer")
+    assert not served
+
+
+def test_unknown_flag_ends_with_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["serve", "--wrokers", "2"])
+    assert ended.value.code == cli.USAGE_ERROR
+    assert "--wrokers" in capsys.readouterr().err
+
+
+def test_command_is_required(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main([])
+    assert ended.value.code == cli.USAGE_ERROR
+    assert "COMMAND" in capsys.readouterr().err
+
+
+def test_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("kuiper ")

@@ -1,0 +1,99 @@
+"""The one error shape, for every way in which a request can fail before and beyond a route."""
+
+from collections.abc import Callable
+
+import pytest
+from fastapi import FastAPI
+from httpx import AsyncClient, Response
+from starlette.exceptions import HTTPException
+
+from engine import InputError, LayerError
+from service.errors import ServiceError
+
+pytestmark = pytest.mark.anyio
+
+
+def check_shape(answer: Response, status: int, code: str) -> dict[str, object]:
+    body = answer.json()
+    assert answer.status_code == status, body
+    assert answer.headers["content-type"] == "application/json"
+    assert list(body) == ["error", "code", "details"]
+    assert body["code"] == code
+    assert isinstance(body["error"], str)
+    assert body["error"]
+    details = body["details"]
+    assert isinstance(details, dict)
+    return details
+
+
+def raising(app: FastAPI, make: Callable[[], Exception]) -> None:
+    @app.get("/raise")
+    async def fail() -> None:
+        raise make()
+
+
+async def test_unknown_path(client: AsyncClient) -> None:
+    details = check_shape(await client.get("/nowhere"), 404, "not_found")
+    assert details == {"path": "/nowhere"}
+
+
+async def test_trailing_slash_is_another_path(client: AsyncClient) -> None:
+    check_shape(await client.get("/livez/"), 404, "not_found")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [("GET", "/infer", "POST"), ("POST", "/models", "GET"), ("DELETE", "/models/vector", "GET")],
+)
+async def test_wrong_method(client: AsyncClient, method: str, path: str, allowed: str) -> None:
+    answer = await client.request(method, path)
+    details = check_shape(answer, 405, "method_not_allowed")
+    assert details == {"path": path, "allowed": [allowed]}
+    assert answer.headers["allow"] == allowed
+
+
+async def test_parameter_that_fastapi_refuses(client: AsyncClient) -> None:
+    details = check_shape(await client.get("/graph?model=pair&format=svg"), 422, "invalid_parameter")
+    assert details == {
+        "parameter": "format",
+        "errors": [
+            {"parameter": "format", "problem": "input should be 'json', 'dot' or 'mermaid'", "value": "svg"}
+        ],
+    }
+
+
+async def test_error_of_the_service(app: FastAPI, client: AsyncClient) -> None:
+    raising(app, lambda: ServiceError(409, "taken", "no", {"n": float("nan")}, {"X-Why": "because"}))
+    answer = await client.get("/raise")
+    assert check_shape(answer, 409, "taken") == {"n": None}
+    assert answer.headers["x-why"] == "because"
+
+
+async def test_http_exception_of_any_status(app: FastAPI, client: AsyncClient) -> None:
+    raising(app, lambda: HTTPException(418, "no coffee"))
+    answer = await client.get("/raise")
+    check_shape(answer, 418, "http_418")
+    assert answer.json()["error"] == "no coffee"
+
+
+def out_of_memory() -> LayerError:
+    error = LayerError("nn.Conv2d c: too much")
+    error.__cause__ = MemoryError()
+    return error
+
+
+@pytest.mark.parametrize(
+    ("make", "status", "code"),
+    [
+        (lambda: InputError("input 'a': is missing"), 422, "input_mismatch"),
+        (lambda: LayerError("nn.Linear fc: no"), 422, "layer_failed"),
+        (out_of_memory, 503, "out_of_memory"),
+    ],
+)
+async def test_engine_error(
+    app: FastAPI, client: AsyncClient, make: Callable[[], Exception], status: int, code: str
+) -> None:
+    raising(app, make)
+    answer = await client.get("/raise")
+    check_shape(answer, status, code)
+    assert answer.json()["error"] == str(make())

@@ -1,0 +1,101 @@
+"""The API's description: complete, and its examples work."""
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+from httpx import AsyncClient, Response
+
+from service.codec.media_type import KINDS
+from service.examples import examples_for
+from service.repository import load_repository
+from service.schemas import ErrorBody, InferAnswer
+from service.settings import Settings
+from tests.service.models import add_model
+
+pytestmark = pytest.mark.anyio
+
+
+async def describe(client: AsyncClient) -> dict[str, Any]:
+    schema: dict[str, Any] = (await client.get("/openapi.json")).json()
+    return schema
+
+
+async def infer_content(client: AsyncClient) -> dict[str, Any]:
+    content: dict[str, Any] = (await describe(client))["paths"]["/infer"]["post"]["requestBody"]["content"]
+    return content
+
+
+async def send(client: AsyncClient, model: str, media_type: str, value: Any) -> Response:
+    path, headers = f"/infer?model={model}", {"Content-Type": media_type}
+    if media_type == "application/json":
+        return await client.post(path, json=value)
+    if media_type == "multipart/form-data":
+        return await client.post(path, files={"file": ("a.png", base64.b64decode(value["file"]))})
+    body = value if media_type == "text/csv" else base64.b64decode(value)
+    return await client.post(path, content=body, headers=headers)
+
+
+async def test_every_kind_of_body_is_described_and_has_an_example(client: AsyncClient) -> None:
+    content = await infer_content(client)
+    assert set(content) == set(KINDS)
+    for media_type, described in content.items():
+        assert described["examples"], media_type
+
+
+async def test_every_example_works(client: AsyncClient) -> None:
+    for media_type, described in (await infer_content(client)).items():
+        for example in described["examples"].values():
+            model = example["summary"].split(":")[0]
+            assert f"/infer?model={model}'" in example["description"]
+            answer = await send(client, model, media_type, example["value"])
+            assert answer.status_code == 200, (media_type, answer.text)
+            InferAnswer.model_validate(answer.json(), strict=True)
+
+
+async def test_every_answer_is_described(client: AsyncClient) -> None:
+    for path, operations in (await describe(client))["paths"].items():
+        for operation in operations.values():
+            assert {"200", "500"} <= set(operation["responses"]), path
+            for status, response in operation["responses"].items():
+                schema = response["content"]["application/json"]["schema"]
+                assert schema["$ref"].endswith("/ErrorBody") == (status != "200"), (path, status)
+                assert response["description"]
+
+
+async def test_errors_of_infer_are_all_described(client: AsyncClient) -> None:
+    responses = (await describe(client))["paths"]["/infer"]["post"]["responses"]
+    described = {"200", "400", "404", "406", "408", "413", "415", "422", "500", "503", "504"}
+    assert set(responses) == described
+    assert set(responses["200"]["content"]) == {"application/json", "application/x-npz"}
+
+
+async def test_parameters_of_infer_are_described(client: AsyncClient) -> None:
+    parameters = (await describe(client))["paths"]["/infer"]["post"]["parameters"]
+    assert [parameter["name"] for parameter in parameters] == ["model", "trace", "capture", "top_k"]
+
+
+async def test_answers_are_as_described(client: AsyncClient) -> None:
+    body = {"inputs": [{"data": [["NaN", "Infinity", 3]]}]}
+    answer = await client.post("/infer?model=vector&trace=stats&capture=1", json=body)
+    assert answer.json()["outputs"][0]["data"] == [["NaN", "Infinity", 3]]
+    InferAnswer.model_validate(answer.json(), strict=True)
+    assert set(answer.json()) <= set(InferAnswer.model_fields)
+    ErrorBody.model_validate((await client.get("/nowhere")).json(), strict=True)
+
+
+async def test_documentation_is_served(client: AsyncClient) -> None:
+    answer = await client.get("/docs")
+    assert answer.status_code == 200
+    assert "/openapi.json" in answer.text
+
+
+async def test_large_models_have_commands_but_no_page_of_numbers(tmp_path: Path) -> None:
+    lines = "pnnx.Input in 0 1 0 #0=(1,3,224,224)f32\nnn.ReLU relu 1 1 0 1\npnnx.Output out 1 0 1"
+    add_model(tmp_path, "photo", lines, "[image]\n")
+    examples = examples_for(load_repository(Settings(models=tmp_path)))
+    assert "application/x-npy" not in examples
+    assert "value" not in examples["image/bmp"]["photo-image"]
+    assert "@image.bmp" in examples["image/bmp"]["photo-image"]["description"]
+    assert "value" in examples["image/png"]["photo-image"]
