@@ -1,19 +1,22 @@
-"""Dropout of all kinds: the identity, as a model that is served is not in training."""
+"""Dropout of all kinds: the identity, as a model that is served is not being trained."""
 
 from engine.dtypes import Array
 from engine.registry import layer
 from engine.spec import TensorSpec
 
 
-def _infer_identity(input: TensorSpec) -> TensorSpec:
+def _infer_dropout(input: TensorSpec, p: float, training: bool) -> TensorSpec:
+    del p, training
     return input
 
 
 @layer(
     *("nn.Dropout", "nn.Dropout2d", "nn.Dropout3d", "nn.AlphaDropout"),
-    *("F.dropout", "F.dropoutnd", "F.alpha_dropout", "F.feature_alpha_dropout"),
-    infer=_infer_identity,
+    *("F.dropout", "F.dropoutnd", "F.dropout1d", "F.dropout2d", "F.dropout3d"),
+    *("F.alpha_dropout", "F.feature_alpha_dropout"),
+    infer=_infer_dropout,
 )
-def dropout(input: Array) -> Array:
-    """Give the input; `training=True` in a file says how the model was traced, not that it is being trained."""
+def dropout(input: Array, p: float = 0.5, training: bool = False) -> Array:
+    """Give the input; `training` in a file says how the model was traced, not that it is being trained."""
+    del p, training
     return input
