@@ -6,8 +6,8 @@ from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.sampling import Planes, Tap, linear_taps
 
-MAX_GRID = 2**16
-"""Most samples along one side of a cell: no plane is larger, so a region that asks for more is an error."""
+MAX_GRID = 2**12
+"""Most samples along one side of a cell: a region that asks for more is taken for an error in what it came from."""
 
 _BLOCK_ELEMENTS = 2**17
 """Most samples, channels counted, that are held at a time: they stay in the second-level cache."""

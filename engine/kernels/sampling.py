@@ -123,7 +123,10 @@ def _to_position(points: Array) -> Array:
     """Round coordinates to positions; what no integer can hold, NaN included, ends up outside of every axis."""
     limit = float(MAX_ELEMENTS)
     bounded = np.fmax(np.fmin(points, points.dtype.type(limit)), points.dtype.type(-limit))
-    return np.rint(np.where(np.isnan(points), points.dtype.type(-limit), bounded)).astype(np.int64)
+    positions: Array = np.rint(np.where(np.isnan(points), points.dtype.type(-limit), bounded)).astype(
+        np.int64
+    )
+    return positions
 
 
 def _cubic_inner(distance: Array) -> Array:
