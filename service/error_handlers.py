@@ -10,16 +10,14 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from engine import InputError, LayerError
+from service.context import context_of
 from service.errors import ServiceError
 
 
 def install_error_handlers(app: FastAPI) -> None:
     """Answer every exception that has a status of its own; the middleware answers the rest."""
-    app.add_exception_handler(ServiceError, _answer_service_error)
-    app.add_exception_handler(RequestValidationError, _answer_invalid_parameter)
-    app.add_exception_handler(HTTPException, _answer_http_exception)
-    app.add_exception_handler(InputError, _answer_engine_error)
-    app.add_exception_handler(LayerError, _answer_engine_error)
+    for kind in (ServiceError, InputError, LayerError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, _answer)
 
 
 def error_response(error: ServiceError) -> Response:
@@ -47,30 +45,29 @@ def engine_error(error: InputError | LayerError) -> ServiceError:
     return ServiceError(422, "layer_failed", str(error))
 
 
-def _answer_service_error(request: Request, error: Exception) -> Response:
-    del request
-    if not isinstance(error, ServiceError):
-        raise error
-    return error_response(error)
+def _answer(request: Request, error: Exception) -> Response:
+    return error_response(_explain(request, error))
 
 
-def _answer_engine_error(request: Request, error: Exception) -> Response:
-    del request
-    if not isinstance(error, InputError | LayerError):
-        raise error
-    return error_response(engine_error(error))
+def _explain(request: Request, error: Exception) -> ServiceError:
+    match error:
+        case ServiceError():
+            return error
+        case InputError() | LayerError():
+            return engine_error(error)
+        case RequestValidationError():
+            return _invalid_parameter(error)
+        case HTTPException():
+            return _http_error(request, error)
+    return internal_error(context_of(request).request_id)
 
 
-def _answer_invalid_parameter(request: Request, error: Exception) -> Response:
-    del request
-    if not isinstance(error, RequestValidationError):
-        raise error
+def _invalid_parameter(error: RequestValidationError) -> ServiceError:
     faults = [_describe_fault(fault) for fault in error.errors()]
     first = faults[0]
     message = f"parameter {first['parameter']!r}: {first['problem']}"
-    return error_response(
-        ServiceError(422, "invalid_parameter", message, {"parameter": first["parameter"], "errors": faults})
-    )
+    details = {"parameter": first["parameter"], "errors": faults}
+    return ServiceError(422, "invalid_parameter", message, details)
 
 
 def _describe_fault(fault: Any) -> dict[str, Any]:
@@ -78,9 +75,7 @@ def _describe_fault(fault: Any) -> dict[str, Any]:
     return {"parameter": str(fault["loc"][-1]), "problem": problem, "value": fault.get("input")}
 
 
-def _answer_http_exception(request: Request, error: Exception) -> Response:
-    if not isinstance(error, HTTPException):
-        raise error
+def _http_error(request: Request, error: HTTPException) -> ServiceError:
     path = request.url.path
     headers = dict(error.headers or {})
     details: dict[str, Any] = {"path": path[:200]}
@@ -88,6 +83,6 @@ def _answer_http_exception(request: Request, error: Exception) -> Response:
     if error.status_code == HTTPStatus.NOT_FOUND:
         code, message = "not_found", f"nothing is at {path[:200]!r}; /docs lists what there is"
     elif error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        code, message = "method_not_allowed", f"{path} does not take {request.method}."
+        code, message = "method_not_allowed", f"{path} does not take {request.method}"
         details["allowed"] = sorted(headers.get("Allow", "").split(", "))
-    return error_response(ServiceError(error.status_code, code, message, details, headers))
+    return ServiceError(error.status_code, code, message, details, headers)

@@ -22,14 +22,20 @@ class Server(uvicorn.Server):
     """Goes on answering after the first signal, until all that was accepted is done or time is up.
 
     While it drains, health endpoints answer and new requests are refused; a second signal ends the wait.
+
+    Args:
+        config: uvicorn's own settings.
+        lifecycle: told when a signal comes; knows how many requests are accepted.
+        scheduler: told to give its jobs up when the wait is over.
+        drain_seconds: seconds that accepted requests have.
     """
 
     def __init__(
         self, config: uvicorn.Config, lifecycle: Lifecycle, scheduler: Scheduler, drain_seconds: float
     ) -> None:
         super().__init__(config)
-        self._lifecycle = lifecycle
-        self._scheduler = scheduler
+        self.lifecycle = lifecycle
+        self.scheduler = scheduler
         self._drain_seconds = drain_seconds
         self._signals = 0
         self._drain_until: float | None = None
@@ -38,21 +44,21 @@ class Server(uvicorn.Server):
         """Note the signal. The base class would raise it again at the end, and the exit code would not be 0."""
         del sig, frame
         self._signals += 1
-        self._lifecycle.drain()
+        self.lifecycle.drain()
 
     async def on_tick(self, counter: int) -> bool:
         """Tell, ten times a second, whether to stop listening."""
         should_exit = await super().on_tick(counter)
-        if self._lifecycle.phase is not Phase.DRAINING:
+        if self.lifecycle.phase is not Phase.DRAINING:
             return should_exit
         if self._drain_until is None:
             self._drain_until = monotonic() + self._drain_seconds
-            _logger.info("draining: %d requests are being answered", self._lifecycle.accepted)
-        if not self._lifecycle.accepted:
+            _logger.info("draining: %d requests are being answered", self.lifecycle.accepted)
+        if not self.lifecycle.accepted:
             return True
         if self._signals > 1 or monotonic() >= self._drain_until:
-            _logger.warning("drain is over: %d requests are given up", self._lifecycle.accepted)
-            self._scheduler.refuse_all(shutting_down())
+            _logger.warning("drain is over: %d requests are given up", self.lifecycle.accepted)
+            self.scheduler.refuse_all(shutting_down())
             return True
         return False
 

@@ -97,3 +97,10 @@ async def test_engine_error(
     answer = await client.get("/raise")
     check_shape(answer, status, code)
     assert answer.json()["error"] == str(make())
+
+
+async def test_anything_else_is_a_fault_of_the_server(app: FastAPI, client: AsyncClient) -> None:
+    app.add_exception_handler(KeyError, app.exception_handlers[ServiceError])
+    raising(app, lambda: KeyError("secret"))
+    answer = await client.get("/raise", headers={"X-Request-ID": "r1"})
+    assert check_shape(answer, 500, "internal_error") == {"request_id": "r1"}
