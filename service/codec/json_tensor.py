@@ -51,8 +51,7 @@ def parse_data(
     """
     if shape is not None:
         limits.check_shape(shape, place)
-    nesting, flat = _flatten(data, limits.tensor_elements * 2, place)
-    kinds = set(map(type, flat))
+    nesting, flat, kinds = _flatten(data, limits.tensor_elements * 2, place)
     chosen = _natural_dtype(kinds) if dtype is None else dtype
     if chosen.kind == "c" and flat:
         if not nesting or nesting[-1] != 2:
@@ -69,10 +68,10 @@ def invalid(place: str, problem: str, expected: str) -> ServiceError:
     return ServiceError(400, "invalid_tensor", message, {"expected": expected})
 
 
-def _flatten(data: Any, limit: int, place: str) -> tuple[tuple[int, ...], list[Any]]:
-    """Return the nesting of lists, as a shape, and their elements in row-major order."""
+def _flatten(data: Any, limit: int, place: str) -> tuple[tuple[int, ...], list[Any], set[type]]:
+    """Return the nesting of lists, as a shape, their elements in row-major order, and the elements' types."""
     if not isinstance(data, list):
-        return (), [data]
+        return (), [data], {type(data)}
     shape, level = [len(data)], data
     while list in (kinds := set(map(type, level))):
         lengths = set(map(len, level)) if len(kinds) == 1 else set()
@@ -84,7 +83,7 @@ def _flatten(data: Any, limit: int, place: str) -> tuple[tuple[int, ...], list[A
         if prod(max(dim, 1) for dim in shape) > limit:
             break  # the caller's check of the nesting refuses it, before all of it is gathered
         level = list(chain.from_iterable(level))
-    return tuple(shape), level
+    return tuple(shape), level, kinds
 
 
 def _agreed(shape: tuple[int, ...] | None, nesting: tuple[int, ...], place: str) -> tuple[int, ...]:

@@ -1,5 +1,6 @@
 """`multipart/form-data` -> parts (RFC 7578)."""
 
+import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
 
 MAX_PARTS = 256
+
+# a broken form is the client's affair: it is answered with an error, not logged as a fault of the server
+logging.getLogger("python_multipart.multipart").setLevel(logging.CRITICAL)
 
 
 @dataclass(slots=True)

@@ -50,7 +50,8 @@ def npy(array: Array) -> bytes:
 
 def npz(*args: Array, compressed: bool = False, **arrays: Array) -> bytes:
     target = BytesIO()
-    (np.savez_compressed if compressed else np.savez)(target, *args, **arrays)
+    save: Any = np.savez_compressed if compressed else np.savez
+    save(target, *args, **arrays)
     return target.getvalue()
 
 

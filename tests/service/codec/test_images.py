@@ -20,7 +20,7 @@ from tests.service.codec.payloads import (
     refused,
 )
 
-FILE = 'name="file"; filename="7.png"'
+FILE = 'name="file"; filename="7.png"\r\nContent-Type: image/png'
 
 
 @pytest.mark.parametrize(
@@ -107,8 +107,11 @@ def test_boundary_in_quotes() -> None:
         ),
     ],
 )
-def test_invalid_multipart(body: bytes, content_type: str, text: str) -> None:
+def test_invalid_multipart(
+    body: bytes, content_type: str, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
     refused(lambda: decode(body, content_type, ONE_IMAGE, GRAY, LIMITS), 400, "invalid_multipart", text)
+    assert not caplog.records
 
 
 def test_form_with_other_fields() -> None:

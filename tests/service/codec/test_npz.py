@@ -41,7 +41,7 @@ def test_by_name_or_by_number(body: bytes, content_type: str | None) -> None:
 
 
 def test_operand_names_that_are_numbers_are_names() -> None:
-    inputs = decode(npz(**{"0": np.ones((1, 3))}), None, VECTOR, RAW, LIMITS).inputs
+    inputs = decode(archive(("0.npy", npy(np.ones((1, 3))))), None, VECTOR, RAW, LIMITS).inputs
     assert inputs["0"].shape == (1, 3)
 
 

@@ -90,6 +90,12 @@ def test_fraction_for_whole_numbers() -> None:
     )
 
 
+def test_booleans_are_named() -> None:
+    body = b"true,maybe"
+    text = "column 2: 'maybe' is not a number"
+    refused(lambda: decode(body, "text/csv", port("bool", (None, 2)), RAW, LIMITS), 400, "invalid_csv", text)
+
+
 def test_first_line_of_floats_is_no_header_for_whole_numbers() -> None:
     body = b"0.5,1.5\n1,2\n"
     refused(

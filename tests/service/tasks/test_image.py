@@ -69,7 +69,7 @@ def halves() -> Image.Image:
 
 def levels(target: tuple[int, int], **keys: Any) -> Array:
     settings = config(colour="gray", scale=1, resample="nearest", size=list(target), **keys)
-    return prepared(halves(), settings, port(1, 1, *target))[0, 0]
+    return np.asarray(prepared(halves(), settings, port(1, 1, *target))[0, 0])
 
 
 def test_stretch() -> None:
