@@ -66,8 +66,8 @@ def find_target(config: ImageConfig, port: Port) -> Target | str:
     dtype = PNNX_COMPUTE[port.dtype or "f32"]
     if dtype.kind in "iu" and not _keeps_pixels(config):
         return f"input {port} takes whole numbers: scale, mean and std must be 1, 0 and 1"
-    if dtype.kind not in "fiu":
-        return f"input {port} does not take numbers of one part"
+    if dtype.kind not in "fiu" or dtype == np.int8:
+        return f"input {port} does not take pixels of 0 to 255"
     return Target(batch, len(shape) == 4, height, width, dtype)
 
 
@@ -104,8 +104,6 @@ def prepare(pictures: Sequence[Image.Image], config: ImageConfig, target: Target
     for index, picture in enumerate(pictures):
         loaded = load_picture(picture, config.colour == "gray", _place(index, len(pictures)))
         _normalise(_resize(loaded, config, target), config, batch[index])
-    if target.dtype.kind in "iu":
-        np.rint(batch, out=batch)
     array = batch.astype(target.dtype, copy=False)
     return array if target.batched else array[0]
 

@@ -139,6 +139,7 @@ def test_target(settings: ImageConfig, target: Port, expected: Target) -> None:
         (config(scale=1, mean=[1]), port(1, 3, 8, 8, dtype="i64"), "whole numbers"),
         (config(), port(1, 3, 8, 8, dtype="c64"), "does not take"),
         (config(), port(1, 3, 8, 8, dtype="bool"), "does not take"),
+        (config(scale=1), port(1, 3, 8, 8, dtype="i8"), "does not take"),
     ],
 )
 def test_inputs_that_take_no_such_image(settings: ImageConfig, target: Port, text: str) -> None:
