@@ -15,6 +15,9 @@ from service.settings import Settings
 _ANSWER_SECONDS = 5
 """Seconds that answers have to be written when the drain is over, before connections are cut."""
 
+_START_FAILED = 3
+"""Exit code; the one that uvicorn itself uses."""
+
 _logger = logging.getLogger(__name__)
 
 
@@ -81,5 +84,5 @@ def run(app: FastAPI, settings: Settings) -> int:
     try:
         server.run()
     except SystemExit as ended:  # how uvicorn tells that it could not start; it has logged why
-        return ended.code if isinstance(ended.code, int) else 1
-    return 0
+        return ended.code if isinstance(ended.code, int) else _START_FAILED
+    return 0 if server.started else _START_FAILED

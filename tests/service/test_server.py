@@ -99,9 +99,11 @@ async def test_second_signal_ends_the_wait(server: Server) -> None:
     assert len(refused(server)) == 1
 
 
-@pytest.mark.parametrize(("ended", "code"), [(None, 0), (3, 3), ("no", 1)])
-def test_exit_code_is_that_of_the_server(
-    monkeypatch: pytest.MonkeyPatch, ended: int | str | None, code: int
+@pytest.mark.parametrize(
+    ("started", "ended", "code"), [(True, None, 0), (False, None, 3), (False, 1, 1), (False, "no", 3)]
+)
+def test_exit_code_tells_whether_the_server_started(
+    monkeypatch: pytest.MonkeyPatch, started: bool, ended: int | str | None, code: int
 ) -> None:
     settings = Settings(host="127.0.0.2", port=81, drain_seconds=7)
     app = create_app(settings)
@@ -109,6 +111,7 @@ def test_exit_code_is_that_of_the_server(
     def fake(server: Server) -> None:
         assert (server.config.app, server.config.host, server.config.port) == (app, "127.0.0.2", 81)
         assert server.lifecycle is services_of(app).lifecycle
+        server.started = started
         if ended is not None:
             raise SystemExit(ended)
 
