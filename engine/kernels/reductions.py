@@ -1,5 +1,6 @@
 """Sums and what is made of them, over any dimensions, in the precision that PyTorch computes in."""
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,19 @@ def _working(x: Array) -> Array:
     return cast(x, computing_dtype(x.dtype))
 
 
+def _count(x: Array, axes: tuple[int, ...]) -> float:
+    return float(prod(x.shape[axis] for axis in axes))
+
+
+def mean(x: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
+    """Return the average over `axes`, float32 where `x` is float16; NaN over nothing.
+
+    Unlike `np.mean` it does not warn of that.
+    """
+    total = np.asarray(np.sum(_working(x), axes, keepdims=keepdims))
+    return np.asarray(total / total.dtype.type(_count(x, axes)))
+
+
 def variance(x: Array, axes: tuple[int, ...], correction: float, keepdims: bool) -> Array:
     """Return the mean squared distance from the mean, with the count of values reduced by `correction`.
 
@@ -31,10 +45,9 @@ def variance(x: Array, axes: tuple[int, ...], correction: float, keepdims: bool)
         Array of real dtype, float32 where `x` is float16.
     """
     values = _working(x)
-    centred = values - np.mean(values, axes, keepdims=True)
+    centred = values - mean(values, axes, keepdims=True)
     squares = np.square(centred.real) + np.square(centred.imag) if x.dtype.kind == "c" else np.square(centred)
-    count = np.prod([x.shape[axis] for axis in axes], dtype=np.float64)
-    divisor = squares.dtype.type(max(count - correction, 0.0))
+    divisor = squares.dtype.type(max(_count(x, axes) - correction, 0.0))
     return np.asarray(np.sum(squares, axes, keepdims=keepdims) / divisor)
 
 

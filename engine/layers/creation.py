@@ -39,7 +39,14 @@ def ones(size: Ints, dtype: DType | None = None) -> Array:
 
 
 def _infer_full(size: Ints, fill_value: TensorSpec | Number | bool, dtype: DType | None) -> TensorSpec:
+    _check_value(fill_value)
     return TensorSpec(checked_shape(size), dtype or _dtype_of(fill_value))
+
+
+def _check_value(value: TensorSpec | Number | bool) -> None:
+    if isinstance(value, TensorSpec) and value.shape:
+        expected = "a number or a tensor without dimensions"
+        raise ArgumentError("fill_value", f"got {value.rank} dimensions", expected)
 
 
 def _dtype_of(value: TensorSpec | Array | Number | bool) -> DType:
@@ -71,7 +78,7 @@ def ones_like(input: Array, dtype: DType | None = None) -> Array:
 def _infer_full_like(
     input: TensorSpec, fill_value: TensorSpec | Number | bool, dtype: DType | None
 ) -> TensorSpec:
-    del fill_value
+    _check_value(fill_value)
     return TensorSpec(input.shape, dtype or input.dtype)
 
 
@@ -100,7 +107,7 @@ def new_ones(input: Array, size: Ints, dtype: DType | None = None) -> Array:
 def _infer_new_full(
     input: TensorSpec, size: Ints, fill_value: TensorSpec | Number | bool, dtype: DType | None
 ) -> TensorSpec:
-    del fill_value
+    _check_value(fill_value)
     return TensorSpec(checked_shape(size), dtype or input.dtype)
 
 
@@ -138,5 +145,8 @@ def arange(
 ) -> Array:
     """Count from `start` up to `end`, which is left out; int64 if all three are ints, else float32."""
     first, last = (0, start) if end is None else (start, end)
+    result = dtype or result_type(first, last, step)
     places = np.arange(_range_length(first, last, step))
-    return cast(first + places * step, dtype or result_type(first, last, step))
+    if result.kind in "iu":  # fractions count for the length, but not for the elements
+        first, step = int(first), int(step)
+    return cast(np.asarray(first + places * step), result)

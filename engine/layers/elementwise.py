@@ -31,8 +31,9 @@ def _infer_clamp(input: TensorSpec, min: SpecNumber | None, max: SpecNumber | No
     bounds = [bound for bound in (min, max) if bound is not None]
     if not bounds:
         raise ArgumentError("min", "got neither min nor max", "a bound")
-    check_kind("input", input, "biuf")
-    return TensorSpec(_shape(input, *bounds, argument="min"), result_type(input, *bounds))
+    result = TensorSpec(_shape(input, *bounds, argument="min"), result_type(input, *bounds))
+    check_kind("input", result, "biuf")
+    return result
 
 
 @layer("torch.clamp", infer=_infer_clamp)
@@ -105,7 +106,8 @@ def _complex_of(part: Array | TensorSpec) -> np.dtype[np.complexfloating]:
 def complex_of_parts(real: Array, imag: Array) -> Array:
     """Put complex numbers together from their parts."""
     result = np.empty(np.broadcast(real, imag).shape, _complex_of(real))
-    result.real, result.imag = real, imag
+    part = result.real.dtype
+    result.real, result.imag = cast(real, part), cast(imag, part)
     return result
 
 

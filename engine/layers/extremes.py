@@ -70,8 +70,10 @@ def _place(find: Callable[..., Array], input: Array, dim: int | None, keepdim: b
 
 
 def _infer_extreme(input: TensorSpec, dim: int | None, keepdim: bool) -> TensorSpec | tuple[TensorSpec, ...]:
-    values = _reduced(input, _dims(dim), keepdim)
-    return values if dim is None else (values, TensorSpec(values.shape, INT64))
+    if dim is None:
+        return _reduced(input, (), keepdim=False)
+    values = _reduced(input, (dim,), keepdim)
+    return values, TensorSpec(values.shape, INT64)
 
 
 @layer("torch.max", infer=_infer_extreme)

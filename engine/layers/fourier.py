@@ -80,6 +80,9 @@ class Transform:
     def __call__(self, input: Array, dims: Ints, given: Ints | None, norm: str | None) -> Array:
         """Transform `input`."""
         values = cast(input, _transformed_dtype(input.dtype))
+        if not input.size:  # numpy's transforms of nothing give what was in memory
+            empty = self.result(TensorSpec(input.shape, input.dtype), dims, given)
+            return np.zeros(empty.shape, empty.dtype)
         if not dims:
             return values.astype(np.result_type(values, np.complex64))
         sizes = self.sizes(input.shape, dims, given)
@@ -120,6 +123,8 @@ def _register(name: str, transform: Transform) -> None:
 
     def infer_one(input: TensorSpec, n: int | None, dim: int, norm: str | None) -> TensorSpec:
         _norm(norm)
+        if n is not None and n < 1:
+            raise ArgumentError("n", f"got {n}", "at least 1")
         return transform.result(input, _dims(input.rank, (dim,), None), None if n is None else (n,))
 
     def one(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:

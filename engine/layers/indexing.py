@@ -26,8 +26,8 @@ def _is_mask(index: TensorSpec) -> bool:
     return index.dtype.kind == "b" or index.dtype == np.uint8
 
 
-def _check_indices(shape: tuple[int, ...], indices: tuple[TensorSpec | None, ...], argument: str) -> int:
-    """Check indices against the dimensions that they index; return how many they index."""
+def _check_indices(shape: tuple[int, ...], indices: tuple[TensorSpec | None, ...], argument: str) -> None:
+    """Check indices against the dimensions that they index."""
     used = 0
     for index in indices:
         if index is None:
@@ -42,7 +42,6 @@ def _check_indices(shape: tuple[int, ...], indices: tuple[TensorSpec | None, ...
         used += taken
     if used > len(shape):
         raise ArgumentError(argument, f"got indices for {used} dimensions", f"at most {len(shape)}")
-    return used
 
 
 def _indexed_shape(
@@ -61,11 +60,17 @@ def _indexed_shape(
     return (*rest[:before], *picked, *rest[before:])
 
 
-def _infer_index(input: TensorSpec, expr: tuple[TensorSpec | None, ...]) -> TensorSpec | Unknown:
-    _check_indices(input.shape, expr, "expr")
-    if any(index is not None and _is_mask(index) for index in expr):
+def _specs(indices: tuple[TensorSpec | Array | None, ...]) -> tuple[TensorSpec | None, ...]:
+    """Return the specs of indices, some of which may be known already."""
+    return tuple(TensorSpec(i.shape, i.dtype) if isinstance(i, np.ndarray) else i for i in indices)
+
+
+def _infer_index(input: TensorSpec, expr: tuple[TensorSpec | Array | None, ...]) -> TensorSpec | Unknown:
+    indices = _specs(expr)
+    _check_indices(input.shape, indices, "expr")
+    if any(index is not None and _is_mask(index) for index in indices):
         return UNKNOWN
-    return input.with_shape(_indexed_shape(input.shape, expr, "expr"))
+    return input.with_shape(_indexed_shape(input.shape, indices, "expr"))
 
 
 @layer("Tensor.index", infer=_infer_index)
@@ -75,12 +80,16 @@ def index(input: Array, expr: Indices) -> Array:
 
 
 def _infer_index_put(
-    input: TensorSpec, indices: tuple[TensorSpec | None, ...], values: TensorSpec | Number, accumulate: bool
+    input: TensorSpec,
+    indices: tuple[TensorSpec | Array | None, ...],
+    values: TensorSpec | Number | bool | None,
+    accumulate: bool,
 ) -> TensorSpec:
     del accumulate
-    _check_indices(input.shape, indices, "indices")
-    if isinstance(values, TensorSpec) and not any(i is not None and _is_mask(i) for i in indices):
-        picked = _indexed_shape(input.shape, indices, "indices")
+    specs = _specs(indices)
+    _check_indices(input.shape, specs, "indices")
+    if isinstance(values, TensorSpec) and not any(index is not None and _is_mask(index) for index in specs):
+        picked = _indexed_shape(input.shape, specs, "indices")
         if broadcast(picked, values.shape, argument="values") != picked:
             raise ArgumentError("values", f"got shape {values.shape}", f"one that broadcasts to {picked}")
     return input

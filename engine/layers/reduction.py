@@ -9,7 +9,7 @@ from engine.errors import ArgumentError
 from engine.kernels import reductions
 from engine.kernels.axes import axes, axis, reduced_shape
 from engine.kernels.casting import cast
-from engine.kernels.promotion import FLOAT32, INT64, computing_dtype, floating
+from engine.kernels.promotion import INT64, computing_dtype, floating
 from engine.registry import layer
 from engine.spec import TensorSpec
 
@@ -34,7 +34,8 @@ def _infer_sum(input: TensorSpec, dim: Ints, keepdim: bool, dtype: DType | None)
 def total(input: Array, dim: Ints = (), keepdim: bool = False, dtype: DType | None = None) -> Array:
     """Add up over `dim`, or over all dimensions."""
     result = _summed_dtype(input, dtype)
-    computed = np.sum(input, axes(dim, input.ndim), computing_dtype(result), keepdims=keepdim)
+    values = cast(input, computing_dtype(result))
+    computed = np.sum(values, axes(dim, input.ndim), values.dtype, keepdims=keepdim)
     return cast(np.asarray(computed), result)
 
 
@@ -54,10 +55,7 @@ def _infer_mean(input: TensorSpec, dim: Ints, keepdim: bool, dtype: DType | None
 def mean(input: Array, dim: Ints = (), keepdim: bool = False, dtype: DType | None = None) -> Array:
     """Average over `dim`, or over all dimensions."""
     result = _float_dtype(input, dtype)
-    places = axes(dim, input.ndim)
-    summed = np.sum(input, places, computing_dtype(result), keepdims=keepdim)
-    count = np.prod([input.shape[place] for place in places], dtype=np.float64)
-    return cast(np.asarray(summed / summed.dtype.type(count)), result)
+    return cast(reductions.mean(cast(input, result), axes(dim, input.ndim), keepdim), result)
 
 
 def _infer_prod(input: TensorSpec, dim: int | None, keepdim: bool, dtype: DType | None) -> TensorSpec:
@@ -70,7 +68,8 @@ def prod(input: Array, dim: int | None = None, keepdim: bool = False, dtype: DTy
     """Multiply over one dimension, or over all."""
     result = _summed_dtype(input, dtype)
     places = axes(() if dim is None else (dim,), input.ndim)
-    computed = np.prod(input, places, computing_dtype(result), keepdims=keepdim)
+    values = cast(input, computing_dtype(result))
+    computed = np.prod(values, places, values.dtype, keepdims=keepdim)
     return cast(np.asarray(computed), result)
 
 
@@ -181,5 +180,5 @@ def _accumulated(function: np.ufunc, input: Array, dim: int, dtype: DType | None
     result = _summed_dtype(input, dtype)
     if not input.ndim:
         return cast(input, result)
-    computed = FLOAT32 if result.itemsize == 2 and result.kind == "f" else result
-    return cast(function.accumulate(cast(input, computed), axis(dim, input.ndim)), result)
+    values = cast(input, computing_dtype(result))
+    return cast(function.accumulate(values, axis(dim, input.ndim), values.dtype), result)

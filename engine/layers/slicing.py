@@ -11,6 +11,7 @@ from engine.arguments import Ints, Strings
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import axis, broadcast, position
+from engine.kernels.casting import cast
 from engine.registry import layer
 from engine.spec import UNKNOWN, Spec, TensorSpec, tensor_specs
 
@@ -127,7 +128,7 @@ def slice_copy(
     """Give a copy of `self` in which the slice has the values of `src`."""
     key = _slice_key(self.shape, dim, start, end, step, select, dims, starts, ends, steps, selects)
     result = self.copy()
-    result[key] = src
+    result[key] = cast(src, self.dtype)
     return result
 
 
@@ -190,7 +191,7 @@ def slice_scatter(
 ) -> Array:
     """Give a copy of `input` in which a slice of one dimension has the values of `src`."""
     result = input.copy()
-    result[_key(input.shape, (dim,), _one(start), _one(end), (step,), None)] = src
+    result[_key(input.shape, (dim,), _one(start), _one(end), (step,), None)] = cast(src, input.dtype)
     return result
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from engine.checks import check_kind
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import axis, broadcast
@@ -23,21 +24,22 @@ def _cross_dim(shape: tuple[int, ...], dim: int | None) -> int:
     return place
 
 
-def _infer_cross(input: TensorSpec, other: TensorSpec, dim: int | None) -> TensorSpec:
-    if input.rank != other.rank:
-        raise ArgumentError("other", f"got {other.rank} dimensions", f"{input.rank}")
-    shape = broadcast(input.shape, other.shape)
-    _cross_dim(input.shape if dim is None else shape, dim)
-    return TensorSpec(shape, result_type(input, other))
+def _check_cross(input: Array | TensorSpec, other: Array | TensorSpec, dim: int | None) -> TensorSpec:
+    """Check that two tensors hold vectors to multiply; return what comes of them."""
+    if len(input.shape) != len(other.shape):
+        raise ArgumentError("other", f"got {len(other.shape)} dimensions", f"{len(input.shape)}")
+    result = TensorSpec(broadcast(input.shape, other.shape), result_type(input, other))
+    check_kind("input", result, "iufc")
+    _cross_dim(input.shape if dim is None else result.shape, dim)
+    return result
 
 
-@layer("torch.cross", infer=_infer_cross)
+@layer("torch.cross", infer=_check_cross)
 def cross(input: Array, other: Array, dim: int | None = None) -> Array:
     """Take the vector product along a dimension of size 3."""
-    dtype = result_type(input, other)
-    place = _cross_dim(input.shape, None) if dim is None else axis(dim, input.ndim)
-    a, b = np.broadcast_arrays(cast(input, dtype), cast(other, dtype))
-    return np.cross(a, b, axis=place)
+    result = _check_cross(input, other, dim)
+    a, b = np.broadcast_arrays(cast(input, result.dtype), cast(other, result.dtype))
+    return np.cross(a, b, axis=_cross_dim(input.shape if dim is None else result.shape, dim))
 
 
 def _infer_diag(input: TensorSpec, diagonal: int) -> TensorSpec:
