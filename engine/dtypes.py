@@ -56,6 +56,9 @@ TORCH_DTYPES: dict[str, np.dtype[Any]] = {
 """torch dtype name, as PNNX writes it in `dtype=torch.float`, -> numpy dtype."""
 
 
+_PNNX_NAMES = {dtype: name for name, dtype in PNNX_STORAGE.items() if name not in ("bf16", "c32")}
+
+
 def widen(stored: Array, code: str) -> Array:
     """Turn stored elements of PNNX type `code` into the numpy dtype that computes with them.
 
@@ -71,7 +74,4 @@ def widen(stored: Array, code: str) -> Array:
 def pnnx_name(dtype: npt.DTypeLike) -> str:
     """Return the PNNX name (`f32`, `i64`, …) of a numpy dtype, or its numpy name where PNNX has none."""
     wanted = np.dtype(dtype)
-    for name, known in PNNX_STORAGE.items():
-        if known == wanted and name not in ("bf16", "c32"):
-            return name
-    return str(wanted)
+    return _PNNX_NAMES.get(wanted) or str(wanted)

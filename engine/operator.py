@@ -6,6 +6,11 @@ from dataclasses import dataclass, field
 from engine import pnnx
 from engine.binding import BoundLayer
 
+INPUT = "pnnx.Input"
+"""Type of the operators whose outputs are the graph's inputs."""
+OUTPUT = "pnnx.Output"
+"""Type of the operators whose inputs are the graph's outputs."""
+
 
 @dataclass(eq=False, slots=True)
 class RuntimeOperand:

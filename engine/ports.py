@@ -10,7 +10,7 @@ from engine import pnnx
 from engine.dtypes import PNNX_COMPUTE, Array, pnnx_name
 from engine.errors import ExpressionError, InputError, describe
 from engine.expression import ListNode, Node, Operand, parse
-from engine.operator import RuntimeOperand, RuntimeOperator
+from engine.operator import INPUT, OUTPUT, RuntimeOperand, RuntimeOperator
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def input_ports(operators: Sequence[RuntimeOperator]) -> tuple[Port, ...]:
     return tuple(
         _port(operator, operand.name, operand.type)
         for operator in operators
-        if operator.type == "pnnx.Input"
+        if operator.type == INPUT
         for operand in operator.outputs
     )
 
@@ -59,7 +59,7 @@ def output_ports(operators: Sequence[RuntimeOperator]) -> tuple[Port, ...]:
     ports = []
     seen: dict[str, int] = {}
     for operator in operators:
-        if operator.type != "pnnx.Output":
+        if operator.type != OUTPUT:
             continue
         for name, declared in (leaf for operand in operator.inputs for leaf in _leaves(operand)):
             repeats = seen.get(name, 0)
@@ -79,10 +79,13 @@ def check_inputs(ports: Sequence[Port], inputs: Inputs) -> dict[str, Array]:
     Raises:
         InputError: wrong count, unknown name, wrong rank or dtype; names the input and what was expected.
     """
-    given = _by_name(ports, inputs) if isinstance(inputs, Mapping) else _by_order(ports, inputs)
-    for port in ports:
-        _check(port, given[port.operand])
-    return given
+    if isinstance(inputs, Mapping):
+        given = _by_name(ports, inputs)
+    elif isinstance(inputs, Sequence):
+        given = _by_order(ports, inputs)
+    else:
+        raise InputError(describe("inputs", f"got a {type(inputs).__name__}", "a list of arrays, or a dict"))
+    return {port.operand: _check(port, given[port.operand]) for port in ports}
 
 
 def _port(operator: RuntimeOperator, name: str, declared: pnnx.TensorType | None) -> Port:
@@ -112,20 +115,22 @@ def _leaves(operand: RuntimeOperand) -> Iterator[tuple[str, pnnx.TensorType | No
 def _list_items(producer: RuntimeOperator) -> tuple[Node, ...] | None:
     """Return the items of an expression that gives a list, None for anything else."""
     source = producer.params.get("expr") if producer.type == "pnnx.Expression" else None
+    if not isinstance(source, str) or not source.startswith("["):
+        return None
     try:
-        root = parse(source) if isinstance(source, str) else None
+        root = parse(source)
     except ExpressionError:
         return None  # build() reports it with the operator's name
     return root.items if isinstance(root, ListNode) else None
 
 
-def _by_order(ports: Sequence[Port], inputs: Sequence[npt.ArrayLike]) -> dict[str, Array]:
+def _by_order(ports: Sequence[Port], inputs: Sequence[npt.ArrayLike]) -> dict[str, npt.ArrayLike]:
     if len(inputs) != len(ports):
         raise InputError(describe("inputs", f"got {len(inputs)}", _listing(ports)))
-    return {port.operand: np.asarray(value) for port, value in zip(ports, inputs, strict=True)}
+    return {port.operand: value for port, value in zip(ports, inputs, strict=True)}
 
 
-def _by_name(ports: Sequence[Port], inputs: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
+def _by_name(ports: Sequence[Port], inputs: Mapping[str, npt.ArrayLike]) -> dict[str, npt.ArrayLike]:
     given = {}
     rest = dict(inputs)
     for port in ports:
@@ -133,20 +138,29 @@ def _by_name(ports: Sequence[Port], inputs: Mapping[str, npt.ArrayLike]) -> dict
         if len(keys) != 1:
             problem = "is missing" if not keys else f"is given twice, as {keys[0]!r} and {keys[1]!r}"
             raise InputError(describe(f"input {port.operator!r}", problem, _listing(ports)))
-        given[port.operand] = np.asarray(rest.pop(keys[0]))
+        given[port.operand] = rest.pop(keys[0])
     if rest:
         unknown = ", ".join(repr(name) for name in rest)
         raise InputError(describe("inputs", f"no input is called {unknown}", _listing(ports)))
     return given
 
 
-def _check(port: Port, array: Array) -> None:
+def _check(port: Port, value: npt.ArrayLike) -> Array:
+    """Return a value as the array that a run computes with, in the machine's byte order."""
     place = f"input {port.operator!r}, operand {port.operand!r}"
-    if port.dtype is not None and array.dtype != PNNX_COMPUTE[port.dtype]:
-        raise InputError(describe(place, f"dtype is {pnnx_name(array.dtype)}", port.dtype))
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError) as error:
+        raise InputError(describe(place, f"no array: {error}", f"an array, like {port}")) from error
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    expected = PNNX_COMPUTE.values() if port.dtype is None else [PNNX_COMPUTE[port.dtype]]
+    if array.dtype not in expected:
+        words = port.dtype or f"one of {', '.join(PNNX_COMPUTE)}"
+        raise InputError(describe(place, f"dtype is {pnnx_name(array.dtype)}", words))
     if port.shape is not None and array.ndim != len(port.shape):
         problem = f"shape {array.shape} has {array.ndim} dimensions"
         raise InputError(describe(place, problem, f"{len(port.shape)}, like {port}"))
+    return array
 
 
 def _listing(ports: Sequence[Port]) -> str:

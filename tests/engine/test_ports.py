@@ -56,6 +56,12 @@ def test_inputs_by_order_or_name(graph: RuntimeGraph, inputs: Any) -> None:
             r"input 'left', operand 'a': shape \(3,\) has 1 dimensions; expected 2, like a: \(\?,3\)f32",
         ),
         ([X[:, :2], Y], r"pnnx.Expression diff"),
+        (None, "inputs: got a NoneType; expected a list of arrays, or a dict"),
+        (1.5, "inputs: got a float; expected a list"),
+        (np.stack([X, Y]), "inputs: got a ndarray; expected a list"),
+        (iter([X, Y]), "inputs: got a list_iterator; expected a list"),
+        ([[[1.0], [2.0, 3.0]], Y], "input 'left', operand 'a': no array: .*; expected an array, like a: "),
+        ([X, object()], "input 'right', operand 'b': dtype is object; expected f32"),
     ],
 )
 def test_wrong_inputs_say_what_was_expected(graph: RuntimeGraph, inputs: Any, message: str) -> None:
@@ -72,3 +78,21 @@ def test_input_without_declared_type_takes_anything(tmp_path: Path) -> None:
     graph = make_graph(tmp_path, lines)
     assert graph.inputs[0].shape is None
     assert graph.forward([np.zeros((1, 2, 3), np.int64)])[0].dtype == np.int64
+
+
+@pytest.mark.parametrize("dtype", ["O", "U3", "M8[s]", "u2", "g", "i4,f4"])
+def test_input_without_declared_type_takes_only_dtypes_that_pnnx_has(tmp_path: Path, dtype: str) -> None:
+    graph = make_graph(tmp_path, "pnnx.Input in 0 1 a\npnnx.Output out 1 0 a")
+    with pytest.raises(InputError, match=r"operand 'a': dtype is .*; expected one of f32, f64, f16, i32"):
+        graph.forward([np.zeros((2, 3), dtype)])
+
+
+def test_foreign_byte_order_is_turned(graph: RuntimeGraph) -> None:
+    first, _ = graph.forward([X.astype(">f4"), Y.astype(">f4")])
+    np.testing.assert_array_equal(first, X - Y)
+    assert first.dtype.isnative
+
+
+def test_arrays_in_native_order_are_not_copied(tmp_path: Path) -> None:
+    graph = make_graph(tmp_path, "pnnx.Input in 0 1 a\npnnx.Output out 1 0 a")
+    assert graph.forward([X])[0] is X
