@@ -7,6 +7,9 @@ from engine import pnnx
 from engine.errors import GraphError
 from engine.operator import RuntimeOperand, RuntimeOperator
 
+_CYCLE_SHOWN = 12
+"""Operators of a cycle that its error names."""
+
 
 def link(graph: pnnx.Graph) -> tuple[list[RuntimeOperator], dict[str, RuntimeOperand]]:
     """Make runtime operators and operands of a PNNX graph and link them.
@@ -63,10 +66,13 @@ def breadth_first_order(operators: Sequence[RuntimeOperator]) -> list[RuntimeOpe
 def _describe_cycle(stuck: Sequence[RuntimeOperator]) -> str:
     """Walk back over producers that never became ready until one repeats: that walk is a cycle."""
     members = set(stuck)
-    path = [stuck[0]]
-    while True:
-        producer = next(o.producer for o in path[-1].inputs if o.producer in members)
-        if producer in path:
-            cycle = [producer, *reversed(path[path.index(producer) :])]
-            return " -> ".join(repr(operator.name) for operator in cycle)
-        path.append(producer)
+    path: dict[RuntimeOperator, None] = {}
+    operator = stuck[0]
+    while operator not in path:
+        path[operator] = None
+        operator = next(operand.producer for operand in operator.inputs if operand.producer in members)
+    walked = list(path)
+    names = [repr(member.name) for member in (operator, *reversed(walked[walked.index(operator) :]))]
+    if len(names) > _CYCLE_SHOWN:
+        names[_CYCLE_SHOWN // 2 : -_CYCLE_SHOWN // 2] = [f"… {len(names) - _CYCLE_SHOWN} more …"]
+    return " -> ".join(names)

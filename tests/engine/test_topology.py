@@ -66,6 +66,15 @@ def test_cycle_is_named() -> None:
         order_of(op("in", "", "a"), op("x", "a c", "b"), op("y", "b", "c"), op("after", "c", "d"))
 
 
+def test_long_cycle_is_named_in_part() -> None:
+    ring = [op(f"r{i}", f"v{i - 1 if i else 29_999}", f"v{i}") for i in range(30_000)]
+    with pytest.raises(GraphError) as caught:
+        order_of(*ring)
+    assert str(caught.value).startswith("cycle: 'r0' -> 'r1' -> ")
+    assert "… 29989 more …" in str(caught.value)
+    assert str(caught.value).endswith(" -> 'r29999' -> 'r0'")
+
+
 def test_operator_that_feeds_itself_is_a_cycle() -> None:
     with pytest.raises(GraphError, match="'x' -> 'x'"):
         order_of(op("x", "a", "a"))
