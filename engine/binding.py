@@ -200,15 +200,15 @@ class BoundLayer:
         if isinstance(error, ArgumentError):
             place = self._locate(error.argument, inputs)
             return LayerError(describe(place, error.problem, error.expected))
-        came = ", ".join(map(str, inputs))
+        came = ", ".join(map(str, inputs)) or "no inputs"
         return LayerError(describe(self._place, f"cannot run on {came}: {error}"))
 
     def _locate(self, argument: str, inputs: Sequence[Spec]) -> str:
         indices = {bound.argument.name: bound.index for bound in self._operands}
         if self.layer.variadic and argument.removeprefix("inputs.").isdecimal():
             indices[argument] = int(argument.removeprefix("inputs."))
-        if argument in indices:
-            index = indices[argument]
+        index = indices.get(argument)
+        if index is not None and index < len(inputs):
             return f"{self._place}, operand {self.operator.inputs[index]!r} ({argument}, {inputs[index]})"
         if argument in self.operator.attrs:
             return f"{self._place}, attribute {argument!r}"

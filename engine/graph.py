@@ -5,12 +5,15 @@ from enum import Enum
 from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
+
 from engine import pnnx
 from engine.binding import BoundLayer
 from engine.dtypes import PNNX_COMPUTE, Array
 from engine.errors import InputError, KuiperError, StateError, UnsupportedOperator, UnsupportedOperatorError
-from engine.operator import RuntimeOperand, RuntimeOperator
-from engine.plan import Plan, make_plan
+from engine.nesting import check_nesting
+from engine.operator import OUTPUT, RuntimeOperand, RuntimeOperator
+from engine.plan import MAX_RUN_BYTES, Plan, make_plan
 from engine.ports import Inputs, Port, check_inputs, input_ports, output_ports
 from engine.registry import LayerRegistry, registry
 from engine.run import Run, RunResult, StopCheck
@@ -41,20 +44,29 @@ class RuntimeGraph:
         param_path: the `.param` file.
         bin_path: the `.bin` file; by default the one beside `param_path`.
         layers: where layers are looked up; by default the engine's own registry.
+        max_run_bytes: how much the tensors alive at once in a run may take, inputs and outputs among them. A run
+            that would need more is refused before it allocates anything, as far as shapes do not depend on data.
     """
 
     def __init__(
-        self, param_path: Path | str, bin_path: Path | str | None = None, *, layers: LayerRegistry = registry
+        self,
+        param_path: Path | str,
+        bin_path: Path | str | None = None,
+        *,
+        layers: LayerRegistry = registry,
+        max_run_bytes: int = MAX_RUN_BYTES,
     ) -> None:
         self.param_path = Path(param_path)
         self.bin_path = Path(bin_path) if bin_path is not None else self.param_path.with_suffix(".bin")
         self._registry = layers
+        self._max_run_bytes = max_run_bytes
         self._state = GraphState.NEED_INIT
         self._operators: list[RuntimeOperator] = []
         self._operands: dict[str, RuntimeOperand] = {}
         self._order: list[RuntimeOperator] = []
         self._inputs: tuple[Port, ...] = ()
         self._outputs: tuple[Port, ...] = ()
+        self._leaving: list[str] = []
         self._plan = lru_cache(maxsize=PLANS_KEPT)(self._make_plan)
 
     @property
@@ -63,17 +75,21 @@ class RuntimeGraph:
         return self._state
 
     def init(self) -> None:
-        """Read the files, link operators and operands, and order them.
+        """Read the files, link operators and operands, and order them; nothing where that is done.
 
         Raises:
             PnnxError: a file is not what PNNX writes.
-            GraphError: operators and operands do not link up, or form a cycle.
+            GraphError: operators and operands do not link up, form a cycle, or nest tuples without end.
         """
+        if self._state is not GraphState.NEED_INIT:
+            return
         graph = pnnx.read(self.param_path, self.bin_path)
         self._operators, self._operands = link(graph)
         self._order = breadth_first_order(self._operators)
+        check_nesting(self._order)
         self._inputs = input_ports(self._operators)
         self._outputs = output_ports(self._operators)
+        self._leaving = [o.name for op in self._operators if op.type == OUTPUT for o in op.inputs]
         self._state = GraphState.NEED_BUILD
 
     def build(self) -> None:
@@ -86,14 +102,16 @@ class RuntimeGraph:
         """
         if self._state is GraphState.COMPLETE:
             return
-        if self._state is GraphState.NEED_INIT:
-            self.init()
+        self.init()
         self._check_supported()
         declared = {name: operand.type for name, operand in self._operands.items()}
-        for operator in self._operators:
-            layer = self._registry.find(operator.type)
-            if layer is not None:
-                operator.layer = BoundLayer(layer, operator.source, declared)
+        with np.errstate(
+            all="ignore"
+        ):  # constants of the model may be out of range, as they may be in PyTorch
+            for operator in self._operators:
+                layer = self._registry.find(operator.type)
+                if layer is not None:
+                    operator.layer = BoundLayer(layer, operator.source, declared)
         self._state = GraphState.COMPLETE
 
     def forward(self, inputs: Inputs) -> list[Array]:
@@ -108,7 +126,7 @@ class RuntimeGraph:
         Raises:
             StateError: the graph is not built.
             InputError: the inputs do not fit the graph's.
-            LayerError: a layer cannot run on what reached it.
+            LayerError: a layer cannot run on what reached it, or the run would take too much memory.
         """
         return self.run(inputs).outputs
 
@@ -138,8 +156,8 @@ class RuntimeGraph:
             raise InputError(f"capture: the graph has no operand called {', '.join(map(repr, unknown))}")
         given = check_inputs(self._inputs, inputs)
         plan = self._plan(tuple(TensorSpec(array.shape, array.dtype) for array in given.values()))
-        leaving = [o.name for op in self._operators if op.type == "pnnx.Output" for o in op.inputs]
-        return Run(plan, trace, capture, stop).execute(given, leaving)
+        run = Run(plan, trace, capture, stop, self._max_run_bytes)
+        return run.execute(given, self._leaving)
 
     def plan(self, inputs: Sequence[TensorSpec]) -> Plan:
         """Return the plan of a run on inputs of these shapes and dtypes, in the order of `inputs`.
@@ -147,7 +165,7 @@ class RuntimeGraph:
         Raises:
             StateError: the graph is not built.
             InputError: the count is wrong.
-            LayerError: a layer could not run on the shapes that would reach it.
+            LayerError: a layer could not run on the shapes that would reach it, or the run would take too much memory.
         """
         self._need(GraphState.COMPLETE, "build()")
         if len(inputs) != len(self._inputs):
@@ -203,7 +221,8 @@ class RuntimeGraph:
 
     def _make_plan(self, inputs: tuple[TensorSpec, ...]) -> Plan:
         names = [port.operand for port in self._inputs]
-        return make_plan(self._order, self._operands, dict(zip(names, inputs, strict=True)))
+        given = dict(zip(names, inputs, strict=True))
+        return make_plan(self._order, self._operands, given, self._max_run_bytes)
 
     def _check_supported(self) -> None:
         unsupported = [

@@ -1,12 +1,17 @@
 """The plan of a run: what every operator takes, gives, costs and frees, for inputs of given shapes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from engine.binding import BoundLayer
-from engine.errors import BuildError
-from engine.operator import RuntimeOperand, RuntimeOperator
+from engine.errors import BuildError, LayerError, describe
+from engine.operator import INPUT, OUTPUT, RuntimeOperand, RuntimeOperator
 from engine.spec import Spec, is_known, tensor_specs
+
+MAX_RUN_BYTES = 4 * 2**30
+"""Bytes that the tensors of a run may take at once, unless a graph is told otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +24,9 @@ class Step:
         inputs: slots that it reads.
         outputs: slots that it fills.
         release: slots that nothing reads after it.
+        is_input: whether the caller fills its outputs: there is nothing to run.
+        is_checked: whether the layer's shape rule has seen its inputs; where their shapes depend on data, only
+            the run can show them to it.
         multiply_adds: multiply-adds of one run, 0 where unknown.
         bytes_moved: bytes of inputs, attributes and outputs; None where a shape is unknown before the run.
     """
@@ -28,6 +36,8 @@ class Step:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     release: tuple[int, ...]
+    is_input: bool
+    is_checked: bool
     multiply_adds: int
     bytes_moved: int | None
 
@@ -54,27 +64,54 @@ class Plan:
     @property
     def peak_bytes(self) -> int | None:
         """Most bytes of tensors alive at once, every output counted as new memory; None where a shape is unknown."""
-        sizes = {self.slots[name]: _size(spec) for name, spec in self.specs.items()}
-        alive: set[int] = set()
-        peak = 0
+        if not all(map(is_known, self.specs.values())):
+            return None
+        return max(self.held_bytes(), default=0)
+
+    def held_bytes(self) -> Iterator[int]:
+        """Yield, for each step, the bytes of the tensors alive while it runs; unknown shapes count as nothing."""
+        sizes = {self.slots[name]: _size(spec) or 0 for name, spec in self.specs.items()}
+        held = 0
         for step in self.steps:
-            alive.update(step.outputs)
-            held = [sizes[slot] for slot in alive]
-            if any(size is None for size in held):
-                return None
-            peak = max(peak, sum(size for size in held if size is not None))
-            alive.difference_update(step.release)
-        return peak
+            held += sum(sizes[slot] for slot in step.outputs)
+            yield held
+            held -= sum(sizes[slot] for slot in step.release)
 
 
 def make_plan(
-    order: Sequence[RuntimeOperator], operands: Mapping[str, RuntimeOperand], inputs: Mapping[str, Spec]
+    order: Sequence[RuntimeOperator],
+    operands: Mapping[str, RuntimeOperand],
+    inputs: Mapping[str, Spec],
+    max_bytes: int = MAX_RUN_BYTES,
 ) -> Plan:
     """Plan a run of operators in order on inputs given as operand name -> spec.
 
     Raises:
-        LayerError: a layer could not run on the shapes that would reach it.
+        LayerError: a layer could not run on the shapes that would reach it, or the tensors alive at once would
+            take more than `max_bytes`.
     """
+    with np.errstate(all="ignore"):  # shape rules of expressions compute with numbers, inf and nan among them
+        plan = _plan_steps(order, operands, inputs)
+    for step, held in zip(plan.steps, plan.held_bytes(), strict=True):
+        check_memory(step, held, max_bytes)
+    return plan
+
+
+def check_memory(step: Step, held: int, max_bytes: int) -> None:
+    """Check that the tensors alive while a step runs take no more bytes than a run may.
+
+    Raises:
+        LayerError: they do.
+    """
+    if held > max_bytes:
+        place = f"{step.operator.type} {step.operator.name}"
+        problem = f"the tensors alive while it runs would take {held:,} bytes"
+        raise LayerError(describe(place, problem, f"at most {max_bytes:,} for a run"))
+
+
+def _plan_steps(
+    order: Sequence[RuntimeOperator], operands: Mapping[str, RuntimeOperand], inputs: Mapping[str, Spec]
+) -> Plan:
     slots = {name: slot for slot, name in enumerate(operands)}
     last_use = _last_uses(order)
     specs: dict[str, Spec] = dict(inputs)
@@ -83,24 +120,35 @@ def make_plan(
         layer = operator.layer
         if layer is None:
             raise BuildError(f"{operator.type} {operator.name}: has no layer bound")
-        step_inputs = [specs[operand.name] for operand in operator.inputs]
-        outputs = [operand.name for operand in operator.outputs]
-        if operator.type != "pnnx.Input":
-            specs.update(zip(outputs, layer.infer(step_inputs), strict=True))
-        step_outputs = [specs[name] for name in outputs]
+        if operator.type != INPUT:
+            given = layer.infer([specs[operand.name] for operand in operator.inputs])
+            specs.update(zip((operand.name for operand in operator.outputs), given, strict=True))
         touched = {operand.name for operand in (*operator.inputs, *operator.outputs)}
-        steps.append(
-            Step(
-                operator=operator,
-                layer=layer,
-                inputs=tuple(slots[operand.name] for operand in operator.inputs),
-                outputs=tuple(slots[name] for name in outputs),
-                release=tuple(slots[name] for name in touched if last_use[name] == index),
-                multiply_adds=layer.multiply_adds(step_inputs, step_outputs),
-                bytes_moved=_bytes_moved(layer, [*step_inputs, *step_outputs]),
-            )
-        )
+        release = tuple(slots[name] for name in touched if last_use[name] == index)
+        steps.append(_make_step(operator, layer, slots, specs, release))
     return Plan(tuple(steps), slots, specs)
+
+
+def _make_step(
+    operator: RuntimeOperator,
+    layer: BoundLayer,
+    slots: Mapping[str, int],
+    specs: Mapping[str, Spec],
+    release: tuple[int, ...],
+) -> Step:
+    inputs = [specs[operand.name] for operand in operator.inputs]
+    outputs = [specs[operand.name] for operand in operator.outputs]
+    return Step(
+        operator=operator,
+        layer=layer,
+        inputs=tuple(slots[operand.name] for operand in operator.inputs),
+        outputs=tuple(slots[operand.name] for operand in operator.outputs),
+        release=release,
+        is_input=operator.type == INPUT,
+        is_checked=all(map(is_known, inputs)),
+        multiply_adds=layer.multiply_adds(inputs, outputs),
+        bytes_moved=_bytes_moved(layer, [*inputs, *outputs]),
+    )
 
 
 def _last_uses(order: Sequence[RuntimeOperator]) -> dict[str, int]:
@@ -110,7 +158,7 @@ def _last_uses(order: Sequence[RuntimeOperator]) -> dict[str, int]:
         for operand in (*operator.inputs, *operator.outputs):
             last[operand.name] = index
     for operator in order:
-        if operator.type == "pnnx.Output":
+        if operator.type == OUTPUT:
             last.update({operand.name: len(order) for operand in operator.inputs})
     return last
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,8 +35,7 @@ class Statistics:
     inf: int
 
 
-@dataclass(frozen=True, slots=True)
-class OperandTrace:
+class OperandTrace(NamedTuple):
     """One operand as an operator saw it.
 
     Attributes:

@@ -78,8 +78,8 @@ def _compare(
     operand: str, operator: str, kind: str, ours: Array, wanted: Array, tolerance: float
 ) -> Difference:
     if ours.shape != wanted.shape or ours.dtype != wanted.dtype:
-        problem = f"{ours.dtype}{ours.shape}, the reference is {wanted.dtype}{wanted.shape}"
-        return Difference(operand, operator, kind, problem, None, None)
+        mismatch = f"{ours.dtype}{ours.shape}, the reference is {wanted.dtype}{wanted.shape}"
+        return Difference(operand, operator, kind, mismatch, None, None)
     absolute = _largest(np.abs(ours.astype(np.complex128) - wanted))
     scale = _largest(np.abs(wanted.astype(np.complex128)))
     close = np.allclose(ours, wanted, rtol=tolerance, atol=tolerance, equal_nan=True)

@@ -89,6 +89,14 @@ def test_complaint_names_the_attribute_and_the_variadic_operand() -> None:
         bind(picky, operator).forward([X])
 
 
+def test_complaint_about_an_operand_that_is_not_there_names_the_operator(tmp_path: Path) -> None:
+    lines = "prim::TupleUnpack u 0 1 a\npnnx.Output out 1 0 a"
+    with pytest.raises(
+        LayerError, match=r"prim::TupleUnpack u, 'inputs.0': got 0 operands; expected one tuple"
+    ):
+        make_graph(tmp_path, lines).forward([])
+
+
 def test_too_few_outputs_is_an_error_and_too_many_are_dropped() -> None:
     def twice(input: Array) -> tuple[Array, Array]:
         return input, input + 1

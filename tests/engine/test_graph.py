@@ -50,6 +50,8 @@ def test_states(tmp_path: Path) -> None:
     graph.build()
     assert graph.state is GraphState.COMPLETE
     graph.build()
+    graph.init()
+    assert graph.state is GraphState.COMPLETE
     np.testing.assert_array_equal(graph.forward([X])[0], X * 2 + 1)
 
 

@@ -1,0 +1,68 @@
+"""Records a run: stamps while it goes on, made into a trace when it is over."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from engine.plan import Plan, Step
+from engine.spec import Value, arrays_in
+from engine.trace import LayerTrace, OperandTrace, RunTrace, TraceLevel, shares, trace_operand
+
+
+class _Record(NamedTuple):
+    """Stamps of one step; what it took is what other steps gave."""
+
+    start_ns: int
+    end_ns: int
+    outputs: tuple[OperandTrace, ...]
+    bytes_moved: int
+
+
+class Recorder:
+    """Records the steps of one run in the order of its plan."""
+
+    def __init__(self, plan: Plan, level: TraceLevel) -> None:
+        self._plan = plan
+        self._with_statistics = level >= TraceLevel.STATISTICS
+        self._records: list[_Record] = []
+
+    def record(
+        self, step: Step, inputs: Sequence[Value], outputs: Sequence[Value], started: int, ended: int
+    ) -> None:
+        """Record that a step ran, between two readings of the clock in nanoseconds."""
+        moved = step.bytes_moved
+        if moved is None:
+            touched = [array for value in (*inputs, *outputs) for array in arrays_in(value)]
+            moved = step.layer.attribute_bytes + sum(array.nbytes for array in touched)
+        operands = step.operator.outputs
+        given = tuple(
+            trace_operand(operand.name, value, self._with_statistics)
+            for operand, value in zip(operands, outputs, strict=True)
+        )
+        self._records.append(_Record(started, ended, given, moved))
+
+    def finish(self, started: int) -> RunTrace:
+        """Return the trace of the run that began at `started`."""
+        durations = [(record.end_ns - record.start_ns) / 1000 for record in self._records]
+        operands: dict[str, OperandTrace] = {}
+        layers = []
+        for index, (step, record, share) in enumerate(
+            zip(self._plan.steps, self._records, shares(durations), strict=True)
+        ):
+            layers.append(
+                LayerTrace(
+                    index=index,
+                    name=step.operator.source.name,
+                    type=step.operator.source.type,
+                    inputs=tuple([operands[operand.name] for operand in step.operator.inputs]),
+                    outputs=record.outputs,
+                    start_us=(record.start_ns - started) / 1000,
+                    duration_us=durations[index],
+                    share=share,
+                    multiply_adds=step.multiply_adds,
+                    bytes_moved=record.bytes_moved,
+                )
+            )
+            for given in record.outputs:
+                operands[given.name] = given._replace(statistics=None) if given.statistics else given
+        total = (self._records[-1].end_ns - started) / 1000 if self._records else 0.0
+        return RunTrace(total, tuple(layers))
