@@ -86,7 +86,7 @@ def attend(
 def mask_bias(mask: Array, like: Array) -> Array:
     """Return what a mask adds to the scores: itself if it is float, else 0 where True and -inf where False."""
     if mask.dtype.kind != "b":
-        return np.asarray(mask, like.dtype)
+        return mask.astype(like.dtype, casting="same_kind", copy=False)
     return np.asarray(np.where(mask, 0, -math.inf), like.dtype)
 
 

@@ -31,13 +31,17 @@ def channel_statistics(x: Array) -> tuple[Array, Array]:
     """Return mean and (biased) variance of each channel (axis 1) of an array, as vectors."""
     computed = widen(x)
     axes = (0, *range(2, x.ndim))
-    return computed.mean(axis=axes), computed.var(axis=axes)
+    count = x.size // max(x.shape[1], 1)
+    mean = computed.sum(axis=axes, keepdims=True) / count
+    variance = np.square(computed - mean).sum(axis=axes) / count
+    return mean.reshape(-1), variance
 
 
 def standardize(rows: Array, eps: float) -> Array:
     """Give every row of (…, elements) mean 0 and variance 1: (x - mean) / √(variance + eps). A new array."""
-    centred: Array = np.subtract(rows, rows.mean(axis=-1, keepdims=True))
-    variance = np.vecdot(centred, centred)[..., np.newaxis] / rows.shape[-1]
+    count = np.float32(rows.shape[-1])
+    centred: Array = np.subtract(rows, rows.sum(axis=-1, keepdims=True) / count)
+    variance = np.vecdot(centred, centred)[..., np.newaxis] / count
     centred *= 1 / np.sqrt(variance + eps)
     return centred
 
@@ -50,9 +54,9 @@ def layer_norm(x: Array, axes: int, weight: Array | None, bias: Array | None, ep
 def rms_norm(x: Array, axes: int, weight: Array | None, eps: float) -> Array:
     """Divide by √(mean(x²) + eps) over the last `axes` axes, then multiply by `weight`, of those axes' shape."""
     rows = _rows(widen(x), axes)
-    mean_square = (
-        np.vecdot(rows.conj() if rows.dtype.kind == "c" else rows, rows)[..., np.newaxis] / rows.shape[-1]
-    )
+    mean_square = np.vecdot(rows.conj() if rows.dtype.kind == "c" else rows, rows)[
+        ..., np.newaxis
+    ] / np.float32(rows.shape[-1])
     out = np.multiply(rows, 1 / np.sqrt(mean_square + eps))
     return narrow(_affine(out.reshape(x.shape), weight, None), x.dtype)
 
@@ -60,7 +64,7 @@ def rms_norm(x: Array, axes: int, weight: Array | None, eps: float) -> Array:
 def group_norm(x: Array, groups: int, weight: Array | None, bias: Array | None, eps: float) -> Array:
     """Standardise (batch, channels, …) over each of so many groups of channels, then scale and shift channels."""
     batch, channels = x.shape[:2]
-    size = math.prod(x.shape[1:]) // groups
+    size = math.prod(x.shape[1:]) // max(groups, 1)
     out = standardize(widen(x).reshape(batch, groups, size), eps).reshape(x.shape)
     per_channel = (channels,) + (1,) * (x.ndim - 2)
     return narrow(_affine(out, _shaped(weight, per_channel), _shaped(bias, per_channel)), x.dtype)

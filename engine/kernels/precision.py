@@ -17,5 +17,9 @@ def to_float(x: Array) -> Array:
 
 
 def narrow(result: Array, dtype: Dtype) -> Array:
-    """Return a result in the dtype that it should have, as an array even if numpy made it a scalar."""
-    return np.asarray(result, dtype)
+    """Return a result in the dtype that it should have, as an array even if numpy made it a scalar.
+
+    Raises:
+        TypeError: that would cut off imaginary or fractional parts.
+    """
+    return np.asarray(result).astype(dtype, casting="same_kind", copy=False)

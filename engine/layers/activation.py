@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from engine.arguments import Number
 from engine.checks import check_dtype, check_kind, check_min_rank
 from engine.dtypes import Array
@@ -50,7 +52,7 @@ def relu6(input: Array) -> Array:
 
 def _infer_hardtanh(input: TensorSpec, min_val: Number, max_val: Number) -> TensorSpec:
     check_kind("input", input, "if")
-    if _real("min_val", min_val) > _real("max_val", max_val):
+    if _bound("min_val", min_val, input) > _bound("max_val", max_val, input):
         raise ArgumentError("min_val", f"{min_val} is above max_val, {max_val}", "a lower or equal bound")
     return input
 
@@ -58,34 +60,34 @@ def _infer_hardtanh(input: TensorSpec, min_val: Number, max_val: Number) -> Tens
 @layer("nn.Hardtanh", "F.hardtanh", infer=_infer_hardtanh)
 def hardtanh(input: Array, min_val: Number = -1.0, max_val: Number = 1.0) -> Array:
     """Compute min(max(x, min_val), max_val); integers take bounds cut to integers."""
-    low, high = _of_dtype(min_val, input), _of_dtype(max_val, input)
+    low, high = _bound("min_val", min_val, input), _bound("max_val", max_val, input)
     return activate(kernels.clamp, input, low, high)
 
 
 def _infer_threshold(input: TensorSpec, threshold: Number, value: Number) -> TensorSpec:
     check_kind("input", input, "iuf")
-    _real("threshold", threshold)
-    _real("value", value)
+    _bound("threshold", threshold, input)
+    _bound("value", value, input)
     return input
 
 
 @layer("nn.Threshold", "F.threshold", infer=_infer_threshold)
 def threshold(input: Array, threshold: Number, value: Number) -> Array:
     """Compute x where x > threshold, else value."""
-    return activate(kernels.threshold, input, _of_dtype(threshold, input), _of_dtype(value, input))
+    limit, other = _bound("threshold", threshold, input), _bound("value", value, input)
+    return activate(kernels.threshold, input, limit, other)
 
 
-def _real(name: str, value: Number) -> float:
+def _bound(name: str, value: Number, input: Array | TensorSpec) -> float:
+    """Return a bound as a number of the input's kind, cut to an integer where the input is of integers."""
     if isinstance(value, complex):
-        raise ArgumentError(name, f"got {value}", "a real number")
-    return value
-
-
-def _of_dtype(value: Number, input: Array) -> float:
-    """Cut a bound to an integer where the input is of integers."""
-    if isinstance(value, complex):
-        raise TypeError(f"{value} is not a real number")
-    return int(value) if input.dtype.kind in "iu" else value
+        raise ArgumentError(name, f"is {value}", "a real number")
+    if input.dtype.kind not in "iu":
+        return value
+    limits = np.iinfo(input.dtype)
+    if not limits.min <= value <= limits.max:
+        raise ArgumentError(name, f"is {value}", f"a number from {limits.min} to {limits.max}")
+    return int(value)
 
 
 @layer("nn.LeakyReLU", "F.leaky_relu", infer=_takes("f"))

@@ -4,9 +4,11 @@ import numpy as np
 
 from engine.checks import check_kind
 from engine.dtypes import Array
+from engine.errors import ArgumentError
 from engine.kernels.axes import broadcast
+from engine.kernels.elementwise import BINARY
 from engine.kernels.precision import narrow, to_float
-from engine.kernels.promotion import Dtype, computing_dtype, floating, result_type
+from engine.kernels.promotion import Dtype, floating, result_type
 from engine.kernels.reductions import norm
 from engine.registry import layer
 from engine.spec import TensorSpec
@@ -17,10 +19,14 @@ def _real(dtype: Dtype) -> Dtype:
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else floating(dtype)
 
 
-def _infer_pairwise_distance(x1: TensorSpec, x2: TensorSpec, keepdim: bool, **_: object) -> TensorSpec:
+def _infer_pairwise_distance(
+    x1: TensorSpec, x2: TensorSpec, p: float, keepdim: bool, **_: object
+) -> TensorSpec:
     check_kind("x1", x1, "iufc")
     check_kind("x2", x2, "iufc")
     shape = broadcast(x1.shape, x2.shape, argument="x2")
+    if np.isinf(p) and shape[-1:] == (0,):
+        raise ArgumentError("p", f"is {p}", "a finite order, as the vectors are empty")
     last = (1,) if keepdim and shape else ()
     return TensorSpec((*shape[:-1], *last), _real(result_type(x1, x2)))
 
@@ -31,7 +37,7 @@ def pairwise_distance(
 ) -> Array:
     """Compute the p-norm of x1 - x2 + eps over the last dimension."""
     dtype = result_type(x1, x2)
-    difference = to_float(np.subtract(x1, x2, dtype=computing_dtype(dtype)))
+    difference = to_float(BINARY["sub"](x1, x2))
     vectors = np.atleast_1d(difference + difference.dtype.type(eps))
     distances = norm(vectors, p, (vectors.ndim - 1,), keepdim and difference.ndim > 0)
     return narrow(distances, _real(dtype)).reshape(distances.shape if difference.ndim else ())

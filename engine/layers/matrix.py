@@ -1,7 +1,10 @@
 """Products of matrices and vectors."""
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
+
+import numpy as np
 
 from engine.arguments import Number
 from engine.checks import broadcasts_to, check_dtype, check_kind, check_rank, check_size
@@ -127,7 +130,15 @@ def baddbmm(input: Array, batch1: Array, batch2: Array, beta: Number = 1, alpha:
     return kernels.add_product(input, batch1, batch2, beta, alpha)
 
 
+def _check_tensors(operands: Sequence[Any]) -> None:
+    """Refuse numbers: where a layer takes any operands nothing has looked at them yet."""
+    for place, operand in enumerate(operands):
+        if not isinstance(operand, TensorSpec | np.ndarray):
+            raise ArgumentError(f"inputs.{place}", f"got {operand!r}", "a tensor")
+
+
 def _infer_einsum(*operands: TensorSpec, equation: str) -> TensorSpec:
+    _check_tensors(operands)
     for place, operand in enumerate(operands):
         check_kind(f"inputs.{place}", operand, "iufc")
         check_dtype(f"inputs.{place}", operand, operands[0])
@@ -153,4 +164,5 @@ def _count_einsum(*operands: TensorSpec, equation: str, **_: Any) -> int:
 @layer("torch.einsum", infer=_infer_einsum, multiply_adds=_count_einsum)
 def einsum(*operands: Array, equation: str) -> Array:
     """Sum products of elements as the equation says, `"bij,bjk->bik"`."""
+    _check_tensors(operands)
     return contract(equation, operands)

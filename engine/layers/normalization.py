@@ -126,9 +126,11 @@ def local_response_norm(
 
 
 def _infer_normalize(input: TensorSpec, p: float, dim: Ints, eps: float) -> TensorSpec:
-    del p, eps
+    del eps
     check_kind("input", input, "fc")
-    axes(dim, input.rank)
+    lengths = [input.shape[axis] for axis in axes(dim, input.rank)]
+    if np.isinf(p) and 0 in lengths:
+        raise ArgumentError("p", f"is {p}", "a finite order, as the vectors are empty")
     return input
 
 

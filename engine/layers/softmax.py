@@ -7,6 +7,7 @@ from engine.checks import check_kind, check_rank
 from engine.dtypes import Array
 from engine.kernels import softmax as kernels
 from engine.kernels.axes import axis
+from engine.kernels.casting import cast
 from engine.registry import layer
 from engine.spec import TensorSpec
 
@@ -27,7 +28,7 @@ def _infer_softmax(input: TensorSpec, dim: int | None, dtype: DType | None = Non
 
 def _prepared(input: Array, dtype: DType | None) -> Array:
     """Give the input the dtype asked for, and a dimension if it has none."""
-    return np.atleast_1d(input if dtype is None else input.astype(dtype, copy=False))
+    return np.atleast_1d(input if dtype is None else cast(input, dtype))
 
 
 @layer("nn.Softmax", "F.softmax", infer=_infer_softmax)
