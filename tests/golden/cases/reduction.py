@@ -87,4 +87,14 @@ CASES: list[Case] = [
     function("torch.cumprod", "floats", lambda torch, x: torch.cumprod(x, -2), f32(2, 3, 4)),
     function("torch.cumprod", "ints", lambda torch, x: torch.cumprod(x, 1), i64(2, 5), also=((i64(3, 2),),)),
     function("torch.cumprod", "complex", lambda torch, x: torch.cumprod(x, 0), tensor("c64", 3, 2)),
+    function("torch.mean", "dtype", lambda torch, x: torch.mean(x, 1, dtype=torch.float64), f32(2, 3)),
+    function(
+        "torch.mean", "dtype_of_ints", lambda torch, x: torch.mean(x, 1, dtype=torch.float32), i64(2, 3)
+    ),
+    function("torch.sum", "dtype", lambda torch, x: torch.sum(x, 1, dtype=torch.float64), f32(2, 3)),
+    function("torch.sum", "dtype_of_ints", lambda torch, x: torch.sum(x, 0, dtype=torch.int32), i64(2, 3)),
+    function("torch.prod", "dtype", lambda torch, x: torch.prod(x, 1, dtype=torch.float32), i64(2, 3)),
+    function("torch.norm", "dtype", lambda torch, x: torch.norm(x, 2, 1, dtype=torch.float64), f32(2, 3)),
+    function("torch.cumsum", "dtype", lambda torch, x: torch.cumsum(x, 1, dtype=torch.float64), f32(2, 3)),
+    function("torch.cumprod", "dtype", lambda torch, x: torch.cumprod(x, 1, dtype=torch.int32), i64(2, 3)),
 ]
