@@ -33,6 +33,15 @@ def write_steps(torch: Any, x: Any, y: Any) -> Any:
     return z
 
 
+def write_twice(torch: Any, x: Any, y: Any) -> Any:
+    """Write to one index and then to another; the exporter copies in between."""
+    z = torch.clone(x)
+    z[1] = y
+    z[:, 0] = 1.5
+    z[0] = y
+    return z, z[0]
+
+
 CASES: list[Case] = [
     function("Tensor.slice", "one_dim", lambda torch, x: x[:, 1:3], f32(2, 4, 3), also=((f32(3, 2, 2),),)),
     function(
@@ -103,4 +112,5 @@ CASES: list[Case] = [
         f32(4, 2),
         f32(2, 2),
     ),
+    function("Tensor.clone", "between_writes", write_twice, f32(3, 4), f32(4), also=((f32(2, 3), f32(3)),)),
 ]
