@@ -14,7 +14,7 @@ from engine.errors import InputError, KuiperError, StateError, UnsupportedOperat
 from engine.nesting import check_nesting
 from engine.operator import OUTPUT, RuntimeOperand, RuntimeOperator
 from engine.plan import MAX_RUN_BYTES, Plan, make_plan
-from engine.ports import Inputs, Port, check_inputs, input_ports, output_ports
+from engine.ports import Inputs, Port, check_inputs, check_specs, input_ports, output_ports
 from engine.registry import LayerRegistry, registry
 from engine.run import Run, RunResult, StopCheck
 from engine.spec import TensorSpec
@@ -23,6 +23,9 @@ from engine.trace import TraceLevel
 
 PLANS_KEPT = 32
 """Plans kept per graph, least recently used dropped first: one per combination of input shapes."""
+
+TYPES_COMPARED = 100
+"""Unsupported types that are compared with all known ones to name the nearest; takes a millisecond each."""
 
 
 class GraphState(Enum):
@@ -164,12 +167,11 @@ class RuntimeGraph:
 
         Raises:
             StateError: the graph is not built.
-            InputError: the count is wrong.
+            InputError: wrong count, rank or dtype.
             LayerError: a layer could not run on the shapes that would reach it, or the run would take too much memory.
         """
         self._need(GraphState.COMPLETE, "build()")
-        if len(inputs) != len(self._inputs):
-            raise InputError(f"inputs: got {len(inputs)}; expected {len(self._inputs)}")
+        check_specs(self._inputs, inputs)
         return self._plan(tuple(inputs))
 
     def declared_plan(self, open_dimension: int = 1) -> Plan | None:
@@ -225,13 +227,13 @@ class RuntimeGraph:
         return make_plan(self._order, self._operands, given, self._max_run_bytes)
 
     def _check_supported(self) -> None:
-        unsupported = [
-            UnsupportedOperator(operator.name, operator.type, self._registry.nearest(operator.type))
-            for operator in self._operators
-            if operator.type not in self._registry
-        ]
-        if unsupported:
-            raise UnsupportedOperatorError(unsupported)
+        unknown = [operator for operator in self._operators if operator.type not in self._registry]
+        types = list(dict.fromkeys(operator.type for operator in unknown))
+        nearest = {name: self._registry.nearest(name) for name in types[:TYPES_COMPARED]}
+        if unknown:
+            raise UnsupportedOperatorError(
+                [UnsupportedOperator(op.name, op.type, nearest.get(op.type, ())) for op in unknown]
+            )
 
     def _need(self, state: GraphState, call: str) -> None:
         states = list(GraphState)

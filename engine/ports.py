@@ -11,6 +11,7 @@ from engine.dtypes import PNNX_COMPUTE, Array, pnnx_name
 from engine.errors import ExpressionError, InputError, describe
 from engine.expression import ListNode, Node, Operand, parse
 from engine.operator import INPUT, OUTPUT, RuntimeOperand, RuntimeOperator
+from engine.spec import TensorSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,21 @@ def check_inputs(ports: Sequence[Port], inputs: Inputs) -> dict[str, Array]:
         given = _by_order(ports, inputs)
     else:
         raise InputError(describe("inputs", f"got a {type(inputs).__name__}", "a list of arrays, or a dict"))
-    return {port.operand: _check(port, given[port.operand]) for port in ports}
+    arrays = {port.operand: _as_array(port, given[port.operand]) for port in ports}
+    check_specs(ports, [TensorSpec(array.shape, array.dtype) for array in arrays.values()])
+    return arrays
+
+
+def check_specs(ports: Sequence[Port], specs: Sequence[TensorSpec]) -> None:
+    """Check shapes and dtypes, in the order of a graph's inputs.
+
+    Raises:
+        InputError: wrong count, rank or dtype, or an extent below 0; names the input and what was expected.
+    """
+    if len(specs) != len(ports):
+        raise InputError(describe("inputs", f"got {len(specs)}", _listing(ports)))
+    for port, spec in zip(ports, specs, strict=True):
+        _check(port, spec)
 
 
 def _port(operator: RuntimeOperator, name: str, declared: pnnx.TensorType | None) -> Port:
@@ -145,22 +160,29 @@ def _by_name(ports: Sequence[Port], inputs: Mapping[str, npt.ArrayLike]) -> dict
     return given
 
 
-def _check(port: Port, value: npt.ArrayLike) -> Array:
-    """Return a value as the array that a run computes with, in the machine's byte order."""
-    place = f"input {port.operator!r}, operand {port.operand!r}"
+def _as_array(port: Port, value: npt.ArrayLike) -> Array:
+    """Return a value as an array in the machine's byte order."""
     try:
         array = np.asarray(value)
     except (ValueError, TypeError) as error:
-        raise InputError(describe(place, f"no array: {error}", f"an array, like {port}")) from error
-    array = array.astype(array.dtype.newbyteorder("="), copy=False)
-    expected = PNNX_COMPUTE.values() if port.dtype is None else [PNNX_COMPUTE[port.dtype]]
-    if array.dtype not in expected:
+        raise InputError(describe(_place(port), f"no array: {error}", f"an array, like {port}")) from error
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _check(port: Port, spec: TensorSpec) -> None:
+    dtypes = PNNX_COMPUTE.values() if port.dtype is None else [PNNX_COMPUTE[port.dtype]]
+    if spec.dtype not in dtypes:
         words = port.dtype or f"one of {', '.join(PNNX_COMPUTE)}"
-        raise InputError(describe(place, f"dtype is {pnnx_name(array.dtype)}", words))
-    if port.shape is not None and array.ndim != len(port.shape):
-        problem = f"shape {array.shape} has {array.ndim} dimensions"
-        raise InputError(describe(place, problem, f"{len(port.shape)}, like {port}"))
-    return array
+        raise InputError(describe(_place(port), f"dtype is {pnnx_name(spec.dtype)}", words))
+    if port.shape is not None and spec.rank != len(port.shape):
+        problem = f"shape {spec.shape} has {spec.rank} dimensions"
+        raise InputError(describe(_place(port), problem, f"{len(port.shape)}, like {port}"))
+    if any(extent < 0 for extent in spec.shape):
+        raise InputError(describe(_place(port), f"shape {spec.shape} has a negative extent", f"{port}"))
+
+
+def _place(port: Port) -> str:
+    return f"input {port.operator!r}, operand {port.operand!r}"
 
 
 def _listing(ports: Sequence[Port]) -> str:

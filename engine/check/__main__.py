@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -71,11 +72,11 @@ def _check(options: argparse.Namespace) -> int:
     if options.against is None:
         return 0
     inputs = _load_inputs(graph, options.against[0])
-    different = _print_outputs(compare_outputs(graph, inputs, _load(options.against[1]), options.tolerance))
+    different = _print_outputs(
+        compare_outputs(graph, inputs, _in_order(_load(options.against[1])), options.tolerance)
+    )
     if options.layers is not None:
-        with np.load(options.layers) as archive:
-            reference = {name: archive[name] for name in archive.files}
-        different |= _print_first_divergence(graph, inputs, reference, options.tolerance)
+        different |= _print_first_divergence(graph, inputs, _load(options.layers), options.tolerance)
     return int(different)
 
 
@@ -88,20 +89,32 @@ def _param_file(model: Path) -> Path:
     return found[0]
 
 
-def _load(path: Path) -> list[Array]:
-    """Load arrays in the order of the numbers that their names end in."""
-    with np.load(path) as archive:
-        names = sorted(archive.files, key=lambda name: (len(name), name))
-        return [archive[name] for name in names]
+def _load(path: Path) -> dict[str, Array]:
+    """Load the arrays of an archive by name.
+
+    Raises:
+        InputError: the file is no archive of arrays.
+    """
+    try:
+        with path.open("rb") as file:
+            archive = np.load(file)
+            if isinstance(archive, np.ndarray):
+                raise InputError(f"{path}: holds one array; expected an .npz of several")
+            return {name: archive[name] for name in archive.files}
+    except (ValueError, EOFError, BadZipFile) as error:
+        raise InputError(f"{path}: {error}; expected an .npz of arrays") from error
+
+
+def _in_order(arrays: dict[str, Array]) -> list[Array]:
+    """Return arrays in the order of the numbers that their names end in."""
+    return [arrays[name] for name in sorted(arrays, key=lambda name: (len(name), name))]
 
 
 def _load_inputs(graph: RuntimeGraph, path: Path) -> list[Array] | dict[str, Array]:
     """Load inputs by operator or operand name where the names are such, else in order (in_0, in_1 …)."""
-    with np.load(path) as archive:
-        known = {name for port in graph.inputs for name in (port.operator, port.operand)}
-        if archive.files and known.issuperset(archive.files):
-            return {name: archive[name] for name in archive.files}
-    return _load(path)
+    arrays = _load(path)
+    known = {name for port in graph.inputs for name in (port.operator, port.operand)}
+    return arrays if arrays and known.issuperset(arrays) else _in_order(arrays)
 
 
 def _print_outputs(differences: Sequence[Difference]) -> bool:

@@ -37,13 +37,13 @@ X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 def test_states(tmp_path: Path) -> None:
     graph = make_graph(tmp_path, CHAIN, build=False)
-    assert graph.state is GraphState.NEED_INIT
+    assert graph.state.value == "NeedInit"
     with pytest.raises(StateError, match=r"NeedInit; call init\(\) or build\(\) first"):
         _ = graph.operators
     with pytest.raises(StateError, match=r"NeedInit; call build\(\) first"):
         graph.forward([X])
     graph.init()
-    assert graph.state is GraphState.NEED_BUILD
+    assert graph.state.value == "NeedBuild"
     assert len(graph.operators) == 5
     with pytest.raises(StateError, match=r"NeedBuild; call build\(\) first"):
         graph.forward([X])
@@ -51,7 +51,7 @@ def test_states(tmp_path: Path) -> None:
     assert graph.state is GraphState.COMPLETE
     graph.build()
     graph.init()
-    assert graph.state is GraphState.COMPLETE
+    assert graph.state.value == "Complete"
     np.testing.assert_array_equal(graph.forward([X])[0], X * 2 + 1)
 
 
@@ -59,7 +59,7 @@ def test_failed_build_leaves_the_state(tmp_path: Path) -> None:
     graph = RuntimeGraph(tmp_path / "missing.param")
     with pytest.raises(PnnxError):
         graph.build()
-    assert graph.state is GraphState.NEED_INIT
+    assert graph.state.value == "NeedInit"
 
 
 def test_order_is_breadth_first_and_operators_off_the_path_do_not_block(tmp_path: Path) -> None:
@@ -251,3 +251,26 @@ def test_operators_and_operands_show_the_file(tmp_path: Path) -> None:
     assert [consumer.name for consumer in operand.consumers] == ["double", "unused"]
     assert "double" in repr(double)
     assert "'a'" in repr(operand)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "message"),
+    [
+        ((2,), "f4", r"operand 'a': shape \(2,\) has 1 dimensions; expected 2"),
+        ((2, 3), "f8", "operand 'a': dtype is f64; expected f32"),
+        ((-2, 3), "f4", r"operand 'a': shape \(-2, 3\) has a negative extent; expected a: \(2,3\)f32"),
+    ],
+)
+def test_plan_takes_what_a_run_takes(
+    tmp_path: Path, shape: tuple[int, ...], dtype: str, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        make_graph(tmp_path, CHAIN).plan([TensorSpec(shape, np.dtype(dtype))])
+
+
+def test_nearest_types_are_told_of_the_first_unknown_ones(tmp_path: Path) -> None:
+    chain = "\n".join(f"nn.Conv2d{i:03} u{i} 1 1 v{i} v{i + 1}" for i in range(101))
+    with pytest.raises(UnsupportedOperatorError) as caught:
+        make_graph(tmp_path, f"pnnx.Input in 0 1 v0\n{chain}\npnnx.Output out 1 0 v101")
+    assert len(caught.value.operators) == 101
+    assert [bool(operator.nearest) for operator in caught.value.operators] == [True] * 100 + [False]

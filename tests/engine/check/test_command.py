@@ -13,7 +13,7 @@ LINES = """
     pnnx.Expression shift 1 1 b c expr=add(@0,1) #c=(?,3)f32
     pnnx.Output out 1 0 c
 """
-W = np.float32([1, 2, 3])
+W = np.array([1, 2, 3], np.float32)
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
@@ -94,6 +94,22 @@ def test_first_divergence(model: Path, tmp_path: Path, capsys: pytest.CaptureFix
     assert "(1 operands before it agree)" in printed
     assert main([*command, save(tmp_path / "shape.npz", b=X[:1])]) == 1
     assert "the reference is float32(1, 3)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut off", b"text"])
+def test_archives_that_are_none_are_named(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    broken = tmp_path / "broken.npz"
+    broken.write_bytes(content)
+    assert main([str(model), "--against", str(broken), str(broken)]) == 1
+    assert capsys.readouterr().err.rstrip().endswith("; expected an .npz of arrays")
+
+
+def test_single_array_is_no_archive(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save(tmp_path / "x.npy", X)
+    assert main([str(model), "--against", str(tmp_path / "x.npy"), "unused"]) == 1
+    assert "x.npy: holds one array; expected an .npz of several" in capsys.readouterr().err
 
 
 def test_layers_needs_inputs(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
