@@ -17,7 +17,8 @@ import numpy as np
 from engine.dtypes import TORCH_DTYPES, Array
 from engine.errors import ArgumentError
 from engine.expression import Expression, compile_source
-from engine.spec import TensorSpec, Value
+from engine.quantized import QuantizedTensor
+from engine.spec import QuantizedSpec, TensorSpec, Value, spec_of
 
 Number: TypeAlias = int | float | complex
 """A Python number; its kind matters for type promotion."""
@@ -53,6 +54,7 @@ class Argument:
         expected: what it takes, in words, for messages and documentation.
         takes_tensor: whether a tensor (an operand or an attribute) may be bound to it.
         takes_tensor_list: whether a list with tensors in it may be bound to it.
+        takes_quantized: whether a quantized tensor may be bound to it.
         takes_scalar: whether a parameter of the file may be bound to it.
         required: whether the signature gives no default.
         default: the default, where there is one.
@@ -63,10 +65,16 @@ class Argument:
     expected: str
     takes_tensor: bool
     takes_tensor_list: bool
+    takes_quantized: bool
     takes_scalar: bool
     required: bool
     default: Any
     converters: tuple[Converter, ...]
+
+    @property
+    def takes_any_tensor(self) -> bool:
+        """Whether a tensor, a quantized one, or a list with tensors may be bound to it."""
+        return self.takes_tensor or self.takes_tensor_list or self.takes_quantized
 
     def convert(self, value: Value) -> Any:
         """Turn a parameter or an operand's value into what the function takes.
@@ -114,7 +122,8 @@ def _argument(parameter: inspect.Parameter, annotation: Any) -> Argument:
         expected=" or ".join(words for words, _ in sorted(known, key=lambda kind: kind[0] == "None")),
         takes_tensor=Array in kinds,
         takes_tensor_list=Indices in kinds,
-        takes_scalar=any(kind not in (Array, types.NoneType) for kind in kinds),
+        takes_quantized=QuantizedTensor in kinds,
+        takes_scalar=any(kind not in (Array, QuantizedTensor, types.NoneType) for kind in kinds),
         required=required,
         default=None if required else parameter.default,
         converters=tuple(converter for _, converter in known),
@@ -137,6 +146,12 @@ def _scalar(value: Any) -> Any:
 
 def _array(value: Any) -> Array:
     if isinstance(value, np.ndarray):
+        return value
+    raise _MismatchError
+
+
+def _quantized(value: Any) -> Any:
+    if isinstance(value, QuantizedTensor | QuantizedSpec):
         return value
     raise _MismatchError
 
@@ -227,6 +242,7 @@ def _expression(value: Any) -> Expression:
 
 _KINDS: dict[Any, tuple[str, Converter]] = {
     Array: ("a tensor", _array),
+    QuantizedTensor: ("a quantized tensor", _quantized),
     bool: ("a bool", _bool),
     int: ("an int", _int),
     float: ("a float", _float),
@@ -245,5 +261,7 @@ _KINDS: dict[Any, tuple[str, Converter]] = {
 def _shown(value: Value) -> str:
     if isinstance(value, np.ndarray):
         return f"a tensor of shape {value.shape} and dtype {value.dtype}"
+    if isinstance(value, TensorSpec | QuantizedTensor):
+        return str(spec_of(value) if isinstance(value, QuantizedTensor) else value)
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}…"

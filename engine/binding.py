@@ -8,11 +8,13 @@ import numpy as np
 
 from engine import pnnx
 from engine.arguments import Argument
-from engine.dtypes import Array, widen
+from engine.dtypes import PNNX_COMPUTE, Array, widen
 from engine.errors import ArgumentError, ExpressionError, KuiperError, LayerError, ParameterError, describe
+from engine.quantized import QuantizedTensor
 from engine.registry import Layer
+from engine.requantization import first_of, requantized, requantized_spec, to_real
 from engine.results import Declared, declared_specs, kept_results
-from engine.spec import UNKNOWN, Spec, TensorSpec, Value, is_known, spec_of, tensor_specs
+from engine.spec import UNKNOWN, QuantizedSpec, Spec, TensorSpec, Value, is_known, spec_of, tensor_specs
 
 _RUN_FAULTS = (ValueError, TypeError, IndexError, KeyError, ArithmeticError, MemoryError)
 
@@ -54,10 +56,13 @@ class BoundLayer:
         if layer.collects_attributes:
             extra = operator.attrs.keys() - {argument.name for argument in layer.arguments}
             self._static |= {name: weight(operator.attrs[name]) for name in sorted(extra)}
-        self._static_specs = {name: spec_of(value) for name, value in self._static.items()}
+        if "output_dtype" in self._static:
+            self._static["output_dtype"] = self._declared_dtype(declared or {})
+        self._static_specs: dict[str, Any] = {name: spec_of(value) for name, value in self._static.items()}
         self.attribute_bytes = sum(v.nbytes for v in self._static.values() if isinstance(v, np.ndarray))
         if layer.prepare is not None:
             self._static = self._prepare(layer.prepare)
+        self._restore_dtype(declared or {})
         self._results = self._match_results(declared or {})
         if "results" in self._static:
             self._static["results"] = self._results
@@ -68,6 +73,10 @@ class BoundLayer:
         Raises:
             LayerError: the values do not fit; names the operator and the operand.
         """
+        source = None if self.layer.takes_quantized else first_of(QuantizedTensor, inputs)
+        if source is not None:
+            outputs = self.forward([to_real(value) for value in inputs])
+            return tuple(requantized(self.layer.type, output, source) for output in outputs)
         try:
             if self.layer.variadic:
                 result = self.layer.forward(*inputs, **self._static)
@@ -83,6 +92,10 @@ class BoundLayer:
         Raises:
             LayerError: the layer could not run on such inputs; names the operator and the operand.
         """
+        source = None if self.layer.takes_quantized else first_of(QuantizedSpec, inputs)
+        if source is not None:
+            outputs = self.infer([to_real(spec) for spec in inputs])
+            return tuple(requantized_spec(output, source) for output in outputs)
         unknown: tuple[Spec, ...] = (UNKNOWN,) * len(self.operator.outputs)
         if self.layer.infer is None or not all(is_known(spec) for spec in inputs) or self._waits(inputs):
             return unknown
@@ -92,25 +105,45 @@ class BoundLayer:
             raise self._explain(error, inputs) from error
         return unknown if result is UNKNOWN else self._outputs(result)
 
+    def _declared_dtype(self, declared: Declared) -> np.dtype[Any] | None:
+        """Return the dtype that the file declares for the first output, None where it declares none."""
+        output = declared.get(self.operator.outputs[0]) if self.operator.outputs else None
+        return None if output is None else PNNX_COMPUTE.get(output.dtype)
+
+    def _declared_result(self, declared: Declared) -> Any:
+        """Return what the shape rule says for inputs of the declared types; None where it refuses them."""
+        inputs = declared_specs(self.operator.inputs, declared)
+        if inputs is None or self.layer.infer is None:
+            return UNKNOWN
+        try:
+            return self.layer.infer(*self._variadic(inputs), **self._spec_arguments(inputs))
+        except (KuiperError, *_RUN_FAULTS):
+            return None
+
+    def _restore_dtype(self, declared: Declared) -> None:
+        """Give the layer the `dtype` that the exporter leaves out of sums and means: the output's type tells it."""
+        left_out = self._static.get("dtype", ...) is None and "dtype" not in self.operator.params
+        dtype = self._declared_dtype(declared)
+        if not left_out or dtype is None:
+            return
+        result = self._declared_result(declared)
+        if result is None or (isinstance(result, TensorSpec) and result.dtype != dtype):
+            self._static["dtype"] = self._static_specs["dtype"] = dtype
+
     def _match_results(self, declared: Declared) -> tuple[int, ...]:
         """Find out which of the layer's results the operator's outputs are."""
-        operator = self.operator
-        first = tuple(range(len(operator.outputs)))
-        inputs = declared_specs(operator.inputs, declared)
-        if inputs is None or self.layer.infer is None:
-            return first
-        try:
-            result = self.layer.infer(*self._variadic(inputs), **self._spec_arguments(inputs))
-        except (KuiperError, *_RUN_FAULTS):
-            return first
+        outputs = self.operator.outputs
+        result = self._declared_result(declared)
         if not isinstance(result, tuple):
-            return first
-        return kept_results(result, [declared.get(name) for name in operator.outputs])
+            return tuple(range(len(outputs)))
+        return kept_results(result, [declared.get(name) for name in outputs])
 
     def multiply_adds(self, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> int:
         """Count the multiply-adds of one run on inputs and outputs of these specs; 0 where unknown."""
         if self.layer.multiply_adds is None or not all(map(is_known, (*inputs, *outputs))):
             return 0
+        if not self.layer.takes_quantized:
+            inputs = [to_real(spec) for spec in inputs]
         arguments = self._spec_arguments(inputs)
         return self.layer.multiply_adds(*self._variadic(inputs), outputs=tuple(outputs), **arguments)
 
@@ -119,7 +152,7 @@ class BoundLayer:
         return any(
             True
             for operand in self._operands
-            if not operand.argument.takes_tensor and not operand.argument.takes_tensor_list
+            if not operand.argument.takes_any_tensor
             for _ in tensor_specs(inputs[operand.index])
         )
 

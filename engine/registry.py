@@ -33,6 +33,8 @@ class Layer:
         arguments: the named arguments of `forward`.
         variadic: whether `forward` takes any number of operands.
         collects_attributes: whether `forward` takes any attributes, by name.
+        takes_quantized: whether `forward` gets quantized tensors as they are; others get real numbers in their
+            place, and what they give is quantized again (see `engine.requantization`).
     """
 
     type: str
@@ -43,6 +45,7 @@ class Layer:
     arguments: tuple[Argument, ...]
     variadic: bool
     collects_attributes: bool
+    takes_quantized: bool
 
 
 class LayerRegistry:
@@ -57,6 +60,7 @@ class LayerRegistry:
         infer: Callable[..., Any] | None = None,
         multiply_adds: Callable[..., int] | None = None,
         prepare: Callable[..., dict[str, Any]] | None = None,
+        takes_quantized: bool = False,
     ) -> Callable[[Function], Function]:
         """Register the decorated function for each of `type_names`.
 
@@ -70,7 +74,15 @@ class LayerRegistry:
                 if name in self._layers:
                     raise DuplicateLayerError(f"layer {name!r} is registered twice")
                 self._layers[name] = Layer(
-                    name, function, infer, multiply_adds, prepare, arguments, variadic, collects
+                    name,
+                    function,
+                    infer,
+                    multiply_adds,
+                    prepare,
+                    arguments,
+                    variadic,
+                    collects,
+                    takes_quantized,
                 )
             return function
 

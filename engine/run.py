@@ -9,7 +9,9 @@ import numpy as np
 from engine.dtypes import Array
 from engine.errors import RunStoppedError
 from engine.plan import MAX_RUN_BYTES, Plan, Step, check_memory
+from engine.quantized import QuantizedTensor
 from engine.recorder import Recorder
+from engine.requantization import to_real
 from engine.spec import Value, arrays_in, spec_of, tensor_specs
 from engine.trace import RunTrace, TraceLevel
 
@@ -24,7 +26,7 @@ class RunResult:
     Attributes:
         outputs: the graph's outputs, nested tuples flattened in order.
         trace: the trace, or None where it was off.
-        captured: operand name -> value of each operand that was asked for.
+        captured: operand name -> value of each operand that was asked for, quantized ones as real numbers.
     """
 
     outputs: list[Array]
@@ -95,7 +97,7 @@ class Run:
             self._recorder.record(step, inputs, outputs, started, perf_counter_ns())
         if self._capture:
             for slot in self._capture.keys() & step.outputs:
-                self._captured[self._capture[slot]] = values[slot]
+                self._captured[self._capture[slot]] = to_real(values[slot])
         for slot in step.release:
             values[slot] = None
 
@@ -110,6 +112,8 @@ def _as_tensors(value: Value) -> Value:
     """Turn Python scalars that leave the graph into the tensors that PyTorch would make of them."""
     if isinstance(value, tuple | list):
         return tuple(_as_tensors(item) for item in value)
+    if isinstance(value, QuantizedTensor):
+        return value.real()
     if isinstance(value, float):
         return np.asarray(value, np.float32)
     if isinstance(value, complex):

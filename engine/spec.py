@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from engine.dtypes import Array, pnnx_name
+from engine.quantized import QuantizedTensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,18 @@ class TensorSpec:
         return f"({','.join(map(str, self.shape))}){pnnx_name(self.dtype)}"
 
 
+@dataclass(frozen=True, slots=True)
+class QuantizedSpec(TensorSpec):
+    """Shape and integer dtype of a quantized tensor."""
+
+    def with_shape(self, shape: Sequence[int]) -> "QuantizedSpec":
+        """Return this spec with another shape."""
+        return QuantizedSpec(tuple(shape), self.dtype)
+
+    def __str__(self) -> str:
+        return f"quantized {TensorSpec(self.shape, self.dtype)}"
+
+
 class _Unknown(Enum):
     UNKNOWN = "unknown"
 
@@ -53,8 +66,8 @@ UNKNOWN: Final = _Unknown.UNKNOWN
 
 Unknown: TypeAlias = _Unknown
 Scalar: TypeAlias = bool | int | float | complex | str | None
-Value: TypeAlias = "Array | Scalar | tuple[Value, ...] | list[Value]"
-"""What an operand carries during a run: a tensor, a Python scalar, or a tuple or list of values."""
+Value: TypeAlias = "Array | QuantizedTensor | Scalar | tuple[Value, ...] | list[Value]"
+"""What an operand carries during a run: a tensor, a quantized one, a Python scalar, or a tuple or list of values."""
 Spec: TypeAlias = "TensorSpec | Unknown | Scalar | tuple[Spec, ...] | list[Spec]"
 """What is known of an operand before a run: tensors as `TensorSpec`, scalars as themselves."""
 
@@ -68,6 +81,8 @@ def spec_of(value: Value) -> Spec:
     """Return the spec of a value."""
     if isinstance(value, np.ndarray):
         return tensor_spec(value)
+    if isinstance(value, QuantizedTensor):
+        return QuantizedSpec(value.values.shape, value.values.dtype)
     if isinstance(value, tuple | list):
         return tuple(spec_of(item) for item in value)
     return value
@@ -93,6 +108,8 @@ def arrays_in(value: Value) -> Iterator[Array]:
     """Yield the tensors in a value, nested tuples flattened in order."""
     if isinstance(value, np.ndarray):
         yield value
+    elif isinstance(value, QuantizedTensor):
+        yield value.values
     elif isinstance(value, tuple | list):
         for item in value:
             yield from arrays_in(item)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.dtypes import Array, pnnx_name
+from engine.quantized import QuantizedTensor
 from engine.spec import Value
 
 
@@ -94,7 +95,10 @@ class RunTrace:
 
 
 def trace_operand(name: str, value: Value, statistics: bool = False) -> OperandTrace:
-    """Describe the value that an operand carried."""
+    """Describe the value that an operand carried: of a quantized tensor, its integers' dtype and its real numbers."""
+    if isinstance(value, QuantizedTensor):
+        measured = measure(value.real()) if statistics else None
+        return OperandTrace(name, value.values.shape, pnnx_name(value.values.dtype), measured)
     if not isinstance(value, np.ndarray):
         return OperandTrace(name, None, type(value).__name__)
     measured = measure(value) if statistics else None

@@ -19,7 +19,7 @@ def graph_input() -> tuple[()]:
     return ()
 
 
-@layer("pnnx.Output", infer=_infer_output)
+@layer("pnnx.Output", infer=_infer_output, takes_quantized=True)
 def graph_output(*values: Any) -> tuple[()]:
     """Stand for an output: the run hands out what the operand carries."""
     del values
@@ -40,7 +40,7 @@ def _infer_tuple(*items: Spec) -> tuple[Spec]:
     return (tuple(items),)
 
 
-@layer("prim::TupleConstruct", "prim::ListConstruct", infer=_infer_tuple)
+@layer("prim::TupleConstruct", "prim::ListConstruct", infer=_infer_tuple, takes_quantized=True)
 def construct_tuple(*items: Any) -> tuple[Any]:
     """Gather values in a tuple."""
     return (tuple(items),)
@@ -50,7 +50,7 @@ def _infer_unpack(*values: Spec) -> tuple[Spec, ...]:
     return unpack_tuple(*values)
 
 
-@layer("prim::TupleUnpack", "prim::ListUnpack", infer=_infer_unpack)
+@layer("prim::TupleUnpack", "prim::ListUnpack", infer=_infer_unpack, takes_quantized=True)
 def unpack_tuple(*values: Any) -> tuple[Any, ...]:
     """Spread a tuple over the operator's outputs."""
     if len(values) != 1 or not isinstance(values[0], tuple | list):

@@ -11,7 +11,7 @@ _EMPTY_ARCHIVE = b"PK\x05\x06" + bytes(18)
 
 def write_graph(model: Any, case: Case, folder: Path) -> tuple[bytes, bytes]:
     """Return the bytes of the .param and .bin of `case.graph`, its attributes taken from the model's state."""
-    lines = [line.strip() for line in (case.graph or "").strip().splitlines()]
+    lines = [line.strip() for line in (case.graph or "").splitlines() if line.strip()]
     operands = sum(int(line.split()[3]) for line in lines)
     param, archive = folder / "case.pnnx.param", folder / "case.pnnx.bin"
     param.write_text("\n".join(["7767517", f"{len(lines)} {operands}", *lines, ""]))

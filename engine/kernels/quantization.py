@@ -1,0 +1,78 @@
+"""Integers for real numbers and back, as PyTorch's quantized CPU kernels compute them.
+
+An integer q stands for the real number (q - zero point) * scale. Scales are float32 when they are computed with.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from engine.dtypes import Array
+from engine.errors import ArgumentError
+
+
+def check_quantization(scale: float, zero_point: int, dtype: np.dtype[Any]) -> None:
+    """Check that integers of `dtype` can stand for real numbers in this way.
+
+    Raises:
+        ArgumentError: the scale is not above zero, or the dtype cannot hold the zero point.
+    """
+    if not (math.isfinite(scale) and np.finfo(np.float32).tiny <= scale <= np.finfo(np.float32).max):
+        raise ArgumentError("scale", f"got {scale}", "a float32 above 0")
+    limits = np.iinfo(dtype)
+    if not limits.min <= zero_point <= limits.max:
+        raise ArgumentError("zero_point", f"got {zero_point}", f"{limits.min} to {limits.max}")
+
+
+def quantize(real: Array, scale: float, zero_point: int, dtype: np.dtype[Any]) -> Array:
+    """Return the integers of `dtype` that stand for real numbers: rounded half to even, saturated; NaN is the largest.
+
+    x / scale + zero point is rounded once to float32, as a fused multiply-add by 1 / scale does, then to an integer.
+    """
+    inverse = np.float32(1) / np.float32(scale)
+    scaled = np.multiply(real, float(inverse), dtype=np.float64)
+    scaled += zero_point
+    return saturate(np.rint(scaled.astype(np.float32)), dtype)
+
+
+def saturate(whole: Array, dtype: np.dtype[Any]) -> Array:
+    """Return whole numbers, given as floats, as integers of `dtype`, those out of range as its nearest; NaN last."""
+    limits = np.iinfo(dtype)
+    bounded = np.fmax(np.fmin(whole.astype(np.float64), limits.max), limits.min)
+    return bounded.astype(dtype)
+
+
+def dequantize(values: Array, scale: float, zero_point: int) -> Array:
+    """Return the float32 numbers that integers stand for."""
+    real: Array = (values.astype(np.int64) - zero_point).astype(np.float32)
+    real *= np.float32(scale)
+    return real
+
+
+def requantize(
+    sums: Array,
+    bias: Array | None,
+    sum_scales: Array,
+    scale: float,
+    zero_point: int,
+    dtype: np.dtype[Any],
+    relu: bool = False,
+) -> Array:
+    """Return the integers of `dtype` for sums of products of integers.
+
+    Args:
+        sums: whole numbers.
+        bias: real numbers that are added, broadcastable to `sums`, or None.
+        sum_scales: float32, broadcastable to `sums`: what 1 in them stands for.
+        scale: what 1 in the result stands for.
+        zero_point: what stands for zero in the result.
+        dtype: of the result.
+        relu: whether negative numbers become zero.
+    """
+    scaled = sums.astype(np.float32)
+    if bias is not None:
+        scaled += bias * (np.float32(1) / sum_scales)
+    scaled *= sum_scales / np.float32(scale)
+    whole = np.rint(scaled, out=scaled) + np.float64(zero_point)
+    return saturate(np.fmax(whole, zero_point) if relu else whole, dtype)
