@@ -116,7 +116,7 @@ def _infer_prelu(input: TensorSpec, weight: TensorSpec) -> TensorSpec:
 @layer("nn.PReLU", "F.prelu", infer=_infer_prelu)
 def prelu(input: Array, weight: Array) -> Array:
     """Compute x where x > 0, else weight · x, with one weight for all or one per channel (dimension 1)."""
-    shape = (-1,) + (1,) * (input.ndim - 2) if weight.size > 1 else ()
+    shape = () if weight.size == 1 else (-1,) + (1,) * (input.ndim - 2)
     return kernels.prelu(input, weight.reshape(shape))
 
 

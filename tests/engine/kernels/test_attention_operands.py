@@ -16,7 +16,7 @@ SCORES, EACH_HEAD, PADDING = (5, 7), (6, 5, 7), (3, 7)
 def places(
     *shapes: Sequence[int], bools: Sequence[int] = (), named: bool = False, layout: Layout = LAYOUT
 ) -> tuple[int | None, ...]:
-    arrays = [
+    arrays: list[Array] = [
         np.empty(shape, np.bool_ if place in bools else np.float32) for place, shape in enumerate(shapes)
     ]
     return tuple(place_operands(arrays, named, layout))
