@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
+from engine.check.__main__ import main as check
 from service.app import create_app
 from service.server import run
 from service.settings import SettingDoc, Settings, SettingsError, describe_settings, load_settings
@@ -18,8 +19,10 @@ _METAVARS: dict[Any, str] = {int: "N", float: "SECONDS", str: "TEXT", Path: "DIR
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code of the process."""
-    parser = _make_parser()
-    flags = vars(parser.parse_args(arguments))
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if given[:1] == ["check"]:
+        return check(given[1:])
+    flags = vars(_make_parser().parse_args(given))
     flags.pop("command")
     try:
         settings = load_settings(flags)
@@ -48,6 +51,7 @@ def _make_parser() -> argparse.ArgumentParser:
     )
     for doc in describe_settings():
         _add_flag(command, doc)
+    commands.add_parser("check", help="tell whether a model runs, what it takes, and where it diverges")
     return parser
 
 

@@ -6,6 +6,7 @@ from fastapi import FastAPI
 from service import cli
 from service.services import services_of
 from service.settings import Settings, describe_settings
+from tests.engine.models import write_model
 
 
 @pytest.fixture
@@ -77,3 +78,10 @@ def test_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
         cli.main(["--version"])
     assert ended.value.code == 0
     assert capsys.readouterr().out.startswith("kuiper ")
+
+
+def test_check_looks_at_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_model(tmp_path, "pnnx.Input in 0 1 a\nnn.ReLU r 1 1 a b\npnnx.Output out 1 0 b")
+    assert cli.main(["check", str(tmp_path)]) == 0
+    assert "1  nn.ReLU" in capsys.readouterr().out
+    assert cli.main(["check", str(tmp_path / "none.param")]) == 1
