@@ -3,7 +3,6 @@
 An integer q stands for the real number (q - zero point) * scale. Scales are float32 when they are computed with.
 """
 
-import math
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,8 @@ def check_quantization(scale: float, zero_point: int, dtype: np.dtype[Any]) -> N
     Raises:
         ArgumentError: the scale is not above zero, or the dtype cannot hold the zero point.
     """
-    if not (math.isfinite(scale) and np.finfo(np.float32).tiny <= scale <= np.finfo(np.float32).max):
+    floats = np.finfo(np.float32)
+    if not float(floats.tiny) <= scale <= float(floats.max):
         raise ArgumentError("scale", f"got {scale}", "a float32 above 0")
     limits = np.iinfo(dtype)
     if not limits.min <= zero_point <= limits.max:
@@ -31,8 +31,7 @@ def quantize(real: Array, scale: float, zero_point: int, dtype: np.dtype[Any]) -
     x / scale + zero point is rounded once to float32, as a fused multiply-add by 1 / scale does, then to an integer.
     """
     inverse = np.float32(1) / np.float32(scale)
-    scaled = np.multiply(real, float(inverse), dtype=np.float64)
-    scaled += zero_point
+    scaled = np.asarray(real, np.float64) * float(inverse) + zero_point
     return saturate(np.rint(scaled.astype(np.float32)), dtype)
 
 
@@ -40,14 +39,13 @@ def saturate(whole: Array, dtype: np.dtype[Any]) -> Array:
     """Return whole numbers, given as floats, as integers of `dtype`, those out of range as its nearest; NaN last."""
     limits = np.iinfo(dtype)
     bounded = np.fmax(np.fmin(whole.astype(np.float64), limits.max), limits.min)
-    return bounded.astype(dtype)
+    return np.asarray(bounded, dtype)
 
 
 def dequantize(values: Array, scale: float, zero_point: int) -> Array:
     """Return the float32 numbers that integers stand for."""
-    real: Array = (values.astype(np.int64) - zero_point).astype(np.float32)
-    real *= np.float32(scale)
-    return real
+    real: Array = (values.astype(np.int64) - zero_point).astype(np.float32) * np.float32(scale)
+    return np.asarray(real)
 
 
 def requantize(

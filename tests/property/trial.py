@@ -10,7 +10,7 @@ from engine import KuiperError, pnnx, registry
 from engine.binding import BoundLayer
 from engine.dtypes import Array
 from engine.errors import LayerError
-from engine.spec import Value, is_known, spec_of
+from engine.spec import Value, arrays_in, is_known, spec_of
 
 
 def bind(
@@ -35,7 +35,7 @@ def attempt(
     Fails when anything but the engine's own errors comes out, when the layer's shape rule refuses what the layer runs
     on or foretells another result, or when an input was written to.
     """
-    kept = [value.copy() if isinstance(value, np.ndarray) else value for value in inputs]
+    kept = [[array.copy() for array in arrays_in(value)] for value in inputs]
     with np.errstate(all="ignore"):
         try:
             bound = bind(type_name, len(inputs), params, attributes)
@@ -47,9 +47,9 @@ def attempt(
         except LayerError as error:
             raise AssertionError(f"the shape rule refuses what the layer runs on: {error}") from error
     assert not is_known(foretold) or spec_of(output) == foretold
-    for before, after in zip(kept, inputs, strict=True):
-        if isinstance(after, np.ndarray):
-            np.testing.assert_array_equal(before, after, "a layer wrote to its input")
+    for before, value in zip(kept, inputs, strict=True):
+        for old, new in zip(before, arrays_in(value), strict=True):
+            np.testing.assert_array_equal(old, new, "a layer wrote to its input")
     return output
 
 
