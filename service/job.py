@@ -28,7 +28,7 @@ class Job(Generic[Result]):
         self.started = self.queued
         self._loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Result] = self._loop.create_future()
-        self._work: Callable[[Job[Result]], Result] | None = work
+        self._work = work
         self._context = copy_context()
         self._stop_reason: str | None = None
 
@@ -45,11 +45,10 @@ class Job(Generic[Result]):
     def run(self) -> None:
         """Do the work and hand its result to the event loop. Raises nothing."""
         self.started = time.monotonic()
-        work, self._work = self._work, None
-        if work is None or self.stop_reason() is not None:
+        if self.stop_reason() is not None:
             return
         try:
-            result = self._context.run(work, self)
+            result = self._context.run(self._work, self)
         except BaseException as error:  # whatever the work raises, the worker lives on
             self._hand_over(self._fail, error)
         else:

@@ -47,6 +47,12 @@ def test_open_dimensions_are_null_and_shapes_left_out_are_worked_out(tmp_path: P
     assert [operand["shape"] for operand in operands] == [[None, 3], [1, 2], [None, 2]]
 
 
+def test_operand_of_no_type_has_the_shape_that_is_worked_out(tmp_path: Path) -> None:
+    lines = LINEAR.replace("@weight=(2,3)f32", "@weight=(2,3)f32 #1=()null")
+    operands = describe_graph(make_graph(tmp_path, lines, WEIGHT))["operands"]
+    assert (operands[1]["shape"], operands[1]["dtype"]) == ([1, 2], "f32")
+
+
 def test_unknown_shapes_are_null(tmp_path: Path) -> None:
     view = describe_graph(
         make_graph(tmp_path, "pnnx.Input in 0 1 0\nnn.ReLU relu 1 1 0 1\npnnx.Output out 1 0 1")

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
 from functools import partial
 from time import monotonic
-from typing import Any
 
 import pytest
 from threadpoolctl import threadpool_info
@@ -260,24 +259,38 @@ async def test_workers_are_no_daemons(start: StartScheduler) -> None:
 
 
 async def test_worker_holds_on_to_nothing_of_a_request_that_is_done(start: StartScheduler) -> None:
-    class Body:
+    class Thing:
         pass
 
-    def keep(body: Body, job: Job[None]) -> None:
-        pass
+    def answer(body: Thing, job: Job[Thing]) -> Thing:
+        return Thing()
+
+    async def ask() -> list[weakref.ref[Thing]]:
+        body = Thing()
+        result = await scheduler.submit(partial(answer, body), later()).future
+        return [weakref.ref(body), weakref.ref(result)]
 
     scheduler = start()
-    body = Body()
-    job: Job[Any] | None = scheduler.submit(partial(keep, body), later())
-    assert job is not None
-    await job.future
+    things = await ask()
     await settled(scheduler)
     await asyncio.sleep(0)
-    alive = weakref.ref(body)
-    del body
-    job = None
     gc.collect()
-    assert alive() is None
+    assert [thing() for thing in things] == [None, None]
+
+
+async def test_worker_that_is_done_frees_itself_and_no_other(start: StartScheduler) -> None:
+    scheduler = start(workers=2, queue_size=0)
+    gate = Gate()
+    job = scheduler.submit(gate, later())
+    await gate.has_begun()
+    for _ in range(3):
+        await scheduler.submit(lambda _: None, later()).future
+        async with asyncio.timeout(SOON):
+            while scheduler.running > 1:
+                await asyncio.sleep(0)
+        assert scheduler.running == 1
+    gate.open.set()
+    await job.future
 
 
 def test_result_for_a_loop_that_is_closed_is_dropped() -> None:

@@ -5,6 +5,7 @@ import base64
 import json
 import logging
 import threading
+from collections.abc import AsyncIterator
 from io import BytesIO
 from typing import Any
 
@@ -295,6 +296,25 @@ async def test_request_too_many_is_refused_while_health_answers(
     assert (await client.get("/readyz")).status_code == 200
     gate.open.set()
     assert [(await task).content for task in (first, second)] == [b"1", b"2"]
+
+
+async def test_request_too_many_is_refused_before_its_body_is_read(
+    app: FastAPI, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+
+    async def body() -> AsyncIterator[bytes]:
+        read.append(1)
+        yield b"1"
+
+    gate = Gate(monkeypatch)
+    tasks = [asyncio.create_task(client.post("/infer?model=vector", content=b"1")) for _ in range(2)]
+    await gate.has_begun()
+    await waiting_in_queue(app, 1)
+    check_error(await client.post("/infer?model=vector", content=body()), 503, "queue_full")
+    assert not read
+    gate.open.set()
+    await asyncio.gather(*tasks)
 
 
 async def test_request_that_takes_too_long_is_given_up(
