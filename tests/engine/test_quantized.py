@@ -104,9 +104,9 @@ def test_multiply_adds_are_counted(tmp_path: Path) -> None:
 
 
 def test_many_products_are_summed_exactly(tmp_path: Path) -> None:
-    count = 3000
-    weight = np.full((1, count), 127, np.int8)
-    weight[0, 0] = 126
+    rng, count = np.random.default_rng(0), 3000
+    weight = rng.integers(100, 128, (1, count)).astype(np.int8)
+    numbers = rng.integers(200, 256, (8, count))
     lines = f"""
         pnnx.Input input 0 1 x
         nn.quantized.Quantize quantize 1 1 x q scale=1.0 zero_point=0 dtype=torch.quint8
@@ -115,8 +115,8 @@ def test_many_products_are_summed_exactly(tmp_path: Path) -> None:
     """
     attributes: dict[str, Array] = {"op.weight": weight, "op.weight.q_per_channel_scales": np.ones(1)}
     graph = make_graph(tmp_path, lines, attributes)
-    (output,) = graph.forward([np.full((1, count), 255, np.float32)])
-    assert output[0, 0] == np.float32(255 * (127 * count - 1))
+    (output,) = graph.forward([numbers.astype(np.float32)])
+    np.testing.assert_array_equal(output, (numbers @ weight.T.astype(np.int64)).astype(np.float32))
 
 
 @pytest.mark.parametrize(
