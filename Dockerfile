@@ -9,7 +9,7 @@ COPY service service
 RUN python3 -m venv /opt/kuiper && /opt/kuiper/bin/pip install --no-cache-dir .
 
 FROM ${BASE}
-RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin kuiper
+RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin kuiper
 COPY --from=build /opt/kuiper /opt/kuiper
 COPY models /models
 ENV PATH=/opt/kuiper/bin:$PATH \
