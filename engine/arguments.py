@@ -18,7 +18,7 @@ from engine.dtypes import TORCH_DTYPES, Array
 from engine.errors import ArgumentError
 from engine.expression import Expression, compile_source
 from engine.quantized import QuantizedTensor
-from engine.spec import QuantizedSpec, TensorSpec, Value, spec_of
+from engine.spec import QuantizedSpec, TensorSpec, Value, spec_of, spell
 
 Number: TypeAlias = int | float | complex
 """A Python number; its kind matters for type promotion."""
@@ -261,7 +261,5 @@ _KINDS: dict[Any, tuple[str, Converter]] = {
 def _shown(value: Value) -> str:
     if isinstance(value, np.ndarray):
         return f"a tensor of shape {value.shape} and dtype {value.dtype}"
-    if isinstance(value, TensorSpec | QuantizedTensor):
-        return str(spec_of(value) if isinstance(value, QuantizedTensor) else value)
-    text = repr(value)
+    text = spell(spec_of(value)) if isinstance(value, tuple | TensorSpec | QuantizedTensor) else repr(value)
     return text if len(text) <= 80 else f"{text[:77]}…"

@@ -14,7 +14,17 @@ from engine.quantized import QuantizedTensor
 from engine.registry import Layer
 from engine.requantization import first_of, requantized, requantized_spec, to_real
 from engine.results import Declared, declared_specs, kept_results
-from engine.spec import UNKNOWN, QuantizedSpec, Spec, TensorSpec, Value, is_known, spec_of, tensor_specs
+from engine.spec import (
+    UNKNOWN,
+    QuantizedSpec,
+    Spec,
+    TensorSpec,
+    Value,
+    is_known,
+    spec_of,
+    spell,
+    tensor_specs,
+)
 
 _RUN_FAULTS = (ValueError, TypeError, IndexError, KeyError, ArithmeticError, MemoryError)
 
@@ -206,6 +216,9 @@ class BoundLayer:
         """Find an argument among the attributes and parameters of the operator, else take its default."""
         operator = self.operator
         if argument.takes_tensor and argument.name in operator.attrs:
+            if operator.attrs[argument.name].dtype == "null":
+                place = f"{self._place}, attribute {argument.name!r}"
+                raise ParameterError(describe(place, "has no type", argument.expected))
             return weight(operator.attrs[argument.name])
         if argument.takes_scalar and argument.name in operator.params:
             try:
@@ -233,7 +246,7 @@ class BoundLayer:
         if isinstance(error, ArgumentError):
             place = self._locate(error.argument, inputs)
             return LayerError(describe(place, error.problem, error.expected))
-        came = ", ".join(map(str, inputs)) or "no inputs"
+        came = ", ".join(map(spell, inputs)) or "no inputs"
         return LayerError(describe(self._place, f"cannot run on {came}: {error}"))
 
     def _locate(self, argument: str, inputs: Sequence[Spec]) -> str:
@@ -242,7 +255,9 @@ class BoundLayer:
             indices[argument] = int(argument.removeprefix("inputs."))
         index = indices.get(argument)
         if index is not None and index < len(inputs):
-            return f"{self._place}, operand {self.operator.inputs[index]!r} ({argument}, {inputs[index]})"
+            return (
+                f"{self._place}, operand {self.operator.inputs[index]!r} ({argument}, {spell(inputs[index])})"
+            )
         if argument in self.operator.attrs:
             return f"{self._place}, attribute {argument!r}"
         return f"{self._place}, {argument!r}"

@@ -72,6 +72,9 @@ Spec: TypeAlias = "TensorSpec | Unknown | Scalar | tuple[Spec, ...] | list[Spec]
 """What is known of an operand before a run: tensors as `TensorSpec`, scalars as themselves."""
 
 
+_MEMBERS_SHOWN = 8
+
+
 def tensor_spec(array: Array) -> TensorSpec:
     """Return the spec of a tensor."""
     return TensorSpec(array.shape, array.dtype)
@@ -86,6 +89,16 @@ def spec_of(value: Value) -> Spec:
     if isinstance(value, tuple | list):
         return tuple(spec_of(item) for item in value)
     return value
+
+
+def spell(spec: Spec) -> str:
+    """Word a spec for a message; of a long tuple its first members."""
+    if isinstance(spec, tuple | list):
+        members = [spell(member) for member in spec[:_MEMBERS_SHOWN]]
+        if len(spec) > _MEMBERS_SHOWN:
+            members.append("…")
+        return f"({', '.join(members)}{',' if len(spec) == 1 else ''})"
+    return repr(spec) if isinstance(spec, str) else str(spec)
 
 
 def is_known(spec: Spec) -> bool:

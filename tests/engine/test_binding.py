@@ -10,7 +10,7 @@ from engine.binding import BoundLayer, weight
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.pnnx import Attribute, Operator
-from engine.spec import UNKNOWN, TensorSpec
+from engine.spec import UNKNOWN, TensorSpec, spec_of
 from tests.engine.models import make_graph
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -30,7 +30,7 @@ def affine(input: Array, weight: Array, bias: Array | None = None, scale: float 
 
 
 def test_attributes_parameters_and_operands_bind_by_name() -> None:
-    attrs = {"weight": Attribute.from_array(np.float32([1, 2, 3]))}
+    attrs = {"weight": Attribute.from_array(np.array([1, 2, 3], np.float32))}
     bound = bind(affine, Operator("t.Affine", "a", ["x"], ["y"], {"scale": 2, "bias": False}, attrs))
     np.testing.assert_array_equal(bound.forward([X])[0], X * [1, 2, 3] * 2)
 
@@ -59,8 +59,8 @@ def test_operand_may_carry_an_int_or_a_list() -> None:
         return input.reshape(shape)
 
     operator = Operator("t.R", "r", ["x", "s"], ["y"], input_names={"input": "x", "shape": "s"})
-    assert bind(reshape, operator).forward([X, [3, 2]])[0].shape == (3, 2)
-    assert bind(reshape, operator).forward([X, np.array(6)])[0].shape == (6,)
+    assert spec_of(bind(reshape, operator).forward([X, [3, 2]])[0]) == TensorSpec((3, 2), X.dtype)
+    assert spec_of(bind(reshape, operator).forward([X, np.array(6)])[0]) == TensorSpec((6,), X.dtype)
     with pytest.raises(LayerError, match=r"t.R r, operand 's' \(shape, .*\): got 'x'; expected ints"):
         bind(reshape, operator).forward([X, "x"])
 
@@ -95,6 +95,26 @@ def test_complaint_about_an_operand_that_is_not_there_names_the_operator(tmp_pat
         LayerError, match=r"prim::TupleUnpack u, 'inputs.0': got 0 operands; expected one tuple"
     ):
         make_graph(tmp_path, lines).forward([])
+
+
+def test_complaint_spells_tuples_as_their_tensors(tmp_path: Path) -> None:
+    lines = "pnnx.Input in 0 1 a\nprim::TupleConstruct t 2 1 a a b\n{}\npnnx.Output out 1 0 c"
+    x = np.zeros((2, 3), np.float32)
+    message = (
+        r"F.relu r, operand 'b' \(input, \(\(2,3\)f32, \(2,3\)f32\)\): got \(\(2,3\)f32, \(2,3\)f32\); expec"
+    )
+    with pytest.raises(LayerError, match=message):
+        make_graph(tmp_path, lines.format("F.relu r 1 1 b c")).forward([x])
+    with pytest.raises(LayerError, match=r"e: cannot run on \(\(2,3\)f32, \(2,3\)f32\): neg takes tensors"):
+        make_graph(tmp_path, lines.format("pnnx.Expression e 1 1 b c expr=neg(@0)")).forward([x])
+
+
+def test_attribute_without_type_is_no_tensor(tmp_path: Path) -> None:
+    lines = "pnnx.Attribute w 0 1 a @data=()null\npnnx.Output out 1 0 a"
+    with pytest.raises(
+        ParameterError, match=r"pnnx.Attribute w, attribute 'data': has no type; expected a tensor"
+    ):
+        make_graph(tmp_path, lines, {"w.data": np.zeros(0, np.float32)})
 
 
 def test_too_few_outputs_is_an_error_and_too_many_are_dropped() -> None:
@@ -145,13 +165,13 @@ def test_prepare_runs_once_at_build() -> None:
         calls.append(sorted(attributes))
         return {"total": sum(attributes.values())}
 
-    def forward(*inputs: Array, total: Any) -> Array:
+    def forward(*inputs: Array, total: Array) -> Array:
         return inputs[0] + total
 
-    attrs = {name: Attribute.from_array(np.float32([1, 2, 3])) for name in ("b", "a")}
+    attrs = {name: Attribute.from_array(np.array([1, 2, 3], np.float32)) for name in ("b", "a")}
     bound = bind(forward, Operator("t.S", "s", ["x"], ["y"], attrs=attrs), prepare=prepare)
     for _ in range(2):
-        np.testing.assert_array_equal(bound.forward([X])[0], X + np.float32([2, 4, 6]))
+        np.testing.assert_array_equal(bound.forward([X])[0], X + np.array([2, 4, 6], np.float32))
     assert calls == [["a", "b"]]
 
     def refuse(**attributes: Array) -> dict[str, Any]:
@@ -162,7 +182,7 @@ def test_prepare_runs_once_at_build() -> None:
 
 
 def test_weights_are_read_only_aligned_and_widened() -> None:
-    stored = np.float32([1.5, 2.5])
+    stored = np.array([1.5, 2.5], np.float32)
     unaligned = Attribute((2,), "f32", memoryview(b"\0" + stored.tobytes())[1:])
     halves = Attribute.from_array(stored.astype(np.float16))
     bf16 = Attribute((2,), "bf16", (stored.view(np.uint32) >> 16).astype(np.uint16).tobytes())
@@ -172,8 +192,8 @@ def test_weights_are_read_only_aligned_and_widened() -> None:
         assert array.dtype == np.float32
         assert array.flags.aligned
         assert not array.flags.writeable
-    halved_complex = Attribute((1,), "c32", np.float16([1, -2]).tobytes())
-    np.testing.assert_array_equal(weight(halved_complex), np.complex64([1 - 2j]))
+    halved_complex = Attribute((1,), "c32", np.array([1, -2], np.float16).tobytes())
+    np.testing.assert_array_equal(weight(halved_complex), np.array([1 - 2j], np.complex64))
 
 
 def test_bad_expression_fails_at_build_with_its_operator(tmp_path: Path) -> None:

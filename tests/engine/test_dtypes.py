@@ -22,8 +22,8 @@ def test_torch_names() -> None:
 
 
 def test_widen() -> None:
-    floats = np.float32([1, -2.5, np.inf, 0])
+    floats = np.array([1, -2.5, np.inf, 0], np.float32)
     np.testing.assert_array_equal(widen((floats.view(np.uint32) >> 16).astype(np.uint16), "bf16"), floats)
     pairs = np.array([(1, 2), (-0.5, 0)], PNNX_STORAGE["c32"])
-    np.testing.assert_array_equal(widen(pairs, "c32"), np.complex64([1 + 2j, -0.5]))
+    np.testing.assert_array_equal(widen(pairs, "c32"), np.array([1 + 2j, -0.5], np.complex64))
     assert widen(floats, "f32") is floats

@@ -1,6 +1,6 @@
 import numpy as np
 
-from engine.spec import UNKNOWN, TensorSpec, arrays_in, is_known, spec_of, tensor_specs
+from engine.spec import UNKNOWN, TensorSpec, arrays_in, is_known, spec_of, spell, tensor_specs
 
 F32 = np.dtype(np.float32)
 
@@ -27,3 +27,10 @@ def test_known_and_flattened() -> None:
     array = np.zeros(1)
     assert [a is array for a in arrays_in([array, (array, "x"), None])] == [True, True]
     assert str(UNKNOWN) == "unknown"
+
+
+def test_specs_are_spelled_for_messages() -> None:
+    spec = TensorSpec((2, 3), np.dtype(np.float32))
+    assert spell(spec) == "(2,3)f32"
+    assert spell((spec, [1, "a"], None)) == "((2,3)f32, (1, 'a'), None)"
+    assert spell(tuple(range(100))) == "(0, 1, 2, 3, 4, 5, 6, 7, …)"
