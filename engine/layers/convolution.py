@@ -29,8 +29,8 @@ def _infer_convolution(
 ) -> TensorSpec:
     rank = _spatial_rank(weight.rank)
     strides, dilations = spread("stride", stride, rank), spread("dilation", dilation, rank)
-    pairs = _padding_pairs(padding, weight.shape[2:], strides, dilations)
-    _check_padding_mode(padding_mode)
+    mode = _check_padding_mode(padding_mode)
+    pairs = _padding_pairs(padding, mode, weight.shape[2:], strides, dilations)
     batched, unbatched = add_batch(input.shape, rank)
     shape = convolution_shape(batched, weight.shape, strides, pairs, dilations, groups)
     del bias  # the kernel checks it
@@ -59,8 +59,8 @@ def convolution(
     """Cross-correlate (batch, channels, *spatial), or without batch, with (out, channels / groups, *kernel)."""
     rank = _spatial_rank(weight.ndim)
     strides, dilations = spread("stride", stride, rank), spread("dilation", dilation, rank)
-    pairs = _padding_pairs(padding, weight.shape[2:], strides, dilations)
     mode = _check_padding_mode(padding_mode)
+    pairs = _padding_pairs(padding, mode, weight.shape[2:], strides, dilations)
     shape, unbatched = add_batch(input.shape, rank)
     batched = input.reshape(shape)
     if mode != "constant":
@@ -132,10 +132,18 @@ def _spatial_rank(weight_rank: int) -> int:
 
 
 def _padding_pairs(
-    padding: Ints | str, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+    padding: Ints | str, mode: str, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
 ) -> Pairs:
-    """Turn PyTorch's padding into (before, after) per axis; `same` puts an odd element after."""
+    """Turn PyTorch's padding into (before, after) per axis; `same` puts an odd element after.
+
+    Where a mode other than zeros pads unevenly or more than two axes, the exporter writes both sizes of every axis, the
+    last axis first; of one axis it writes nothing, and then only `same` can have been asked for.
+    """
+    if mode != "constant" and padding == ():
+        padding = "same"
     if not isinstance(padding, str):
+        if mode != "constant" and len(padding) == 2 * len(kernel) > 2:
+            return list(zip(padding[-2::-2], padding[::-2], strict=True))
         return [(size, size) for size in spread("padding", padding, len(kernel))]
     if padding == "valid":
         return [(0, 0)] * len(kernel)

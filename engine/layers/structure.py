@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import numpy as np
+
+from engine.arguments import DType
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.expression import Expression
@@ -26,11 +29,20 @@ def graph_output(*values: Any) -> tuple[()]:
     return ()
 
 
-def _infer_attribute(data: TensorSpec) -> TensorSpec:
-    return data
+def _infer_attribute(data: TensorSpec, output_dtype: DType | None) -> TensorSpec:
+    return TensorSpec(data.shape, _attribute_dtype(data, output_dtype))
 
 
-@layer("pnnx.Attribute", infer=_infer_attribute)
+def _prepare_attribute(data: Array, output_dtype: DType | None = None) -> dict[str, Any]:
+    return {"data": data.astype(_attribute_dtype(data, output_dtype), copy=False)}
+
+
+def _attribute_dtype(data: Array | TensorSpec, declared: DType | None) -> DType:
+    """float16 may be how the file stores float32, or the tensor's own: what it declares of the output tells."""
+    return declared if declared == np.float16 and data.dtype == np.float32 else data.dtype
+
+
+@layer("pnnx.Attribute", infer=_infer_attribute, prepare=_prepare_attribute)
 def attribute(data: Array) -> Array:
     """Give a constant of the model."""
     return data

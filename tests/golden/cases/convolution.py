@@ -54,6 +54,27 @@ CASES: list[Case] = [
     ),
     module(
         "nn.Conv2d",
+        "same_even_reflect",
+        lambda nn: nn.Conv2d(2, 3, (4, 3), padding="same", dilation=(3, 2), padding_mode="reflect"),
+        f32(1, 2, 9, 7),
+    ),
+    module(
+        "nn.Conv1d",
+        "same_even_reflect",
+        lambda nn: nn.Conv1d(2, 3, 4, padding="same", dilation=3, padding_mode="reflect"),
+        f32(1, 2, 9),
+        graph="""pnnx.Input in 0 1 x #x=(1,2,9)f32
+            nn.Conv1d held 1 1 x y dilation=(3) padding=() padding_mode=reflect #y=(1,3,9)f32
+            pnnx.Output out 1 0 y""",
+    ),
+    module(
+        "nn.Conv3d",
+        "circular_by_axis",
+        lambda nn: nn.Conv3d(2, 3, (3, 5, 3), padding=(1, 2, 1), padding_mode="circular"),
+        f32(1, 2, 4, 5, 6),
+    ),
+    module(
+        "nn.Conv2d",
         "replicate",
         lambda nn: nn.Conv2d(2, 3, 5, padding=2, padding_mode="replicate"),
         f32(1, 2, 6, 7),

@@ -1,0 +1,34 @@
+"""Constants, tuples and what else holds a graph together."""
+
+from typing import Any
+
+from tests.golden.case import Case, f32
+
+
+def constant(name: str, dtype: str, **options: Any) -> Case:
+    """Make a case whose model adds its input to a constant of ones and thirds, and gives the constant too."""
+
+    def build(torch: Any) -> Any:
+        class Constant(torch.nn.Module):  # type: ignore[misc]  # torch is Any here
+            def __init__(self) -> None:
+                super().__init__()
+                self.register_buffer("held", (torch.arange(6).reshape(2, 3) / 3).to(getattr(torch, dtype)))
+
+            def forward(self, x: Any) -> Any:
+                return x + self.held, self.held
+
+        return Constant()
+
+    return Case("pnnx.Attribute", name, build, (f32(2, 3),), **options)
+
+
+CASES: list[Case] = [
+    constant("float32", "float32"),
+    constant("float32_stored_as_float16", "float32", fp16=True, rtol=1e-3, atol=1e-3),
+    constant("float16", "float16"),
+    constant("float64", "float64"),
+    constant("int32", "int32"),
+    constant("uint8", "uint8"),
+    constant("bool", "bool"),
+    constant("complex64", "complex64"),
+]
