@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from engine import RuntimeGraph, TraceLevel
 from engine.dtypes import Array
-from tests.bench.peers import available
+from tests.bench.peers import Call, available
 from tests.bench.timing import interleave
 from tests.golden.networks import build
 from tests.golden.networks.export import export
@@ -75,7 +75,7 @@ def main() -> None:
         folder = Path(name)
         graph = RuntimeGraph(*export(module, [SHAPE], folder))
         graph.build()
-        contenders = {
+        contenders: dict[str, Call] = {
             "kuiper numpy": lambda: graph.forward([image])[0],
             "kuiper numpy, trace on": lambda: graph.run([image], trace=TraceLevel.ON).outputs[0],
         }
