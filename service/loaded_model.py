@@ -8,6 +8,7 @@ import numpy as np
 
 from engine import KuiperError, Port, RuntimeGraph
 from engine.dtypes import PNNX_COMPUTE, Array
+from engine.plan import MAX_RUN_BYTES
 from service.codec import Limits
 from service.model_config import ModelConfig, load_model_config
 from service.model_files import ModelFilesError, find_files
@@ -33,7 +34,9 @@ class LoadedModel:
     byte_count: int
 
 
-def load_model(name: str, folder: Path, limits: Limits, warm: bool) -> LoadedModel:
+def load_model(
+    name: str, folder: Path, limits: Limits, warm: bool, max_run_bytes: int = MAX_RUN_BYTES
+) -> LoadedModel:
     """Read, build and check the model in a folder.
 
     Args:
@@ -41,13 +44,14 @@ def load_model(name: str, folder: Path, limits: Limits, warm: bool) -> LoadedMod
         folder: where its files are.
         limits: what a request may ask for, which the warm-up keeps to.
         warm: run it once on zeros, so that a model which cannot run is found now.
+        max_run_bytes: most bytes of tensors alive at once in a run.
 
     Raises:
         ModelFilesError, ModelConfigError, KuiperError, OSError: the model is broken; the message says why.
     """
     files = find_files(folder)
     config = load_model_config(folder)
-    graph = RuntimeGraph(files.param, files.bin)
+    graph = RuntimeGraph(files.param, files.bin, max_run_bytes=max_run_bytes)
     graph.build()
     check_model(config, graph.inputs, graph.outputs)
     if warm:

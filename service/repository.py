@@ -94,7 +94,7 @@ def load_repository(settings: Settings) -> ModelRepository:
 
 def _load(name: str, folder: Path, settings: Settings) -> LoadedModel:
     started = time.monotonic()
-    model = load_model(name, folder, settings.limits, settings.warm_up)
+    model = load_model(name, folder, settings.limits, settings.warm_up, settings.max_run_bytes)
     seconds = round(time.monotonic() - started, 3)
     fields = {"model": name, "parameters": model.parameter_count, "seconds": seconds}
     _logger.info("model loaded", extra={FIELDS: fields})

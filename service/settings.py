@@ -20,6 +20,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from engine.plan import MAX_RUN_BYTES
 from service.codec import Limits
 
 ENV_PREFIX = "KUIPER_"
@@ -77,6 +78,9 @@ class Settings(BaseSettings):
     )
     max_tensor_elements: int = Field(
         default=_LIMITS.tensor_elements, ge=1, description="most elements of an input tensor"
+    )
+    max_run_bytes: int = Field(
+        default=MAX_RUN_BYTES, ge=1, description="most bytes of tensors alive at once in one run of a model"
     )
     log_level: LogLevel = Field(default="info", description="least severity that is logged")
     log_format: LogFormat = Field(default="text", description="lines for people, or one JSON object a line")

@@ -49,8 +49,8 @@ def build_answer(
     answer: Answer = {"model": model, "request_id": request_id}
     if predictions is not None:
         answer["predictions"] = [[_prediction(one) for one in item] for item in predictions]
-    outputs = zip(ports, result.outputs, strict=True)
-    answer["outputs"] = [{"name": port.operand} | _value(value) for port, value in outputs]
+    named = zip(_names(ports, len(result.outputs)), result.outputs, strict=True)
+    answer["outputs"] = [{"name": name} | _value(value) for name, value in named]
     answer["timing"] = {
         "decode_ms": _milliseconds(timing.decode_ms),
         "queue_ms": _milliseconds(timing.queue_ms),
@@ -61,6 +61,13 @@ def build_answer(
     if result.trace is not None:
         answer["trace"] = _trace(result.trace)
     return answer
+
+
+def _names(ports: Sequence[Port], count: int) -> list[str]:
+    """Name the outputs; only a run can tell how many tensors an operand holds that carries a list."""
+    if len(ports) == count:
+        return [port.operand for port in ports]
+    return [f"output_{index}" for index in range(count)]
 
 
 def _prediction(prediction: Prediction) -> dict[str, Any]:

@@ -96,3 +96,11 @@ def test_warm_up_allocates_no_more_than_a_request_may(tmp_path: Path) -> None:
     lines = "pnnx.Input in 0 1 0 #0=(1000000,1000000)f32\nnn.ReLU relu 1 1 0 1\npnnx.Output out 1 0 1"
     with pytest.raises(ModelFilesError, match="1000000000000 elements; at most 16777216 are taken"):
         warm_up(make_graph(tmp_path, lines), LIMITS)
+
+
+def test_runs_take_no_more_memory_than_is_set(tmp_path: Path) -> None:
+    lines = "pnnx.Input in 0 1 0 #0=(2)f32\nnn.ReLU relu 1 1 0 1\npnnx.Output out 1 0 1"
+    folder = add_model(tmp_path, "pair", lines)
+    load_model("pair", folder, LIMITS, warm=True, max_run_bytes=16)
+    with pytest.raises(LayerError, match="at most 15 for a run"):
+        load_model("pair", folder, LIMITS, warm=True, max_run_bytes=15)

@@ -190,3 +190,8 @@ def test_npz_with_names_of_numpys_own_arguments() -> None:
         assert archive["file"] == 1
         assert archive["meta.npy"] == 0
         assert orjson.loads(archive["meta"])["model"] == "m"
+
+
+def test_outputs_that_only_the_run_could_count_are_numbered() -> None:
+    answer = build_answer("m", "r", PORTS[:1], RunResult([np.ones(1), np.zeros(1)]), None, TIMING)
+    assert [output["name"] for output in answer["outputs"]] == ["output_0", "output_1"]
