@@ -27,6 +27,8 @@ _REAL = np.dtype(np.float32)
 def first_of(kind: type[Kind], items: Sequence[Any]) -> Kind | None:
     """Return the first value or spec of a kind, among the members of tuples as well."""
     for item in items:
+        if isinstance(item, np.ndarray):  # nearly always, and asked at every operator of every run
+            continue
         if isinstance(item, kind):
             return item
         if isinstance(item, tuple | list) and (found := first_of(kind, item)) is not None:
