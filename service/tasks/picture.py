@@ -4,7 +4,7 @@ import struct
 from io import BytesIO
 
 import numpy as np
-from PIL import BmpImagePlugin, Image, JpegImagePlugin, PngImagePlugin, WebPImagePlugin
+from PIL import BmpImagePlugin, Image, JpegImagePlugin, PngImagePlugin, WebPImagePlugin, _imaging
 from PIL.ExifTags import Base
 
 from service.errors import ServiceError
@@ -23,7 +23,7 @@ FORMATS = tuple(
 # the limit of the service takes the place of Pillow's, which is one for the whole process
 Image.MAX_IMAGE_PIXELS = None
 # blocks so large that the allocator gives them back to the system: in smaller ones, hundreds of megabytes stay behind
-Image.core.set_block_size(64 << 20)
+_imaging.set_block_size(64 << 20)
 
 _UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,

@@ -5,7 +5,7 @@ from io import BytesIO
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, _imaging
 
 from engine.dtypes import Array
 from service.tasks.picture import load_picture, open_picture
@@ -120,6 +120,18 @@ def test_orientation(orientation: int, turned: Callable[[Array], Array]) -> None
 def test_damaged_metadata_do_not_matter() -> None:
     data = encoded(Image.new("L", (1, 1), 9), exif=b"Exif\0\0MM\0*\0\0")
     assert read(data, gray=True).tolist() == [[9]]
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA"])
+def test_transparency_costs_one_more_picture_and_no_layers(mode: str) -> None:
+    data = encoded(Image.new(mode, (2, 3)))
+    _imaging.reset_stats()
+    read(data)
+    assert _imaging.get_stats()["new_count"] <= 3
+
+
+def test_memory_of_large_pictures_goes_back_to_the_system() -> None:
+    assert _imaging.get_block_size() > 32 << 20  # from there on glibc maps each block by itself
 
 
 def test_damaged_pixels() -> None:
