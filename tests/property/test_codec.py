@@ -32,7 +32,7 @@ CONTENT_TYPES = (
     "application/json; charset=x",
 )
 DTYPES = [dtype for code, dtype in PNNX_STORAGE.items() if code not in ("c32", "bf16")]
-EXAMPLES = settings(max_examples=100, deadline=None)
+EXAMPLES = settings(max_examples=100)
 
 pixels = np.arange(75, dtype=np.uint8).reshape(5, 5, 3) * 3
 exif = Image.Exif()

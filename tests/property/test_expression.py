@@ -29,7 +29,7 @@ from engine.spec import UNKNOWN, Spec, Value, spec_of
 
 Array = npt.NDArray[Any]
 
-LIMITED = settings(max_examples=100, deadline=None)
+LIMITED = settings(max_examples=100)
 
 integers = st.integers(-(2**63), 2**63 - 1)
 numbers = st.one_of(integers, st.floats(), st.complex_numbers())

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.dtypes import Array
@@ -29,7 +29,7 @@ from engine.spec import is_known, spec_of
 from tests.property.layer_calls import calls, check_call
 from tests.property.trial import arrays, bind, few, mostly, shapes
 
-LIMITS = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+LIMITS = settings(max_examples=100)
 FAMILIES = {
     module.__name__.rpartition(".")[2]: [
         layer.type for layer in registry if layer.forward.__module__ == module.__name__

@@ -10,7 +10,7 @@ from engine.dtypes import Array
 from engine.quantized import QuantizedTensor
 from tests.property.trial import arrays, attempt, few, ints, mostly, shapes
 
-LIMITS = settings(max_examples=100, deadline=None)
+LIMITS = settings(max_examples=100)
 SCALES = mostly(st.floats(1e-3, 10), st.sampled_from((0.0, -1.0, 1e-44, 1e300, float("nan"), float("inf"))))
 ZERO_POINTS = mostly(st.integers(0, 127), st.integers(-200, 300) | st.just(2**40))
 

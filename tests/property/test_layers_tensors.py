@@ -1,7 +1,7 @@
 """Layers that shape, pick, reduce, create and transform tensors: no call makes them fail but with an engine error."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.layers import (
@@ -63,7 +63,7 @@ DATA_MATTERS = {
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80)
 @given(data=st.data())
 def test_any_call_runs_or_fails_cleanly(family: str, data: st.DataObject) -> None:
     call = data.draw(calls(FAMILIES[family]))

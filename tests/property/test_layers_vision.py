@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.property.trial import arrays, attempt, few, ints, mostly, shapes
 
-LIMITS = settings(max_examples=100, deadline=None)
+LIMITS = settings(max_examples=100)
 MAPS = shapes(3, 4, 6)
 
 

@@ -76,13 +76,13 @@ def check(param: bytes, archive: bytes) -> None:
 
 
 @given(edits)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_changed_param_gives_a_graph_or_an_error(changes: list[tuple[str, int, int, bytes]]) -> None:
     check(apply(PARAM, changes), CLASSIC)
 
 
 @given(edits)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_changed_classic_archive_gives_a_graph_or_an_error(
     changes: list[tuple[str, int, int, bytes]],
 ) -> None:
@@ -90,7 +90,7 @@ def test_a_changed_classic_archive_gives_a_graph_or_an_error(
 
 
 @given(edits)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_changed_zip64_archive_gives_a_graph_or_an_error(
     changes: list[tuple[str, int, int, bytes]],
 ) -> None:
@@ -98,7 +98,7 @@ def test_a_changed_zip64_archive_gives_a_graph_or_an_error(
 
 
 @given(st.binary(max_size=200), st.binary(max_size=200))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_any_bytes_give_a_graph_or_an_error(param: bytes, archive: bytes) -> None:
     check(param, archive)
     check(PARAM, archive)

@@ -78,7 +78,7 @@ def graphs(draw: st.DrawFn) -> Graph:
 
 
 @given(graphs())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40)
 def test_a_graph_reads_back_as_it_was_written(graph: Graph) -> None:
     with tempfile.TemporaryDirectory() as folder:
         paths = Path(folder, "m.param"), Path(folder, "m.bin")

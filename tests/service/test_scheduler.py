@@ -91,6 +91,22 @@ async def test_worker_outlives_what_work_raises(start: StartScheduler, error: Ba
     assert await scheduler.submit(lambda _: 1, later()).future == 1
 
 
+async def test_worker_is_free_before_its_result_is_known(
+    start: StartScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler, loop = start(queue_size=0), asyncio.get_running_loop()
+    hand_over = loop.call_soon_threadsafe
+    running: list[int] = []
+
+    def watch(settle: Callable[..., None], outcome: object) -> None:
+        running.append(scheduler.running)
+        hand_over(settle, outcome)
+
+    monkeypatch.setattr(loop, "call_soon_threadsafe", watch)
+    assert await scheduler.submit(lambda _: 1, later()).future == 1
+    assert running == [0]
+
+
 async def test_jobs_run_side_by_side_over_the_workers(start: StartScheduler) -> None:
     scheduler = start(workers=3)
     gates = [Gate() for _ in range(3)]

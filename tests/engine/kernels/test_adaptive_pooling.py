@@ -21,7 +21,7 @@ def test_adaptive_max_pool_matches_pytorch(case: KernelCase) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(0, 12)), min_size=1, max_size=3), st.integers(1, 2))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_pools_the_cells_of_the_definition(axes: list[tuple[int, int]], batch: int) -> None:
     output = [cells for _, cells in axes]
     tensor = (

@@ -17,7 +17,7 @@ from engine.kernels.blocks import (
 
 
 @given(st.lists(st.integers(1, 6), min_size=3, max_size=5), st.integers(1, 200))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_blocks_cover_everything_once(extents: list[int], limit: int) -> None:
     batch, groups, *spatial = extents
     visits = np.zeros(extents, int)

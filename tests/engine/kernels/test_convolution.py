@@ -66,7 +66,7 @@ def convolutions(draw: st.DrawFn) -> Call:
 
 
 @given(convolutions())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_sums_every_window(
     call: Call,
 ) -> None:
@@ -75,7 +75,7 @@ def test_sums_every_window(
 
 
 @given(convolutions(), st.integers(1, 400), st.integers(1, 5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_blocks_of_any_size_give_the_same(call: Call, block: int, columns: int) -> None:
     tensor, weight, *rest = call
     bias = np.arange(len(weight)) / 2

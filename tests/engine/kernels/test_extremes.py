@@ -15,7 +15,7 @@ def test_the_lowest_value_loses_every_comparison() -> None:
 
 
 @given(st.integers(1, 9), st.integers(1, 4), st.integers(1, 3), st.integers(0, 4), st.integers(1, 3))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_windows_cover_what_lies_inside(
     size: int, kernel: int, stride: int, padding: int, dilation: int
 ) -> None:

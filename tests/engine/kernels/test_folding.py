@@ -33,7 +33,7 @@ def geometries(draw: st.DrawFn) -> Geometry:
 
 
 @given(geometries())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_columns_are_windows(geometry: Geometry) -> None:
     shape, kernel, dilation, padding, stride = geometry
     tensor = np.random.default_rng(0).integers(-9, 10, shape)
@@ -50,7 +50,7 @@ def test_columns_are_windows(geometry: Geometry) -> None:
 
 
 @given(geometries())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_folding_is_the_adjoint_of_unfolding(geometry: Geometry) -> None:
     shape, kernel, dilation, padding, stride = geometry
     rng = np.random.default_rng(0)

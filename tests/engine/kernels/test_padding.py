@@ -16,7 +16,7 @@ def test_matches_pytorch(case: KernelCase) -> None:
 
 
 @given(st.sampled_from(sorted(MODES)), st.lists(st.integers(0, 3), min_size=4, max_size=4), st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_pads_like_numpy(mode: str, pads: list[int], data: st.DataObject) -> None:
     shape = tuple(data.draw(st.integers(4, 6)) for _ in range(3))
     tensor = np.arange(np.prod(shape)).reshape(shape)

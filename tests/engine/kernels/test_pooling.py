@@ -64,7 +64,7 @@ def pools(draw: st.DrawFn, dilated: bool = True) -> Pool:
 
 
 @given(pools(), st.integers(1, 500))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_max_pool_covers_every_window(pool: Pool, block: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "PLANE_BYTES", block)
@@ -79,7 +79,7 @@ def test_max_pool_covers_every_window(pool: Pool, block: int) -> None:
 
 
 @given(pools(dilated=False), st.booleans(), st.sampled_from([None, 3, -2]))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_avg_pool_divides_by_what_it_should(pool: Pool, count_include_pad: bool, divisor: int | None) -> None:
     tensor, kernel, stride, padding, _, ceil_mode = pool
     result = avg_pool(tensor, kernel, stride, padding, ceil_mode, count_include_pad, divisor)

@@ -17,7 +17,7 @@ def test_matches_pytorch(case: KernelCase) -> None:
 
 
 @given(st.integers(1, 9), st.integers(1, 20), st.booleans())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_linear_interpolates_between_neighbours(size: int, count: int, align_corners: bool) -> None:
     values = np.random.default_rng(size).standard_normal(size)
     step = (size - 1) / max(count - 1, 1) if align_corners else size / count
@@ -28,7 +28,7 @@ def test_linear_interpolates_between_neighbours(size: int, count: int, align_cor
 
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 20)), min_size=1, max_size=3), st.booleans())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_nearest_copies_one_element(axes: list[tuple[int, int]], exact: bool) -> None:
     tensor = np.arange(math.prod(size for size, _ in axes)).reshape(1, 1, *[size for size, _ in axes])
     offset = 0.5 if exact else 0

@@ -65,7 +65,7 @@ def convolutions(draw: st.DrawFn) -> Call:
 
 
 @given(convolutions(), st.integers(1, 200), st.integers(1, 5))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_spreads_every_element_in_blocks_of_any_size(call: Call, block: int, columns: int) -> None:
     tensor, weight, *rest = call
     with pytest.MonkeyPatch.context() as patch:

@@ -28,7 +28,7 @@ def test_a_window_that_would_start_in_the_far_padding_is_left_out() -> None:
 
 
 @given(st.integers(1, 20), st.integers(1, 4), st.integers(1, 4), st.integers(0, 3), st.integers(1, 3))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_transposition_undoes_the_size_of_a_convolution(
     size: int, kernel: int, stride: int, padding: int, dilation: int
 ) -> None:
@@ -48,7 +48,7 @@ def test_a_view_shows_windows_without_copying() -> None:
 
 
 @given(st.integers(-9, 9), st.integers(1, 4), st.integers(0, 6), st.integers(1, 9))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_steps_are_clipped_to_the_axis(first: int, step: int, count: int, size: int) -> None:
     inside = [number for number in range(count) if 0 <= first + number * step < size]
     axis, steps = clip_steps(first, step, count, size)
