@@ -240,6 +240,8 @@ class BoundLayer:
             raise ParameterError(
                 describe(f"{self._place}, {error.argument!r}", error.problem, error.expected)
             ) from error
+        except _RUN_FAULTS as error:
+            raise ParameterError(describe(self._place, f"cannot be prepared: {error}")) from error
 
     def _explain(self, error: Exception, inputs: Sequence[Spec]) -> LayerError:
         """Word a layer's complaint with the operator's name and, where one is at fault, the operand's."""

@@ -61,7 +61,8 @@ def _filters(weight: Array, bias: Array | None, attributes: dict[str, Array]) ->
         check_shape("bias", tensor_spec(bias), (out,))
         bias = bias.astype(_REAL)
     centred = weight.astype(np.float64) - zero_points.reshape(out, *[1] * (weight.ndim - 1))
-    exact = np.abs(centred).reshape(out, -1).sum(1).max(initial=0) * np.iinfo(np.uint8).max < 2**24
+    sums = np.abs(centred).sum(tuple(range(1, weight.ndim)))
+    exact = sums.max(initial=0) * np.iinfo(np.uint8).max < 2**24
     return Filters(centred.astype(np.float32 if exact else np.float64), scales.astype(_REAL), bias)
 
 

@@ -180,6 +180,12 @@ def test_prepare_runs_once_at_build() -> None:
     with pytest.raises(ParameterError, match="t.S s, 'a': is odd; expected an even one"):
         bind(forward, Operator("t.S", "s", ["x"], ["y"], attrs=attrs), prepare=refuse)
 
+    def stumble(**attributes: Array) -> dict[str, Any]:
+        raise ValueError("cannot reshape")
+
+    with pytest.raises(ParameterError, match="t.S s: cannot be prepared: cannot reshape"):
+        bind(forward, Operator("t.S", "s", ["x"], ["y"], attrs=attrs), prepare=stumble)
+
 
 def test_weights_are_read_only_aligned_and_widened() -> None:
     stored = np.array([1.5, 2.5], np.float32)
