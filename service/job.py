@@ -5,6 +5,7 @@ import contextlib
 import time
 from collections.abc import Callable
 from contextvars import copy_context
+from functools import partial
 from typing import Generic, TypeVar
 
 Result = TypeVar("Result")
@@ -42,17 +43,16 @@ class Job(Generic[Result]):
             return "its time is up"
         return self._stop_reason
 
-    def run(self) -> None:
-        """Do the work and hand its result to the event loop. Raises nothing."""
+    def run(self) -> Callable[[], None]:
+        """Do the work and return what hands its result to the event loop. Neither raises anything."""
         self.started = time.monotonic()
         if self.stop_reason() is not None:
-            return
+            return _nothing
         try:
             result = self._context.run(self._work, self)
         except BaseException as error:  # whatever the work raises, the worker lives on
-            self._hand_over(self._fail, error)
-        else:
-            self._hand_over(self._succeed, result)
+            return partial(self._hand_over, self._fail, error)
+        return partial(self._hand_over, self._succeed, result)
 
     def _hand_over(self, settle: Callable[..., None], outcome: object) -> None:
         # a closed loop has nobody left who waits
@@ -68,3 +68,7 @@ class Job(Generic[Result]):
             # a future holds no StopIteration, and one that holds CancelledError looks cancelled
             plain = isinstance(error, Exception) and not isinstance(error, StopIteration)
             self.future.set_exception(error if plain else RuntimeError(repr(error)))
+
+
+def _nothing() -> None:
+    """Hand over nothing: nobody waits for work that was given up."""

@@ -141,9 +141,11 @@ class Scheduler:
 
     def _serve(self) -> None:
         while (job := self._take()) is not None:
-            job.run()
+            hand_over = job.run()
+            # the worker is free before anyone knows the result: who has it may count on a place for the next request
             self._finish(job)
-            del job  # nothing of a request outlives it while the worker waits for the next
+            hand_over()
+            del job, hand_over  # nothing of a request outlives it while the worker waits for the next
 
     def _take(self) -> Job[Any] | None:
         with self._changed:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
 from functools import partial
 from time import monotonic
+from typing import Any
 
 import pytest
 from threadpoolctl import threadpool_info
@@ -98,12 +99,13 @@ async def test_worker_is_free_before_its_result_is_known(
     hand_over = loop.call_soon_threadsafe
     running: list[int] = []
 
-    def watch(settle: Callable[..., None], outcome: object) -> None:
+    def watch(*arguments: Any, **options: Any) -> asyncio.Handle:
         running.append(scheduler.running)
-        hand_over(settle, outcome)
+        return hand_over(*arguments, **options)
 
-    monkeypatch.setattr(loop, "call_soon_threadsafe", watch)
-    assert await scheduler.submit(lambda _: 1, later()).future == 1
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "call_soon_threadsafe", watch)
+        assert await scheduler.submit(lambda _: 1, later()).future == 1
     assert running == [0]
 
 
