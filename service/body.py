@@ -20,9 +20,10 @@ async def read_body(request: Request, limits: Limits, timeout: float) -> bytes:
         timeout: seconds that the client has to send it.
 
     Raises:
-        ServiceError: 413 `body_too_large`, 408 `body_timeout`.
+        ServiceError: 413 `body_too_large`, 408 `body_timeout`, 415 `unsupported_encoding`, 400 `upgrade_refused`.
         ClientDisconnect: the client left.
     """
+    _check_encoding(request)
     try:
         declared = request.headers.get("content-length", "0")
         limits.check_body(int(declared) if declared.isdecimal() else 0)
@@ -34,6 +35,20 @@ async def read_body(request: Request, limits: Limits, timeout: float) -> bytes:
     except ServiceError as error:
         error.headers |= _CLOSE
         raise
+
+
+def _check_encoding(request: Request) -> None:
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in ("", "identity"):
+        message = f"Content-Encoding {encoding[:40]} is not taken; send the body as it is"
+        details = {"content_encoding": encoding[:40], "accepted": ["identity"]}
+        raise ServiceError(415, "unsupported_encoding", message, details, {"Accept-Encoding": "identity"})
+    connection = request.headers.get("connection", "").lower().split(",")
+    if "upgrade" in (token.strip() for token in connection):
+        # the HTTP parser takes what follows such a head for the other protocol, and drops it
+        message = "a body is not taken along with an upgrade to another protocol; send it as plain HTTP/1.1"
+        details = {"upgrade": request.headers.get("upgrade", "")[:40]}
+        raise ServiceError(400, "upgrade_refused", message, details, _CLOSE)
 
 
 async def _read(request: Request, limits: Limits) -> bytes:

@@ -12,8 +12,9 @@ pytestmark = pytest.mark.anyio
 LIMITS = Limits(body_bytes=10)
 
 
-def request(receive: Receive, length: str | None = None) -> Request:
+def request(receive: Receive, length: str | None = None, **more: str) -> Request:
     headers = [] if length is None else [(b"content-length", length.encode())]
+    headers += [(name.replace("_", "-").encode(), value.encode()) for name, value in more.items()]
     scope = {"type": "http", "method": "POST", "path": "/", "query_string": b"", "headers": headers}
     return Request(scope, receive)
 
@@ -68,3 +69,23 @@ async def test_body_that_does_not_arrive_is_given_up() -> None:
 async def test_client_that_leaves_midway_is_told_apart() -> None:
     with pytest.raises(ClientDisconnect):
         await read_body(request(sending(b"012", disconnect=True)), LIMITS, 20)
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "BR", "gzip, identity"])
+async def test_packed_body_is_refused_unread(encoding: str) -> None:
+    with pytest.raises(ServiceError) as caught:
+        await read_body(request(hang, content_encoding=encoding), LIMITS, 20)
+    assert (caught.value.status, caught.value.code) == (415, "unsupported_encoding")
+    assert caught.value.headers["Accept-Encoding"] == "identity"
+
+
+@pytest.mark.parametrize("encoding", ["Identity", ""])
+async def test_body_as_it_is_may_say_so(encoding: str) -> None:
+    assert await read_body(request(sending(b"1"), content_encoding=encoding), LIMITS, 20) == b"1"
+
+
+async def test_body_that_an_upgrade_would_swallow_is_refused() -> None:
+    with pytest.raises(ServiceError) as caught:
+        await read_body(request(hang, "9", connection="Upgrade, HTTP2-Settings", upgrade="h2c"), LIMITS, 20)
+    assert (caught.value.status, caught.value.code) == (400, "upgrade_refused")
+    assert caught.value.headers["Connection"] == "close"
