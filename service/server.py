@@ -7,6 +7,7 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
+from service.connection import Connection
 from service.lifecycle import Lifecycle, Phase
 from service.scheduler import Scheduler, shutting_down
 from service.services import services_of
@@ -73,6 +74,7 @@ def run(app: FastAPI, settings: Settings) -> int:
         host=settings.host,
         port=settings.port,
         log_config=None,
+        http=Connection,
         access_log=False,
         server_header=False,
         ws="none",

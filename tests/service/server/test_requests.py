@@ -226,7 +226,9 @@ def test_bytes_that_are_no_http(server: ServerProcess) -> None:
     assert port is not None
     with socket.create_connection(("127.0.0.1", port), SOON) as connection:
         connection.sendall(b"\x00\x01\x02\r\n\r\n")
-        assert connection.makefile("rb").read().startswith(b"HTTP/1.1 400 ")
+        answer = connection.makefile("rb").read()
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b'"code":"invalid_http"' in answer
 
 
 def test_request_id_comes_back(client: httpx.Client) -> None:

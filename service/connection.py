@@ -1,0 +1,104 @@
+"""One client's connection: uvicorn's, with bounds on a request's head, and the one error shape for what is no HTTP."""
+
+import asyncio
+import logging
+from http import HTTPStatus
+from typing import Any
+from uuid import uuid4
+
+import orjson
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from service.context import REQUEST_ID_HEADER
+from service.errors import ServiceError
+from service.telemetry.logging import FIELDS
+
+HEAD_BYTES = 64 << 10
+"""Most bytes of a request line and its headers, counted from the second packet that they come in."""
+HEAD_SECONDS = 20.0
+"""Seconds that a client has to send them."""
+
+_logger = logging.getLogger(__name__)
+
+
+class Connection(HttpToolsProtocol):
+    """Speaks HTTP/1.1 with one client."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._in_head = False
+        self._head_bytes = 0
+        self._head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
+        """Wait for a request."""
+        super().connection_made(transport)
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no more."""
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse a packet, and refuse a head without an end."""
+        if self._in_head:
+            self._head_bytes += len(data)
+        super().data_received(data)
+        if self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
+            message = f"the request's head has more than {HEAD_BYTES} bytes"
+            self._refuse(ServiceError(431, "head_too_large", message, {"limit": HEAD_BYTES}))
+
+    def on_message_begin(self) -> None:
+        """Note that a head begins."""
+        super().on_message_begin()
+        self._in_head = True
+        self._await_head()
+
+    def on_headers_complete(self) -> None:
+        """Note that a head has ended."""
+        self._in_head = False
+        self._head_bytes = 0
+        self._stop_timer()
+        super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what cannot be parsed."""
+        del msg
+        self._refuse(ServiceError(400, "invalid_http", "what came is not a sound HTTP/1.1 request"))
+
+    def _await_head(self) -> None:
+        self._stop_timer()
+        self._head_timer = self.loop.call_later(HEAD_SECONDS, self._give_up)
+
+    def _stop_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _give_up(self) -> None:
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._await_head()  # the request before this one is still being answered
+        elif self._in_head:
+            message = f"the request's head took longer than {HEAD_SECONDS:g} s to arrive"
+            self._refuse(ServiceError(408, "head_timeout", message, {"timeout": HEAD_SECONDS}))
+        else:
+            self.transport.close()
+
+    def _refuse(self, error: ServiceError) -> None:
+        """Answer in place of the application, which never sees the request, and close."""
+        request_id = uuid4().hex
+        fields = {"request_id": request_id, "status": error.status, "code": error.code}
+        _logger.info("request refused", extra={FIELDS: fields})
+        half_answered = self.cycle is not None and self.cycle.response_started
+        if not half_answered or self.cycle.response_complete:
+            body = orjson.dumps(error.body())
+            lines = (
+                f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}",
+                "Content-Type: application/json",
+                f"Content-Length: {len(body)}",
+                "Connection: close",
+                f"{REQUEST_ID_HEADER}: {request_id}",
+            )
+            self.transport.write("\r\n".join((*lines, "", "")).encode() + body)
+        self.transport.close()
