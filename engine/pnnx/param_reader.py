@@ -76,12 +76,18 @@ def read_param(path: Path) -> ParamText:
         problem = f"{len(reader.lines)} operators in the file"
         raise ParamError(path, counts_line, problem, f"{operator_count}, as this line says")
     reader.check_links()
-    found = len(reader.text.graph.operands)
-    if found != operand_count:
+    graph = reader.text.graph
+    found = len(graph.operands)
+    if found != operand_count and not (found < operand_count and _has_folded_constants(graph)):
         raise ParamError(
             path, counts_line, f"{found} operands in the file", f"{operand_count}, as this line says"
         )
     return reader.text
+
+
+def _has_folded_constants(graph: Graph) -> bool:
+    """Tell whether the exporter computed constants: it still counts those of a list that nothing reads."""
+    return any(op.type == "pnnx.Attribute" and op.name.startswith("pnnx_fold_") for op in graph.operators)
 
 
 def _load(path: Path) -> bytes:

@@ -121,6 +121,13 @@ def test_huge_and_tiny_numbers_in_the_header_allocate_nothing(parse: Reader) -> 
         parse(f"7767517\n{10**18 - 1} {10**18 - 1}\n")
 
 
+def test_operands_that_folding_left_over_may_be_counted(parse: Reader) -> None:
+    lines = "pnnx.Attribute pnnx_fold_7 0 1 a\npnnx.Output out 1 0 a\n"
+    assert parse(f"7767517\n2 3\n{lines}").graph.operands.keys() == {"a"}
+    with pytest.raises(ParamError, match="line 2: 1 operands in the file; expected 0"):
+        parse(f"7767517\n2 0\n{lines}")
+
+
 def test_a_line_may_not_be_longer_than_the_limit(parse: Reader) -> None:
     with pytest.raises(ParamError, match="line 3: a line of .* bytes; expected at most"):
         parse(b"7767517\n1 0\nt n 0 0 x=" + b"y" * MAX_LINE_BYTES)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.golden.case import Case, f32
+from tests.golden.case import Case, f32, function
 
 
 def constant(name: str, dtype: str, **options: Any) -> Case:
@@ -31,4 +31,10 @@ CASES: list[Case] = [
     constant("uint8", "uint8"),
     constant("bool", "bool"),
     constant("complex64", "complex64"),
+    function(
+        "pnnx.Attribute",
+        "part_of_split_constant",
+        lambda torch, x: torch.arange(6).view(2, 3).chunk(3, 1)[1] + x,
+        f32(2, 3),
+    ),
 ]
