@@ -60,7 +60,7 @@ class BoundLayer:
         self.layer = layer
         self.operator = operator
         self._place = f"{operator.type} {operator.name}"
-        self._operands = self._bind_operands()
+        self._operands = self._bind_operands(declared or {})
         taken = {bound.argument.name for bound in self._operands}
         self._static = {a.name: self._bind_static(a) for a in layer.arguments if a.name not in taken}
         if layer.collects_attributes:
@@ -191,7 +191,7 @@ class BoundLayer:
             raise LayerError(describe(self._place, f"gives {len(outputs)} outputs", f"{count}"))
         return tuple(outputs[place] for place in self._results)
 
-    def _bind_operands(self) -> tuple[OperandArgument, ...]:
+    def _bind_operands(self, declared: Declared) -> tuple[OperandArgument, ...]:
         if self.layer.variadic:
             return ()
         arguments = {argument.name: argument for argument in self.layer.arguments}
@@ -205,6 +205,9 @@ class BoundLayer:
         free = [name for name in arguments if name not in given]
         referenced = {inputs[index] for index in named.values()}
         unnamed = [index for index, operand in enumerate(inputs) if operand not in referenced]
+        if len(unnamed) > len(free):
+            tied = tied_weights(self.operator, unnamed, declared)
+            unnamed = [index for index in unnamed if index not in tied[: len(unnamed) - len(free)]]
         if len(unnamed) > len(free):
             raise ParameterError(
                 describe(self._place, f"{len(inputs)} input operands", f"at most {len(named) + len(free)}")
@@ -263,6 +266,13 @@ class BoundLayer:
         if argument in self.operator.attrs:
             return f"{self._place}, attribute {argument!r}"
         return f"{self._place}, {argument!r}"
+
+
+def tied_weights(operator: pnnx.Operator, inputs: Sequence[int], declared: Declared) -> list[int]:
+    """Return which inputs may be weights that modules share: the exporter gives them as attribute and operand both."""
+    shapes = {attribute.shape for attribute in operator.attrs.values()}
+    types = {index: declared.get(operator.inputs[index]) for index in inputs}
+    return [index for index, known in types.items() if known is not None and known.shape in shapes]
 
 
 def weight(attribute: pnnx.Attribute) -> Array:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.golden.case import Case, f32, function
+from tests.golden.case import Case, Input, f32, function, i64
 
 
 def constant(name: str, dtype: str, **options: Any) -> Case:
@@ -22,6 +22,27 @@ def constant(name: str, dtype: str, **options: Any) -> Case:
     return Case("pnnx.Attribute", name, build, (f32(2, 3),), **options)
 
 
+def tied(type_name: str, name: str, *inputs: Input, **options: Any) -> Case:
+    """Make a case whose modules share one weight."""
+
+    def build(torch: Any) -> Any:
+        class Tied(torch.nn.Module):  # type: ignore[misc]  # torch is Any here
+            def __init__(self) -> None:
+                super().__init__()
+                self.first = (
+                    torch.nn.Embedding(5, 3) if type_name == "nn.Embedding" else torch.nn.Linear(3, 3)
+                )
+                self.second = torch.nn.Linear(3, self.first.weight.shape[0])
+                self.second.weight = self.first.weight
+
+            def forward(self, x: Any) -> Any:
+                return self.second(self.first(x))
+
+        return Tied()
+
+    return Case(type_name, name, build, inputs, **options)
+
+
 CASES: list[Case] = [
     constant("float32", "float32"),
     constant("float32_stored_as_float16", "float32", fp16=True, rtol=1e-3, atol=1e-3),
@@ -37,4 +58,7 @@ CASES: list[Case] = [
         lambda torch, x: torch.arange(6).view(2, 3).chunk(3, 1)[1] + x,
         f32(2, 3),
     ),
+    tied("nn.Linear", "tied", f32(3, 3)),
+    tied("nn.Embedding", "tied_to_linear", i64(2, 4, high=5), also=((i64(3, 1, high=5),),)),
+    tied("nn.Embedding", "tied_to_linear_as_float16", i64(2, 4, high=5), fp16=True, rtol=1e-3, atol=1e-3),
 ]
