@@ -9,6 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.context import REQUEST_ID_HEADER, RequestContext, open_context
 from service.error_handlers import error_response, internal_error
+from service.incoming import Incoming
 from service.lifecycle import Lifecycle, Phase
 from service.scheduler import shutting_down
 from service.telemetry.logging import FIELDS, request_id
@@ -42,15 +43,16 @@ class RequestMiddleware:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         context = open_context(scope)
         token = request_id.set(context.request_id)
-        sender = _Sender(send, context.request_id)
+        incoming = Incoming(receive)
+        sender = _Sender(send, context.request_id, incoming)
         try:
             if scope["path"] in ALWAYS_OPEN:
-                await self._guard(context, scope, receive, sender)
+                await self._guard(context, scope, incoming, sender)
             elif self._lifecycle.phase is Phase.DRAINING:
-                await error_response(shutting_down())(scope, receive, sender)
+                await error_response(shutting_down())(scope, incoming, sender)
             else:
                 with self._lifecycle.accept():
-                    await self._guard(context, scope, receive, sender)
+                    await self._guard(context, scope, incoming, sender)
         finally:
             if self._access_log:
                 _log_access(scope, context, sender.status)
@@ -80,10 +82,11 @@ class RequestMiddleware:
 
 
 class _Sender:
-    """Sends an answer with the request's id, and remembers its status."""
+    """Sends an answer with the request's id, remembers its status, and sees that a refused client gets it."""
 
-    def __init__(self, send: Send, request_id: str) -> None:
+    def __init__(self, send: Send, request_id: str, incoming: Incoming) -> None:
         self._send = send
+        self._incoming = incoming
         self._header = (REQUEST_ID_HEADER.lower().encode(), request_id.encode())
         self.started = False
         self.status: int = HTTPStatus.INTERNAL_SERVER_ERROR
@@ -93,6 +96,11 @@ class _Sender:
             self.started = True
             self.status = message["status"]
             message = {**message, "headers": [*message.get("headers", ()), self._header]}
+        elif self.status >= HTTPStatus.BAD_REQUEST and not message.get("more_body", False):
+            await self._send({**message, "more_body": True})
+            if self.status != HTTPStatus.REQUEST_TIMEOUT:  # that client has had its time
+                await self._incoming.discard()
+            message = {"type": "http.response.body"}
         await self._send(message)
 
 

@@ -5,7 +5,6 @@ import base64
 import json
 import logging
 import threading
-from collections.abc import AsyncIterator
 from io import BytesIO
 from typing import Any
 
@@ -301,18 +300,16 @@ async def test_request_too_many_is_refused_while_health_answers(
 async def test_request_too_many_is_refused_before_its_body_is_read(
     app: FastAPI, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read: list[int] = []
-
-    async def body() -> AsyncIterator[bytes]:
-        read.append(1)
-        yield b"1"
+    async def read_body(*_: object) -> bytes:
+        raise AssertionError("the body was read")
 
     gate = Gate(monkeypatch)
     tasks = [asyncio.create_task(client.post("/infer?model=vector", content=b"1")) for _ in range(2)]
     await gate.has_begun()
     await waiting_in_queue(app, 1)
-    check_error(await client.post("/infer?model=vector", content=body()), 503, "queue_full")
-    assert not read
+    with monkeypatch.context() as patch:
+        patch.setattr(route, "read_body", read_body)
+        check_error(await client.post("/infer?model=vector", content=b"1"), 503, "queue_full")
     gate.open.set()
     await asyncio.gather(*tasks)
 

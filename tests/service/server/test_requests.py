@@ -6,7 +6,9 @@ import socket
 from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
 
 import httpx
 import numpy as np
@@ -197,6 +199,17 @@ def test_body_that_is_too_large(client: httpx.Client, declared: bool) -> None:
     answer = client.post("/infer?model=vector", content=body if declared else chunks)
     check_error(answer, 413, "body_too_large")
     assert answer.headers["connection"] == "close"
+
+
+@pytest.mark.parametrize(("model", "status"), [("vector", 413), ("none", 404)])
+def test_client_that_sends_all_before_it_reads_is_answered(
+    server: ServerProcess, model: str, status: int
+) -> None:
+    request = Request(f"{server.url}/infer?model={model}", b"x" * (20 * LIMIT), method="POST")
+    with pytest.raises(HTTPError) as caught:
+        urlopen(request, timeout=SOON)  # the test's own server
+    with caught.value as answer:
+        assert answer.code == status
 
 
 def test_image_that_is_too_large(client: httpx.Client) -> None:
