@@ -72,6 +72,8 @@ def _tensor_examples(model: LoadedModel) -> Iterator[_Example]:
     ports = model.graph.inputs
     if not ports or any(prod(_shape(port)) > _MOST_ELEMENTS or _dtype(port).kind == "c" for port in ports):
         return
+    if model.graph.declared_plan() is None:
+        return  # shapes are not declared, or it does not run on 1 for each open dimension
     arrays = {port.operator: np.zeros(_shape(port), _dtype(port)) for port in ports}
     inputs = [
         {"name": name, "shape": list(array.shape), "dtype": str(array.dtype), "data": array.ravel().tolist()}

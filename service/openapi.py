@@ -1,11 +1,13 @@
 """The API's description: what FastAPI cannot work out from the routes' signatures."""
 
+from functools import cache
 from typing import Any
 
 from fastapi import FastAPI
 
 from service.codec import JSON_TYPE, NPZ_TYPE
 from service.examples import Examples, examples_for
+from service.repository import ModelRepository
 from service.schemas import ErrorBody, InferAnswer
 from service.services import services_of
 
@@ -114,12 +116,15 @@ def install_openapi(app: FastAPI) -> None:
     """Put examples for the models that are served into the application's description."""
     describe = app.openapi
 
-    def with_examples() -> dict[str, Any]:
+    @cache
+    def described(loaded: ModelRepository | None) -> dict[str, Any]:
         schema = describe()
-        loaded = services_of(app).loaded
         if loaded is not None:
             _add_examples(schema, examples_for(loaded))
         return schema
+
+    def with_examples() -> dict[str, Any]:
+        return described(services_of(app).loaded)
 
     app.openapi = with_examples  # type: ignore[method-assign]  # FastAPI's documented way to extend it
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from httpx import AsyncClient, Response
 
 from service.codec.media_type import KINDS
@@ -99,3 +100,19 @@ async def test_large_models_have_commands_but_no_page_of_numbers(tmp_path: Path)
     assert "value" not in examples["image/bmp"]["photo-image"]
     assert "@image.bmp" in examples["image/bmp"]["photo-image"]["description"]
     assert "value" in examples["image/png"]["photo-image"]
+
+
+async def test_no_example_is_given_that_would_not_run(tmp_path: Path) -> None:
+    lines = """
+        pnnx.Input   in   0 1 0 #0=(1,1,?,?)f32
+        nn.MaxPool2d pool 1 1 0 1 ceil_mode=False dilation=(1,1) kernel_size=(2,2) padding=(0,0) \\
+            return_indices=False stride=(2,2)
+        pnnx.Output  out  1 0 1"""
+    add_model(tmp_path, "pool", lines.replace("\\\n", " "))
+    assert examples_for(load_repository(Settings(models=tmp_path))) == {}
+
+
+async def test_examples_are_made_once(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = app.openapi()
+    monkeypatch.setattr("service.openapi.examples_for", None)
+    assert app.openapi() is first
