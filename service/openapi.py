@@ -14,7 +14,8 @@ from service.services import services_of
 DESCRIPTION = """Serves PNNX models and shows what every layer did.
 
 Every answer carries `X-Request-ID`, the client's own or one made for it. Every error looks like this:
-`{"error": "one sentence", "code": "machine_readable", "details": {…}}`."""
+`{"error": "one sentence", "code": "machine_readable", "details": {…}}`. So do answers to what never becomes a
+request: 400 where it is not sound HTTP, 408 and 431 where its head takes too long or is too large."""
 
 MODEL_DESCRIPTION = "name of the model; may be left out where one model is served"
 
