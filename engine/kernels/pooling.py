@@ -44,6 +44,7 @@ def max_pool(
     """
     shape = pool_shape(input.shape, kernel_size, stride, padding, dilation, ceil_mode)
     output = np.empty(shape, input.dtype)
+    kernel_size = _reaching_taps(input.shape[2:], kernel_size, padding, dilation)
     pads = _pads(input.shape[2:], shape[2:], kernel_size, stride, padding, dilation)
     for source, target in plane_blocks(input, output):
         block = pad_constant(source, pads, lowest(input.dtype))
@@ -74,6 +75,7 @@ def max_pool_with_indices(
         ArgumentError: what `pool_shape` raises.
     """
     shape = pool_shape(input.shape, kernel_size, stride, padding, dilation, ceil_mode)
+    kernel_size = _reaching_taps(input.shape[2:], kernel_size, padding, dilation)
     positions = []
     for size, count, kernel, step, before, gap in zip(
         input.shape[2:], shape[2:], kernel_size, stride, padding, dilation, strict=True
@@ -116,9 +118,10 @@ def avg_pool(
         raise ArgumentError("divisor_override", "got 0", "any other number")
     compute = np.dtype(np.float32) if input.dtype == np.float16 else input.dtype
     output = np.empty(shape, input.dtype)
-    pads = _pads(input.shape[2:], shape[2:], kernel_size, stride, padding, ones)
     sizes = _window_sizes(input.shape[2:], shape[2:], kernel_size, stride, padding, count_include_pad)
     divisor = sizes if divisor_override is None else np.array(divisor_override)
+    kernel_size = _reaching_taps(input.shape[2:], kernel_size, padding, ones)
+    pads = _pads(input.shape[2:], shape[2:], kernel_size, stride, padding, ones)
     for source, target in plane_blocks(input, output):
         block = pad_constant(source.astype(compute, copy=False), pads)
         for axis, (count, kernel, step) in enumerate(zip(shape[2:], kernel_size, stride, strict=True), 1):
@@ -188,6 +191,16 @@ def pool_shape(
         for size, k, s, p, d in zip(input_shape[2:], kernel_size, stride, padding, dilation, strict=True)
     )
     return (*input_shape[:2], *output)
+
+
+def _reaching_taps(
+    sizes: Sequence[int], kernel_size: Sequence[int], padding: Sequence[int], dilation: Sequence[int]
+) -> tuple[int, ...]:
+    """Count the elements of a window that reach the input: in ceil mode a window may be longer than all of it."""
+    return tuple(
+        min(kernel, -(-(size + before) // gap))
+        for size, kernel, before, gap in zip(sizes, kernel_size, padding, dilation, strict=True)
+    )
 
 
 def _pads(

@@ -8,6 +8,12 @@ CASES: list[Case] = [
     module("nn.MaxPool2d", "ceil", lambda nn: nn.MaxPool2d(3, stride=2, ceil_mode=True), f32(1, 3, 8, 6)),
     module(
         "nn.MaxPool2d",
+        "window_longer_than_input",
+        lambda nn: nn.MaxPool2d((70000, 9), (70000, 2), (0, 4), (1, 3), True, True),
+        f32(1, 2, 5, 20),
+    ),
+    module(
+        "nn.MaxPool2d",
         "ceil_pad_drops_window",
         lambda nn: nn.MaxPool2d(2, stride=3, padding=1, ceil_mode=True),
         f32(1, 2, 5, 7),
@@ -59,6 +65,19 @@ CASES: list[Case] = [
         "F.max_pool3d", "plain", lambda t, x: t.nn.functional.max_pool3d(x, 2, padding=1), f32(1, 2, 3, 4, 5)
     ),
     module("nn.AvgPool2d", "plain", lambda nn: nn.AvgPool2d(2), f32(1, 3, 6, 7), also=((f32(2, 3, 4, 4),),)),
+    module(
+        "nn.AvgPool2d",
+        "window_longer_than_input",
+        lambda nn: nn.AvgPool2d(70000, ceil_mode=True),
+        f32(1, 3, 2, 5),
+        also=((f32(2, 3, 4, 1),),),
+    ),
+    module(
+        "nn.AvgPool2d",
+        "window_and_padding_longer_than_input",
+        lambda nn: nn.AvgPool2d((9, 7), 2, (4, 3), count_include_pad=False),
+        f32(1, 3, 2, 3),
+    ),
     module(
         "nn.AvgPool2d",
         "padded",
