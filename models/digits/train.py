@@ -1,0 +1,220 @@
+"""Train, measure and export the digits model: `python models/digits/train.py`.
+
+Writes everything that stands beside this file: the exported graph, labels, samples and metrics.json. Needs
+the extra `train` (`pip install -e .[train]`); takes about five minutes. `--validate FOLD` instead trains on four
+fifths of the training scans, measures on the other fifth, and writes nothing: for trying out changes without
+a look at the test scans.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pnnx
+import torch
+from PIL import Image
+from sklearn.datasets import load_digits
+from torch.nn import functional
+from training.augment import FRAME, MARGIN, ZOOM, Augmenter
+from training.drawings import Style, dark_on_light, pen_digit, practice_ink, scan_digit
+from training.exam import SIDE, prepare, prepare_array, questions, scan_picture
+from training.network import DigitsNet
+from training.shapes import EXAM
+
+HERE = Path(__file__).parent
+SEED = 20
+THREADS = 1  # the result does not then depend on the number of cores
+EPOCHS = 120
+BATCH = 128
+DRAWINGS_PER_BATCH = 32
+DRAWINGS = 4000
+PEAK_RATE = 3e-3
+TRAIN_SHARE = 0.8
+FINISH_SHARE = 0.3  # of the epochs, the last, with milder distortion
+FOLDS = 5
+
+
+def main() -> None:
+    """Parse the command line, train, measure, and write the files."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--validate", type=int, choices=range(FOLDS), metavar="FOLD", help="0 to 4")
+    parser.add_argument("--epochs", type=int, default=EPOCHS)
+    options = parser.parse_args()
+    torch.set_num_threads(THREADS)
+    data = load_digits()
+    scans, digits = (data.images / 16).astype(np.float32), data.target
+    held_out = np.arange(len(scans)) >= int(TRAIN_SHARE * len(scans))
+    if options.validate is not None:
+        scans, digits = scans[~held_out], digits[~held_out]
+        held_out = np.arange(len(scans)) * FOLDS // len(scans) == options.validate
+    started = time.monotonic()
+    network = train(scans[~held_out], digits[~held_out], options.epochs)
+    seconds = time.monotonic() - started
+    scans, digits = scans[held_out], digits[held_out]
+    metrics = measure(network, scans, digits)
+    print(json.dumps(metrics, indent=2))
+    print(f"trained for {seconds:.0f} s")
+    if options.validate is None:
+        export(network)
+        write_samples(network, scans, digits)
+        (HERE / "labels.txt").write_text("".join(f"{digit}\n" for digit in range(10)))
+        metrics["training"] = {
+            "scans": int((~held_out).sum()),
+            "epochs": options.epochs,
+            "seed": SEED,
+            "torch": torch.__version__,
+        }
+        (HERE / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n")
+
+
+def train(scans: np.ndarray, digits: np.ndarray, epochs: int) -> DigitsNet:
+    """Train a network on scans (n, 8, 8) and on pen drawings, each redrawn anew every time."""
+    torch.manual_seed(SEED)
+    generator = torch.Generator().manual_seed(SEED)
+    drawings, drawn_digits = practice_drawings()
+    labels = torch.from_numpy(digits)
+    augment = Augmenter(torch.from_numpy(scans), drawings, generator)
+    network = DigitsNet()
+    network.train()
+    optimizer = torch.optim.AdamW(network.parameters(), lr=PEAK_RATE, weight_decay=0.02)
+    batches = len(scans) // BATCH
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, PEAK_RATE, total_steps=epochs * batches, pct_start=0.2
+    )
+    for epoch in range(epochs):
+        augment.finishing = epoch >= (1 - FINISH_SHARE) * epochs
+        order = torch.randperm(len(scans), generator=generator)[: batches * BATCH].view(batches, BATCH)
+        total = 0.0
+        for chosen in order:
+            drawn = torch.randint(len(drawings), (DRAWINGS_PER_BATCH,), generator=generator)
+            canvases = augment(chosen, drawn)
+            targets = torch.cat((labels[chosen], drawn_digits[drawn]))
+            loss = functional.cross_entropy(network.scores(canvases), targets, label_smoothing=0.05)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+            total += loss.item()
+        if epoch % 10 == 9:
+            print(f"epoch {epoch + 1}: mean loss {total / batches:.3f}", flush=True)
+    network.eval()
+    return network
+
+
+def practice_drawings() -> tuple[torch.Tensor, torch.Tensor]:
+    """Pen drawings (n, 60, 60) of values 0 to 1, and their digits."""
+    rng = np.random.default_rng(SEED)
+    digits = np.arange(DRAWINGS) % 10
+    ink = [practice_ink(digit, FRAME, ZOOM * MARGIN / FRAME, rng) for digit in digits.tolist()]
+    return torch.from_numpy(np.stack(ink)), torch.from_numpy(digits)
+
+
+def probabilities(network: DigitsNet, images: list[np.ndarray]) -> np.ndarray:
+    """Probabilities (n, 10) of prepared images (28, 28)."""
+    with torch.no_grad():
+        return np.asarray(network(torch.from_numpy(np.stack(images))[:, None]))
+
+
+def measure(network: DigitsNet, scans: np.ndarray, digits: np.ndarray) -> dict[str, Any]:
+    """Accuracy on held-out scans as pictures, and on script-made drawings of other origin."""
+    pictures = [scan_picture(scan) for scan in scans]
+    answers = probabilities(network, [prepare(picture) for picture in pictures]).argmax(axis=1)
+    inverted = probabilities(network, [prepare(dark_on_light(picture)) for picture in pictures]).argmax(
+        axis=1
+    )
+    arrays = probabilities(network, [prepare_array(scan) for scan in scans]).argmax(axis=1)
+    confusion = np.zeros((10, 10), dtype=int)
+    np.add.at(confusion, (digits, answers), 1)
+    return {
+        "test": {
+            "scans": len(scans),
+            "accuracy_png": share(answers == digits),
+            "accuracy_png_dark_on_light": share(inverted == digits),
+            "accuracy_array": share(arrays == digits),
+            "errors_png": int((answers != digits).sum()),
+            "confusion_rows_true_columns_answer": confusion.tolist(),
+        },
+        "drawings": measure_drawings(network, scans, digits),
+    }
+
+
+def measure_drawings(network: DigitsNet, scans: np.ndarray, digits: np.ndarray) -> dict[str, Any]:
+    """Accuracy by source, polarity and canvas side."""
+    asked = list(questions(scans, digits, SEED + 1))
+    answers = probabilities(network, [prepare(question.picture) for question in asked]).argmax(axis=1)
+    right = np.array([question.digit for question in asked]) == answers
+    table: dict[str, Any] = {"count": len(asked), "accuracy": share(right)}
+    for source in ("scan", "pen", "font"):
+        of_source = np.array([question.source == source for question in asked])
+        rows: dict[str, Any] = {"accuracy": share(right[of_source])}
+        for polarity in ("light on dark", "dark on light"):
+            for side in sorted({question.side for question in asked}):
+                chosen = of_source & [q.polarity == polarity and q.side == side for q in asked]
+                rows[f"{polarity}, {side}x{side}"] = share(right[chosen])
+        rows["by_digit"] = [
+            share(right[of_source & [question.digit == digit for question in asked]]) for digit in range(10)
+        ]
+        table[source] = rows
+    return table
+
+
+def share(right: np.ndarray) -> float:
+    """Fraction of true values, to four places."""
+    return round(float(np.mean(right)), 4)
+
+
+def export(network: DigitsNet) -> None:
+    """Write digits.pnnx.param and .bin, and check that the exported graph answers like the network."""
+    one, two = (torch.rand(batch, 1, SIDE, SIDE) for batch in (1, 2))
+    with tempfile.TemporaryDirectory() as scratch:
+        exported = pnnx.export(network, f"{scratch}/digits.pt", inputs=(one,), inputs2=(two,), fp16=False)
+        with torch.no_grad():
+            torch.testing.assert_close(exported.eval()(two), network(two), rtol=1e-4, atol=1e-5)
+        for name in ("digits.pnnx.param", "digits.pnnx.bin"):
+            shutil.copy(Path(scratch) / name, HERE / name)
+
+
+def write_samples(network: DigitsNet, scans: np.ndarray, digits: np.ndarray) -> None:
+    """Write samples/0.png to 9.png: pen drawings, and two held-out scans (4 and 8) enlarged.
+
+    Raises:
+        RuntimeError: the network misreads one of them.
+    """
+    rng = np.random.default_rng(SEED + 2)
+    folder = HERE / "samples"
+    folder.mkdir(exist_ok=True)
+    for digit in range(10):
+        side = (28, 64, 140, 280, 112)[digit % 5]
+        style = Style(
+            height=rng.uniform(0.6, 0.8),
+            aspect=rng.uniform(0.65, 0.8),
+            pen=rng.uniform(0.06, 0.1),
+            angle=rng.uniform(-8, 8),
+            slant=rng.uniform(0, 0.15),
+            left=rng.uniform(0.15, 0.3),
+            top=rng.uniform(0.08, 0.15),
+            wobble=0.015,
+        )
+        if digit in (4, 8):
+            picture = scan_digit(scans[np.flatnonzero(digits == digit)[3]], side, style)
+        else:
+            picture = pen_digit(EXAM[digit], side, style, rng)
+        if digit % 2:
+            picture = dark_on_light(picture)
+        picture.save(folder / f"{digit}.png", optimize=True)
+        with Image.open(folder / f"{digit}.png") as saved:
+            answer = probabilities(network, [prepare(saved)])[0]
+        if answer.argmax() != digit:
+            raise RuntimeError(f"samples/{digit}.png is read as {answer.argmax()}")
+        print(f"samples/{digit}.png: {side}x{side}, probability {answer[digit]:.3f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""The model that ships reads what its card says it reads."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image, ImageOps
+
+from service.codec import Limits, decode
+from service.loaded_model import LoadedModel, load_model
+from service.tasks import predict
+
+FOLDER = Path(__file__).parents[2] / "models" / "digits"
+
+
+@pytest.fixture(scope="module")
+def digits() -> LoadedModel:
+    return load_model("digits", FOLDER, Limits(), warm=True)
+
+
+def read(model: LoadedModel, picture: bytes) -> str:
+    inputs = decode(picture, "image/png", model.graph.inputs, model.config, Limits()).inputs
+    outputs = model.graph.forward(inputs)
+    predictions = predict(model.config, model.graph.outputs, outputs, 1)
+    assert predictions is not None
+    return str(predictions[0][0].label)
+
+
+@pytest.mark.parametrize("digit", range(10))
+def test_samples_are_read(digits: LoadedModel, digit: int) -> None:
+    assert read(digits, (FOLDER / "samples" / f"{digit}.png").read_bytes()) == str(digit)
+
+
+@pytest.mark.parametrize("digit", range(10))
+def test_negatives_of_samples_are_read(digits: LoadedModel, digit: int, tmp_path: Path) -> None:
+    with Image.open(FOLDER / "samples" / f"{digit}.png") as picture:
+        ImageOps.invert(picture.convert("L")).save(tmp_path / "negative.png")
+    assert read(digits, (tmp_path / "negative.png").read_bytes()) == str(digit)
+
+
+def test_any_batch_runs(digits: LoadedModel) -> None:
+    images = np.random.default_rng(0).random((5, 1, 28, 28), np.float32)
+    together = digits.graph.forward([images])[0]
+    np.testing.assert_allclose(together.sum(axis=1), 1, rtol=1e-5)
+    for image, wanted in zip(images, together, strict=True):
+        np.testing.assert_allclose(digits.graph.forward([image[None]])[0][0], wanted, rtol=1e-4, atol=1e-6)
+
+
+def test_card_keeps_to_the_measurements() -> None:
+    metrics = json.loads((FOLDER / "metrics.json").read_text())["test"]
+    assert metrics["scans"] == 360
+    assert metrics["accuracy_png"] >= 0.98
+    card = (FOLDER / "MODEL_CARD.md").read_text()
+    assert (
+        f"**{metrics['accuracy_png']:.1%}** ({metrics['errors_png']} of 360 misread)".replace("%", " %")
+        in card
+    )
+    assert (FOLDER / "digits.pnnx.bin").stat().st_size < 1_000_000
