@@ -205,6 +205,10 @@ def _sequence(value: Any, member: Converter) -> tuple[Any, ...]:
         return ()
     if isinstance(value, np.ndarray):
         value = value.tolist()
+    if isinstance(value, str) and value.startswith(
+        "(int("
+    ):  # sizes that the exporter worked out: (int(8),int(8))
+        value = compile_source(f"[{value[1:-1]}]").evaluate(())
     items = value if isinstance(value, tuple | list) else (value,)
     return tuple(member(item) for item in items)
 

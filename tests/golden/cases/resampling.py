@@ -115,6 +115,14 @@ CASES: list[Case] = [
         lambda t, x: t.nn.functional.interpolate(x, size=(4, 11), mode="bicubic", align_corners=True),
         f32(1, 2, 5, 6),
     ),
+    function(
+        "F.upsample",
+        "computed_size",
+        lambda t, x: t.nn.functional.interpolate(
+            x, size=[(t.ceil(t.tensor(x.size(i)) / 4) * 4).to(t.int64) for i in (2, 3)], mode="bilinear"
+        ),
+        f32(1, 2, 6, 7),
+    ),
     function("F.pad", "constant", lambda t, x: t.nn.functional.pad(x, (1, 2, 0, 3), value=1.5), f32(2, 3, 4)),
     function("F.pad", "default_value", lambda t, x: t.nn.functional.pad(x, (2, 2)), f32(1, 5)),
     function("F.pad", "crop", lambda t, x: t.nn.functional.pad(x, (-1, 2, 1, -2)), f32(1, 2, 5, 4)),
