@@ -30,7 +30,8 @@ This page is made by `python -m tests.golden.document`; a test fails when it is 
 def render() -> str:
     """Return the text of the page."""
     cases = Counter(case.type for table in families().values() for case in table)
-    layers = sorted(registry, key=lambda layer: layer.type.lower())
+    ours = (layer for layer in registry if layer.forward.__module__.startswith("engine."))
+    layers = sorted(ours, key=lambda layer: layer.type.lower())
     rows = (f"| `{layer.type}` | {_arguments(layer)} | {cases[layer.type] or ''} |" for layer in layers)
     return HEAD.format(count=len(layers), cases=cases.total()) + "\n".join(rows) + "\n"
 
