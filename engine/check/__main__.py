@@ -67,17 +67,32 @@ def _check(options: argparse.Namespace) -> int:
         print(line)
     if report.unsupported:
         return 1
-    if options.layers is not None and options.against is None:
-        raise InputError("--layers needs the inputs: give --against INPUTS OUTPUTS as well")
-    if options.against is None:
-        return 0
-    inputs = _load_inputs(graph, options.against[0])
-    different = _print_outputs(
-        compare_outputs(graph, inputs, _in_order(_load(options.against[1])), options.tolerance)
-    )
+    different = False
+    inputs: list[Array] | dict[str, Array] = []
+    if options.against is not None:
+        inputs = _load_inputs(graph, options.against[0])
+        expected = _in_order(_load(options.against[1]))
+        different |= _print_outputs(compare_outputs(graph, inputs, expected, options.tolerance))
     if options.layers is not None:
-        different |= _print_first_divergence(graph, inputs, _load(options.layers), options.tolerance)
+        reference = _load(options.layers)
+        inputs = inputs if options.against is not None else _inputs_among(graph, reference)
+        different |= _print_first_divergence(graph, inputs, reference, options.tolerance)
     return int(different)
+
+
+def _inputs_among(graph: RuntimeGraph, reference: dict[str, Array]) -> dict[str, Array]:
+    """Return the inputs that a reference has among its operands.
+
+    Raises:
+        InputError: it lacks one.
+    """
+    missing = [port.operand for port in graph.inputs if port.operand not in reference]
+    if missing:
+        names = ", ".join(map(repr, missing))
+        raise InputError(
+            f"--layers: the reference lacks input {names}; add it, or give --against INPUTS OUTPUTS"
+        )
+    return {port.operand: reference[port.operand] for port in graph.inputs}
 
 
 def _param_file(model: Path) -> Path:

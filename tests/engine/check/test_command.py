@@ -112,9 +112,14 @@ def test_single_array_is_no_archive(model: Path, tmp_path: Path, capsys: pytest.
     assert "x.npy: holds one array; expected an .npz of several" in capsys.readouterr().err
 
 
-def test_layers_needs_inputs(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(model), "--layers", save(tmp_path / "r.npz", a=X)]) == 1
-    assert "--layers needs the inputs" in capsys.readouterr().err
+def test_layers_finds_inputs_in_the_reference(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(model), "--layers", save(tmp_path / "r.npz", a=X, b=X * W)]) == 0
+    assert "layers  2 operands agree with the reference" in capsys.readouterr().out
+    assert main([str(model), "--layers", save(tmp_path / "w.npz", a=X, b=X * W + 1)]) == 1
+    assert main([str(model), "--layers", save(tmp_path / "n.npz", b=X * W)]) == 1
+    assert "the reference lacks input 'a'; add it, or give --against" in capsys.readouterr().err
 
 
 def test_peak_counts_what_is_alive(tmp_path: Path) -> None:
