@@ -143,3 +143,11 @@ def _inferred(bound: BoundLayer, call: Call) -> Spec:
         return bound.infer([spec_of(value) for value in call.values])[0]
     except KuiperError:
         return UNKNOWN
+
+
+def types_of(*families: str) -> dict[str, list[str]]:
+    """Layer family -> the types that its file registers."""
+    return {
+        family: [layer.type for layer in registry if layer.forward.__module__ == f"engine.layers.{family}"]
+        for family in families
+    }

@@ -11,43 +11,24 @@ from hypothesis import strategies as st
 
 from engine.dtypes import Array
 from engine.errors import KuiperError
-from engine.layers import (
-    activation,
-    attention,
-    batch_norm,
-    distance,
-    dropout,
-    embedding,
-    instance_norm,
-    linear,
-    matrix,
-    normalization,
-    softmax,
-)
-from engine.registry import registry
 from engine.spec import is_known, spec_of
-from tests.property.layer_calls import calls, check_call
+from tests.property.layer_calls import calls, check_call, types_of
 from tests.property.trial import arrays, bind, few, mostly, shapes
 
 LIMITS = settings(max_examples=100)
-FAMILIES = {
-    module.__name__.rpartition(".")[2]: [
-        layer.type for layer in registry if layer.forward.__module__ == module.__name__
-    ]
-    for module in (
-        activation,
-        attention,
-        batch_norm,
-        distance,
-        dropout,
-        embedding,
-        instance_norm,
-        linear,
-        matrix,
-        normalization,
-        softmax,
-    )
-}
+FAMILIES = types_of(
+    "activation",
+    "attention",
+    "batch_norm",
+    "distance",
+    "dropout",
+    "embedding",
+    "instance_norm",
+    "linear",
+    "matrix",
+    "normalization",
+    "softmax",
+)
 DATA_MATTERS = {"F.embedding", "nn.Embedding"}
 """Layers that may refuse values, an index out of range, where shapes and dtypes are in order."""
 

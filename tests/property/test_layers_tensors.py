@@ -4,50 +4,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.layers import (
-    arranging,
-    casting,
-    comparison,
-    creation,
-    elementwise,
-    extremes,
-    fourier,
-    indexing,
-    joining,
-    random,
-    reduction,
-    shape,
-    slicing,
-    spectrogram,
-    stft,
-    vectors,
-)
-from engine.registry import registry
-from tests.property.layer_calls import calls, check_call
+from tests.property.layer_calls import calls, check_call, types_of
 
-FAMILIES = {
-    module.__name__.rpartition(".")[2]: [
-        layer.type for layer in registry if layer.forward.__module__ == module.__name__
-    ]
-    for module in (
-        arranging,
-        casting,
-        comparison,
-        creation,
-        elementwise,
-        extremes,
-        fourier,
-        indexing,
-        joining,
-        random,
-        reduction,
-        shape,
-        slicing,
-        spectrogram,
-        stft,
-        vectors,
-    )
-}
+FAMILIES = types_of(
+    "arranging",
+    "casting",
+    "comparison",
+    "creation",
+    "elementwise",
+    "extremes",
+    "fourier",
+    "indexing",
+    "joining",
+    "random",
+    "reduction",
+    "shape",
+    "slicing",
+    "spectrogram",
+    "stft",
+    "vectors",
+)
 DATA_MATTERS = {
     "Tensor.index",
     "Tensor.index_put",
