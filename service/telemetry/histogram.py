@@ -1,0 +1,49 @@
+"""Counts of values by size, as Prometheus takes them."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import accumulate
+from math import inf
+
+REQUEST_SECONDS = (
+    *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
+    *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
+)
+"""Bounds for what a request waits for; the digits model takes a tenth of a millisecond, a large one seconds."""
+LAYER_SECONDS = (1e-6, 5e-6, 1e-5, 5e-5, 1e-4, 5e-4, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0)
+"""Bounds for one layer."""
+BATCH_SIZES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
+"""Bounds for the items of a run."""
+HTTP_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
+"""Bounds that OpenTelemetry's semantic conventions name for `http.server.request.duration`."""
+
+
+class Histogram:
+    """How many values were at most as large as each bound.
+
+    Written by one thread; others may read meanwhile.
+
+    Args:
+        bounds: upper bounds, ascending; one of infinity is added.
+    """
+
+    __slots__ = ("_counts", "bounds", "total")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.bounds = bounds
+        self.total = 0.0
+        self._counts = [0] * (len(bounds) + 1)
+
+    def observe(self, value: float) -> None:
+        """Count a value."""
+        self._counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    @property
+    def count(self) -> int:
+        """How many values were counted."""
+        return sum(self._counts)
+
+    def cumulative(self) -> list[tuple[float, int]]:
+        """Return each bound with the number of values up to it; the last bound is infinity."""
+        return list(zip((*self.bounds, inf), accumulate(self._counts), strict=True))

@@ -1,0 +1,172 @@
+"""What every model did so far: the one account that `/v2/…/stats` and `/metrics` both show.
+
+The counters are Triton's (its statistics extension), and so is what they count: times are those of requests that were
+answered, and every request of a batch counts the whole of its run's time, while `execution_count` and the
+batch statistics count a run once.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from time import perf_counter_ns, time_ns
+
+from service.call import CallRecord, Ending, Stamps
+from service.telemetry.histogram import BATCH_SIZES, LAYER_SECONDS, REQUEST_SECONDS, Histogram
+
+Identity = tuple[str, str]
+"""Name and version of a loaded model."""
+MAX_BATCH_SIZES = 256
+"""Most batch sizes told apart for a model: clients may choose them. Runs of yet another are in no batch statistics."""
+
+
+@dataclass(slots=True)
+class Duration:
+    """How often, and how many nanoseconds together."""
+
+    count: int = 0
+    ns: int = 0
+
+    def add(self, ns: int) -> None:
+        """Count once more."""
+        self.count += 1
+        self.ns += ns
+
+
+@dataclass(slots=True)
+class BatchStatistics:
+    """Runs of one batch size: each counts once, with the times of the call that leads it."""
+
+    compute_input: Duration = field(default_factory=Duration)
+    compute_infer: Duration = field(default_factory=Duration)
+    compute_output: Duration = field(default_factory=Duration)
+
+    def observe(self, stamps: Stamps) -> None:
+        """Count a run."""
+        self.compute_input.add(stamps.decode_end - stamps.decode_start)
+        self.compute_infer.add(stamps.forward_end - stamps.forward_start)
+        if stamps.encode_end:  # 0 where the leader's client left, or its answer could not be encoded
+            self.compute_output.add(stamps.encode_end - stamps.forward_end)
+
+
+@dataclass(slots=True)
+class ModelStatistics:
+    """What one version of a model did.
+
+    Attributes:
+        name: name of the model.
+        version: its version.
+        last_inference: milliseconds since the epoch of its last run's end; 0 where it never ran.
+        inference_count: items (rows) of answered requests.
+        execution_count: runs; a batch is one.
+        success: answered requests, whole.
+        fail: other requests, whole.
+        queue: waiting of answered requests.
+        compute_input: their decoding.
+        compute_infer: their runs.
+        compute_output: their encoding.
+        cache_hit: always zero, there is no cache.
+        cache_miss: always zero.
+        batches: batch size -> its runs.
+        failures: requests that were not answered, by reason.
+        request_seconds: answered requests, whole.
+        queue_seconds: their waiting.
+        compute_seconds: their runs.
+        batch_sizes: items of each run.
+        layer_seconds: operator type -> its layers in the runs that were traced.
+    """
+
+    name: str
+    version: str
+    last_inference: int = 0
+    inference_count: int = 0
+    execution_count: int = 0
+    success: Duration = field(default_factory=Duration)
+    fail: Duration = field(default_factory=Duration)
+    queue: Duration = field(default_factory=Duration)
+    compute_input: Duration = field(default_factory=Duration)
+    compute_infer: Duration = field(default_factory=Duration)
+    compute_output: Duration = field(default_factory=Duration)
+    cache_hit: Duration = field(default_factory=Duration)
+    cache_miss: Duration = field(default_factory=Duration)
+    batches: dict[int, BatchStatistics] = field(default_factory=dict)
+    failures: dict[Ending, int] = field(
+        default_factory=lambda: {ending: 0 for ending in Ending if ending is not Ending.SUCCESS}
+    )
+    request_seconds: Histogram = field(default_factory=lambda: Histogram(REQUEST_SECONDS))
+    queue_seconds: Histogram = field(default_factory=lambda: Histogram(REQUEST_SECONDS))
+    compute_seconds: Histogram = field(default_factory=lambda: Histogram(REQUEST_SECONDS))
+    batch_sizes: Histogram = field(default_factory=lambda: Histogram(BATCH_SIZES))
+    layer_seconds: dict[str, Histogram] = field(default_factory=dict)
+
+    def observe(self, record: CallRecord, now_ns: int) -> None:
+        """Count a call that ended at `now_ns` of `perf_counter_ns`."""
+        if record.ending is Ending.SUCCESS:
+            self._succeed(record)
+        else:
+            self.fail.add(max(0, now_ns - record.call.received_ns))
+            self.failures[record.ending] += 1
+        if record.leads_run and record.stamps.forward_end:
+            self._run(record)
+
+    def _succeed(self, record: CallRecord) -> None:
+        stamps = record.stamps
+        request_ns = stamps.encode_end - record.call.received_ns
+        infer_ns = stamps.forward_end - stamps.forward_start
+        self.inference_count += max(1, record.items)
+        self.success.add(request_ns)
+        self.queue.add(stamps.queue_ns)
+        self.compute_input.add(stamps.decode_end - stamps.decode_start)
+        self.compute_infer.add(infer_ns)
+        self.compute_output.add(stamps.encode_end - stamps.forward_end)
+        self.request_seconds.observe(request_ns / 1e9)
+        self.queue_seconds.observe(stamps.queue_ns / 1e9)
+        self.compute_seconds.observe(infer_ns / 1e9)
+
+    def _run(self, record: CallRecord) -> None:
+        size = max(1, record.batch_size)
+        self.last_inference = time_ns() // 1_000_000
+        self.execution_count += 1
+        self.batch_sizes.observe(size)
+        if size not in self.batches and len(self.batches) < MAX_BATCH_SIZES:
+            self.batches[size] = BatchStatistics()
+        if size in self.batches:
+            self.batches[size].observe(record.stamps)
+        if record.trace is not None:
+            for layer in record.trace.layers:
+                if layer.type not in self.layer_seconds:
+                    self.layer_seconds[layer.type] = Histogram(LAYER_SECONDS)
+                self.layer_seconds[layer.type].observe(layer.duration_us / 1e6)
+
+
+class Statistics:
+    """An observer that keeps the account of every model.
+
+    Written on the event loop's thread; other threads may read meanwhile.
+
+    Args:
+        clock: nanoseconds, for tests.
+    """
+
+    def __init__(self, clock: Callable[[], int] = perf_counter_ns) -> None:
+        self._models: dict[Identity, ModelStatistics] = {}
+        self._clock = clock
+
+    def observe(self, record: CallRecord) -> None:
+        """Take note of a call."""
+        model = record.call.model
+        statistics = self._models.get((model.name, model.version))
+        if statistics is None:
+            statistics = self._models[model.name, model.version] = ModelStatistics(model.name, model.version)
+        statistics.observe(record, self._clock())
+
+    def of(self, name: str, version: str) -> ModelStatistics:
+        """Return the account of a loaded model, all zeros where nobody asked for it yet."""
+        return self._models.get((name, version)) or ModelStatistics(name, version)
+
+    def keep(self, loaded: Collection[Identity]) -> None:
+        """Forget the models that are no longer loaded; one that was replaced by itself goes on counting."""
+        for identity in list(self._models):
+            if identity not in loaded:
+                self._models.pop(identity, None)
+
+    def __len__(self) -> int:
+        return len(self._models)

@@ -1,0 +1,87 @@
+"""Records of calls, made by hand."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+from engine import LayerTrace, OperandTrace, RunTrace
+from service.call import Call, CallRecord, Ending, Stamps, Surface
+from service.loaded_model import LoadedModel
+
+MS = 1_000_000
+"""Nanoseconds of a millisecond."""
+START = 5_000 * MS
+"""When the calls made here are received."""
+STAMPS = Stamps(
+    received=START,
+    queued=START + 1 * MS,
+    decode_start=START + 4 * MS,
+    decode_end=START + 6 * MS,
+    forward_start=START + 7 * MS,
+    forward_end=START + 17 * MS,
+    encode_end=START + 20 * MS,
+)
+"""3 ms in the queue, 2 ms decoding, 1 ms waiting for a batch, 10 ms running, 3 ms encoding."""
+
+
+def make_model(name: str = "digits", version: str = "1") -> LoadedModel:
+    """Return as much of a loaded model as observers look at."""
+    return cast(LoadedModel, SimpleNamespace(name=name, version=version))
+
+
+def make_layer(index: int, type: str, start_us: float, duration_us: float, **changes: Any) -> LayerTrace:
+    layer = LayerTrace(
+        index=index,
+        name=f"layer_{index}",
+        type=type,
+        inputs=(OperandTrace("a", (1, 3), "f32"),),
+        outputs=(OperandTrace("b", (1, 4), "f32"),),
+        start_us=start_us,
+        duration_us=duration_us,
+        share=0.5,
+        multiply_adds=12,
+        bytes_moved=76,
+    )
+    return replace(layer, **changes)
+
+
+def make_trace() -> RunTrace:
+    """Return the trace of a run of three layers that fits into the stamps' 10 ms."""
+    layers = (
+        make_layer(0, "nn.Conv2d", 100.0, 4000.0),
+        make_layer(1, "nn.ReLU", 4200.0, 20.0, multiply_adds=0),
+        make_layer(2, "nn.Conv2d", 4300.0, 5000.0),
+    )
+    return RunTrace(9300.0, layers)
+
+
+def make_record(
+    ending: Ending = Ending.SUCCESS,
+    *,
+    model: LoadedModel | None = None,
+    request_id: str = "r1",
+    stamps: Stamps = STAMPS,
+    **changes: Any,
+) -> CallRecord:
+    """Return the record of a call that ran alone."""
+    call: Call[object] = Call(
+        model=model or make_model(),
+        surface=Surface.INFER,
+        request_id=request_id,
+        decode=_unused,
+        encode=_unused,
+        received_ns=stamps.received,
+    )
+    record = CallRecord(call, ending, stamps, batch_size=1, items=1, leads_run=True, worker="worker-0")
+    return replace(record, **changes)
+
+
+def shifted(milliseconds: float, stamps: Stamps = STAMPS) -> Stamps:
+    """Return the stamps of the same call, later."""
+    names = ("received", "queued", "decode_start", "decode_end", "forward_start", "forward_end", "encode_end")
+    later = {name: getattr(stamps, name) + int(milliseconds * MS) for name in names if getattr(stamps, name)}
+    return replace(stamps, **later)
+
+
+def _unused(*arguments: object) -> Any:
+    raise AssertionError("observers do not decode or encode")
