@@ -1,0 +1,180 @@
+from collections.abc import Callable
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as parse_text
+
+from service.call import CallRecord, Ending
+from service.telemetry.http_requests import HttpRequests
+from service.telemetry.metrics import Metrics, ModelState, ServerState
+from service.telemetry.statistics import Statistics
+from tests.service.telemetry.records import MS, START, make_model, make_record, make_trace
+
+Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+DIGITS = ModelState("digits", "1", "classification", pending=3, queue_size=64)
+OPENMETRICS = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
+
+
+class Server:
+    """A server whose models come and go as a test wants."""
+
+    def __init__(self, *models: ModelState) -> None:
+        self.models = list(models)
+        self.statistics = Statistics(clock=lambda: START + 30 * MS)
+        self.http_requests = HttpRequests()
+        self.metrics = Metrics(self.statistics, self.http_requests, self.look)
+
+    def look(self) -> ServerState:
+        return ServerState(self.models, workers=2, workers_busy=1)
+
+    def observe(self, *records: CallRecord) -> None:
+        for record in records:
+            self.statistics.observe(record)
+
+    def text(self, accept: str = "") -> str:
+        return self.metrics.render(accept)[0].decode()
+
+    def samples(self) -> Samples:
+        families = parse_text(self.text())
+        return {
+            (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+            for family in families
+            for sample in family.samples
+        }
+
+
+def labelled(name: str, **labels: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    return name, tuple(sorted(labels.items()))
+
+
+def of_digits(name: str, **labels: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    return labelled(name, model="digits", version="1", **labels)
+
+
+def test_tritons_names_carry_what_was_counted() -> None:
+    server = Server(DIGITS)
+    server.observe(make_record(items=4, batch_size=4), make_record(Ending.REJECTED, leads_run=False))
+    samples = server.samples()
+    expected = {
+        "nv_inference_request_success": 1,
+        "nv_inference_count": 4,
+        "nv_inference_exec_count": 1,
+        "nv_inference_pending_request_count": 3,
+        "nv_inference_request_duration_us": 20_000,
+        "nv_inference_queue_duration_us": 4_000,
+        "nv_inference_compute_input_duration_us": 2_000,
+        "nv_inference_compute_infer_duration_us": 10_000,
+        "nv_inference_compute_output_duration_us": 3_000,
+    }
+    assert {name: samples[of_digits(name)] for name in expected} == expected
+    reasons = {
+        reason: samples[of_digits("nv_inference_request_failure", reason=reason)]
+        for reason in ("REJECTED", "CANCELED", "BACKEND", "OTHER")
+    }
+    assert reasons == {"REJECTED": 1, "CANCELED": 0, "BACKEND": 0, "OTHER": 0}
+
+
+def test_histograms_are_in_seconds() -> None:
+    server = Server(DIGITS)
+    server.observe(make_record(trace=make_trace()))
+    samples = server.samples()
+    sums = {"kuiper_request_seconds": 0.02, "kuiper_queue_seconds": 0.004, "kuiper_compute_seconds": 0.01}
+    for name, total in sums.items():
+        assert samples[of_digits(f"{name}_sum")] == pytest.approx(total)
+        assert samples[of_digits(f"{name}_count")] == 1
+    assert samples[of_digits("kuiper_request_seconds_bucket", le="0.01")] == 0
+    assert samples[of_digits("kuiper_request_seconds_bucket", le="0.025")] == 1
+    assert samples[of_digits("kuiper_batch_size_bucket", le="1.0")] == 1
+    assert samples[of_digits("kuiper_layer_seconds_count", type="nn.Conv2d")] == 2
+    assert samples[of_digits("kuiper_layer_seconds_sum", type="nn.ReLU")] == pytest.approx(2e-5)
+
+
+def test_state_of_the_server_is_read_when_it_is_asked_for() -> None:
+    samples = Server(DIGITS).samples()
+    assert samples[of_digits("kuiper_queue_capacity")] == 64
+    assert samples[of_digits("kuiper_model_info", task="classification")] == 1
+    assert samples[labelled("kuiper_workers")] == 2
+    assert samples[labelled("kuiper_workers_busy")] == 1
+    assert samples[of_digits("nv_inference_request_success")] == 0
+    assert any(name == "process_resident_memory_bytes" for name, _ in samples)
+    assert any(name == "python_info" for name, _ in samples)
+    assert any(name == "python_gc_collections_total" for name, _ in samples)
+
+
+def test_http_requests_have_opentelemetrys_labels() -> None:
+    server = Server()
+    server.http_requests.observe("GET", "/models/{name}", 200, 0.06)
+    labels = {
+        "http_request_method": "GET",
+        "http_route": "/models/{name}",
+        "http_response_status_code": "200",
+    }
+    samples = server.samples()
+    name = "http_server_request_duration_seconds"
+    assert samples[labelled(f"{name}_bucket", le="0.05", **labels)] == 0
+    assert samples[labelled(f"{name}_bucket", le="0.075", **labels)] == 1
+    assert samples[labelled(f"{name}_count", **labels)] == 1
+
+
+def test_series_of_models_that_are_gone_vanish() -> None:
+    other = ModelState("other", "7", "", 0, 64)
+    server = Server(DIGITS, other)
+    server.observe(make_record(), make_record(model=make_model("other", "7"), trace=make_trace()))
+    before = server.samples()
+    server.models.remove(other)
+    after = server.samples()
+    assert any(("model", "other") in labels for _, labels in before)
+    assert not any(("model", "other") in labels for _, labels in after)
+    assert after[of_digits("nv_inference_request_success")] == 1
+    assert len(server.statistics) == 1
+
+
+def test_reloads_add_no_series() -> None:
+    server = Server(DIGITS)
+    server.observe(make_record(trace=make_trace()))
+    before = server.samples().keys()
+    server.models[:] = [DIGITS]
+    server.observe(make_record(model=make_model(), trace=make_trace()))
+    assert server.samples().keys() == before
+
+
+def test_models_that_are_not_loaded_have_no_series() -> None:
+    server = Server(DIGITS)
+    server.observe(make_record(model=make_model("a client's invention", "1")))
+    assert "invention" not in server.text()
+
+
+@pytest.mark.parametrize(
+    ("accept", "media_type"),
+    [
+        ("", "text/plain; version=0.0.4; charset=utf-8"),
+        ("text/html, */*", "text/plain; version=0.0.4; charset=utf-8"),
+        (OPENMETRICS, "application/openmetrics-text; version=1.0.0; charset=utf-8"),
+        (
+            "application/openmetrics-text;version=x.y",
+            "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        ),
+    ],
+)
+def test_format_is_as_the_request_asks(accept: str, media_type: str) -> None:
+    assert Server(DIGITS).metrics.render(accept)[1] == media_type
+
+
+@pytest.mark.parametrize(
+    ("accept", "parse"), [("", parse_text), (OPENMETRICS, parse_openmetrics)], ids=["text", "openmetrics"]
+)
+def test_both_formats_are_sound_and_keep_the_names(accept: str, parse: Callable[..., object]) -> None:
+    server = Server(DIGITS)
+    server.observe(make_record(trace=make_trace()), make_record(Ending.OTHER))
+    server.http_requests.observe("GET", None, 404, 0.06)
+    families = {family.name: family for family in parse(server.text(accept))}  # type: ignore[attr-defined]
+    assert {sample.name for sample in families["nv_inference_count"].samples} == {"nv_inference_count"}
+    assert families["kuiper_layer_seconds"].type == "histogram"
+    assert families["nv_inference_pending_request_count"].type == "gauge"
+
+
+def test_every_application_has_a_registry_of_its_own() -> None:
+    first, second = Server(DIGITS), Server(DIGITS)
+    first.observe(make_record())
+    counts = [server.samples()[of_digits("nv_inference_count")] for server in (first, second)]
+    assert counts == [1, 0]
