@@ -1,0 +1,78 @@
+"""What kernels are compiled for: vector width, registers and features of a processor."""
+
+import os
+import platform
+from dataclasses import dataclass
+from functools import lru_cache
+
+import llvmlite.binding as llvm
+
+ALIGNMENT = 64
+"""Bytes that buffers are aligned to: the widest vector, and a cache line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A processor to compile for.
+
+    Attributes:
+        name: of the instruction set: avx512, avx2, sse or neon.
+        lanes: float32 lanes of a vector.
+        registers: vector registers.
+        has_fma: whether it multiplies and adds in one instruction.
+        cpu: LLVM's name of the processor.
+        features: LLVM's feature string.
+    """
+
+    name: str
+    lanes: int
+    registers: int
+    has_fma: bool
+    cpu: str
+    features: str
+
+
+@lru_cache(maxsize=1)
+def host_target() -> Target:
+    """Return the target of this machine; `KUIPER_TARGET` forces a narrower one, for tests."""
+    forced = os.environ.get("KUIPER_TARGET", "")
+    return target_named(forced) if forced else _detect()
+
+
+def target_named(name: str) -> Target:
+    """Return a target by name: avx512, avx2, sse or neon.
+
+    Raises:
+        ValueError: there is no such target.
+    """
+    targets = {
+        "avx512": Target("avx512", 16, 32, True, "x86-64-v4", "-prefer-256-bit"),
+        "avx2": Target("avx2", 8, 16, True, "x86-64-v3", ""),
+        "sse": Target("sse", 4, 16, False, "x86-64-v2", ""),
+        "neon": Target("neon", 4, 32, True, "generic", "+neon"),
+    }
+    if name not in targets:
+        raise ValueError(f"target {name!r} is not known; expected one of {', '.join(targets)}")
+    return targets[name]
+
+
+def supported_targets() -> list[Target]:
+    """Return the targets whose code this machine runs, widest first."""
+    if platform.machine().lower() in ("arm64", "aarch64"):
+        return [target_named("neon")]
+    features = llvm.get_host_cpu_features()
+    needed = {"avx512": ("avx512f", "avx512vl", "avx512dq"), "avx2": ("avx2", "fma"), "sse": ("sse4.2",)}
+    return [target_named(name) for name, flags in needed.items() if all(map(features.get, flags))]
+
+
+def _detect() -> Target:
+    supported = supported_targets()
+    if not supported:
+        raise OSError("this processor has neither SSE 4.2 nor NEON")
+    generic = supported[0]
+    features = llvm.get_host_cpu_features().flatten()
+    if generic.name == "avx512":
+        features += ",-prefer-256-bit"  # the frequency that wide vectors cost is won back many times over
+    return Target(
+        generic.name, generic.lanes, generic.registers, generic.has_fma, llvm.get_host_cpu_name(), features
+    )
