@@ -5,13 +5,14 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
+from service.call import Observer
+from service.dispatcher import Dispatcher
 from service.error_handlers import install_error_handlers
 from service.lifecycle import Lifecycle
 from service.middleware import RequestMiddleware
 from service.openapi import DESCRIPTION, install_openapi
 from service.repository import RepositoryError, load_repository
 from service.routes import graph, health, index, infer, models
-from service.scheduler import Scheduler
 from service.services import Services, services_of
 from service.settings import Settings
 from service.version import kuiper_version
@@ -23,8 +24,8 @@ def create_app(settings: Settings) -> FastAPI:
     Args:
         settings: all that can be set.
     """
-    scheduler = Scheduler(settings.worker_count, settings.thread_count, settings.queue_size)
-    services = Services(settings, Lifecycle(), scheduler)
+    observers: list[Observer] = []
+    services = Services(settings, Lifecycle(), Dispatcher(settings, observers), observers)
     app = FastAPI(
         title="Kuiper Serve",
         description=DESCRIPTION,
@@ -50,10 +51,10 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     except RepositoryError as error:
         services.lifecycle.failure = str(error)
         raise
-    services.scheduler.start()
+    services.dispatcher.start()
     services.lifecycle.started()
     try:
         yield
     finally:
         services.lifecycle.drain()
-        services.scheduler.close()
+        services.dispatcher.close()

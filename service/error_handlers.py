@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from engine import InputError, LayerError
 from service.context import context_of
-from service.errors import ServiceError
+from service.errors import ServiceError, engine_error
 
 
 def install_error_handlers(app: FastAPI) -> None:
@@ -34,15 +34,6 @@ def internal_error(request_id: str) -> ServiceError:
         "the server failed to answer; its log says why, under this request id",
         {"request_id": request_id},
     )
-
-
-def engine_error(error: InputError | LayerError) -> ServiceError:
-    """Return what a client is told when its arrays do not run."""
-    if isinstance(error, InputError):
-        return ServiceError(422, "input_mismatch", str(error))
-    if isinstance(error.__cause__, MemoryError):
-        return ServiceError(503, "out_of_memory", str(error), headers={"Retry-After": "1"})
-    return ServiceError(422, "layer_failed", str(error))
 
 
 def _answer(request: Request, error: Exception) -> Response:

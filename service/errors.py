@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from engine import InputError, LayerError
+
 
 class ServiceError(Exception):
     """A request that cannot be answered as asked.
@@ -33,3 +35,12 @@ class ServiceError(Exception):
     def body(self) -> dict[str, Any]:
         """Return the JSON body."""
         return {"error": self.message, "code": self.code, "details": self.details}
+
+
+def engine_error(error: InputError | LayerError) -> ServiceError:
+    """Return what a client is told when its arrays do not run."""
+    if isinstance(error, InputError):
+        return ServiceError(422, "input_mismatch", str(error))
+    if isinstance(error.__cause__, MemoryError):
+        return ServiceError(503, "out_of_memory", str(error), headers={"Retry-After": "1"})
+    return ServiceError(422, "layer_failed", str(error))

@@ -1,14 +1,13 @@
-"""One inference, bytes to bytes. Runs in a worker thread."""
+"""What `POST /infer` asks of a model, bytes to bytes. Runs in a worker thread."""
 
 import difflib
 from collections.abc import Collection
 from dataclasses import dataclass
-from time import perf_counter_ns
 
 from engine import RuntimeGraph, TraceLevel
-from service.codec import Limits, Options, Timing, build_answer, decode, encode
+from service.call import Outcome
+from service.codec import Decoded, Limits, Options, Timing, build_answer, decode, encode
 from service.errors import ServiceError
-from service.job import Job
 from service.loaded_model import LoadedModel
 from service.tasks import predict
 
@@ -16,17 +15,18 @@ DEFAULTS = Options(trace=TraceLevel.ON, capture=())
 """Options of a request that sets none."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Inference:
-    """A request to run a model.
+    """A request to run a model, and the codec between it and the run.
 
     Attributes:
         model: the model.
         request_id: id of the request.
-        body: the request's whole body.
+        body: the request's whole body; dropped when it is decoded.
         content_type: its `Content-Type` header.
-        options: what the query asks for.
+        options: what the query asks for; completed by what the body asks for when it is decoded.
         media_type: media type of the answer.
+        limits: how much the request may ask for.
         received_ns: `perf_counter_ns` of the moment when the body was complete.
     """
 
@@ -36,37 +36,33 @@ class Inference:
     content_type: str | None
     options: Options
     media_type: str
+    limits: Limits
     received_ns: int
 
+    def decode(self) -> Decoded:
+        """Return the inputs, and all options that are in force.
 
-def infer(request: Inference, limits: Limits, job: Job[bytes]) -> bytes:
-    """Decode a request, run its model and encode the answer.
+        Raises:
+            ServiceError: the body or its options are not what the model can take.
+        """
+        graph = self.model.graph
+        decoded = decode(self.body, self.content_type, graph.inputs, self.model.config, self.limits)
+        self.body = b""
+        self.options = DEFAULTS.overridden_by(decoded.options).overridden_by(self.options)
+        check_capture(graph, self.options.capture or ())
+        return Decoded(decoded.inputs, self.options)
 
-    Raises:
-        ServiceError: the request cannot be answered as asked.
-        InputError, LayerError: its arrays do not run.
-        RunStoppedError: the job was given up.
-    """
-    graph = request.model.graph
-    started = perf_counter_ns()
-    decoded = decode(request.body, request.content_type, graph.inputs, request.model.config, limits)
-    options = DEFAULTS.overridden_by(decoded.options).overridden_by(request.options)
-    capture = options.capture or ()
-    check_capture(graph, capture)
-    ready = perf_counter_ns()
-    result = graph.run(
-        decoded.inputs, trace=options.trace or TraceLevel.OFF, capture=capture, stop=job.stop_reason
-    )
-    ended = perf_counter_ns()
-    predictions = predict(request.model.config, graph.outputs, result.outputs, options.top_k)
-    timing = Timing(
-        decode_ms=(ready - started) / 1e6,
-        queue_ms=(job.started - job.queued) * 1e3,
-        forward_ms=(ended - ready) / 1e6,
-    )
-    name = request.model.name
-    answer = build_answer(name, request.request_id, graph.outputs, result, predictions, timing)
-    return encode(answer, request.media_type, request.received_ns)
+    def encode(self, outcome: Outcome) -> bytes:
+        """Return the answer's body."""
+        ports, result, stamps = self.model.graph.outputs, outcome.result, outcome.stamps
+        predictions = predict(self.model.config, ports, result.outputs, self.options.top_k)
+        timing = Timing(
+            decode_ms=(stamps.decode_end - stamps.decode_start) / 1e6,
+            queue_ms=stamps.queue_ns / 1e6,
+            forward_ms=(stamps.forward_end - stamps.forward_start) / 1e6,
+        )
+        answer = build_answer(self.model.name, self.request_id, ports, result, predictions, timing)
+        return encode(answer, self.media_type, self.received_ns)
 
 
 def check_capture(graph: RuntimeGraph, capture: Collection[str]) -> None:

@@ -11,7 +11,7 @@ from service.context import REQUEST_ID_HEADER, RequestContext, open_context
 from service.error_handlers import error_response, internal_error
 from service.incoming import Incoming
 from service.lifecycle import Lifecycle, Phase
-from service.scheduler import shutting_down
+from service.scheduling.refusals import shutting_down
 from service.telemetry.logging import FIELDS, request_id
 
 ALWAYS_OPEN = frozenset({"/livez", "/readyz"})

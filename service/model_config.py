@@ -21,6 +21,13 @@ Every key has a default, and the file itself may be missing: such a model takes 
     output = "out0"                 # default: the first output
     softmax = true                  # the output holds logits, not probabilities
     top_k = 5
+
+    [scheduling]
+    workers = 2                     # most of its runs side by side; default: all workers of the server
+    threads = 1                     # threads inside one run; default: the server's setting, as for the next two
+    queue_size = 64                 # requests that may wait for a worker; more are answered 503
+    timeout = 30.0                  # seconds until a request is given up; one may ask for less, not for more
+    default_priority = 1            # priority of requests that name none; 1 is served first
 """
 
 import tomllib
@@ -123,6 +130,24 @@ class ClassificationConfig(_Table):
     top_k: int = Field(default=5, ge=1)
 
 
+class SchedulingConfig(_Table):
+    """How requests for the model are scheduled; None stands for the server's setting.
+
+    Attributes:
+        workers: most of its runs side by side.
+        threads: threads inside one run.
+        queue_size: requests that may wait for a worker.
+        timeout: seconds until a request is given up.
+        default_priority: priority of requests that name none; 1 is served first.
+    """
+
+    workers: int | None = Field(default=None, ge=1, le=1024)
+    threads: int | None = Field(default=None, ge=1, le=1024)
+    queue_size: int | None = Field(default=None, ge=0, le=100_000)
+    timeout: float | None = Field(default=None, gt=0, le=86_400)
+    default_priority: int = Field(default=1, ge=1, le=1 << 31)
+
+
 class ModelConfig(_Table):
     """A whole `model.toml`.
 
@@ -132,6 +157,7 @@ class ModelConfig(_Table):
         labels: name of each class, in order of index.
         image: how images are prepared; None for a model that takes none.
         classification: how outputs become predictions.
+        scheduling: how requests are scheduled.
     """
 
     task: Literal["classification", "raw"] = "raw"
@@ -139,6 +165,7 @@ class ModelConfig(_Table):
     labels: _Labels | None = None
     image: ImageConfig | None = None
     classification: ClassificationConfig = ClassificationConfig()
+    scheduling: SchedulingConfig = SchedulingConfig()
 
     @model_validator(mode="after")
     def _check_task(self) -> Self:
@@ -201,6 +228,10 @@ def _worded(path: Path, error: ValidationError) -> ModelConfigError:
 
 
 def _keys(location: tuple[int | str, ...]) -> str:
-    tables: dict[int | str, type[BaseModel]] = {"image": ImageConfig, "classification": ClassificationConfig}
+    tables: dict[int | str, type[BaseModel]] = {
+        "image": ImageConfig,
+        "classification": ClassificationConfig,
+        "scheduling": SchedulingConfig,
+    }
     table = tables.get(location[0], ModelConfig) if len(location) > 1 else ModelConfig
     return ", ".join(table.model_fields)

@@ -8,8 +8,9 @@ import uvicorn
 from fastapi import FastAPI
 
 from service.connection import Connection
+from service.dispatcher import Dispatcher
 from service.lifecycle import Lifecycle, Phase
-from service.scheduler import Scheduler, shutting_down
+from service.scheduling.refusals import shutting_down
 from service.services import services_of
 from service.settings import Settings
 
@@ -30,16 +31,16 @@ class Server(uvicorn.Server):
     Args:
         config: uvicorn's own settings.
         lifecycle: told when a signal comes; knows how many requests are accepted.
-        scheduler: told to give its jobs up when the wait is over.
+        dispatcher: told to give its calls up when the wait is over.
         drain_seconds: seconds that accepted requests have.
     """
 
     def __init__(
-        self, config: uvicorn.Config, lifecycle: Lifecycle, scheduler: Scheduler, drain_seconds: float
+        self, config: uvicorn.Config, lifecycle: Lifecycle, dispatcher: Dispatcher, drain_seconds: float
     ) -> None:
         super().__init__(config)
         self.lifecycle = lifecycle
-        self.scheduler = scheduler
+        self.dispatcher = dispatcher
         self._drain_seconds = drain_seconds
         self._signals = 0
         self._drain_until: float | None = None
@@ -62,7 +63,7 @@ class Server(uvicorn.Server):
             return True
         if self._signals > 1 or monotonic() >= self._drain_until:
             _logger.warning("drain is over: %d requests are given up", self.lifecycle.accepted)
-            self.scheduler.refuse_all(shutting_down())
+            self.dispatcher.refuse_all(shutting_down())
             return True
         return False
 
@@ -82,7 +83,7 @@ def run(app: FastAPI, settings: Settings) -> int:
         timeout_graceful_shutdown=_ANSWER_SECONDS,
     )
     services = services_of(app)
-    server = Server(config, services.lifecycle, services.scheduler, settings.drain_seconds)
+    server = Server(config, services.lifecycle, services.dispatcher, settings.drain_seconds)
     try:
         server.run()
     except SystemExit as ended:  # how uvicorn tells that it could not start; it has logged why

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 from fastapi import FastAPI, Request
 
+from service.call import Observer
+from service.dispatcher import Dispatcher
 from service.errors import ServiceError
 from service.lifecycle import Lifecycle
 from service.repository import ModelRepository
-from service.scheduler import Scheduler
 from service.settings import Settings
 
 
@@ -18,13 +19,15 @@ class Services:
     Attributes:
         settings: its settings.
         lifecycle: how far it has come.
-        scheduler: its queue and workers.
+        dispatcher: its queues and workers.
+        observers: told of every call when it is over.
         loaded: its models; None until they are loaded.
     """
 
     settings: Settings
     lifecycle: Lifecycle
-    scheduler: Scheduler
+    dispatcher: Dispatcher
+    observers: list[Observer]
     loaded: ModelRepository | None = None
 
     @property

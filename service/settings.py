@@ -68,6 +68,11 @@ class Settings(BaseSettings):
         le=86_400,
         description="seconds that accepted requests have to finish after SIGTERM",
     )
+    trace_rate: int = Field(
+        default=100,
+        ge=0,
+        description="every how many runs of a model one is traced unasked; 0: only where a request asks",
+    )
     max_body_bytes: int = Field(
         default=_LIMITS.body_bytes, ge=1, description="most bytes of a request's body"
     )

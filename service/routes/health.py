@@ -5,7 +5,7 @@ from fastapi import APIRouter, Request
 from service.errors import ServiceError
 from service.lifecycle import Phase
 from service.openapi import error_responses
-from service.scheduler import shutting_down
+from service.scheduling.refusals import shutting_down
 from service.schemas import Health
 from service.services import services_of
 

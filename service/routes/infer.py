@@ -1,18 +1,16 @@
 """`POST /infer`: runs a model."""
 
-from functools import partial
-from time import monotonic, perf_counter_ns
+from time import perf_counter_ns
 
 from fastapi import APIRouter, Request, Response
 
 from service.body import read_body
+from service.call import Call, Surface
 from service.codec import Options, negotiate, parse_options
 from service.context import context_of
 from service.inference import Inference
-from service.inference import infer as run_inference
 from service.openapi import INFER_OPERATION, INFER_RESPONSES
 from service.services import services_of
-from service.waiting import result_of
 
 router = APIRouter(tags=["inference"])
 
@@ -27,7 +25,7 @@ async def infer(request: Request) -> Response:
     context.model = model.name
     options = _options(request)
     media_type = negotiate(", ".join(request.headers.getlist("accept")))
-    services.scheduler.check_room()
+    services.dispatcher.check_room(model)
     body = await read_body(request, settings.limits, settings.timeout)
     inference = Inference(
         model=model,
@@ -36,11 +34,19 @@ async def infer(request: Request) -> Response:
         content_type=request.headers.get("content-type"),
         options=options,
         media_type=media_type,
+        limits=settings.limits,
         received_ns=perf_counter_ns(),
     )
-    work = partial(run_inference, inference, settings.limits)
-    job = services.scheduler.submit(work, deadline=monotonic() + settings.timeout)
-    answer = await result_of(job, services.scheduler, request.receive, settings.timeout)
+    del body  # the inference drops it when it is decoded
+    call = Call(
+        model=model,
+        surface=Surface.INFER,
+        request_id=context.request_id,
+        decode=inference.decode,
+        encode=inference.encode,
+        received_ns=inference.received_ns,
+    )
+    answer = await services.dispatcher.answer(call, request.receive)
     return Response(answer, media_type=media_type)
 
 

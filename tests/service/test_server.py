@@ -9,9 +9,9 @@ import uvicorn
 
 from service import server as module
 from service.app import create_app
+from service.dispatcher import Dispatcher
 from service.errors import ServiceError
 from service.lifecycle import Lifecycle, Phase
-from service.scheduler import Scheduler
 from service.server import Server, run
 from service.services import services_of
 from service.settings import Settings
@@ -27,9 +27,9 @@ class Clock:
         return self.now
 
 
-class Recorder(Scheduler):
+class Recorder(Dispatcher):
     def __init__(self) -> None:
-        super().__init__(1, 1, 1)
+        super().__init__(Settings())
         self.refused: list[ServiceError] = []
 
     def refuse_all(self, error: ServiceError) -> None:
@@ -58,8 +58,8 @@ def server(clock: Clock, request_in_progress: ExitStack) -> Server:
 
 
 def refused(server: Server) -> list[ServiceError]:
-    assert isinstance(server.scheduler, Recorder)
-    return server.scheduler.refused
+    assert isinstance(server.dispatcher, Recorder)
+    return server.dispatcher.refused
 
 
 async def test_server_goes_on_until_a_signal_comes(server: Server) -> None:

@@ -14,11 +14,12 @@ from fastapi import FastAPI
 from httpx import AsyncClient, Response
 from PIL import Image
 
-from engine import LayerError
-from service import inference
-from service.inference import Inference
-from service.job import Job
+from engine import LayerError, RunResult, RuntimeGraph
+from engine.dtypes import Array
+from engine.run import StopCheck
+from service import dispatcher, inference
 from service.routes import infer as route
+from service.scheduling.policy import Policy
 from service.services import services_of
 from service.telemetry.logging import FIELDS
 from tests.service.codec.payloads import encoded, npy, npz
@@ -232,10 +233,10 @@ async def test_tensor_that_does_not_fit_the_model(client: AsyncClient) -> None:
 
 
 async def test_layer_that_fails_on_the_request(client: AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> bytes:
+    def fail(*_: object, **options: object) -> RunResult:
         raise LayerError("nn.Linear fc, operand 3: shape (1, 2); expected (n, 3)")
 
-    monkeypatch.setattr(route, "run_inference", fail)
+    monkeypatch.setattr(RuntimeGraph, "run", fail)
     check_error(await client.post("/infer?model=vector", json=VECTOR), 422, "layer_failed")
 
 
@@ -261,21 +262,25 @@ class Gate:
         self.begun = threading.Semaphore(0)
         self.open = threading.Event()
         self.reasons: list[str | None] = []
-        monkeypatch.setattr(route, "run_inference", self)
+        monkeypatch.setattr(RuntimeGraph, "run", self)
 
-    def __call__(self, request: Inference, limits: object, job: Job[bytes]) -> bytes:
+    def __call__(self, inputs: dict[str, Array], *, stop: StopCheck, **options: object) -> RunResult:
         self.begun.release()
         assert self.open.wait(SOON)
-        self.reasons.append(job.stop_reason())
-        return request.body
+        self.reasons.append(stop())
+        return RunResult(list(inputs.values()))
 
     async def has_begun(self) -> None:
         assert await asyncio.to_thread(self.begun.acquire, timeout=SOON)
 
 
+def number(value: int) -> dict[str, Any]:
+    return {"inputs": [{"data": [[value, value, value]]}]}
+
+
 async def waiting_in_queue(app: FastAPI, count: int) -> None:
     async with asyncio.timeout(SOON):
-        while services_of(app).scheduler.waiting != count:
+        while services_of(app).dispatcher.waiting() != count:
             await asyncio.sleep(0)
 
 
@@ -283,18 +288,18 @@ async def test_request_too_many_is_refused_while_health_answers(
     app: FastAPI, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = Gate(monkeypatch)
-    first = asyncio.create_task(client.post("/infer?model=vector", content=b"1"))
+    first = asyncio.create_task(client.post("/infer?model=vector", json=number(1)))
     await gate.has_begun()
-    second = asyncio.create_task(client.post("/infer?model=vector", content=b"2"))
+    second = asyncio.create_task(client.post("/infer?model=vector", json=number(2)))
     await waiting_in_queue(app, 1)
-    answer = await client.post("/infer?model=vector", content=b"3")
+    answer = await client.post("/infer?model=vector", json=number(3))
     details = check_error(answer, 503, "queue_full")
     assert (details["waiting"], details["running"]) == (1, 1)
     assert int(answer.headers["retry-after"]) >= 1
     assert (await client.get("/livez")).status_code == 200
     assert (await client.get("/readyz")).status_code == 200
     gate.open.set()
-    assert [(await task).content for task in (first, second)] == [b"1", b"2"]
+    assert [values(await task) for task in (first, second)] == [[[1, 1, 1]], [[2, 2, 2]]]
 
 
 async def test_request_too_many_is_refused_before_its_body_is_read(
@@ -304,12 +309,12 @@ async def test_request_too_many_is_refused_before_its_body_is_read(
         raise AssertionError("the body was read")
 
     gate = Gate(monkeypatch)
-    tasks = [asyncio.create_task(client.post("/infer?model=vector", content=b"1")) for _ in range(2)]
+    tasks = [asyncio.create_task(client.post("/infer?model=vector", json=number(1))) for _ in range(2)]
     await gate.has_begun()
     await waiting_in_queue(app, 1)
     with monkeypatch.context() as patch:
         patch.setattr(route, "read_body", read_body)
-        check_error(await client.post("/infer?model=vector", content=b"1"), 503, "queue_full")
+        check_error(await client.post("/infer?model=vector", json=number(1)), 503, "queue_full")
     gate.open.set()
     await asyncio.gather(*tasks)
 
@@ -319,13 +324,13 @@ async def test_request_that_takes_too_long_is_given_up(
 ) -> None:
     gate = Gate(monkeypatch)
     services = services_of(app)
-    services.settings = services.settings.model_copy(update={"timeout": 0.05})
-    answer = await client.post("/infer?model=vector", content=b"1")
+    monkeypatch.setattr(dispatcher, "policy_of", lambda config, settings: Policy(timeout=0.05))
+    answer = await client.post("/infer?model=vector", json=number(1))
     assert check_error(answer, 504, "timeout") == {"timeout": 0.05}
-    assert services.scheduler.running == 1
+    assert services.dispatcher.running() == 1
     gate.open.set()
     async with asyncio.timeout(SOON):
-        while services.scheduler.running:
+        while services.dispatcher.running():
             await asyncio.sleep(0)
     assert gate.reasons == ["its time is up"]
 

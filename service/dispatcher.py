@@ -1,0 +1,110 @@
+"""Answers calls: the one way from a route to a model and back."""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from starlette.types import Receive
+
+from engine import InputError, LayerError
+from service.call import Call, Observer
+from service.errors import ServiceError, engine_error
+from service.loaded_model import LoadedModel
+from service.scheduling.fair_share import VirtualClock
+from service.scheduling.job import Job
+from service.scheduling.model_queue import ModelQueue
+from service.scheduling.policy import policy_of
+from service.scheduling.scheduler import Scheduler
+from service.scheduling.trace_setting import TraceSetting
+from service.scheduling.waiting import answer_of
+from service.settings import Settings
+
+Payload = TypeVar("Payload")
+
+
+class Dispatcher:
+    """Takes calls, has workers see to them, and tells the observers what became of them.
+
+    All methods are called on the event loop, `retire` and the counts from any thread.
+
+    Args:
+        settings: the server's; what a model's own `model.toml` does not say.
+        observers: told of every call when it is over; may be added to until the first call.
+    """
+
+    def __init__(self, settings: Settings, observers: Sequence[Observer] = ()) -> None:
+        self._settings = settings
+        self._observers = observers
+        self._tracing: dict[str, TraceSetting] = {}
+        self._scheduler = Scheduler(settings.worker_count, self._make_queue)
+
+    def start(self) -> None:
+        """Start the workers."""
+        self._scheduler.start()
+
+    def close(self) -> None:
+        """Take nothing more, give up what is there, and return when every worker has ended."""
+        self._scheduler.close()
+
+    def refuse_all(self, error: ServiceError) -> None:
+        """Give all calls up, and raise `error` where their answers are awaited."""
+        self._scheduler.refuse_all(error)
+
+    def check_room(self, model: LoadedModel) -> None:
+        """Refuse early what `answer` would refuse: before its body is read.
+
+        Raises:
+            ServiceError: 503 `queue_full` or `shutting_down`.
+        """
+        self._scheduler.check_room(model)
+
+    async def answer(self, call: Call[Payload], receive: Receive) -> Payload:
+        """Return what a call's `encode` makes of its run.
+
+        Args:
+            call: the call.
+            receive: the request's ASGI channel, its body read to the end; tells when the client leaves.
+
+        Raises:
+            ServiceError: 503 `queue_full` or `shutting_down`, 504 `timeout`, 422 or 503 where the model does not run
+                on it, or what `decode` or `encode` raised.
+            ClientDisconnect: the client has left.
+        """
+        policy = policy_of(call.model.config, self._settings)
+        timeout = policy.timeout if call.timeout is None else min(call.timeout, policy.timeout)
+        job = Job(call, timeout, call.priority or policy.priority)
+        failure: BaseException | None = None
+        try:
+            self._scheduler.submit(job)
+            return await answer_of(job, self._scheduler, receive)
+        except (InputError, LayerError) as error:
+            failure = error
+            raise engine_error(error) from error
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            self._tell(job, failure)
+
+    def retire(self, model: LoadedModel) -> None:
+        """Forget a model as soon as nothing of it waits or runs; calls that still come for it are taken."""
+        self._scheduler.retire(model)
+
+    def trace_setting(self, model: LoadedModel) -> TraceSetting:
+        """Return what decides which runs of a model are traced unasked; the same for all versions of its name."""
+        return self._tracing.setdefault(model.name, TraceSetting(self._settings.trace_rate))
+
+    def waiting(self, model: LoadedModel | None = None) -> int:
+        """Count the calls that wait, of one model or of all."""
+        return self._scheduler.waiting(model)
+
+    def running(self, model: LoadedModel | None = None) -> int:
+        """Count the calls that workers are on, given up or not, of one model or of all."""
+        return self._scheduler.running(model)
+
+    def _make_queue(self, model: LoadedModel, clock: VirtualClock) -> ModelQueue:
+        return ModelQueue(model, policy_of(model.config, self._settings), clock, self.trace_setting(model))
+
+    def _tell(self, job: Job[Payload], failure: BaseException | None) -> None:
+        record = job.record(failure)
+        for observer in self._observers:
+            observer.observe(record)

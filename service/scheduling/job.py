@@ -1,0 +1,192 @@
+"""One call, from its place in the queue to the coroutine that waits for its answer."""
+
+import asyncio
+from contextvars import copy_context
+from dataclasses import replace
+from itertools import count
+from threading import current_thread
+from time import monotonic, perf_counter_ns
+from typing import Generic, TypeVar, cast
+
+from engine import RunResult, RunStoppedError, RunTrace, TraceLevel
+from service.call import Call, CallRecord, Ending, Outcome, Stamps
+from service.codec import Decoded
+from service.errors import ServiceError
+
+Payload = TypeVar("Payload")
+
+_numbers = count()
+
+
+class Job(Generic[Payload]):
+    """A call that is being seen to.
+
+    Made on the event loop, worked on by one worker at a time. Deadlines are on the clock of `time.monotonic`.
+
+    Attributes:
+        call: the call.
+        deadline: when it is to be given up.
+        timeout: seconds that the deadline stands for.
+        priority: 1 is served first.
+        number: place in the order of arrival.
+        stamps: how far it has come.
+        future: its answer; belongs to the event loop.
+        decoded: its inputs, once a worker has decoded them, until they are run.
+        items: items (rows) that it brings; 0 until it is decoded.
+        batch_size: items of the run that it is part of.
+        leads_run: whether it is the one that counts its run.
+        worker: name of the thread that ran it.
+        trace: trace of its run.
+    """
+
+    def __init__(self, call: Call[Payload], timeout: float, priority: int) -> None:
+        self.call = call
+        self.deadline = monotonic() + timeout
+        self.timeout = timeout
+        self.priority = priority
+        self.number = next(_numbers)
+        self.stamps = Stamps(received=call.received_ns, queued=perf_counter_ns())
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[Payload] = self.loop.create_future()
+        self.decoded: Decoded | None = None
+        self.items = 0
+        self.batch_size = 0
+        self.leads_run = False
+        self.worker = ""
+        self.trace: RunTrace | None = None
+        self.is_recorded = False
+        self._context = copy_context()
+        self._stop_reason: str | None = None
+        self._answer: Payload | None = None
+        self._error: BaseException | None = None
+        self._ending: Ending | None = None
+
+    def stop(self, reason: str) -> None:
+        """Ask for it to be given up; its run stops before the model's next layer."""
+        self._stop_reason = self._stop_reason or reason
+
+    def stop_reason(self) -> str | None:
+        """Tell why it is given up, None while it is to go on."""
+        if self._stop_reason is None and monotonic() >= self.deadline:
+            return "its time is up"
+        return self._stop_reason
+
+    def seconds_left(self) -> float:
+        """Return the seconds until the deadline, 0 from then on."""
+        return max(0.0, self.deadline - monotonic())
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether a worker has come to its end."""
+        return self._ending is not None
+
+    @property
+    def level(self) -> TraceLevel:
+        """How much of its run it wants to see."""
+        return (self.decoded.options.trace if self.decoded else None) or TraceLevel.OFF
+
+    def decode(self) -> bool:
+        """Decode the call's inputs; tells whether it is to go on. Raises nothing."""
+        self.stamps.decode_start = perf_counter_ns()
+        if self.stop_reason() is not None:
+            return False
+        try:
+            self.decoded = self._context.run(self.call.decode)
+        except BaseException as error:  # whatever a request makes it raise, the worker lives on
+            self.fail(Ending.OTHER, error)
+            return False
+        self.stamps.decode_end = perf_counter_ns()
+        return True
+
+    def run(self, sampled: bool) -> RunResult | None:
+        """Run the model on this call alone; None where that failed. Raises nothing.
+
+        Args:
+            sampled: record the trace even where the call does not ask for it.
+        """
+        if self.decoded is None:
+            raise RuntimeError("a job is run before it is decoded")
+        level = max(self.level, TraceLevel.ON) if sampled else self.level
+        self.begin_run(self.items)
+        try:
+            result = self._context.run(
+                self.call.model.graph.run,
+                self.decoded.inputs,
+                trace=level,
+                capture=self.decoded.options.capture or (),
+                stop=self.stop_reason,
+            )
+        except RunStoppedError as error:
+            self.fail(Ending.CANCELED, error)
+        except BaseException as error:  # as above
+            self.fail(Ending.BACKEND, error)
+        else:
+            self.stamps.forward_end = perf_counter_ns()
+            return result
+        return None
+
+    def begin_run(self, batch_size: int) -> None:
+        """Note that the run begins which this call is part of, with how many items."""
+        self.worker = current_thread().name
+        self.batch_size = batch_size
+        self.stamps.forward_start = perf_counter_ns()
+
+    def encode(self, result: RunResult) -> None:
+        """Make the answer of what the run gave for this call. Raises nothing."""
+        self.trace = result.trace
+        if self.level is TraceLevel.OFF and result.trace is not None:
+            result = replace(result, trace=None)
+        self.decoded = None
+        try:
+            outcome = Outcome(result, self.stamps, self.batch_size)
+            self._answer = self._context.run(self.call.encode, outcome)
+        except BaseException as error:  # as above
+            self.fail(Ending.OTHER, error)
+        else:
+            self.stamps.encode_end = perf_counter_ns()
+            self._ending = Ending.SUCCESS
+
+    def fail(self, ending: Ending, error: BaseException) -> None:
+        """Settle it with an error."""
+        self.decoded = None
+        self._error = error
+        self._ending = ending
+
+    def deliver(self) -> None:
+        """Hand the answer to who waits for it; on the event loop."""
+        if self.future.done() or self._ending is None:
+            return
+        if self._error is None:
+            self.future.set_result(cast("Payload", self._answer))
+        elif isinstance(self._error, Exception) and not isinstance(self._error, StopIteration):
+            self.future.set_exception(self._error)
+        else:  # a future holds no StopIteration, and one that holds CancelledError looks cancelled
+            self.future.set_exception(RuntimeError(repr(self._error)))
+
+    def record(self, error: BaseException | None) -> CallRecord:
+        """Return what became of the call, once, when nobody waits for it any more; on the event loop.
+
+        Args:
+            error: what its client is told, None where that is the answer.
+        """
+        self.is_recorded = True
+        return CallRecord(
+            call=cast("Call[object]", self.call),
+            ending=self._ended(error),
+            stamps=replace(self.stamps),  # a worker may still be on it
+            batch_size=self.batch_size,
+            items=self.items,
+            leads_run=self.leads_run,
+            worker=self.worker,
+            trace=self.trace,
+            error=None if error is None else str(error) or type(error).__name__,
+        )
+
+    def _ended(self, error: BaseException | None) -> Ending:
+        if error is None:
+            return Ending.SUCCESS
+        if self._ending not in (None, Ending.SUCCESS) and error is self._error:
+            return self._ending
+        if isinstance(error, ServiceError) and not self.stamps.forward_start:
+            return Ending.REJECTED
+        return Ending.CANCELED

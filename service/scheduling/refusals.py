@@ -1,0 +1,36 @@
+"""What clients are told whose requests the server does not take."""
+
+from service.errors import ServiceError
+
+
+def queue_full(waiting: int, running: int, seconds: int) -> ServiceError:
+    """Return the error of a request that finds its model's queue full.
+
+    Args:
+        waiting: requests in the queue.
+        running: requests that workers are on.
+        seconds: when to come again.
+    """
+    return ServiceError(
+        503,
+        "queue_full",
+        f"the workers are busy and {waiting} requests wait already; try again in {seconds} s",
+        {"waiting": waiting, "running": running, "retry_after": seconds},
+        {"Retry-After": str(seconds)},
+    )
+
+
+def shutting_down() -> ServiceError:
+    """Return the error of a request that comes while the server shuts down."""
+    return ServiceError(
+        503,
+        "shutting_down",
+        "the server is shutting down and takes no more requests",
+        headers={"Connection": "close", "Retry-After": "1"},
+    )
+
+
+def timed_out(timeout: float) -> ServiceError:
+    """Return the error of a request that was given up after `timeout` seconds."""
+    message = f"the request took longer than {timeout:g} s and was stopped"
+    return ServiceError(504, "timeout", message, {"timeout": timeout})
