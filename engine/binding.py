@@ -278,8 +278,8 @@ def tied_weights(operator: pnnx.Operator, inputs: Sequence[int], declared: Decla
 def weight(attribute: pnnx.Attribute) -> Array:
     """Return an attribute as the aligned array that layers compute with, read-only.
 
-    float16 weights come as float32: PNNX stores float32 models so by default. An attribute that is aligned in the
-    mapped file is used where it lies.
+    float16 weights come as float32: PNNX stores float32 models so by default. An attribute that is aligned, as
+    all that come from a file are, is used where it lies.
     """
     array = widen(attribute.array(), attribute.dtype)
     if array.dtype == np.float16:

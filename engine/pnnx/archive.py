@@ -1,56 +1,93 @@
-"""Reads the `.bin`: a zip archive of stored entries, mapped into memory and never copied.
+"""Reads the `.bin`: a zip archive of stored entries, read once into memory of the process's own.
+
+It is not mapped: the pages of a mapped file change, or go (which ends the process by SIGBUS), when somebody copies
+another model over the file while its weights are in use. All of it is read anyway, for the checksums.
 
 The order is that of any reader of hostile files: find the end, check every length against the file before
 using it, then every entry against the directory and the entries against each other: they must fill the file
 from its first byte to the directory, without gap or overlap. Nothing is allocated from a number in the file.
 """
 
-import mmap
+import os
 import stat
 import zlib
 from pathlib import Path
+
+import numpy as np
 
 from engine.errors import ArchiveError
 from engine.pnnx import zip_records as zr
 from engine.pnnx.zip_directory import find_directory
 from engine.pnnx.zip_entries import Entry, read_entries
 
+PAGE = 4096
+"""Where the file's first byte lies in memory: what is aligned in the file, up to this, is aligned in memory."""
+ALIGNMENT = 16
+"""Where an entry's first byte lies in memory: the largest element is a complex128."""
+
 
 def read_archive(path: Path) -> dict[str, memoryview]:
-    """Map an archive and return its entries by name: read-only views that keep the file mapped.
+    """Read an archive and return its entries by name: aligned, read-only views of one block of memory.
 
-    Every entry's checksum is verified, though that reads the whole file once, at 1 to 2 GB/s: a damaged
-    weight would give wrong answers without any sign of it, and building a graph reads all weights anyway.
+    Every entry's checksum is verified, though that takes a second for 1 to 2 GB: a damaged weight would give wrong
+    answers without any sign of it.
 
     Raises:
         ArchiveError: names the entry, and what was expected.
     """
-    view = _map(path)
+    view = _read(path)
     directory = find_directory(path, view)
     entries = read_entries(path, view, directory)
     _check_coverage(path, entries, directory.start)
-    contents: dict[str, memoryview] = {}
     for entry in entries:
-        data = view[entry.data_start : entry.data_end]
-        if zlib.crc32(data) != entry.checksum:
+        if zlib.crc32(view[entry.data_start : entry.data_end]) != entry.checksum:
             raise ArchiveError(path, entry.name, "the data is damaged", f"CRC-32 {entry.checksum:08x}")
-        contents[entry.name] = data
-    return contents
+    return {entry.name: _align(view, entry) for entry in entries}
 
 
-def _map(path: Path) -> memoryview:
+def _align(view: memoryview, entry: Entry) -> memoryview:
+    """Move an entry's data to an aligned address and return a view of it.
+
+    The exporter aligns nothing; layers would have to copy each such weight and the memory of both would be held.
+    There is room in front: the entry's own header, which is longer than a move and has been read.
+    """
+    shift = entry.data_start % ALIGNMENT
+    start, end = entry.data_start - shift, entry.data_end - shift
+    if shift:
+        view[start:end] = view[entry.data_start : entry.data_end]
+    return view[start:end].toreadonly()
+
+
+def _read(path: Path) -> memoryview:
     try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
+        if not stat.S_ISREG(path.stat().st_mode):
             raise ArchiveError(path, None, "not a regular file", "a zip archive")
-        if status.st_size < zr.END_RECORD.size:
-            raise ArchiveError(path, None, f"truncated to {status.st_size} bytes", "a zip archive")
-        with path.open("rb") as file:
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        with path.open("rb", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size < zr.END_RECORD.size:
+                raise ArchiveError(path, None, f"truncated to {size} bytes", "a zip archive")
+            view = _allocate(path, size)
+            filled = 0
+            while count := file.readinto(view[filled:]):
+                filled += count
     except OSError as error:
         raise ArchiveError(path, None, f"cannot be read: {error.strerror}", "a zip archive") from error
-    except ValueError as error:  # a NUL in the path, or a file cut off after its size was taken
+    except ValueError as error:  # a NUL in the path
         raise ArchiveError(path, None, f"cannot be read: {error}", "a zip archive") from error
+    if filled < size:
+        raise ArchiveError(
+            path, None, f"was cut from {size} to {filled} bytes while it was read", "a file at rest"
+        )
+    return view
+
+
+def _allocate(path: Path, size: int) -> memoryview:
+    try:
+        block = np.empty(size + PAGE, np.uint8)
+    except MemoryError as error:
+        raise ArchiveError(path, None, f"there is no memory for its {size} bytes") from error
+    start = -block.ctypes.data % PAGE
+    return block.data[start : start + size]
 
 
 def _check_coverage(path: Path, entries: list[Entry], end: int) -> None:

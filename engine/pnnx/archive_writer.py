@@ -8,7 +8,7 @@ from zipfile import ZIP_STORED, ZipFile, ZipInfo
 from engine.pnnx import zip_records as zr
 
 ALIGNMENT = 64
-"""A cache line, and the widest vector: mapped weights can be read in place at full speed."""
+"""A cache line, and the widest vector: weights can be used in place at full speed."""
 
 ZIP64_FROM = 2**30
 """Entries of this many bytes get zip64 records; smaller ones can be read by every release of `pnnx`."""

@@ -21,7 +21,7 @@ MAX_ENTRY_NAME = 0xFFFF
 def read(param_path: PathLike, bin_path: PathLike) -> Graph:
     """Read a model.
 
-    Its attributes are views of the mapped `.bin`, which must not change as long as they are in use.
+    Its attributes are views of one copy of the `.bin` in memory: the files may change or go afterwards.
 
     Raises:
         ParamError: the `.param` is malformed; names the line.

@@ -34,7 +34,7 @@ class Attribute:
         shape: extents.
         dtype: PNNX type name of the stored elements.
         data: the elements in row-major order, little-endian; read-only. Of an attribute that was read from a
-            file it is a view of the mapped file, which stays mapped as long as a view of it is alive.
+            file it is a view of the block that holds them all, which stays as long as a view of it is alive.
     """
 
     __slots__ = ("data", "dtype", "shape")
@@ -93,7 +93,7 @@ class Attribute:
             np.frombuffer(self.data, np.uint8), np.frombuffer(other.data, np.uint8)
         )
 
-    __hash__ = None  # type: ignore[assignment]  # compared by content, which may be a large mapped file
+    __hash__ = None  # type: ignore[assignment]  # compared by content, which may be large
 
     def __repr__(self) -> str:
         return f"Attribute(shape={self.shape}, dtype={self.dtype!r})"

@@ -1,12 +1,18 @@
+import os
 import struct
 import zipfile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.errors import ArchiveError
+from engine.pnnx import archive
 from engine.pnnx import zip_records as zr
-from engine.pnnx.archive import read_archive
+from engine.pnnx.archive import ALIGNMENT, read_archive
 from tests.engine.pnnx.zip_builder import Member, build, build_zip64, zip64_member
 
 ENTRIES = {"a.weight": b"12345678", "a.bias": b"", "ü": b"x" * 100}
@@ -71,10 +77,10 @@ def test_what_follows_the_data_must_be_a_descriptor(tmp_path: Path) -> None:
 
 def test_an_archive_that_python_made_is_read(tmp_path: Path) -> None:
     path = tmp_path / "model.bin"
-    with zipfile.ZipFile(path, "w") as archive:
+    with zipfile.ZipFile(path, "w") as written:
         for name, data in ENTRIES.items():
-            archive.writestr(name, data)
-        with archive.open("wide", "w", force_zip64=True) as entry:
+            written.writestr(name, data)
+        with written.open("wide", "w", force_zip64=True) as entry:
             entry.write(b"123")
     assert {name: bytes(data) for name, data in read_archive(path).items()} == ENTRIES | {"wide": b"123"}
 
@@ -108,3 +114,51 @@ def test_entries_outlive_the_file_name(tmp_path: Path) -> None:
     path.unlink()
     assert entries["a.weight"].tobytes() == b"12345678"
     assert entries["a.weight"].readonly
+
+
+@pytest.mark.parametrize("mode", ["wb", "r+b"])
+def test_entries_outlive_what_is_written_over_the_file(tmp_path: Path, mode: str) -> None:
+    path = tmp_path / "model.bin"
+    path.write_bytes(build(MEMBERS))
+    entries = read_archive(path)
+    with path.open(mode) as file:
+        file.write(b"x")
+    assert entries["a.weight"].tobytes() == b"12345678"
+
+
+@given(lengths=st.lists(st.integers(0, 70), max_size=8))
+def test_every_entry_is_aligned_and_whole(lengths: list[int]) -> None:
+    members = [Member("n" * (index + 1), bytes(range(n))) for index, n in enumerate(lengths)]
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "model.bin"
+        path.write_bytes(build(members))
+        entries = read_archive(path)
+    assert [bytes(data) for data in entries.values()] == [bytes(range(n)) for n in lengths]
+    for data in entries.values():
+        assert np.frombuffer(data, np.uint8).ctypes.data % ALIGNMENT == 0
+
+
+def test_a_file_that_is_cut_while_it_is_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "model.bin"
+    path.write_bytes(build(MEMBERS))
+    size = path.stat().st_size
+    allocate = archive._allocate
+
+    def cut(path: Path, size: int) -> memoryview:
+        os.truncate(path, 10)
+        return allocate(path, size)
+
+    monkeypatch.setattr(archive, "_allocate", cut)
+    with pytest.raises(ArchiveError, match=f"was cut from {size} to 10 bytes while it was read"):
+        read_archive(path)
+
+
+def test_a_file_larger_than_memory_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def empty(*_: object) -> None:
+        raise MemoryError
+
+    path = tmp_path / "model.bin"
+    path.write_bytes(build(MEMBERS))
+    monkeypatch.setattr("engine.pnnx.archive.np.empty", empty)
+    with pytest.raises(ArchiveError, match=r"model.bin: there is no memory for its \d+ bytes"):
+        read_archive(path)
