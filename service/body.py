@@ -11,19 +11,22 @@ _CLOSE = {"Connection": "close"}
 """What is left of a body that nobody reads must not be taken for the next request."""
 
 
-async def read_body(request: Request, limits: Limits, timeout: float) -> bytes:
+async def read_body(request: Request, limits: Limits, timeout: float, *, is_encoded: bool = False) -> bytes:
     """Return a request's whole body.
 
     Args:
         request: the request, its body not touched yet.
         limits: how large the body may be.
         timeout: seconds that the client has to send it.
+        is_encoded: a content coding is taken, and left for the caller to undo.
 
     Raises:
         ServiceError: 413 `body_too_large`, 408 `body_timeout`, 415 `unsupported_encoding`, 400 `upgrade_refused`.
         ClientDisconnect: the client left.
     """
-    _check_encoding(request)
+    if not is_encoded:
+        _check_encoding(request)
+    _check_upgrade(request)
     try:
         declared = request.headers.get("content-length", "0")
         limits.check_body(int(declared) if declared.isdecimal() else 0)
@@ -43,6 +46,9 @@ def _check_encoding(request: Request) -> None:
         message = f"Content-Encoding {encoding[:40]} is not taken; send the body as it is"
         details = {"content_encoding": encoding[:40], "accepted": ["identity"]}
         raise ServiceError(415, "unsupported_encoding", message, details, {"Accept-Encoding": "identity"})
+
+
+def _check_upgrade(request: Request) -> None:
     connection = request.headers.get("connection", "").lower().split(",")
     if "upgrade" in (token.strip() for token in connection):
         # the HTTP parser takes what follows such a head for the other protocol, and drops it
