@@ -1,0 +1,137 @@
+"""Binary tensor data <-> arrays. What comes in stays where it is: arrays are views of the body."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from engine.dtypes import Array, widen
+from service.codec.limits import Limits
+from service.errors import ServiceError
+from service.v2.datatypes import BF16, BOOL, DTYPES, WIRE_SIZES, to_bfloat16
+from service.v2.request import InputTensor
+
+HEADER = "Inference-Header-Content-Length"
+"""Header that holds the length of the JSON part; its presence tells that binary data follows."""
+
+_LENGTH_BYTES = 4
+
+
+def parse_header_length(value: str | None) -> int | None:
+    """Read the header that tells where the JSON part ends; None where it is not sent.
+
+    Raises:
+        ServiceError: 400 `invalid_header`.
+    """
+    if value is None:
+        return None
+    if not (value.isascii() and value.isdigit() and len(value) < 20):
+        message = f"{HEADER} is {value[:40]!r}; expected a whole number of bytes"
+        raise ServiceError(400, "invalid_header", message)
+    return int(value)
+
+
+def split(body: bytes, header_length: int | None) -> tuple[memoryview, memoryview]:
+    """Return the JSON part of a body, and the binary data behind it.
+
+    Raises:
+        ServiceError: 400 `invalid_header` where the JSON part would be longer than the body.
+    """
+    view = memoryview(body)
+    if header_length is None:
+        return view, view[len(view) :]
+    if header_length > len(view):
+        message = f"{HEADER} is {header_length}, but the body has {len(view)} bytes"
+        raise ServiceError(400, "invalid_header", message)
+    return view[:header_length], view[header_length:]
+
+
+def distribute(tensors: Sequence[InputTensor], data: memoryview) -> list[memoryview]:
+    """Return the bytes of each tensor; none for one whose elements stand in the JSON part.
+
+    Raises:
+        ServiceError: 400 `wrong_size` where there are fewer or more bytes than the tensors say.
+    """
+    sizes = [tensor.binary_size or 0 for tensor in tensors]
+    if sum(sizes) != len(data):
+        message = f"the body has {len(data)} bytes of binary data; the inputs' binary_data_size adds up to {sum(sizes)}"
+        raise _wrong_size(message, len(data), sum(sizes))
+    parts, start = [], 0
+    for size in sizes:
+        parts.append(data[start : start + size])
+        start += size
+    return parts
+
+
+def read_array(tensor: InputTensor, data: memoryview, limits: Limits) -> Array:
+    """Return the elements of a tensor that is not BYTES, without copying them where the datatype allows it.
+
+    Returns:
+        A read-only view of `data` (which need not be aligned); of BF16 a float32 array.
+
+    Raises:
+        ServiceError: 400 `wrong_size`, 413 `tensor_too_large`.
+    """
+    expected = tensor.elements * WIRE_SIZES[tensor.datatype]
+    if len(data) != expected:
+        message = (
+            f"{tensor.place} has {len(data)} bytes; "
+            f"{tensor.datatype} of shape {list(tensor.shape)} has {expected}"
+        )
+        raise _wrong_size(message, len(data), expected)
+    limits.check_shape(tensor.shape, tensor.place)
+    if tensor.datatype == BOOL:
+        flat = _booleans(np.frombuffer(data, np.uint8))
+    elif tensor.datatype == BF16:
+        flat = widen(np.frombuffer(data, "<u2"), "bf16")
+    else:
+        flat = np.frombuffer(data, DTYPES[tensor.datatype])
+    return flat.reshape(tensor.shape)
+
+
+def read_strings(tensor: InputTensor, data: memoryview) -> list[bytes]:
+    """Return the elements of a BYTES tensor, each of which comes behind its length in four bytes.
+
+    Raises:
+        ServiceError: 400 `wrong_size`.
+    """
+    count = tensor.elements
+    if count * _LENGTH_BYTES > len(data):
+        message = f"{tensor.place} has {len(data)} bytes, too few for {count} elements and their lengths"
+        raise _wrong_size(message, len(data), count * _LENGTH_BYTES)
+    elements, start = [], 0
+    for index in range(count):
+        length = int.from_bytes(data[start : start + _LENGTH_BYTES], "little")
+        start += _LENGTH_BYTES
+        if start + length > len(data):
+            message = f"{tensor.place}: element {index} has {length} bytes, more than are left"
+            raise _wrong_size(message, len(data), start + length)
+        elements.append(bytes(data[start : start + length]))
+        start += length
+    if start != len(data):
+        message = f"{tensor.place} has {len(data)} bytes; its {count} elements and their lengths have {start}"
+        raise _wrong_size(message, len(data), start)
+    return elements
+
+
+def write_array(array: Array, datatype: str) -> memoryview:
+    """Return the little-endian bytes of an array, those of the array itself where it has them so already."""
+    if datatype == BF16:
+        array = to_bfloat16(array)
+    flat = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1)
+    return flat.view(np.uint8).data
+
+
+def write_strings(elements: Iterable[bytes]) -> bytes:
+    """Return the bytes of a BYTES tensor."""
+    return b"".join(len(element).to_bytes(_LENGTH_BYTES, "little") + element for element in elements)
+
+
+def _booleans(raw: Array) -> Array:
+    """Return bytes as booleans: any but 0 is true."""
+    if raw.size and raw.max() > 1:
+        return np.asarray(raw != 0)
+    return raw.view(np.bool_)
+
+
+def _wrong_size(message: str, given: int, expected: int) -> ServiceError:
+    return ServiceError(400, "wrong_size", message, {"bytes": given, "expected": expected})

@@ -1,0 +1,58 @@
+"""The classification extension: instead of a tensor, its largest elements as strings `value:index[:label]`."""
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from engine.dtypes import Array
+from service.errors import ServiceError
+
+
+def classify(array: Array, count: int, labels: Sequence[str] | None, name: str) -> Array:
+    """Name the largest elements of each item of a batch, largest first; NaN comes last.
+
+    Args:
+        array: the output; its first dimension is the batch where it has more than one.
+        count: how many; all where there are fewer.
+        labels: names of the classes, in order of index; left out where there are none, or not as many as classes.
+        name: the output's name, for messages.
+
+    Returns:
+        Array of `str` objects, (batch, count), or (count,) for an output of one dimension.
+
+    Raises:
+        ServiceError: 400 `no_classes`.
+    """
+    if array.dtype.kind not in "fiu" or array.ndim == 0:
+        message = (
+            f"output {name!r} is {array.dtype} of shape {list(array.shape)}; only numbers can be classified"
+        )
+        raise ServiceError(400, "no_classes", message, {"output": name})
+    batch = array.shape[0] if array.ndim > 1 else 1
+    scores = array.reshape(batch, prod(array.shape[1:]) if array.ndim > 1 else array.size)
+    if labels is not None and len(labels) != scores.shape[1]:
+        labels = None
+    order = _descending(scores)[:, :count]
+    best = np.take_along_axis(scores, order, axis=1)
+    strings = np.empty(order.shape, object)
+    for row, (indices, values) in enumerate(zip(order.tolist(), best, strict=True)):
+        strings[row] = [
+            _word(str(value), index, labels) for index, value in zip(indices, values, strict=True)
+        ]
+    return strings if array.ndim > 1 else strings[0]
+
+
+def _descending(scores: Array) -> Array:
+    """Return the indices that sort each row from the largest down, equal ones by index, NaN last."""
+    keys = np.where(np.isnan(scores), -np.inf, scores) if scores.dtype.kind == "f" else scores
+    reversed_order = np.argsort(keys[:, ::-1], axis=1, kind="stable")[:, ::-1]
+    order = scores.shape[1] - 1 - reversed_order
+    if scores.dtype.kind != "f":
+        return np.asarray(order)
+    is_nan = np.take_along_axis(np.isnan(scores), order, axis=1)
+    return np.take_along_axis(order, np.argsort(is_nan, axis=1, kind="stable"), axis=1)
+
+
+def _word(value: str, index: int, labels: Sequence[str] | None) -> str:
+    return f"{value}:{index}" if labels is None else f"{value}:{index}:{labels[index]}"

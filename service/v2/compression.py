@@ -1,0 +1,128 @@
+"""Content codings: gzip and deflate, both ways.
+
+"deflate" is the zlib format (RFC 9110, section 8.4.1.2); of bodies the bare stream, which some clients send under
+that name, is taken as well.
+"""
+
+import re
+import zlib
+
+from service.codec.limits import Limits
+from service.errors import ServiceError
+
+IDENTITY, GZIP, DEFLATE = "identity", "gzip", "deflate"
+
+WORTH_BYTES = 1024
+"""Answers shorter than this are sent as they are."""
+_STEP = 1 << 16
+_SAMPLE = 1 << 14
+_WORTH_RATIO = 0.9
+_LEVEL = 1
+"""Tensors do not get much smaller at higher levels, only later."""
+
+_GZIP_BITS, _ZLIB_BITS, _BARE_BITS = 31, 15, -15
+_BITS = {GZIP: _GZIP_BITS, DEFLATE: _ZLIB_BITS}
+_QUALITY = re.compile(r"\s*q\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*", re.IGNORECASE)
+
+
+def parse_encoding(header: str | None) -> str:
+    """Return the coding of a body.
+
+    Raises:
+        ServiceError: 501 `unsupported_encoding`.
+    """
+    name = (header or "").strip().lower()
+    if name in ("", IDENTITY):
+        return IDENTITY
+    if name in ("x-gzip", GZIP):
+        return GZIP
+    if name == DEFLATE:
+        return DEFLATE
+    message = f"Content-Encoding {name[:40]!r} is not taken; expected gzip, deflate or identity"
+    accepted = [GZIP, DEFLATE, IDENTITY]
+    raise ServiceError(
+        501, "unsupported_encoding", message, {"accepted": accepted}, {"Accept-Encoding": "gzip, deflate"}
+    )
+
+
+def decompress(body: bytes, encoding: str, limits: Limits) -> bytes:
+    """Undo a body's coding.
+
+    It is unpacked step by step, and given up as soon as it grows beyond what a body may have.
+
+    Raises:
+        ServiceError: 400 `invalid_encoding`, 413 `body_too_large`.
+    """
+    if encoding == IDENTITY:
+        return body
+    try:
+        return _inflate(body, _bits(body, encoding), limits)
+    except zlib.error as error:
+        raise _invalid(encoding, str(error)) from error
+
+
+def choose_encoding(accept: str | None) -> str:
+    """Choose the coding of an answer by `Accept-Encoding`: gzip, deflate, or identity where it takes neither."""
+    if not accept:
+        return IDENTITY
+    qualities = dict(_parse_coding(item) for item in accept.lower().split(","))
+    others = qualities.get("*", 0.0)
+    best = max((GZIP, DEFLATE), key=lambda coding: qualities.get(coding, others))
+    quality = qualities.get(best, others)
+    return best if quality > 0 and quality >= qualities.get(IDENTITY, 0.0) else IDENTITY
+
+
+def compress(body: bytes, encoding: str) -> tuple[bytes, str]:
+    """Apply a coding to an answer where it makes it smaller by a tenth at least.
+
+    Returns:
+        The body, and the coding that it has now.
+    """
+    if encoding == IDENTITY or len(body) < WORTH_BYTES:
+        return body, IDENTITY
+    sample = memoryview(body)[:_SAMPLE]
+    if len(body) > 2 * _SAMPLE and len(zlib.compress(sample, _LEVEL)) > _WORTH_RATIO * len(sample):
+        return body, IDENTITY
+    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _BITS[encoding])
+    packed = packer.compress(body) + packer.flush()
+    return (packed, encoding) if len(packed) <= _WORTH_RATIO * len(body) else (body, IDENTITY)
+
+
+def _bits(body: bytes, encoding: str) -> int:
+    """Return zlib's window bits for a body: a zlib header is two bytes, a multiple of 31, method 8 (RFC 1950)."""
+    if encoding == DEFLATE and len(body) >= 2:
+        has_header = body[0] & 0x0F == zlib.DEFLATED and (body[0] << 8 | body[1]) % 31 == 0
+        return _ZLIB_BITS if has_header else _BARE_BITS
+    return _BITS[encoding]
+
+
+def _inflate(body: bytes, bits: int, limits: Limits) -> bytes:
+    """Unpack a body in steps of bounded size both in and out: zlib copies what it has not taken yet at each of them."""
+    unpacker = zlib.decompressobj(bits)
+    chunks: list[bytes] = []
+    size = 0
+    for start in range(0, len(body), _STEP):
+        rest: bytes | memoryview = memoryview(body)[start : start + _STEP]
+        while not unpacker.eof:
+            chunk = unpacker.decompress(rest, _STEP)
+            rest = unpacker.unconsumed_tail
+            size += len(chunk)
+            limits.check_body(size)
+            chunks.append(chunk)
+            if not rest and len(chunk) < _STEP:
+                break
+        if unpacker.eof and (unpacker.unused_data or start + _STEP < len(body)):
+            raise zlib.error("more bytes follow its end")
+    if not unpacker.eof:
+        raise zlib.error("it ends too early")
+    return b"".join(chunks)
+
+
+def _parse_coding(item: str) -> tuple[str, float]:
+    name, *parameters = item.split(";")
+    matches = (_QUALITY.fullmatch(parameter) for parameter in parameters)
+    return name.strip(), next((float(match[1]) for match in matches if match), 1.0)
+
+
+def _invalid(encoding: str, problem: str) -> ServiceError:
+    return ServiceError(400, "invalid_encoding", f"the body is not {encoding}: {problem}")

@@ -1,0 +1,91 @@
+"""JSON bodies -> dicts, and the members of those dicts checked."""
+
+import json
+from typing import Any
+
+import orjson
+
+from service.errors import ServiceError
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_BARE_NAMES = (b"NaN", b"Inf")
+
+Document = dict[str, Any]
+
+
+def parse_object(data: bytes | memoryview, what: str = "the body") -> Document:
+    """Read a JSON object.
+
+    NaN, Infinity and -Infinity without quotes, which JSON has not but clients write, are read too.
+
+    Raises:
+        ServiceError: 400 `invalid_json`.
+    """
+    if bytes(data[:3]) == _BYTE_ORDER_MARK:
+        data = data[3:]
+    try:
+        document = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        if not _has_bare_name(data, error.pos):
+            raise _not_json(what, error) from error
+        document = _parse_leniently(data, what)
+    if not isinstance(document, dict):
+        raise invalid(f"{what} is not a JSON object")
+    return document
+
+
+def parse_optional_object(data: bytes, what: str = "the body") -> Document:
+    """Read a JSON object where there is one; an empty body stands for an empty object.
+
+    Raises:
+        ServiceError: 400 `invalid_json`.
+    """
+    return parse_object(data, what) if data.strip() else {}
+
+
+def member(document: Document, key: str, kind: type, place: str) -> Any:
+    """Return a member of a dict, checked; None where it is missing or null.
+
+    Raises:
+        ServiceError: 400 `invalid_request`.
+    """
+    value = document.get(key)
+    if value is None or type(value) is kind:
+        return value
+    words = {str: "a string", int: "a whole number", bool: "true or false", list: "a list", dict: "an object"}
+    raise bad_request(f"{place}{key} is {shown(value)}; expected {words[kind]}")
+
+
+def shown(value: object) -> str:
+    """Return a value for a message, shortened."""
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def invalid(message: str) -> ServiceError:
+    """Word the error for bytes that are not the JSON they should be."""
+    return ServiceError(400, "invalid_json", message)
+
+
+def bad_request(message: str) -> ServiceError:
+    """Word the error for a document that does not say what it should."""
+    return ServiceError(400, "invalid_request", message)
+
+
+def _has_bare_name(data: bytes | memoryview, position: int) -> bool:
+    around = bytes(data[max(0, position - 12) : position + 12])
+    return any(name in around for name in _BARE_NAMES)
+
+
+def _parse_leniently(data: bytes | memoryview, what: str) -> Any:
+    try:
+        return json.loads(str(data, "utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise _not_json(what, error) from error
+
+
+def _not_json(what: str, error: Exception) -> ServiceError:
+    details = {}
+    if isinstance(error, json.JSONDecodeError):
+        details = {"line": error.lineno, "column": error.colno}
+    return ServiceError(400, "invalid_json", f"{what} is not JSON: {error}", details)

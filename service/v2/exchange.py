@@ -1,0 +1,119 @@
+"""One inference request of the protocol: from its body to the graph's inputs, and from a run to its answer."""
+
+from engine import TraceLevel
+from service.call import Outcome
+from service.codec import Decoded, Limits, Options, describe_trace
+from service.loaded_model import LoadedModel
+from service.v2.batching import is_batch_open
+from service.v2.binary import split
+from service.v2.compression import IDENTITY, decompress
+from service.v2.document import Document, parse_object
+from service.v2.inputs import read_inputs
+from service.v2.parameters import Parameters
+from service.v2.raw import raw_input
+from service.v2.request import InferRequest, RequestedOutput, parse_request, request_parameters
+from service.v2.response import Answer, check_names, choose, compressed, write_answer
+
+RAW = 0
+"""Length of the JSON part that tells that there is none: the whole body is one input."""
+_SMALL = 1 << 16
+"""Bytes of JSON that are parsed before the request is queued; larger parts are so only where they must be."""
+_SCHEDULING = (b'"timeout"', b'"priority"')
+
+
+class Exchange:
+    """An inference request and its answer.
+
+    `scheduling` may be called first, then `decode`, then `encode`, each once, by one thread at a time.
+
+    Args:
+        model: the model.
+        body: the request's whole body.
+        encoding: its content coding.
+        header_length: length of its JSON part; None where it is nothing else, `RAW` where it has none.
+        answer_encoding: content coding of the answer.
+        limits: how much the request may ask for.
+    """
+
+    def __init__(
+        self,
+        model: LoadedModel,
+        body: bytes,
+        encoding: str,
+        header_length: int | None,
+        answer_encoding: str,
+        limits: Limits,
+    ) -> None:
+        self._model = model
+        self._body = body
+        self._encoding = encoding
+        self._header_length = header_length
+        self._answer_encoding = answer_encoding
+        self._limits = limits
+        self._open_batch = is_batch_open(model)
+        self._document: Document | None = None
+        self._request: InferRequest | None = None
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether the body has to be unpacked, which is no work for the event loop."""
+        return self._encoding != IDENTITY
+
+    def scheduling(self) -> Parameters:
+        """Return what the request says of its timeout and priority; its other parameters may be left out.
+
+        A large JSON part is parsed only where these words occur in it: a worker does it later.
+
+        Raises:
+            ServiceError: 400 or 413.
+        """
+        if self._header_length == RAW:
+            return Parameters()
+        body = decompress(self._body, self._encoding, self._limits)
+        text, _ = split(body, self._header_length)
+        if len(text) > _SMALL and not any(word in body for word in _SCHEDULING):
+            return Parameters()
+        document = parse_object(text, "the JSON part of the body")
+        if len(text) <= _SMALL or not self.is_compressed:
+            self._document = document
+        return request_parameters(document)
+
+    def decode(self) -> Decoded:
+        """Return the graph's inputs, and what to trace; the body is dropped, but for what the inputs are views of.
+
+        Raises:
+            ServiceError: the body is not what the model can take.
+        """
+        body = decompress(self._body, self._encoding, self._limits)
+        self._body = b""
+        text, data = split(body, self._header_length)
+        graph, config = self._model.graph, self._model.config
+        if self._header_length == RAW:
+            tensor, data = raw_input(data, graph.inputs, config, self._open_batch)
+            request = InferRequest(None, Parameters(binary_output=True), (tensor,))
+        else:
+            request = parse_request(self._document or parse_object(text, "the JSON part of the body"))
+        self._document = None
+        check_names(request.outputs, graph.outputs)
+        inputs = read_inputs(request.inputs, data, graph.inputs, config, self._open_batch, self._limits)
+        self._request = InferRequest(request.id, request.parameters, (), request.outputs)
+        return Decoded(inputs, Options(trace=request.parameters.trace or TraceLevel.OFF, capture=()))
+
+    def encode(self, outcome: Outcome) -> Answer:
+        """Return the answer.
+
+        Raises:
+            ServiceError: 400 where the run has not the outputs that were asked for, or not in a form to be sent.
+        """
+        request = self._request
+        if request is None:
+            raise RuntimeError("an answer is encoded before its request is decoded")
+        head: Document = {"model_name": self._model.name, "model_version": self._model.version}
+        if request.id is not None:
+            head = {"id": request.id, **head}
+        if outcome.result.trace is not None and request.parameters.trace:
+            head["parameters"] = {"trace": describe_trace(outcome.result.trace)}
+        wanted: tuple[RequestedOutput, ...] = request.outputs
+        binary = request.parameters.binary_output
+        chosen = choose(wanted, outcome.result.outputs, self._model.graph.outputs, binary)
+        return compressed(write_answer(head, chosen, self._model.config.labels), self._answer_encoding)

@@ -1,0 +1,124 @@
+"""Inputs of a request -> arrays, as the graph takes them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from engine import Port
+from engine.dtypes import PNNX_COMPUTE, Array
+from service.codec.binding import bind
+from service.codec.json_tensor import parse_data
+from service.codec.limits import Limits
+from service.codec.pictures import bind_pictures, decode_base64
+from service.errors import ServiceError
+from service.model_config import ModelConfig
+from service.v2.binary import distribute, read_array, read_strings
+from service.v2.datatypes import BYTES, DTYPES, accepted_datatypes, is_complex
+from service.v2.document import bad_request
+from service.v2.ports import check_shape, find_port
+from service.v2.request import InputTensor
+
+
+def read_inputs(
+    tensors: Sequence[InputTensor],
+    data: memoryview,
+    ports: Sequence[Port],
+    config: ModelConfig,
+    open_batch: bool,
+    limits: Limits,
+) -> dict[str, Array]:
+    """Read the inputs of a request.
+
+    Args:
+        tensors: the inputs as the JSON part describes them.
+        data: the binary data behind it.
+        ports: the graph's inputs.
+        config: the model's configuration.
+        open_batch: whether the first dimension of the inputs takes any extent, whatever the file declares.
+        limits: what is too much.
+
+    Returns:
+        Operand name -> array, in the order of the graph's inputs. Of binary data the arrays are read-only views.
+
+    Raises:
+        ServiceError: 400 or 413 of this package's, 400, 413 or 422 of those for images.
+    """
+    parts = distribute(tensors, data)
+    pairs: list[tuple[Port, Array]] = []
+    images: list[tuple[Port, list[bytes]]] = []
+    for tensor, part in zip(tensors, parts, strict=True):
+        port = ports[find_port(ports, tensor.name, "input")]
+        if tensor.datatype == BYTES:
+            images.append((port, _images(tensor, part, port, config)))
+        else:
+            pairs.append((port, _numbers(tensor, part, port, open_batch, limits)))
+    pairs.extend(_prepare(images, config, open_batch, limits))
+    return bind(ports, pairs)
+
+
+def as_input(port: Port, array: Array) -> Array:
+    """Return an array in the form in which the graph takes it: pairs of floats become complex numbers."""
+    if not is_complex(port):
+        return array
+    pairs = np.ascontiguousarray(array)
+    return pairs.view(PNNX_COMPUTE[port.dtype or ""]).reshape(pairs.shape[:-1])
+
+
+def _numbers(tensor: InputTensor, part: memoryview, port: Port, open_batch: bool, limits: Limits) -> Array:
+    accepted = accepted_datatypes(port)
+    if tensor.datatype not in accepted:
+        message = f"{tensor.place} is {tensor.datatype}; the model takes {' or '.join(accepted)}"
+        details = {"name": port.operand, "datatype": tensor.datatype, "expected": list(accepted)}
+        raise ServiceError(400, "wrong_datatype", message, details)
+    check_shape(port, tensor.shape, open_batch)
+    if tensor.binary_size is not None:
+        return as_input(port, read_array(tensor, part, limits))
+    dtype = DTYPES[tensor.datatype]
+    return as_input(port, parse_data(tensor.data, tensor.shape, dtype, limits, tensor.place))
+
+
+def _images(tensor: InputTensor, part: memoryview, port: Port, config: ModelConfig) -> list[bytes]:
+    """Return the encoded images of a BYTES tensor."""
+    if config.image is None:
+        message = f"{tensor.place} is BYTES, which are encoded images, but the model takes none"
+        details = {"name": port.operand, "expected": list(accepted_datatypes(port))}
+        raise ServiceError(400, "wrong_datatype", message, details)
+    if len(tensor.shape) > 2 or tensor.shape[1:] not in ((), (1,)):
+        message = f"{tensor.place} has shape {list(tensor.shape)}; images come as [batch] or [batch, 1]"
+        raise ServiceError(400, "wrong_shape", message, {"shape": list(tensor.shape)})
+    if tensor.binary_size is not None:
+        return read_strings(tensor, part)
+    texts = _texts(tensor.data)
+    if len(texts) != tensor.elements or not all(isinstance(text, str) for text in texts):
+        raise bad_request(
+            f"{tensor.place}: data is not {tensor.elements} strings of base64, as its shape says"
+        )
+    return [decode_base64(text, f"{tensor.place}, data[{index}]") for index, text in enumerate(texts)]
+
+
+def _texts(data: Any) -> list[Any]:
+    """Return the elements of strings in JSON, nested as [batch, 1] or flat."""
+    if not isinstance(data, list):
+        return [data]
+    if data and all(isinstance(item, list) for item in data):
+        return list(chain.from_iterable(data))
+    return data
+
+
+def _prepare(
+    images: Sequence[tuple[Port, list[bytes]]], config: ModelConfig, open_batch: bool, limits: Limits
+) -> list[tuple[Port, Array]]:
+    if not images:
+        return []
+    ports = [_opened(port) if open_batch else port for port, _ in images]
+    named = [(port.operand, image) for port, encoded in images for image in encoded]
+    arrays = bind_pictures(named, ports, config, limits)
+    return [(port, arrays[port.operand]) for port, _ in images]
+
+
+def _opened(port: Port) -> Port:
+    """Return an input with a first dimension of any extent."""
+    return port if not port.shape else replace(port, shape=(None, *port.shape[1:]))

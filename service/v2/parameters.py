@@ -1,0 +1,66 @@
+"""`parameters` of an inference request.
+
+Those that nobody knows are let pass, as Triton does: clients send some of their own.
+"""
+
+from dataclasses import dataclass
+
+from engine import TraceLevel
+from service.codec import parse_options
+from service.errors import ServiceError
+from service.v2.document import Document, bad_request, member, shown
+
+_NO_SEQUENCE = (0, "", False, None)
+_SEQUENCE = ("sequence_id", "sequence_start", "sequence_end")
+_MAX_PRIORITY = (1 << 32) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """What a request may ask for beside its inputs.
+
+    Attributes:
+        timeout: seconds until it is given up; None where it does not say.
+        priority: 1 is served first; 0 where it does not say.
+        trace: how much of the run to tell in the answer; None where it does not say.
+        binary_output: outputs come as binary data where they do not say otherwise themselves.
+    """
+
+    timeout: float | None = None
+    priority: int = 0
+    trace: TraceLevel | None = None
+    binary_output: bool = False
+
+
+def parse_parameters(values: Document) -> Parameters:
+    """Read the parameters of a request: `timeout` (µs), `priority`, `trace`, `binary_data_output`.
+
+    Raises:
+        ServiceError: 400 `invalid_request`, `invalid_parameter`, or `unsupported_sequence` where the request is part
+            of a sequence: models keep no state between requests.
+    """
+    for name in _SEQUENCE:
+        if values.get(name) not in _NO_SEQUENCE:
+            message = (
+                f"parameter {name} is {shown(values[name])}: sequences are not served, models keep no state"
+            )
+            raise ServiceError(400, "unsupported_sequence", message, {"parameter": name})
+    timeout = _whole(values, "timeout", (1 << 63) - 1)
+    return Parameters(
+        timeout=timeout / 1e6 if timeout else None,
+        priority=_whole(values, "priority", _MAX_PRIORITY),
+        trace=parse_options({"trace": values["trace"]}).trace if "trace" in values else None,
+        binary_output=bool(member(values, "binary_data_output", bool, "parameters.")),
+    )
+
+
+def _whole(values: Document, name: str, limit: int) -> int:
+    """Return a whole number from 0, which stands for none given; Triton's clients may write it as a string."""
+    value = values.get(name)
+    if value is None:
+        return 0
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
+        value = int(value)
+    if type(value) is not int or not 0 <= value <= limit:
+        raise bad_request(f"parameters.{name} is {shown(value)}; expected a whole number from 0 to {limit}")
+    return value

@@ -1,0 +1,76 @@
+"""Inputs and outputs of a model by the names and shapes that v2 clients know them by.
+
+The one name in metadata is the operand's; an operator's name is taken as well where it means a single tensor.
+"""
+
+from collections.abc import Sequence
+
+from engine import Port
+from service.errors import ServiceError
+from service.v2.datatypes import is_complex
+
+OPEN = -1
+"""A dimension that may have any extent."""
+
+
+def find_port(ports: Sequence[Port], name: str, kind: str) -> int:
+    """Return the index of the input or output of a name.
+
+    Args:
+        ports: the graph's inputs or outputs.
+        name: what the client calls it.
+        kind: `input` or `output`, for the message.
+
+    Raises:
+        ServiceError: 400 `unknown_input`, `unknown_output`, or `ambiguous_name`.
+    """
+    for index, port in enumerate(ports):
+        if port.operand == name:
+            return index
+    found = [index for index, port in enumerate(ports) if port.operator == name]
+    if len(found) == 1:
+        return found[0]
+    known = [port.operand for port in ports]
+    details = {"name": name[:80], "known": known}
+    listing = ", ".join(repr(one) for one in known) or "none"
+    if found:
+        message = f"{kind} {name[:80]!r} means {len(found)} tensors; the names are {listing}"
+        raise ServiceError(400, "ambiguous_name", message, details)
+    message = f"the model has no {kind} {name[:80]!r}; the names are {listing}"
+    raise ServiceError(400, f"unknown_{kind}", message, details)
+
+
+def wire_shape(port: Port, open_batch: bool = False) -> list[int]:
+    """Return the shape of an input or output, -1 for each dimension that is open.
+
+    Args:
+        port: the input or output; one whose shape is not declared has a single open dimension.
+        open_batch: the first dimension takes any extent, whatever the file declares.
+    """
+    if port.shape is None:
+        return [OPEN]
+    shape = [OPEN if dim is None else dim for dim in port.shape]
+    if open_batch and shape:
+        shape[0] = OPEN
+    return [*shape, 2] if is_complex(port) else shape
+
+
+def check_shape(port: Port, shape: Sequence[int], open_batch: bool) -> None:
+    """Check a request's shape against what metadata says.
+
+    Raises:
+        ServiceError: 400 `wrong_shape`.
+    """
+    if port.shape is None:
+        return
+    expected = wire_shape(port, open_batch)
+    if len(shape) == len(expected) and all(
+        wanted in (OPEN, given) for wanted, given in zip(expected, shape, strict=True)
+    ):
+        return
+    message = f"input {port.operand!r} has shape {list(shape)}; expected {expected}"
+    if OPEN in expected:
+        message += ", where -1 stands for any"
+    raise ServiceError(
+        400, "wrong_shape", message, {"name": port.operand, "shape": list(shape), "expected": expected}
+    )

@@ -1,0 +1,52 @@
+"""Requests without a JSON part: the whole body is the model's only input."""
+
+from collections.abc import Sequence
+from math import prod
+
+from engine import Port
+from service.codec.media_type import Kind, sniff
+from service.errors import ServiceError
+from service.model_config import ModelConfig
+from service.v2.datatypes import BYTES, WIRE_SIZES, datatype_of
+from service.v2.ports import OPEN, wire_shape
+from service.v2.request import InputTensor
+
+
+def raw_input(
+    body: memoryview, ports: Sequence[Port], config: ModelConfig, open_batch: bool
+) -> tuple[InputTensor, memoryview]:
+    """Describe a raw body as the input that it is.
+
+    An open first dimension is 1; one more open dimension is worked out from the body's size. A body that is an
+    encoded image is taken as one where the model takes images.
+
+    Returns:
+        The input, and its binary data.
+
+    Raises:
+        ServiceError: 400 `invalid_request` or `wrong_size`.
+    """
+    if len(ports) != 1:
+        message = f"a raw body is one input, but the model takes {len(ports)}; describe them in JSON"
+        raise ServiceError(400, "invalid_request", message, {"inputs": [port.operand for port in ports]})
+    port = ports[0]
+    datatype = datatype_of(port)
+    shape = _shape(wire_shape(port, open_batch), len(body), WIRE_SIZES[datatype])
+    expected = prod(shape) * WIRE_SIZES[datatype]
+    if expected != len(body) and config.image is not None and sniff(bytes(body[:64])) is Kind.IMAGE:
+        data = len(body).to_bytes(4, "little") + bytes(body)
+        return InputTensor(port.operand, (1,), BYTES, None, len(data)), memoryview(data)
+    return InputTensor(port.operand, tuple(shape), datatype, None, len(body)), body
+
+
+def _shape(declared: Sequence[int], size: int, itemsize: int) -> list[int]:
+    shape = list(declared)
+    if len(shape) > 1 and shape[0] == OPEN:
+        shape[0] = 1
+    if shape.count(OPEN) > 1:
+        message = f"a raw body cannot tell the shape of an input like {list(declared)}; describe it in JSON"
+        raise ServiceError(400, "invalid_request", message, {"shape": list(declared)})
+    if OPEN in shape:
+        known = prod(dim for dim in shape if dim != OPEN) * itemsize
+        shape[shape.index(OPEN)] = size // known if known else 0
+    return shape

@@ -1,0 +1,154 @@
+"""The JSON part of an inference request, checked as far as it can be without its model."""
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from service.codec.json_tensor import parse_shape
+from service.errors import ServiceError
+from service.v2.datatypes import BYTES, DTYPES
+from service.v2.document import Document, bad_request, member, shown
+from service.v2.parameters import Parameters, parse_parameters
+
+_LARGEST = (1 << 63) - 1
+_MISSING = object()
+
+
+@dataclass(frozen=True, slots=True)
+class InputTensor:
+    """An input as the request describes it.
+
+    Attributes:
+        name: what the client calls it.
+        shape: its shape.
+        datatype: its datatype, one of the protocol's.
+        data: its elements, where they stand in the JSON part; None where they come as binary data.
+        binary_size: how many bytes of binary data it has; None where it has none.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    datatype: str
+    data: Any
+    binary_size: int | None
+
+    @property
+    def elements(self) -> int:
+        """How many elements its shape has."""
+        return prod(self.shape)
+
+    @property
+    def place(self) -> str:
+        """The input for a message."""
+        return f"input {self.name[:80]!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedOutput:
+    """An output that the request asks for.
+
+    Attributes:
+        name: what the client calls it.
+        binary: send it as binary data.
+        classes: send this many classes instead of the tensor; 0 for the tensor.
+    """
+
+    name: str
+    binary: bool
+    classes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class InferRequest:
+    """An inference request.
+
+    Attributes:
+        id: the client's id for it, which the answer repeats; None where it gives none.
+        parameters: what it asks for beside.
+        inputs: its inputs, in its order.
+        outputs: the outputs it wants; empty for all.
+    """
+
+    id: str | None
+    parameters: Parameters
+    inputs: tuple[InputTensor, ...]
+    outputs: tuple[RequestedOutput, ...] = ()
+
+
+def parse_request(document: Document) -> InferRequest:
+    """Read an inference request.
+
+    Raises:
+        ServiceError: 400.
+    """
+    parameters = request_parameters(document)
+    inputs = member(document, "inputs", list, "")
+    if inputs is None:
+        raise bad_request("the request has no inputs")
+    outputs = member(document, "outputs", list, "") or []
+    return InferRequest(
+        id=member(document, "id", str, ""),
+        parameters=parameters,
+        inputs=tuple(_input(entry, f"inputs[{index}]") for index, entry in enumerate(inputs)),
+        outputs=tuple(
+            _output(entry, parameters.binary_output, f"outputs[{index}]")
+            for index, entry in enumerate(outputs)
+        ),
+    )
+
+
+def request_parameters(document: Document) -> Parameters:
+    """Read the parameters of a request alone.
+
+    Raises:
+        ServiceError: 400.
+    """
+    return parse_parameters(member(document, "parameters", dict, "") or {})
+
+
+def _input(entry: Any, place: str) -> InputTensor:
+    name, parameters = _entry(entry, place)
+    datatype = member(entry, "datatype", str, f"{place}.")
+    if datatype not in DTYPES and datatype != BYTES:
+        raise bad_request(
+            f"{place}.datatype is {shown(datatype)}; expected one of {', '.join(DTYPES)}, {BYTES}"
+        )
+    if "shape" not in entry:
+        raise bad_request(f"{place} has no shape")
+    shape = parse_shape(entry["shape"], place)
+    if prod(max(dim, 1) for dim in shape) > _LARGEST:
+        raise bad_request(f"{place}: the product of shape {shown(list(shape))} overflows")
+    size = _count(parameters, "binary_data_size", f"{place}.parameters.")
+    data = entry.get("data", _MISSING)
+    if (data is _MISSING) == (size is None):
+        problem = "neither data nor" if size is None else "both data and"
+        raise bad_request(f"{place} has {problem} parameters.binary_data_size; expected one of them")
+    return InputTensor(name, shape, datatype, None if data is _MISSING else data, size)
+
+
+def _output(entry: Any, binary: bool, place: str) -> RequestedOutput:
+    name, parameters = _entry(entry, place)
+    own = member(parameters, "binary_data", bool, f"{place}.parameters.")
+    classes = _count(parameters, "classification", f"{place}.parameters.")
+    return RequestedOutput(name, binary if own is None else own, classes or 0)
+
+
+def _entry(entry: Any, place: str) -> tuple[str, Document]:
+    """Return the name and the parameters of an input or output."""
+    if not isinstance(entry, dict):
+        raise bad_request(f"{place} is {shown(entry)}; expected an object")
+    name = member(entry, "name", str, f"{place}.")
+    if name is None:
+        raise bad_request(f"{place} has no name")
+    parameters: Document = member(entry, "parameters", dict, f"{place}.") or {}
+    if "shared_memory_region" in parameters:
+        message = f"{place} is in shared memory, which is not served; send the data itself"
+        raise ServiceError(400, "unsupported_shared_memory", message)
+    return name, parameters
+
+
+def _count(parameters: Document, key: str, place: str) -> int | None:
+    value: int | None = member(parameters, key, int, place)
+    if value is not None and not 0 <= value <= _LARGEST:
+        raise bad_request(f"{place}{key} is {shown(value)}; expected a whole number from 0")
+    return value
