@@ -1,6 +1,6 @@
 """RuntimeGraph: reads a PNNX pair of files, binds layers once, runs many times."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
 from pathlib import Path
@@ -70,7 +70,7 @@ class RuntimeGraph:
         self._inputs: tuple[Port, ...] = ()
         self._outputs: tuple[Port, ...] = ()
         self._leaving: list[str] = []
-        self._plan = lru_cache(maxsize=PLANS_KEPT)(self._make_plan)
+        self._plan = self._cached_plans()
 
     @property
     def state(self) -> GraphState:
@@ -92,6 +92,7 @@ class RuntimeGraph:
         check_nesting(self._order)
         self._inputs = input_ports(self._operators)
         self._outputs = output_ports(self._operators)
+        self._plan = self._cached_plans()
         self._leaving = [o.name for op in self._operators if op.type == OUTPUT for o in op.inputs]
         self._state = GraphState.NEED_BUILD
 
@@ -221,10 +222,15 @@ class RuntimeGraph:
         self._need(GraphState.NEED_BUILD, "init() or build()")
         return self._outputs
 
-    def _make_plan(self, inputs: tuple[TensorSpec, ...]) -> Plan:
+    def _cached_plans(self) -> Callable[[tuple[TensorSpec, ...]], Plan]:
+        # a cache around a bound method would hold the graph, which holds the cache: it would outlive its last user
+        order, operands, max_run_bytes = self._order, self._operands, self._max_run_bytes
         names = [port.operand for port in self._inputs]
-        given = dict(zip(names, inputs, strict=True))
-        return make_plan(self._order, self._operands, given, self._max_run_bytes)
+
+        def plan(inputs: tuple[TensorSpec, ...]) -> Plan:
+            return make_plan(order, operands, dict(zip(names, inputs, strict=True)), max_run_bytes)
+
+        return lru_cache(maxsize=PLANS_KEPT)(plan)
 
     def _check_supported(self) -> None:
         unknown = [operator for operator in self._operators if operator.type not in self._registry]

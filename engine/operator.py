@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from weakref import ref
 
 from engine import pnnx
 from engine.binding import BoundLayer
+from engine.errors import StateError
 
 INPUT = "pnnx.Input"
 """Type of the operators whose outputs are the graph's inputs."""
@@ -12,27 +14,60 @@ OUTPUT = "pnnx.Output"
 """Type of the operators whose inputs are the graph's outputs."""
 
 
-@dataclass(eq=False, slots=True)
 class RuntimeOperand:
     """An edge: a value with one producer and any number of consumers.
+
+    Operators hold their operands, and operands know their operators only weakly: so a graph that nobody uses any
+    more, and all its weights, are freed at once, without a wait for the garbage collector.
 
     Attributes:
         name: operand name in the file.
         type: shape and dtype that the file declares, None where it declares nothing.
-        producer: the operator that gives the value.
-        consumers: the operators that take it, in file order; one that takes it twice stands here twice.
     """
 
-    name: str
-    type: pnnx.TensorType | None
-    producer: "RuntimeOperator"
-    consumers: list["RuntimeOperator"] = field(default_factory=list)
+    __slots__ = ("_consumers", "_producer", "name", "type")
+
+    def __init__(self, name: str, type: pnnx.TensorType | None, producer: "RuntimeOperator") -> None:
+        self.name = name
+        self.type = type
+        self._producer = ref(producer)
+        self._consumers: list[ref[RuntimeOperator]] = []
+
+    @property
+    def producer(self) -> "RuntimeOperator":
+        """The operator that gives the value.
+
+        Raises:
+            StateError: the graph is gone.
+        """
+        return self._follow(self._producer)
+
+    @property
+    def consumers(self) -> "list[RuntimeOperator]":
+        """The operators that take the value, in file order; one that takes it twice stands here twice.
+
+        Raises:
+            StateError: the graph is gone.
+        """
+        return [self._follow(consumer) for consumer in self._consumers]
+
+    def add_consumer(self, operator: "RuntimeOperator") -> None:
+        """Take note of one more operator that takes the value."""
+        self._consumers.append(ref(operator))
+
+    def _follow(self, operator: "ref[RuntimeOperator]") -> "RuntimeOperator":
+        found = operator()
+        if found is None:
+            raise StateError(
+                f"operand {self.name!r}: its graph is gone; keep the graph as long as its operands"
+            )
+        return found
 
     def __repr__(self) -> str:
         return f"RuntimeOperand({self.name!r})"
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class RuntimeOperator:
     """A node: one operator of the file, its links, and after `build()` its layer.
 

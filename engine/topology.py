@@ -33,7 +33,7 @@ def link(graph: pnnx.Graph) -> tuple[list[RuntimeOperator], dict[str, RuntimeOpe
         for name in operator.source.inputs:
             if name not in operands:
                 raise GraphError(f"operand {name!r}, an input of {operator.name!r}, has no producer")
-            operands[name].consumers.append(operator)
+            operands[name].add_consumer(operator)
             operator.inputs.append(operands[name])
     return operators, operands
 

@@ -1,6 +1,7 @@
 import gc
 import threading
 import weakref
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -278,3 +279,33 @@ def test_nearest_types_are_told_of_the_first_unknown_ones(tmp_path: Path) -> Non
         make_graph(tmp_path, f"pnnx.Input in 0 1 v0\n{chain}\npnnx.Output out 1 0 v101")
     assert len(caught.value.operators) == 101
     assert [bool(operator.nearest) for operator in caught.value.operators] == [True] * 100 + [False]
+
+
+def test_graph_is_freed_with_its_last_user(tmp_path: Path) -> None:
+    lines = """
+    pnnx.Input  in     0 1 a #a=(1,3)f32
+    nn.Linear   linear 1 1 a b bias=True in_features=3 out_features=2 @bias=(2)f32 @weight=(2,3)f32
+    nn.ReLU     relu   1 1 b c
+    pnnx.Output out    1 0 c
+    """
+    weights = {"linear.bias": np.ones(2, np.float32), "linear.weight": np.ones((2, 3), np.float32)}
+    graph = make_graph(tmp_path, lines, weights)
+    given = [np.ones((1, 3), np.float32)]
+    gc.disable()
+    try:
+        result = graph.run(given, trace=TraceLevel.STATISTICS, capture=("b",))
+        graph.declared_plan()
+        weight = graph.operators[1].attrs["weight"].data.obj
+        held: list[Callable[[], object]] = [weakref.ref(one) for one in (graph, weight, *graph.operators)]
+        del weight
+        operand = graph.operands["b"]
+        assert len(held) == 6
+        assert all(one() is not None for one in held)
+        del graph
+        assert [one() for one in held] == [None] * 6
+    finally:
+        gc.enable()
+    assert result.outputs[0].tolist() == [[4, 4]]
+    for access in ("producer", "consumers"):
+        with pytest.raises(StateError, match="operand 'b': its graph is gone"):
+            getattr(operand, access)
