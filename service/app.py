@@ -4,10 +4,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
 
+from service.access import CORS_OPTIONS, Access, AccessMiddleware
 from service.call import Observer
 from service.dispatcher import Dispatcher
 from service.error_handlers import install_error_handlers
+from service.guard import GuardMiddleware
 from service.lifecycle import Lifecycle
 from service.middleware import RequestMiddleware
 from service.openapi import DESCRIPTION, install_openapi
@@ -23,6 +26,9 @@ def create_app(settings: Settings) -> FastAPI:
 
     Args:
         settings: all that can be set.
+
+    Raises:
+        SettingsError: keys are malformed or cannot be read.
     """
     observers: list[Observer] = []
     services = Services(settings, Lifecycle(), Dispatcher(settings, observers), observers)
@@ -35,12 +41,22 @@ def create_app(settings: Settings) -> FastAPI:
         redoc_url=None,
     )
     app.state.services = services
-    app.add_middleware(RequestMiddleware, lifecycle=services.lifecycle, access_log=settings.access_log)
+    _add_layers(app, services)
     install_error_handlers(app)
     for surface in (index, infer, graph, models, health):
         app.include_router(surface.router)
     install_openapi(app)
     return app
+
+
+def _add_layers(app: FastAPI, services: Services) -> None:
+    """Put the middleware around the routes, innermost first."""
+    settings = services.settings
+    app.add_middleware(AccessMiddleware, access=Access(settings))
+    app.add_middleware(GuardMiddleware, lifecycle=services.lifecycle)
+    if settings.cors_origins:
+        app.add_middleware(CORSMiddleware, allow_origins=settings.cors_origins, **CORS_OPTIONS)
+    app.add_middleware(RequestMiddleware, lifecycle=services.lifecycle, access_log=settings.access_log)
 
 
 @asynccontextmanager

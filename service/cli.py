@@ -1,6 +1,8 @@
 """The `kuiper` command. Its flags are made from the settings, so that each is written once."""
 
 import argparse
+import logging
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,13 +10,18 @@ from typing import Any, get_args
 
 from engine.check.__main__ import main as check
 from service.app import create_app
+from service.environment import doubtful_variables
 from service.server import run
 from service.settings import SettingDoc, Settings, SettingsError, describe_settings, load_settings
 from service.telemetry.logging import configure_logging
+from service.tls import check_tls
 from service.version import kuiper_version
 
 USAGE_ERROR = 2
 _METAVARS: dict[Any, str] = {int: "N", float: "SECONDS", str: "TEXT", Path: "DIR", Path | None: "FILE"}
+_METAVARS[tuple[str, ...]] = "ORIGINS"
+
+_logger = logging.getLogger(__name__)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,15 +33,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags.pop("command")
     try:
         settings = load_settings(flags)
+        check_tls(settings)
+        return serve(settings)
     except SettingsError as error:
         print(f"kuiper: {error}", file=sys.stderr)
         return USAGE_ERROR
-    return serve(settings)
 
 
 def serve(settings: Settings) -> int:
-    """Serve until a signal ends it; returns the exit code of the process."""
+    """Serve until a signal ends it; returns the exit code of the process.
+
+    Raises:
+        SettingsError: a file of keys cannot be used.
+    """
     configure_logging(settings.log_level, settings.log_format)
+    for warning in doubtful_variables(os.environ):
+        _logger.warning(warning)
     return run(create_app(settings), settings)
 
 
@@ -47,12 +61,18 @@ def _make_parser() -> argparse.ArgumentParser:
         help="serve the models of a folder",
         description="Serve the models of a folder. Every flag can also be set in the environment "
         "or in a TOML file; a flag beats the environment, which beats the file.",
+        epilog=f"In the environment or the file only: {', '.join(_secrets())}.",
         argument_default=argparse.SUPPRESS,
     )
     for doc in describe_settings():
-        _add_flag(command, doc)
+        if doc.flag:
+            _add_flag(command, doc)
     commands.add_parser("check", help="tell whether a model runs, what it takes, and where it diverges")
     return parser
+
+
+def _secrets() -> list[str]:
+    return [doc.variable for doc in describe_settings() if not doc.flag]
 
 
 def _add_flag(parser: argparse.ArgumentParser, doc: SettingDoc) -> None:

@@ -4,12 +4,11 @@ import asyncio
 import logging
 from http import HTTPStatus
 from typing import Any
-from uuid import uuid4
 
 import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from service.context import REQUEST_ID_HEADER
+from service.context import REQUEST_ID_HEADER, choose_request_id
 from service.errors import ServiceError
 from service.telemetry.logging import FIELDS
 
@@ -87,7 +86,8 @@ class Connection(HttpToolsProtocol):
 
     def _refuse(self, error: ServiceError) -> None:
         """Answer in place of the application, which never sees the request, and close."""
-        request_id = uuid4().hex
+        answered = self.cycle is None or self.cycle.response_complete
+        request_id = choose_request_id(self.headers or () if self._in_head or not answered else ())
         fields = {"request_id": request_id, "status": error.status, "code": error.code}
         _logger.info("request refused", extra={FIELDS: fields})
         half_answered = self.cycle is not None and self.cycle.response_started

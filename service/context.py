@@ -35,20 +35,30 @@ class RequestContext:
 
 def open_context(scope: Scope) -> RequestContext:
     """Start the context of a request."""
-    context = RequestContext(_request_id(scope["headers"]))
+    context = RequestContext(choose_request_id(scope["headers"]))
     scope[_KEY] = context
     return context
 
 
 def context_of(request: Request) -> RequestContext:
     """Return the context of a request."""
-    context = request.scope[_KEY]
+    return context_in(request.scope)
+
+
+def context_in(scope: Scope) -> RequestContext:
+    """Return the context of the request that an ASGI scope belongs to."""
+    context = scope[_KEY]
     if not isinstance(context, RequestContext):
         raise TypeError(f"{_KEY} holds a {type(context).__name__}")
     return context
 
 
-def _request_id(headers: Iterable[tuple[bytes, bytes]]) -> str:
+def choose_request_id(headers: Iterable[tuple[bytes, bytes]]) -> str:
+    """Return the client's own id where it sent an acceptable one, else a new one.
+
+    Args:
+        headers: names in lower case and values.
+    """
     wanted = REQUEST_ID_HEADER.lower().encode()
     for name, value in headers:
         text: str = value.decode("latin-1")

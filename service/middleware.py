@@ -1,4 +1,4 @@
-"""What every request goes through: its id, the door that closes at shutdown, the access log, the last resort."""
+"""What every request goes through first: its id, the access log, and an answer that arrives."""
 
 import logging
 from http import HTTPStatus
@@ -8,18 +8,13 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.context import REQUEST_ID_HEADER, RequestContext, open_context
-from service.error_handlers import error_response, internal_error
 from service.incoming import Incoming
-from service.lifecycle import Lifecycle, Phase
-from service.scheduling.refusals import shutting_down
+from service.lifecycle import Lifecycle
 from service.telemetry.logging import FIELDS, request_id
 
-ALWAYS_OPEN = frozenset({"/livez", "/readyz"})
-"""Paths that answer while the server drains, and that nothing waits for."""
 CLIENT_LEFT = 499
 """Status in the log of a request whose client did not wait for one."""
 
-_logger = logging.getLogger(__name__)
 _access_logger = logging.getLogger("service.access")
 
 
@@ -46,29 +41,13 @@ class RequestMiddleware:
         incoming = Incoming(receive)
         sender = _Sender(send, context.request_id, incoming)
         try:
-            if scope["path"] in ALWAYS_OPEN:
-                await self._guard(context, scope, incoming, sender)
-            elif self._lifecycle.phase is Phase.DRAINING:
-                await error_response(shutting_down())(scope, incoming, sender)
-            else:
-                with self._lifecycle.accept():
-                    await self._guard(context, scope, incoming, sender)
+            await self._app(scope, incoming, sender)
+        except ClientDisconnect:
+            sender.status = CLIENT_LEFT
         finally:
             if self._access_log:
                 _log_access(scope, context, sender.status)
             request_id.reset(token)
-
-    async def _guard(self, context: RequestContext, scope: Scope, receive: Receive, send: "_Sender") -> None:
-        """Run the application; whatever it lets escape is logged, and answered without its insides."""
-        try:
-            await self._app(scope, receive, send)
-        except ClientDisconnect:
-            send.status = CLIENT_LEFT
-        except Exception:
-            _logger.exception("unhandled error")
-            if send.started:
-                raise
-            await error_response(internal_error(context.request_id))(scope, receive, send)
 
     def _plain_failure(self, send: Send) -> Send:
         """Replace the traceback of a failed start-up by its reason, where that is known."""
@@ -88,12 +67,10 @@ class _Sender:
         self._send = send
         self._incoming = incoming
         self._header = (REQUEST_ID_HEADER.lower().encode(), request_id.encode())
-        self.started = False
         self.status: int = HTTPStatus.INTERNAL_SERVER_ERROR
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.started = True
             self.status = message["status"]
             message = {**message, "headers": [*message.get("headers", ()), self._header]}
         elif self.status >= HTTPStatus.BAD_REQUEST and not message.get("more_body", False):

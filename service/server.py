@@ -13,6 +13,7 @@ from service.lifecycle import Lifecycle, Phase
 from service.scheduling.refusals import shutting_down
 from service.services import services_of
 from service.settings import Settings
+from service.tls import tls_options
 
 _ANSWER_SECONDS = 5
 """Seconds that answers have to be written when the drain is over, before connections are cut."""
@@ -81,6 +82,7 @@ def run(app: FastAPI, settings: Settings) -> int:
         ws="none",
         lifespan="on",
         timeout_graceful_shutdown=_ANSWER_SECONDS,
+        **tls_options(settings),
     )
     services = services_of(app)
     server = Server(config, services.lifecycle, services.dispatcher, settings.drain_seconds)

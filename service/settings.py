@@ -8,14 +8,17 @@ import os
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
+    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
 )
@@ -33,6 +36,25 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 
 class SettingsError(ValueError):
     """A setting has a value that it cannot have; the message names the setting and says why."""
+
+
+def _split(value: object) -> object:
+    return [item.strip() for item in value.split(",")] if isinstance(value, str) else value
+
+
+def _check_origins(origins: tuple[str, ...]) -> tuple[str, ...]:
+    for origin in origins:
+        parts = urlsplit(origin)
+        bare = f"{parts.scheme}://{parts.netloc}"
+        if origin != "*" and (not parts.scheme or not parts.netloc or bare != origin):
+            raise ValueError(
+                f"{origin!r} is no origin such as https://example.org:8443 (no path, no slash at its end)"
+            )
+    return origins
+
+
+Origins = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split), AfterValidator(_check_origins)]
+"""Origins of web pages; in flags and environment with commas between."""
 
 
 class Settings(BaseSettings):
@@ -90,6 +112,34 @@ class Settings(BaseSettings):
     log_level: LogLevel = Field(default="info", description="least severity that is logged")
     log_format: LogFormat = Field(default="text", description="lines for people, or one JSON object a line")
     access_log: bool = Field(default=True, description="log one line per request")
+    api_keys: SecretStr | None = Field(
+        default=None,
+        description="keys that a request needs one of, commas between; none: no key is asked for",
+    )
+    api_keys_file: Path | None = Field(
+        default=None,
+        description="file of such keys, one a line, `#` begins a comment; read again when it changes",
+    )
+    admin_keys: SecretStr | None = Field(
+        default=None,
+        description="keys that may also load and unload models and change trace and log settings",
+    )
+    admin_keys_file: Path | None = Field(default=None, description="file of such keys, like `api_keys_file`")
+    open_metrics: bool = Field(default=False, description="answer /metrics without a key")
+    open_docs: bool = Field(default=False, description="answer /docs and /openapi.json without a key")
+    cors_origins: Origins = Field(
+        default=(), description="origins whose web pages may call, commas between; `*` for all"
+    )
+    ssl_certfile: Path | None = Field(
+        default=None, description="PEM file of the certificate chain: serve HTTPS"
+    )
+    ssl_keyfile: Path | None = Field(
+        default=None, description="PEM file of the private key, where it is not in `ssl_certfile`"
+    )
+    ssl_keyfile_password: SecretStr | None = Field(default=None, description="password of the private key")
+    ssl_ca_certs: Path | None = Field(
+        default=None, description="PEM file of authorities: clients must show a certificate of one of them"
+    )
 
     @property
     def worker_count(self) -> int:
@@ -117,10 +167,14 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Put the file that `config` names below flags and environment."""
         del dotenv_settings, file_secret_settings
-        path = init_settings().get("config") or env_settings().get("config")
+        variables = {
+            name: value for name, value in env_settings().items() if not is_service_link(name, value)
+        }
+        path = init_settings().get("config") or variables.get("config")
+        environment = InitSettingsSource(settings_cls, variables)
         if path is None:
-            return init_settings, env_settings
-        return init_settings, env_settings, InitSettingsSource(settings_cls, _read_file(Path(path)))
+            return init_settings, environment
+        return init_settings, environment, InitSettingsSource(settings_cls, _read_file(Path(path)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +183,7 @@ class SettingDoc:
 
     Attributes:
         name: name in a file and in code.
-        flag: spelling on the command line.
+        flag: spelling on the command line; empty for secrets, which other users of the machine could read there.
         variable: environment variable.
         default: default as shown to people; empty where there is none.
         text: what it sets.
@@ -166,8 +220,8 @@ def core_count() -> int:
 def describe_settings() -> Iterator[SettingDoc]:
     """Yield what people are told of each setting, in order."""
     for name, field in Settings.model_fields.items():
-        default = "" if field.default is None else _show(field.default)
-        flag = "--" + name.replace("_", "-")
+        default = "" if field.default in (None, ()) else _show(field.default)
+        flag = "" if _is_secret(name) else "--" + name.replace("_", "-")
         yield SettingDoc(name, flag, ENV_PREFIX + name.upper(), default, field.description or "", field)
 
 
@@ -176,8 +230,25 @@ def settings_table() -> str:
     rows = ["| flag | environment | default | |", "|---|---|---|---|"]
     for doc in describe_settings():
         default = f"`{doc.default}`" if doc.default else ""
-        rows.append(f"| `{doc.flag}` | `{doc.variable}` | {default} | {doc.text} |")
+        flag = f"`{doc.flag}`" if doc.flag else ""
+        rows.append(f"| {flag} | `{doc.variable}` | {default} | {doc.text} |")
     return "\n".join(rows)
+
+
+def suggest(name: str) -> str:
+    """Return "; did you mean …?" with the setting that a name is nearest to, or nothing where none is near."""
+    near = get_close_matches(name, Settings.model_fields, n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def is_service_link(name: str, value: object) -> bool:
+    """Tell whether a variable's value is Kubernetes' doing: it sets `KUIPER_PORT` for a service called kuiper."""
+    return name == "port" and isinstance(value, str) and value.startswith(("tcp://", "udp://", "sctp://"))
+
+
+def _is_secret(name: str) -> bool:
+    field = Settings.model_fields.get(name)
+    return field is not None and field.annotation == SecretStr | None
 
 
 def _show(value: object) -> str:
@@ -195,9 +266,10 @@ def _read_file(path: Path) -> dict[str, Any]:
 def _word(fault: Any) -> str:
     name = str(fault["loc"][0])
     if fault["type"] == "extra_forbidden":
-        return f"{name}: there is no such setting"
-    problem = fault["msg"][0].lower() + fault["msg"][1:]
-    return f"{name}: {problem}, got {fault['input']!r}"
+        return f"{name}: there is no such setting{suggest(name)}"
+    problem = fault["msg"].removeprefix("Value error, ")
+    problem = problem[0].lower() + problem[1:]
+    return f"{name}: {problem}" if _is_secret(name) else f"{name}: {problem}, got {fault['input']!r}"
 
 
 if __name__ == "__main__":
