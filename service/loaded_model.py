@@ -11,16 +11,17 @@ from engine.dtypes import PNNX_COMPUTE, Array
 from engine.plan import MAX_RUN_BYTES
 from service.codec import Limits
 from service.model_config import ModelConfig, load_model_config
-from service.model_files import ModelFilesError, find_files
+from service.model_files import ONLY_VERSION, ModelFilesError, find_files
 from service.tasks import check_model
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class LoadedModel:
-    """A model that is loaded and built.
+    """A version of a model, loaded and built. Each load makes another, equal to none but itself.
 
     Attributes:
         name: what requests call it.
+        version: its number, as text of digits.
         graph: its graph, built; shared by all workers.
         config: its `model.toml`.
         parameter_count: elements of all its attributes.
@@ -28,6 +29,7 @@ class LoadedModel:
     """
 
     name: str
+    version: str
     graph: RuntimeGraph
     config: ModelConfig
     parameter_count: int
@@ -35,7 +37,14 @@ class LoadedModel:
 
 
 def load_model(
-    name: str, folder: Path, limits: Limits, warm: bool, max_run_bytes: int = MAX_RUN_BYTES
+    name: str,
+    folder: Path,
+    limits: Limits,
+    warm: bool,
+    max_run_bytes: int = MAX_RUN_BYTES,
+    *,
+    version: str = ONLY_VERSION,
+    config: ModelConfig | None = None,
 ) -> LoadedModel:
     """Read, build and check the model in a folder.
 
@@ -45,12 +54,14 @@ def load_model(
         limits: what a request may ask for, which the warm-up keeps to.
         warm: run it once on zeros, so that a model which cannot run is found now.
         max_run_bytes: most bytes of tensors alive at once in a run.
+        version: which version the folder holds.
+        config: its configuration; by default the `model.toml` in the folder.
 
     Raises:
         ModelFilesError, ModelConfigError, KuiperError, OSError: the model is broken; the message says why.
     """
     files = find_files(folder)
-    config = load_model_config(folder)
+    config = load_model_config(folder) if config is None else config
     graph = RuntimeGraph(files.param, files.bin, max_run_bytes=max_run_bytes)
     graph.build()
     check_model(config, graph.inputs, graph.outputs)
@@ -59,6 +70,7 @@ def load_model(
     attributes = [attribute for operator in graph.operators for attribute in operator.attrs.values()]
     return LoadedModel(
         name,
+        version,
         graph,
         config,
         parameter_count=sum(prod(attribute.shape) for attribute in attributes),

@@ -5,6 +5,7 @@ Every key has a default, and the file itself may be missing: such a model takes 
     task = "classification"         # or "raw", the default
     description = "Reads one handwritten digit."
     labels = "labels.txt"           # a file with one label per line, or a list of strings
+    versions = "all"                # version folders to serve: "all", "latest" or numbers as in [1, 3]
 
     [image]                         # the model takes images
     size = [224, 224]               # height, width; default: the graph's own
@@ -37,6 +38,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from engine.errors import describe
+from service.version_policy import VersionPolicy
 
 FILE_NAME = "model.toml"
 
@@ -155,6 +157,7 @@ class ModelConfig(_Table):
         task: what the outputs mean.
         description: one sentence for people.
         labels: name of each class, in order of index.
+        versions: which of the model's version folders are served.
         image: how images are prepared; None for a model that takes none.
         classification: how outputs become predictions.
         scheduling: how requests are scheduled.
@@ -163,6 +166,7 @@ class ModelConfig(_Table):
     task: Literal["classification", "raw"] = "raw"
     description: str | None = None
     labels: _Labels | None = None
+    versions: VersionPolicy = "all"
     image: ImageConfig | None = None
     classification: ClassificationConfig = ClassificationConfig()
     scheduling: SchedulingConfig = SchedulingConfig()

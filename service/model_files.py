@@ -1,4 +1,8 @@
-"""Finds models in a folder: which sub-folders are models, and which two of a folder's files are the model."""
+"""Finds models in a folder: which sub-folders are models and versions, and which two files are the model.
+
+models/digits/digits.param, digits.bin                  one model, version 1
+models/resnet/1/…, models/resnet/2/…, model.toml        two versions, each a .param and a .bin
+"""
 
 import re
 from collections.abc import Sequence
@@ -7,7 +11,11 @@ from pathlib import Path
 
 MODEL_NAME = re.compile(r"[A-Za-z0-9._-]+")
 """What a model may be called: nothing that a path or a URL takes for its own."""
+ONLY_VERSION = "1"
+"""Version of a model without version folders."""
 _NOT_MODELS = frozenset({"lost+found", "__pycache__"})
+_VERSION = re.compile(r"[0-9]+")
+_SOUND_VERSION = re.compile(r"[1-9][0-9]{0,17}")
 
 
 class ModelFilesError(Exception):
@@ -32,17 +40,17 @@ class ModelFiles:
 def model_folders(root: Path) -> dict[str, Path]:
     """Return the models under `root` by name, in order of name.
 
-    A `root` that holds a `.param` file itself is one model, called as the folder is. Otherwise each sub-folder is
-    one, hidden ones excepted.
+    A `root` that holds a `.param` file itself is one model, called as the folder is; so is one that holds versions
+    of a model, and no other models. Otherwise each sub-folder is one, hidden ones excepted.
 
     Raises:
         ModelFilesError: there is no such folder, or it holds no model.
     """
     if not root.is_dir():
         raise ModelFilesError(f"there is no folder {root}; --models names the folder of your models")
-    if _params(root):
-        return {root.resolve().name: root}
     folders = sorted(path for path in root.iterdir() if path.is_dir() and not _is_hidden(path))
+    if _params(root) or _are_versions(folders):
+        return {root.resolve().name: root}
     if not folders:
         raise ModelFilesError(
             f"no models in {root}: expected folders that each hold a .param and a .bin file"
@@ -50,17 +58,46 @@ def model_folders(root: Path) -> dict[str, Path]:
     return {folder.name: folder for folder in folders}
 
 
+def check_name(name: str) -> None:
+    """Check that a model may be called so.
+
+    Raises:
+        ModelFilesError: it may not.
+    """
+    if not MODEL_NAME.fullmatch(name):
+        raise ModelFilesError(f"{name!r} is no name for a model; expected letters, digits, '.', '_' and '-'")
+
+
+def version_folders(folder: Path) -> dict[str, Path]:
+    """Return the versions of a model by number, lowest first: its numeric sub-folders, or itself as version 1.
+
+    Raises:
+        ModelFilesError: a version is spelled with leading zeros or too long, or files of the model stand beside
+            version folders, so that it cannot be told which are meant.
+    """
+    found = _version_folders(folder)
+    for path in found:
+        if not _SOUND_VERSION.fullmatch(path.name):
+            raise ModelFilesError(
+                f"{path.name!r} is no version; expected numbers from 1, up to 18 digits, without leading zeros"
+            )
+    beside = _params(folder) + _with_suffix(folder, ".bin")
+    if found and beside:
+        raise ModelFilesError(
+            f"{_listing(beside)} beside the version folders {_listing(found)}; expected the files of each version "
+            "in its folder, or no version folders"
+        )
+    return {path.name: path for path in found} or {ONLY_VERSION: folder}
+
+
 def find_files(folder: Path) -> ModelFiles:
-    """Return the one pair of files in a model's folder.
+    """Return the one pair of files in the folder of a model or of a version.
 
     `.ncnn.param` and `.ncnn.bin` are left aside: the exporter writes them next to its own files, in another format.
 
     Raises:
-        ModelFilesError: the folder's name is none for a model, or not exactly one pair is there.
+        ModelFilesError: not exactly one pair is there.
     """
-    name = folder.resolve().name
-    if not MODEL_NAME.fullmatch(name):
-        raise ModelFilesError(f"{name!r} is no name for a model; expected letters, digits, '.', '_' and '-'")
     params, bins = _params(folder), _with_suffix(folder, ".bin")
     pairs = [(param, param.with_suffix(".bin")) for param in params if param.with_suffix(".bin") in bins]
     if not pairs and len(params) == len(bins) == 1:
@@ -70,6 +107,20 @@ def find_files(folder: Path) -> ModelFiles:
             f"expected one .param and one .bin file, found {_listing(params)} and {_listing(bins)}"
         )
     return ModelFiles(folder, *pairs[0])
+
+
+def _version_folders(folder: Path) -> list[Path]:
+    found = (path for path in folder.iterdir() if _VERSION.fullmatch(path.name) and path.is_dir())
+    return sorted(found, key=lambda path: (len(path.name), path.name))
+
+
+def _are_versions(folders: Sequence[Path]) -> bool:
+    """Tell whether folders are versions of one model: numbers hold models, and nothing else does."""
+    numbers = [folder for folder in folders if _VERSION.fullmatch(folder.name)]
+    if not any(map(_params, numbers)):
+        return False
+    others = (folder for folder in folders if folder not in numbers)
+    return not any(_params(other) or _version_folders(other) for other in others)
 
 
 def _params(folder: Path) -> list[Path]:

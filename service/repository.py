@@ -11,7 +11,7 @@ from engine import KuiperError
 from service.errors import ServiceError
 from service.loaded_model import LoadedModel, load_model
 from service.model_config import ModelConfigError
-from service.model_files import ModelFilesError, model_folders
+from service.model_files import ModelFilesError, check_name, model_folders
 from service.settings import Settings
 from service.telemetry.logging import FIELDS
 
@@ -94,6 +94,7 @@ def load_repository(settings: Settings) -> ModelRepository:
 
 def _load(name: str, folder: Path, settings: Settings) -> LoadedModel:
     started = time.monotonic()
+    check_name(name)
     model = load_model(name, folder, settings.limits, settings.warm_up, settings.max_run_bytes)
     seconds = round(time.monotonic() - started, 3)
     fields = {"model": name, "parameters": model.parameter_count, "seconds": seconds}
