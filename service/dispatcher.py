@@ -29,11 +29,15 @@ class Dispatcher:
     Args:
         settings: the server's; what a model's own `model.toml` does not say.
         observers: told of every call when it is over; may be added to until the first call.
+
+    Attributes:
+        server_tracing: which runs are traced unasked, of models that do not set it themselves.
     """
 
     def __init__(self, settings: Settings, observers: Sequence[Observer] = ()) -> None:
         self._settings = settings
         self._observers = observers
+        self.server_tracing = TraceSetting(settings.trace_rate)
         self._tracing: dict[str, TraceSetting] = {}
         self._scheduler = Scheduler(settings.worker_count, self._make_queue)
 
@@ -91,7 +95,7 @@ class Dispatcher:
 
     def trace_setting(self, model: LoadedModel) -> TraceSetting:
         """Return what decides which runs of a model are traced unasked; the same for all versions of its name."""
-        return self._tracing.setdefault(model.name, TraceSetting(self._settings.trace_rate))
+        return self._tracing.setdefault(model.name, self.server_tracing.for_model())
 
     def waiting(self, model: LoadedModel | None = None) -> int:
         """Count the calls that wait, of one model or of all."""

@@ -2,6 +2,7 @@
 
 import threading
 from enum import Enum
+from typing import Self
 
 
 class TraceMode(Enum):
@@ -17,29 +18,68 @@ UNLIMITED = -1
 class TraceSetting:
     """Picks every N-th run of a model to be traced. Calls that ask for a trace get one whatever is set here.
 
+    A model's setting follows the server's in whatever it does not set itself: there, None stands for the server's.
     Any thread may read and set the attributes.
 
     Attributes:
-        level: `OFF` traces none unasked.
-        rate: every how many runs one is traced; 0 for none.
-        count: how many are still to be traced; `UNLIMITED` for no end.
+        own_level: `OFF` traces none unasked.
+        own_rate: every how many runs one is traced; 0 for none.
+        own_count: how many are still to be traced; `UNLIMITED` for no end. The server's are shared by all models that
+            set none themselves.
     """
 
     def __init__(self, rate: int, level: TraceMode = TraceMode.TIMESTAMPS, count: int = UNLIMITED) -> None:
-        self.level = level
-        self.rate = rate
-        self.count = count
+        self.own_level: TraceMode | None = level
+        self.own_rate: int | None = rate
+        self.own_count: int | None = count
+        self._server: Self | None = None
         self._runs = 0
         self._lock = threading.Lock()
 
+    def for_model(self) -> "TraceSetting":
+        """Return a setting that follows this one."""
+        setting = type(self)(0)
+        setting.own_level = setting.own_rate = setting.own_count = None
+        setting._server = self
+        setting._lock = self._lock
+        return setting
+
+    @property
+    def level(self) -> TraceMode:
+        """The level in force."""
+        if self.own_level is not None:
+            return self.own_level
+        return self._server.level if self._server else TraceMode.OFF
+
+    @property
+    def rate(self) -> int:
+        """The rate in force."""
+        if self.own_rate is not None:
+            return self.own_rate
+        return self._server.rate if self._server else 0
+
+    @property
+    def count(self) -> int:
+        """The count in force."""
+        if self.own_count is not None:
+            return self.own_count
+        return self._server.count if self._server else UNLIMITED
+
     def sample(self) -> bool:
         """Count a run, and tell whether it is to be traced."""
-        if self.level is TraceMode.OFF or self.rate <= 0 or self.count == 0:
+        rate = self.rate
+        if self.level is TraceMode.OFF or rate <= 0 or self.count == 0:
             return False
         with self._lock:
             self._runs += 1
-            if self._runs % self.rate or self.count == 0:
+            if self._runs % rate or self.count == 0:
                 return False
-            if self.count > 0:
-                self.count -= 1
+            self._count_down()
             return True
+
+    def _count_down(self) -> None:
+        if self.own_count is None:
+            if self._server is not None:
+                self._server._count_down()
+        elif self.own_count > 0:
+            self.own_count -= 1
