@@ -65,4 +65,4 @@ class Recorder:
             for given in record.outputs:
                 operands[given.name] = given._replace(statistics=None) if given.statistics else given
         total = (self._records[-1].end_ns - started) / 1000 if self._records else 0.0
-        return RunTrace(total, tuple(layers))
+        return RunTrace(total, tuple(layers), started)

@@ -88,10 +88,12 @@ class RunTrace:
     Attributes:
         total_us: microseconds from the start of the run to the end of its last layer.
         layers: every operator that ran, in execution order.
+        start_ns: start of the run on the clock of `time.perf_counter_ns`.
     """
 
     total_us: float
     layers: tuple[LayerTrace, ...]
+    start_ns: int = 0
 
 
 def trace_operand(name: str, value: Value, statistics: bool = False) -> OperandTrace:

@@ -7,7 +7,6 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from service.access import CORS_OPTIONS, Access, AccessMiddleware
-from service.call import Observer
 from service.dispatcher import Dispatcher
 from service.error_handlers import install_error_handlers
 from service.guard import GuardMiddleware
@@ -15,9 +14,10 @@ from service.lifecycle import Lifecycle
 from service.middleware import RequestMiddleware
 from service.openapi import DESCRIPTION, install_openapi
 from service.repository import RepositoryError, load_repository
-from service.routes import graph, health, index, infer, models
+from service.routes import graph, health, index, infer, metrics, models, traces
 from service.services import Services, services_of
 from service.settings import Settings
+from service.telemetry.telemetry import make_telemetry
 from service.version import kuiper_version
 
 
@@ -28,10 +28,10 @@ def create_app(settings: Settings) -> FastAPI:
         settings: all that can be set.
 
     Raises:
-        SettingsError: keys are malformed or cannot be read.
+        SettingsError: keys are malformed or cannot be read; spans cannot be sent as asked.
     """
-    observers: list[Observer] = []
-    services = Services(settings, Lifecycle(), Dispatcher(settings, observers), observers)
+    telemetry = make_telemetry(settings)
+    services = Services(settings, Lifecycle(), Dispatcher(settings, telemetry.observers), telemetry)
     app = FastAPI(
         title="Kuiper Serve",
         description=DESCRIPTION,
@@ -43,7 +43,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.services = services
     _add_layers(app, services)
     install_error_handlers(app)
-    for surface in (index, infer, graph, models, health):
+    for surface in (index, infer, graph, models, health, metrics, traces):
         app.include_router(surface.router)
     install_openapi(app)
     return app
@@ -56,7 +56,14 @@ def _add_layers(app: FastAPI, services: Services) -> None:
     app.add_middleware(GuardMiddleware, lifecycle=services.lifecycle)
     if settings.cors_origins:
         app.add_middleware(CORSMiddleware, allow_origins=settings.cors_origins, **CORS_OPTIONS)
-    app.add_middleware(RequestMiddleware, lifecycle=services.lifecycle, access_log=settings.access_log)
+    app.add_middleware(
+        RequestMiddleware,
+        lifecycle=services.lifecycle,
+        access_log=settings.access_log,
+        http_requests=services.telemetry.http_requests,
+    )
+    if services.telemetry.spans is not None:
+        app.add_middleware(services.telemetry.spans.around)
 
 
 @asynccontextmanager
@@ -74,3 +81,4 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     finally:
         services.lifecycle.drain()
         services.dispatcher.close()
+        services.telemetry.close()

@@ -1,4 +1,4 @@
-"""What every request goes through first: its id, the access log, and an answer that arrives."""
+"""What every request goes through first: its id, the access log, its metrics, and an answer that arrives."""
 
 import logging
 from http import HTTPStatus
@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.context import REQUEST_ID_HEADER, RequestContext, open_context
 from service.incoming import Incoming
 from service.lifecycle import Lifecycle
+from service.telemetry.http_requests import HttpRequests
 from service.telemetry.logging import FIELDS, request_id
 
 CLIENT_LEFT = 499
@@ -21,8 +22,11 @@ _access_logger = logging.getLogger("service.access")
 class RequestMiddleware:
     """The outermost layer around the application's routes."""
 
-    def __init__(self, app: ASGIApp, lifecycle: Lifecycle, access_log: bool) -> None:
+    def __init__(
+        self, app: ASGIApp, lifecycle: Lifecycle, access_log: bool, http_requests: HttpRequests
+    ) -> None:
         self._app = app
+        self._http_requests = http_requests
         self._lifecycle = lifecycle
         self._access_log = access_log
 
@@ -45,8 +49,10 @@ class RequestMiddleware:
         except ClientDisconnect:
             sender.status = CLIENT_LEFT
         finally:
+            route = getattr(scope.get("route"), "path", None)
+            self._http_requests.observe(scope["method"], route, sender.status, context.elapsed())
             if self._access_log:
-                _log_access(scope, context, sender.status)
+                _log_access(scope, context, sender.status, route)
             request_id.reset(token)
 
     def _plain_failure(self, send: Send) -> Send:
@@ -81,8 +87,7 @@ class _Sender:
         await self._send(message)
 
 
-def _log_access(scope: Scope, context: RequestContext, status: int) -> None:
-    route = getattr(scope.get("route"), "path", None)
+def _log_access(scope: Scope, context: RequestContext, status: int, route: str | None) -> None:
     fields: dict[str, Any] = {
         "method": scope["method"],
         "path": route or scope["path"][:200],

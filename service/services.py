@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from fastapi import FastAPI, Request
 
-from service.call import Observer
 from service.dispatcher import Dispatcher
 from service.errors import ServiceError
 from service.lifecycle import Lifecycle
 from service.repository import ModelRepository
 from service.settings import Settings
+from service.telemetry.telemetry import Telemetry
 
 
 @dataclass(slots=True)
@@ -20,14 +20,14 @@ class Services:
         settings: its settings.
         lifecycle: how far it has come.
         dispatcher: its queues and workers.
-        observers: told of every call when it is over.
+        telemetry: what it tells of itself.
         loaded: its models; None until they are loaded.
     """
 
     settings: Settings
     lifecycle: Lifecycle
     dispatcher: Dispatcher
-    observers: list[Observer]
+    telemetry: Telemetry
     loaded: ModelRepository | None = None
 
     @property

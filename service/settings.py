@@ -90,6 +90,18 @@ class Settings(BaseSettings):
         le=86_400,
         description="seconds that accepted requests have to finish after SIGTERM",
     )
+    max_batch_size: int = Field(
+        default=1,
+        ge=1,
+        le=4096,
+        description="most rows of a run that serves several requests; 1: each is run on its own",
+    )
+    max_queue_delay_ms: float = Field(
+        default=0.0,
+        ge=0,
+        le=60_000,
+        description="milliseconds that a request waits for others to be run with; 0: with what waits already",
+    )
     trace_rate: int = Field(
         default=100,
         ge=0,
@@ -112,6 +124,15 @@ class Settings(BaseSettings):
     log_level: LogLevel = Field(default="info", description="least severity that is logged")
     log_format: LogFormat = Field(default="text", description="lines for people, or one JSON object a line")
     access_log: bool = Field(default=True, description="log one line per request")
+    recent_traces: int = Field(
+        default=100, ge=0, le=100_000, description="traced runs kept for /traces; 0: none"
+    )
+    otel: bool = Field(
+        default=False,
+        description="send spans as OpenTelemetry's own variables say, `OTEL_EXPORTER_OTLP_ENDPOINT` and the rest; "
+        "needs the extra [otel]",
+    )
+    otel_layers: bool = Field(default=False, description="a span for each layer of a traced run as well")
     api_keys: SecretStr | None = Field(
         default=None,
         description="keys that a request needs one of, commas between; none: no key is asked for",

@@ -27,7 +27,7 @@ Complex numbers are pairs `[re, im]` both ways.
 """
 
 from service.codec.accept import JSON_TYPE, NPZ_TYPE, negotiate
-from service.codec.answer import Timing, build_answer
+from service.codec.answer import Timing, build_answer, describe_trace
 from service.codec.decode import decode
 from service.codec.decoded import Decoded
 from service.codec.encode import encode, encode_json, encode_npz
@@ -43,6 +43,7 @@ __all__ = [
     "Timing",
     "build_answer",
     "decode",
+    "describe_trace",
     "encode",
     "encode_json",
     "encode_npz",

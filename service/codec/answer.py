@@ -59,7 +59,7 @@ def build_answer(
     if result.captured:
         answer["captured"] = [{"name": name} | _value(value) for name, value in result.captured.items()]
     if result.trace is not None:
-        answer["trace"] = _trace(result.trace)
+        answer["trace"] = describe_trace(result.trace)
     return answer
 
 
@@ -93,7 +93,8 @@ def _value(value: Value) -> dict[str, Any]:
     return {"shape": None, "dtype": type(value).__name__, "data": data}
 
 
-def _trace(trace: RunTrace) -> dict[str, Any]:
+def describe_trace(trace: RunTrace) -> dict[str, Any]:
+    """Return a trace as clients are shown it: `total_ms` and `layers`."""
     return {
         "total_ms": _milliseconds(trace.total_us / 1000),
         "layers": [_layer(layer) for layer in trace.layers],

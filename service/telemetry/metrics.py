@@ -72,42 +72,48 @@ class ServerState:
 
 
 class Metrics:
-    """A registry of its own for one application.
+    """The metrics of one application.
 
     Args:
         statistics: what the models did.
         http_requests: what HTTP requests took.
-        look: returns the state of the server; called from whichever thread reads the metrics.
     """
 
-    def __init__(
-        self, statistics: Statistics, http_requests: HttpRequests, look: Callable[[], ServerState]
-    ) -> None:
-        self._registry = CollectorRegistry()
-        self._registry.register(_ModelCollector(statistics, look))
-        self._registry.register(_HttpCollector(http_requests))
-        ProcessCollector(registry=self._registry)
-        PlatformCollector(registry=self._registry)
-        GCCollector(registry=self._registry)
+    def __init__(self, statistics: Statistics, http_requests: HttpRequests) -> None:
+        self._statistics = statistics
+        self._http = _HttpCollector(http_requests)
+        self._process = (
+            ProcessCollector(registry=None),
+            PlatformCollector(registry=None),
+            GCCollector(registry=CollectorRegistry()),  # it takes no None
+        )
 
-    def render(self, accept: str = "") -> tuple[bytes, str]:
-        """Return the metrics in the format that an `Accept` header asks for, and its media type."""
+    def render(self, state: ServerState, accept: str = "") -> tuple[bytes, str]:
+        """Return the metrics in the format that an `Accept` header asks for, and its media type.
+
+        Args:
+            state: the server at this moment.
+            accept: the header.
+        """
+        registry = CollectorRegistry()
+        for collector in (_ModelCollector(self._statistics, state), self._http, *self._process):
+            registry.register(collector)
         # not prometheus_client's choose_encoder: it fails on some headers, and repeats what they say
         for accepted in accept.split(","):
             if accepted.partition(";")[0].strip() == "application/openmetrics-text":
-                text: bytes = openmetrics.generate_latest(self._registry)  # type: ignore[no-untyped-call]  # theirs
+                text: bytes = openmetrics.generate_latest(registry)  # type: ignore[no-untyped-call]  # theirs
                 return text, openmetrics.CONTENT_TYPE_LATEST
-        return generate_latest(self._registry), TEXT_TYPE
+        return generate_latest(registry), TEXT_TYPE
 
 
 class _ModelCollector(Collector):
-    def __init__(self, statistics: Statistics, look: Callable[[], ServerState]) -> None:
+    def __init__(self, statistics: Statistics, state: ServerState) -> None:
         self._statistics = statistics
-        self._look = look
+        self._state = state
 
     def collect(self) -> Iterator[Metric]:
         """Yield the samples of all loaded models, and of the workers."""
-        state = self._look()
+        state = self._state
         self._statistics.keep({(model.name, model.version) for model in state.models})
         models = [self._statistics.of(model.name, model.version) for model in state.models]
         yield from _triton_counters(models)

@@ -22,17 +22,17 @@ class Server:
         self.models = list(models)
         self.statistics = Statistics(clock=lambda: START + 30 * MS)
         self.http_requests = HttpRequests()
-        self.metrics = Metrics(self.statistics, self.http_requests, self.look)
-
-    def look(self) -> ServerState:
-        return ServerState(self.models, workers=2, workers_busy=1)
+        self.metrics = Metrics(self.statistics, self.http_requests)
 
     def observe(self, *records: CallRecord) -> None:
         for record in records:
             self.statistics.observe(record)
 
+    def render(self, accept: str = "") -> tuple[bytes, str]:
+        return self.metrics.render(ServerState(self.models, workers=2, workers_busy=1), accept)
+
     def text(self, accept: str = "") -> str:
-        return self.metrics.render(accept)[0].decode()
+        return self.render(accept)[0].decode()
 
     def samples(self) -> Samples:
         families = parse_text(self.text())
@@ -157,7 +157,7 @@ def test_models_that_are_not_loaded_have_no_series() -> None:
     ],
 )
 def test_format_is_as_the_request_asks(accept: str, media_type: str) -> None:
-    assert Server(DIGITS).metrics.render(accept)[1] == media_type
+    assert Server(DIGITS).render(accept)[1] == media_type
 
 
 @pytest.mark.parametrize(

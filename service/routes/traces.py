@@ -1,0 +1,57 @@
+"""`GET /traces` and `GET /traces/{request_id}`: what the last traced runs did."""
+
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+import orjson
+from fastapi import APIRouter, Query, Request, Response
+
+from service.errors import ServiceError
+from service.openapi import error_responses
+from service.services import services_of
+from service.telemetry.chrome_trace import chrome_trace
+from service.telemetry.recent import RecentRun
+from service.telemetry.trace_view import TraceDetail, TraceList, describe, summarize
+
+Format = Annotated[
+    Literal["json", "chrome"], Query(description="chrome: a trace event file, which ui.perfetto.dev opens")
+]
+
+router = APIRouter(tags=["monitoring"])
+
+
+@router.get(
+    "/traces",
+    response_class=Response,
+    responses={200: {"model": TraceList}, **error_responses(422, 500, 503)},
+)
+def list_traces(request: Request, format: Format = "json") -> Response:
+    """List the last traced runs, newest first, or draw them all together."""
+    runs = services_of(request).telemetry.recent.newest_first()
+    if format == "chrome":
+        return _chrome(runs)
+    return _json({"traces": [summarize(run) for run in runs]})
+
+
+@router.get(
+    "/traces/{request_id:path}",  # ids may have slashes
+    response_class=Response,
+    responses={200: {"model": TraceDetail}, **error_responses(404, 422, 500, 503)},
+)
+def show_trace(request: Request, request_id: str, format: Format = "json") -> Response:
+    """Show or draw the newest traced run of a request."""
+    run = services_of(request).telemetry.recent.find(request_id)
+    if run is None:
+        message = f"no traced run of a request {request_id[:80]!r} is kept; GET /traces lists those that are"
+        raise ServiceError(404, "trace_not_found", message, {"request_id": request_id[:128]})
+    return _chrome([run]) if format == "chrome" else _json(describe(run))
+
+
+def _chrome(runs: Iterable[RecentRun]) -> Response:
+    answer = _json(chrome_trace(runs))
+    answer.headers["Content-Disposition"] = 'attachment; filename="kuiper-trace.json"'
+    return answer
+
+
+def _json(content: object) -> Response:
+    return Response(orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY), media_type="application/json")

@@ -1,0 +1,161 @@
+"""Runs as a trace that Perfetto and chrome://tracing open.
+
+Google's "Trace Event Format": times in microseconds; slices (`X`) of a row nest or do not overlap, one row for each
+worker thread; what overlaps, requests and their waiting, are nestable asynchronous events (`b`, `e`) with an id each.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from engine import LayerTrace, OperandTrace
+from service.telemetry.recent import RecentRun
+
+Event = dict[str, Any]
+
+_PID = 1
+
+
+class _Slice(NamedTuple):
+    """What a worker did, in nanoseconds of `perf_counter_ns`."""
+
+    start: int
+    end: int
+    name: str
+    run: RecentRun
+
+
+def chrome_trace(runs: Iterable[RecentRun]) -> dict[str, Any]:
+    """Return the trace of some runs, ready for JSON.
+
+    Args:
+        runs: in any order. Runs of one batch are drawn once.
+    """
+    ordered = sorted(runs, key=lambda run: run.stamps.received)
+    if not ordered:
+        return {"displayTimeUnit": "ms", "traceEvents": []}
+    origin = ordered[0].stamps.received
+    events = [_metadata("process_name", 0, "kuiper")]
+    for number, run in enumerate(ordered):
+        events += _waiting(run, number, origin)
+    for row, worker in enumerate(sorted({run.worker for run in ordered}), 1):
+        events.append(_metadata("thread_name", row, worker))
+        slices = [slice_ for run in ordered if run.worker == worker for slice_ in _slices(run)]
+        for slice_ in _in_a_row(slices):
+            events += _draw(slice_, row, origin)
+    return {
+        "displayTimeUnit": "ms",
+        "otherData": {"started_ms_since_epoch": round(ordered[0].received_ms, 3)},
+        "traceEvents": events,
+    }
+
+
+def _metadata(kind: str, row: int, name: str) -> Event:
+    return {"ph": "M", "name": kind, "pid": _PID, "tid": row, "args": {"name": name}}
+
+
+def _waiting(run: RecentRun, number: int, origin: int) -> Iterator[Event]:
+    """Yield the request as a whole and, within it, what it waited for."""
+    stamps = run.stamps
+    described = {
+        "request_id": run.request_id,
+        "model": run.model,
+        "version": run.version,
+        "ending": run.ending.value,
+        "items": run.items,
+        "batch_size": run.batch_size,
+    }
+    common = {"cat": "request", "id": str(number), "pid": _PID, "tid": 0}
+    parts: tuple[tuple[str, int, int, dict[str, Any]], ...] = (
+        ("request", stamps.received, run.end_ns, described),
+        ("queue", stamps.queued, stamps.decode_start, {}),
+        ("wait for batch", stamps.decode_end, stamps.forward_start, {}),
+    )
+    for name, start, stop, args in parts:
+        begin = {"ph": "b", "name": name, "ts": _us(start - origin), "args": args}
+        yield common | begin
+        if name != "request":
+            yield common | {"ph": "e", "name": name, "ts": _us(stop - origin)}
+    yield common | {"ph": "e", "name": "request", "ts": _us(run.end_ns - origin)}
+
+
+def _slices(run: RecentRun) -> Iterator[_Slice]:
+    stamps = run.stamps
+    yield _Slice(stamps.decode_start, stamps.decode_end, "decode", run)
+    yield _Slice(stamps.forward_start, stamps.forward_end, "forward", run)
+    yield _Slice(stamps.forward_end, stamps.encode_end, "encode", run)
+
+
+def _in_a_row(slices: Sequence[_Slice]) -> Iterator[_Slice]:
+    """Yield what one thread did, one after the other.
+
+    A thread does one thing at a time: a run that begins within another is the same one, seen by another request of its
+    batch, and an encoding begins when the one before it is over.
+    """
+    busy_until = run_until = 0
+    for slice_ in sorted(slices, key=lambda slice_: (slice_.start, slice_.end)):
+        if slice_.name == "forward":
+            if slice_.start < run_until:
+                continue
+            run_until = slice_.end
+        start = max(slice_.start, busy_until)
+        if start < slice_.end:
+            busy_until = slice_.end
+            yield slice_._replace(start=start)
+
+
+def _draw(slice_: _Slice, row: int, origin: int) -> Iterator[Event]:
+    run = slice_.run
+    args: dict[str, Any] = {"model": run.model, "version": run.version, "request_id": run.request_id}
+    if slice_.name == "forward":
+        args["batch_size"] = run.batch_size
+    yield _complete(slice_.name, slice_.name, slice_.start, slice_.end, row, origin, args)
+    if slice_.name == "forward":
+        begun = run.trace.start_ns or slice_.start
+        for layer in run.trace.layers:
+            start = max(slice_.start, begun + round(layer.start_us * 1000))
+            end = min(slice_.end, begun + round((layer.start_us + layer.duration_us) * 1000))
+            if start <= end:
+                yield _complete(layer.type, "layer", start, end, row, origin, _describe(layer))
+
+
+def _complete(
+    name: str, category: str, start: int, end: int, row: int, origin: int, args: dict[str, Any]
+) -> Event:
+    return {
+        "ph": "X",
+        "name": name,
+        "cat": category,
+        "ts": _us(start - origin),
+        "dur": _us(end - start),
+        "pid": _PID,
+        "tid": row,
+        "args": args,
+    }
+
+
+def _describe(layer: LayerTrace) -> dict[str, Any]:
+    """Return a layer's arguments; a multiply-add is two floating-point operations."""
+    return {
+        "name": layer.name,
+        "inputs": [_shape(operand) for operand in layer.inputs],
+        "outputs": [_shape(operand) for operand in layer.outputs],
+        "GFLOP/s": _per_nanosecond(2 * layer.multiply_adds, layer),
+        "GB/s": _per_nanosecond(layer.bytes_moved, layer),
+        "multiply_adds": layer.multiply_adds,
+        "bytes": layer.bytes_moved,
+    }
+
+
+def _per_nanosecond(amount: int, layer: LayerTrace) -> float:
+    return round(amount / (layer.duration_us * 1000), 3) if layer.duration_us else 0.0
+
+
+def _shape(operand: OperandTrace) -> str:
+    """Write an operand as PNNX does: `(1,3)f32`."""
+    if operand.shape is None:
+        return operand.dtype
+    return f"({','.join(str(size) for size in operand.shape)}){operand.dtype}"
+
+
+def _us(ns: int) -> float:
+    return ns / 1000
