@@ -7,7 +7,7 @@ A tile is `pixels` x `vectors` accumulators that stay in registers for a whole r
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.compiler.emitter import Emitter, Index, Value
+from engine.compiler.emitter import Emitter, Value
 from engine.compiler.target import Target
 
 _UNROLL = 4
@@ -102,7 +102,7 @@ def emit_tile(
     Returns:
         The accumulators, in the order of `start`.
     """
-    return _reduce(e, tile, tuple(axes), (x, pixel_step), w, list(start), (0, 0))
+    return _reduce(e, tile, tuple(axes), (x, pixel_step), w, list(start))
 
 
 def _reduce(
@@ -112,18 +112,19 @@ def _reduce(
     source: tuple[Value, int],
     w: Value,
     accumulators: list[Value],
-    offsets: tuple[Index, Index],
 ) -> list[Value]:
     axis, inner = axes[0], axes[1:]
     unroll = 1 if inner else next(u for u in (_UNROLL, 3, 2, 1) if axis.count % u == 0)
+    x, pixel_step = source
     with e.loop(0, axis.count, unroll, carry=accumulators) as loop:
-        for step in range(unroll):
-            index = e.add(loop.index, step)
-            at = (e.add(offsets[0], e.mul(index, axis.x_step)), e.add(offsets[1], e.mul(index, axis.w_step)))
-            if inner:
-                loop.following = _reduce(e, tile, inner, source, w, loop.following, at)
-            else:
-                loop.following = _multiply(e, tile, source, w, loop.following, at)
+        here = e.address(x, e.mul(loop.index, axis.x_step))
+        weights = e.address(w, e.mul(loop.index, axis.w_step))
+        if inner:
+            loop.following = _reduce(e, tile, inner, (here, pixel_step), weights, loop.carried)
+        else:
+            for step in range(unroll):
+                offsets = (step * axis.x_step, step * axis.w_step)
+                loop.following = _multiply(e, tile, (here, pixel_step), weights, loop.following, offsets)
     return loop.results
 
 
@@ -133,15 +134,14 @@ def _multiply(
     source: tuple[Value, int],
     w: Value,
     accumulators: list[Value],
-    at: tuple[Index, Index],
+    offsets: tuple[int, int],
 ) -> list[Value]:
     """Write one step: every pixel's number times every vector of weights."""
     x, pixel_step = source
-    x_base, w_base = e.address(x, at[0]), e.address(w, at[1])
-    weights = [e.load(w_base, vector * e.lanes) for vector in range(tile.vectors)]
+    weights = [e.load(w, offsets[1] + vector * e.lanes) for vector in range(tile.vectors)]
     results = []
     for pixel in range(tile.pixels):
-        number = e.load_broadcast(x_base, pixel * pixel_step)
+        number = e.load_broadcast(x, offsets[0] + pixel * pixel_step)
         row = accumulators[pixel * tile.vectors : (pixel + 1) * tile.vectors]
         results += [e.fma(number, weight, total) for weight, total in zip(weights, row, strict=True)]
     return results

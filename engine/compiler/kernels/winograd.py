@@ -1,0 +1,334 @@
+"""Winograd convolution, 3x3 with stride 1: fewer multiplications for a few more additions.
+
+F(m x m, 3x3) computes m x m outputs from a patch of (m+2) x (m+2) inputs with (m+2)^2 multiplications instead of 9 m^2
+(Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015): a patch d and a filter g give
+
+    A^T [ (G g G^T) * (B^T d B) ] A
+
+so that every position of the patch is a matrix product of its own over tiles x channels x filters. In channels-last
+layout each step works on whole vectors of channels. A chunk does all three steps for some tiles, whose intermediates
+stay in the thread's scratch memory and so in its cache.
+
+Arguments: input, weights (packed by `pack`), bias, output, the epilogue's operands, scratch.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.compiler.emitter import Emitter, Index, Value
+from engine.compiler.epilogue import Epilogue, Place, finish
+from engine.compiler.kernels.tile import Axis, Tile, emit_tile
+from engine.dtypes import Array
+
+Matrix = tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Transforms:
+    """The matrices of F(m x m, 3x3), in the names of the paper."""
+
+    outputs: int
+    patch: Matrix
+    filter: Matrix
+    result: Matrix
+
+    @property
+    def inputs(self) -> int:
+        """Rows and columns of a patch."""
+        return self.outputs + 2
+
+
+F2 = Transforms(
+    2,
+    ((1, 0, -1, 0), (0, 1, 1, 0), (0, -1, 1, 0), (0, 1, 0, -1)),
+    ((1, 0, 0), (1 / 2, 1 / 2, 1 / 2), (1 / 2, -1 / 2, 1 / 2), (0, 0, 1)),
+    ((1, 1, 1, 0), (0, 1, -1, -1)),
+)
+F4 = Transforms(
+    4,
+    (
+        (4, 0, -5, 0, 1, 0),
+        (0, -4, -4, 1, 1, 0),
+        (0, 4, -4, -1, 1, 0),
+        (0, -2, -1, 2, 1, 0),
+        (0, 2, -1, -2, 1, 0),
+        (0, 4, 0, -5, 0, 1),
+    ),
+    (
+        (1 / 4, 0, 0),
+        (-1 / 6, -1 / 6, -1 / 6),
+        (-1 / 6, 1 / 6, -1 / 6),
+        (1 / 24, 1 / 12, 1 / 6),
+        (1 / 24, -1 / 12, 1 / 6),
+        (0, 0, 1),
+    ),
+    ((1, 1, 1, 1, 1, 0), (0, 1, -1, 2, -2, 0), (0, 1, 1, 4, 4, 0), (0, 1, -1, 8, -8, 1)),
+)
+TRANSFORMS = {2: F2, 4: F4}
+"""By the rows and columns of a tile's outputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Winograd:
+    """A 3x3 convolution with stride 1 of one exact shape.
+
+    Attributes:
+        images: batch.
+        in_size: rows and columns of the input, which is not padded.
+        size: rows and columns of the output.
+        padding: rows above and columns to the left that count as zeros.
+        channels: input channels.
+        filters: output channels.
+        x_strides: elements between images, rows and pixels of the input.
+        out_strides: the same of the output.
+        outputs: rows and columns that a tile computes, 2 or 4.
+        tiles: tiles of one chunk.
+        tile: register tile of the matrix products.
+        lanes: float32 lanes of a vector.
+        epilogue: what is done to the results.
+    """
+
+    images: int
+    in_size: tuple[int, int]
+    size: tuple[int, int]
+    padding: tuple[int, int]
+    channels: int
+    filters: int
+    x_strides: tuple[int, int, int]
+    out_strides: tuple[int, int, int]
+    outputs: int
+    tiles: int
+    tile: Tile
+    lanes: int
+    epilogue: Epilogue
+
+    @property
+    def transforms(self) -> Transforms:
+        """The matrices."""
+        return TRANSFORMS[self.outputs]
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Rows and columns of tiles of an image."""
+        return -(-self.size[0] // self.outputs), -(-self.size[1] // self.outputs)
+
+    @property
+    def all_tiles(self) -> int:
+        """Tiles of the whole batch."""
+        return self.images * self.grid[0] * self.grid[1]
+
+    @property
+    def chunks(self) -> int:
+        """Parts that the work is split into."""
+        return -(-self.all_tiles // self.tiles)
+
+    @property
+    def _positions(self) -> int:
+        return self.transforms.inputs**2
+
+    @property
+    def _depth(self) -> int:
+        """Channels, rounded up to whole vectors."""
+        return -(-self.channels // self.lanes) * self.lanes
+
+    @property
+    def _width(self) -> int:
+        """Filters of a block."""
+        return self.tile.vectors * self.lanes
+
+    @property
+    def _blocks(self) -> int:
+        return -(-self.filters // self._width)
+
+    @property
+    def _planes(self) -> tuple[int, int]:
+        """Elements between two positions of transformed patches, and of products.
+
+        An odd number of cache lines, so that a tile's positions do not meet in the same sets of the cache.
+        """
+        line = max(self.lanes, 16)
+        return tuple((-(-self.tiles * width // line) | 1) * line for width in (self._depth, self._blocks * self._width))  # type: ignore[return-value]
+
+    @property
+    def scratch(self) -> int:
+        """Elements for transformed patches, products, and one patch that reaches over the border."""
+        patches, products = self._planes
+        return self._positions * (patches + products + self._depth)
+
+    def emit(self, e: Emitter) -> None:
+        """Write the kernel."""
+        x, u, bias, out, *operands, scratch = (e.argument(place) for place in range(5 + len(self.epilogue.operands)))
+        patches = e.address(scratch, e.mul(e.thread, self.scratch))
+        products = e.address(patches, self._positions * self._planes[0])
+        border = e.address(products, self._positions * self._planes[1])
+        first = e.mul(e.chunk, self.tiles)
+        count = e.minimum(self.tiles, e.sub(self.all_tiles, first))
+        with e.loop(0, count) as loop:
+            self._transform_patch(e, x, patches, border, e.add(first, loop.index), loop.index)
+        self._multiply(e, patches, u, products, count)
+        with e.loop(0, count) as loop:
+            self._transform_result(e, (products, bias, out, *operands), e.add(first, loop.index), loop.index)
+
+    def _transform_patch(
+        self, e: Emitter, x: Value, patches: Value, border: Value, tile: Index, place: Index
+    ) -> None:
+        """Write B^T d B of one tile into its row of every position's matrix."""
+        side = self.transforms.inputs
+        image, row, column = e.unravel(tile, (self.images, *self.grid))
+        top = e.sub(e.mul(row, self.outputs), self.padding[0])
+        left = e.sub(e.mul(column, self.outputs), self.padding[1])
+        inside = e.both(
+            e.compare(">=", top, 0),
+            e.compare(">=", left, 0),
+            e.compare("<=", e.add(top, side), self.in_size[0]),
+            e.compare("<=", e.add(left, side), self.in_size[1]),
+        )
+        corner = e.address(x, *self._offset(e, (image, top, left)))
+        with e.when(e.builder.not_(inside)):
+            self._copy_border(e, corner, border, top, left)
+        source = e.select(inside, corner, border)
+        row_step = e.select(inside, e.index(self.x_strides[1]), e.index(side * self._depth))
+        pixel_step = e.select(inside, e.index(self.x_strides[2]), e.index(self._depth))
+        target = e.address(patches, e.mul(place, self._depth))
+        whole = self.channels // self.lanes * self.lanes
+        pixels = [e.address(source, e.mul(i, row_step), e.mul(j, pixel_step)) for i in range(side) for j in range(side)]
+        with e.loop(0, whole, self.lanes) as loop:
+            self._transform_channels(e, pixels, target, loop.index, None)
+        if whole < self.channels:
+            self._transform_channels(e, pixels, target, whole, self.channels - whole)
+
+    def _transform_channels(
+        self, e: Emitter, pixels: Sequence[Value], target: Value, channel: Index, count: int | None
+    ) -> None:
+        side = self.transforms.inputs
+        here = [e.load(pixel, channel, count=count) for pixel in pixels]
+        patch = [here[row * side : (row + 1) * side] for row in range(side)]
+        for position, value in enumerate(_both_sides(e, self.transforms.patch, patch)):
+            e.store(value, target, position * self._planes[0], channel)
+
+    def _offset(self, e: Emitter, place: Sequence[Index]) -> list[Index]:
+        return [e.mul(index, step) for index, step in zip(place, self.x_strides, strict=True)]
+
+    def _copy_border(self, e: Emitter, corner: Value, border: Value, top: Index, left: Index) -> None:
+        """Copy a patch that reaches over the border, with zeros for what lies beyond."""
+        side = self.transforms.inputs
+        with e.loop(0, side) as rows, e.loop(0, side) as columns:
+            row, column = e.add(top, rows.index), e.add(left, columns.index)
+            there = e.both(
+                e.compare(">=", row, 0),
+                e.compare(">=", column, 0),
+                e.compare("<", row, self.in_size[0]),
+                e.compare("<", column, self.in_size[1]),
+            )
+            target = e.address(border, e.mul(e.add(e.mul(rows.index, side), columns.index), self._depth))
+            with e.when(there):
+                source = e.address(corner, e.mul(rows.index, self.x_strides[1]), e.mul(columns.index, self.x_strides[2]))
+                self._copy_channels(e, source, target)
+            with e.when(e.builder.not_(there)), e.loop(0, self._depth, self.lanes) as loop:
+                e.store(e.splat(0.0), target, loop.index)
+
+    def _copy_channels(self, e: Emitter, source: Value, target: Value) -> None:
+        whole = self.channels // self.lanes * self.lanes
+        with e.loop(0, whole, self.lanes) as loop:
+            e.store(e.load(source, loop.index), target, loop.index)
+        if whole < self.channels:
+            e.store(e.load(source, whole, count=self.channels - whole), target, whole)
+
+    def _multiply(self, e: Emitter, patches: Value, u: Value, products: Value, count: Index) -> None:
+        """Write, for every position and block of filters, tiles x channels times channels x filters."""
+        height = self.tile.pixels
+        panel = self._depth * self._width
+        # the last rows of a chunk that is not full are computed too: they are there, and nobody reads them
+        strips = e.divmod(e.add(count, height - 1), height)[0]
+        with e.loop(0, self._positions) as position, e.loop(0, self._blocks) as block:
+            weights = e.address(u, e.mul(e.add(e.mul(position.index, self._blocks), block.index), panel))
+            left = e.address(patches, e.mul(position.index, self._planes[0]))
+            right = e.address(products, e.mul(position.index, self._planes[1]), e.mul(block.index, self._width))
+            with e.loop(0, strips) as strip:
+                row = e.mul(strip.index, height)
+                zeros = [e.splat(0.0)] * (height * self.tile.vectors)
+                source = e.address(left, e.mul(row, self._depth))
+                axes = (Axis(self._depth, 1, self._width),)
+                sums = emit_tile(e, self.tile, axes, source, self._depth, weights, zeros)
+                target = e.address(right, e.mul(row, self._blocks * self._width))
+                for place, value in enumerate(sums):
+                    tile, vector = divmod(place, self.tile.vectors)
+                    e.store(value, target, tile * self._blocks * self._width + vector * self.lanes)
+
+    def _transform_result(self, e: Emitter, arguments: Sequence[Value], tile: Index, place: Index) -> None:
+        """Write A^T m A of one tile, all its filters, through the epilogue into the output."""
+        products, *rest = arguments
+        image, row, column = e.unravel(tile, (self.images, *self.grid))
+        corner = (image, e.mul(row, self.outputs), e.mul(column, self.outputs))
+        source = e.address(products, e.mul(place, self._blocks * self._width))
+        whole = self.filters // self.lanes * self.lanes
+        with e.loop(0, whole, self.lanes) as loop:
+            self._finish_filters(e, source, rest, corner, loop.index, None)
+        if whole < self.filters:
+            self._finish_filters(e, source, rest, corner, whole, self.filters - whole)
+
+    def _finish_filters(
+        self,
+        e: Emitter,
+        source: Value,
+        arguments: Sequence[Value],
+        corner: tuple[Index, Index, Index],
+        channel: Index,
+        count: int | None,
+    ) -> None:
+        bias, out, *operands = arguments
+        side, outputs = self.transforms.inputs, self.outputs
+        here = [e.load(source, position * self._planes[1], channel) for position in range(side * side)]
+        products = [here[row * side : (row + 1) * side] for row in range(side)]
+        start = e.load(bias, channel)
+        for index, value in enumerate(_both_sides(e, self.transforms.result, products)):
+            image, row, pixel = corner[0], e.add(corner[1], index // outputs), e.add(corner[2], index % outputs)
+
+            def put(value: Value = value, place: Place = Place(image, row, pixel, channel)) -> None:
+                result = finish(e, self.epilogue, e.fadd(value, start), operands, place, count)
+                steps = zip((place.image, place.row, place.pixel), self.out_strides, strict=True)
+                e.store(result, out, *(e.mul(i, step) for i, step in steps), channel, count=count)
+
+            if self.size[0] % outputs == 0 and self.size[1] % outputs == 0:
+                put()
+            else:
+                with e.when(e.both(e.compare("<", row, self.size[0]), e.compare("<", pixel, self.size[1]))):
+                    put()
+
+    def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
+        """Transform and pack weights (filters, channels, 3, 3) as [position][block][channel][filter], and the bias."""
+        g = np.asarray(self.transforms.filter)
+        side = self.transforms.inputs
+        planes = np.zeros((side * side, self._depth, self._blocks * self._width), np.float32)
+        flat = weight.reshape(self.filters * self.channels, 9).astype(np.float32)
+        both = (np.kron(g, g).astype(np.float32) @ flat.T).reshape(side * side, self.filters, self.channels)
+        planes[:, : self.channels, : self.filters] = both.transpose(0, 2, 1)
+        split = planes.reshape(side * side, self._depth, self._blocks, self._width)
+        starts = np.zeros(self._blocks * self._width, np.float32)
+        if bias is not None:
+            starts[: self.filters] = bias
+        return np.ascontiguousarray(split.transpose(0, 2, 1, 3)), starts
+
+
+def _both_sides(e: Emitter, matrix: Matrix, tile: Sequence[Sequence[Value]]) -> list[Value]:
+    """Return matrix @ tile @ matrix^T, row after row."""
+    columns = [[_combine(e, row, [line[j] for line in tile]) for row in matrix] for j in range(len(tile[0]))]
+    return [_combine(e, row, [column[i] for column in columns]) for i in range(len(matrix)) for row in matrix]
+
+
+def _combine(e: Emitter, coefficients: Sequence[float], values: Sequence[Value]) -> Value:
+    """Return the sum of coefficient * value, without the multiplications by 0, 1 and -1."""
+    terms = [(k, value) for k, value in zip(coefficients, values, strict=True) if k]
+    terms.sort(key=lambda term: term[0] != 1)  # one that needs no multiplication starts the sum
+    first, value = terms[0]
+    total = value if first == 1 else e.fmul(e.splat(first), value)
+    for k, value in terms[1:]:
+        if k == 1:
+            total = e.fadd(total, value)
+        elif k == -1:
+            total = e.fsub(total, value)
+        else:
+            total = e.fma(e.splat(k), value, total)
+    return total
