@@ -12,6 +12,7 @@ from starlette.responses import Response
 from engine import InputError, LayerError
 from service.context import context_of
 from service.errors import ServiceError, engine_error
+from service.v2.errors import as_v2, speaks_v2
 
 
 def install_error_handlers(app: FastAPI) -> None:
@@ -37,7 +38,8 @@ def internal_error(request_id: str) -> ServiceError:
 
 
 def _answer(request: Request, error: Exception) -> Response:
-    return error_response(_explain(request, error))
+    explained = _explain(request, error)
+    return error_response(as_v2(explained) if speaks_v2(request.url.path) else explained)
 
 
 def _explain(request: Request, error: Exception) -> ServiceError:

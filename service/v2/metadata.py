@@ -1,0 +1,101 @@
+"""What is told of the server and its models."""
+
+from collections.abc import Sequence
+
+from engine import Port
+from service.loaded_model import LoadedModel
+from service.model_config import ImageConfig
+from service.tasks.image import Target, find_target
+from service.v2.batching import is_batch_open, max_batch_size
+from service.v2.datatypes import BYTES, datatype_of
+from service.v2.ports import OPEN, wire_shape
+from service.v2.schemas import (
+    ImageForm,
+    InstanceGroup,
+    ModelConfiguration,
+    ModelMetadata,
+    ServerMetadata,
+    StringValue,
+    TensorConfig,
+    TensorMetadata,
+    TensorParameters,
+)
+from service.version import kuiper_version
+
+SERVER_NAME = "kuiper-serve"
+PLATFORM = "kuiper_pnnx"
+BACKEND = "kuiper"
+EXTENSIONS = (
+    "binary_tensor_data",
+    "classification",
+    "logging",
+    "model_configuration",
+    "model_repository",
+    "model_repository(unload_dependents)",
+    "parameters",
+    "schedule_policy",
+    "statistics",
+    "trace",
+)
+_IMAGE_FORMATS = ["png", "jpeg", "webp", "bmp"]
+
+
+def describe_server() -> ServerMetadata:
+    """Describe the server."""
+    return ServerMetadata(name=SERVER_NAME, version=kuiper_version(), extensions=list(EXTENSIONS))
+
+
+def describe_model(model: LoadedModel, versions: Sequence[str]) -> ModelMetadata:
+    """Describe a model: its inputs and outputs with the name, datatype and shape that requests need."""
+    open_batch = is_batch_open(model)
+    return ModelMetadata(
+        name=model.name,
+        versions=list(versions),
+        platform=PLATFORM,
+        inputs=[_input(port, model.config.image, open_batch) for port in model.graph.inputs],
+        outputs=[_tensor(port, open_batch) for port in model.graph.outputs],
+    )
+
+
+def describe_config(model: LoadedModel, workers: int) -> ModelConfiguration:
+    """Describe a model's configuration as Triton's would be.
+
+    Args:
+        model: the model.
+        workers: how many of its runs may go on side by side.
+    """
+    parameters: dict[str, str] = {"task": model.config.task}
+    images = [tensor.name for tensor in describe_model(model, []).inputs if tensor.parameters]
+    if images:
+        parameters["image_inputs"] = ",".join(images)
+    return ModelConfiguration(
+        name=model.name,
+        platform=PLATFORM,
+        backend=BACKEND,
+        max_batch_size=max_batch_size(model),
+        input=[_tensor_config(port, model) for port in model.graph.inputs],
+        output=[_tensor_config(port, model) for port in model.graph.outputs],
+        instance_group=[InstanceGroup(name=f"{model.name}_0", count=workers)],
+        parameters={key: StringValue(string_value=value) for key, value in parameters.items()},
+    )
+
+
+def _tensor(port: Port, open_batch: bool) -> TensorMetadata:
+    return TensorMetadata(name=port.operand, datatype=datatype_of(port), shape=wire_shape(port, open_batch))
+
+
+def _input(port: Port, image: ImageConfig | None, open_batch: bool) -> TensorMetadata:
+    tensor = _tensor(port, open_batch)
+    target = find_target(image, port) if image is not None else None
+    if isinstance(target, Target):
+        batch = OPEN if target.batch is None or (open_batch and target.batched) else target.batch
+        form = ImageForm(datatype=BYTES, shape=[batch], formats=_IMAGE_FORMATS)
+        tensor.parameters = TensorParameters(image=form)
+    return tensor
+
+
+def _tensor_config(port: Port, model: LoadedModel) -> TensorConfig:
+    dims = wire_shape(port, is_batch_open(model))
+    if max_batch_size(model) and len(dims) > 1:
+        dims = dims[1:]
+    return TensorConfig(name=port.operand, data_type=f"TYPE_{datatype_of(port)}", dims=dims)

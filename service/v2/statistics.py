@@ -1,0 +1,30 @@
+"""The account of what models did, as the protocol's statistics extension shows it."""
+
+from service.telemetry.statistics import BatchStatistics, Duration, ModelStatistics
+from service.v2.schemas import BatchStatisticsView, DurationView, InferStatistics, ModelStatisticsView
+
+_DURATIONS = tuple(InferStatistics.model_fields)
+_BATCH_DURATIONS = ("compute_input", "compute_infer", "compute_output")
+
+
+def describe_statistics(statistics: ModelStatistics) -> ModelStatisticsView:
+    """Show the account of one model."""
+    durations = {name: _duration(getattr(statistics, name)) for name in _DURATIONS}
+    return ModelStatisticsView(
+        name=statistics.name,
+        version=statistics.version,
+        last_inference=statistics.last_inference,
+        inference_count=statistics.inference_count,
+        execution_count=statistics.execution_count,
+        inference_stats=InferStatistics(**durations),
+        batch_stats=[_batch(size, batch) for size, batch in sorted(statistics.batches.items())],
+    )
+
+
+def _batch(size: int, batch: BatchStatistics) -> BatchStatisticsView:
+    durations = {name: _duration(getattr(batch, name)) for name in _BATCH_DURATIONS}
+    return BatchStatisticsView(batch_size=size, **durations)
+
+
+def _duration(duration: Duration) -> DurationView:
+    return DurationView(count=duration.count, ns=duration.ns)
