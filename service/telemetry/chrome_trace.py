@@ -68,6 +68,7 @@ def _waiting(run: RecentRun, number: int, origin: int) -> Iterator[Event]:
     parts: tuple[tuple[str, int, int, dict[str, Any]], ...] = (
         ("request", stamps.received, run.end_ns, described),
         ("queue", stamps.queued, stamps.decode_start, {}),
+        *([("decode", stamps.decode_start, stamps.decode_end, {})] if _is_shared(run) else []),
         ("wait for batch", stamps.decode_end, stamps.forward_start, {}),
     )
     for name, start, stop, args in parts:
@@ -80,9 +81,15 @@ def _waiting(run: RecentRun, number: int, origin: int) -> Iterator[Event]:
 
 def _slices(run: RecentRun) -> Iterator[_Slice]:
     stamps = run.stamps
-    yield _Slice(stamps.decode_start, stamps.decode_end, "decode", run)
+    if not _is_shared(run):
+        yield _Slice(stamps.decode_start, stamps.decode_end, "decode", run)
     yield _Slice(stamps.forward_start, stamps.forward_end, "forward", run)
     yield _Slice(stamps.forward_end, stamps.encode_end, "encode", run)
+
+
+def _is_shared(run: RecentRun) -> bool:
+    """Tell whether the run was for several requests: then whichever worker was free decoded them."""
+    return run.batch_size > run.items
 
 
 def _in_a_row(slices: Sequence[_Slice]) -> Iterator[_Slice]:
