@@ -14,7 +14,7 @@ def look_at(services: Services) -> ServerState:
             version=model.version,
             task=model.config.task,
             pending=dispatcher.waiting(model),
-            queue_size=policy_of(model, settings).queue_size,
+            queue_size=policy_of(model.config, settings).queue_size,
         )
         for model in services.loaded or ()
     ]

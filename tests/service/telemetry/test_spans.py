@@ -1,0 +1,262 @@
+import sys
+from dataclasses import replace
+
+import pytest
+from httpx import ASGITransport, AsyncClient
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, ParentBased, Sampler
+from opentelemetry.trace import SpanKind, StatusCode
+from starlette.types import Message, Receive, Scope, Send
+
+from engine import RunTrace
+from service.call import CallRecord, Ending
+from service.settings import Settings, SettingsError
+from service.telemetry.spans import MAX_LAYER_SPANS, Spans, make_spans
+from service.telemetry.telemetry import make_telemetry
+from tests.service.telemetry.records import STAMPS, make_layer, make_record, make_trace
+
+pytestmark = pytest.mark.anyio
+
+TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
+PARENT_ID = "b7ad6b7169203331"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+class Route:
+    path = "/models/{name}"
+
+
+class Tracing:
+    """Spans that end up in memory, and an application that answers a request by observing a call."""
+
+    def __init__(self, layers: bool = False, sampler: Sampler = ALWAYS_ON) -> None:
+        self.exporter = InMemorySpanExporter()
+        provider = TracerProvider(sampler=sampler, shutdown_on_exit=False)
+        provider.add_span_processor(SimpleSpanProcessor(self.exporter))
+        self.spans = Spans(provider, layers)
+        self.record: CallRecord | None = None
+        self.status = 200
+
+    async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["route"] = Route()
+        if self.record is not None:
+            self.spans.observe(self.record)
+        await send({"type": "http.response.start", "status": self.status, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def get(self, path: str = "/models/digits", **headers: str) -> None:
+        app = self.spans.around(self.app)
+        async with AsyncClient(transport=ASGITransport(app), base_url="http://test") as client:
+            await client.get(path, headers=headers)
+
+    @property
+    def finished(self) -> dict[str, ReadableSpan]:
+        return {span.name: span for span in self.exporter.get_finished_spans()}
+
+
+def parent_of(span: ReadableSpan) -> int:
+    assert span.parent is not None
+    return span.parent.span_id
+
+
+def length_ms(span: ReadableSpan) -> float:
+    assert span.start_time is not None
+    assert span.end_time is not None
+    return (span.end_time - span.start_time) / 1e6
+
+
+async def test_call_is_drawn_into_the_span_of_its_request() -> None:
+    tracing = Tracing()
+    tracing.record = make_record(trace=make_trace(), batch_size=3)
+    await tracing.get()
+    spans = tracing.finished
+    request = spans.pop("GET /models/{name}")
+    parts = ["queue", "decode", "wait for batch", "forward", "encode"]
+    assert list(spans) == parts
+    assert [length_ms(spans[name]) for name in parts] == pytest.approx([3, 2, 1, 10, 3])
+    assert {parent_of(span) for span in spans.values()} == {request.context.span_id}
+    assert request.kind is SpanKind.SERVER
+    assert request.attributes == {
+        "http.request.method": "GET",
+        "url.scheme": "http",
+        "http.route": "/models/{name}",
+        "http.response.status_code": 200,
+        "kuiper.model": "digits",
+        "kuiper.version": "1",
+        "kuiper.request_id": "r1",
+        "kuiper.ending": "SUCCESS",
+        "kuiper.items": 1,
+    }
+    assert spans["forward"].attributes == {"kuiper.batch_size": 3, "thread.name": "worker-0"}
+
+
+async def test_parts_follow_each_other() -> None:
+    tracing = Tracing()
+    tracing.record = make_record()
+    await tracing.get()
+    starts = [
+        tracing.finished[name].start_time
+        for name in ("queue", "decode", "wait for batch", "forward", "encode")
+    ]
+    assert starts == sorted(starts, key=lambda start: start or 0)
+
+
+async def test_traceparent_of_the_client_is_honoured() -> None:
+    tracing = Tracing()
+    await tracing.get(traceparent=f"00-{TRACE_ID}-{PARENT_ID}-01")
+    (request,) = tracing.finished.values()
+    assert request.context.trace_id == int(TRACE_ID, 16)
+    assert parent_of(request) == int(PARENT_ID, 16)
+
+
+@pytest.mark.parametrize("header", ["00-0-0-01", "nonsense", f"00-{'0' * 32}-{PARENT_ID}-01"])
+async def test_traceparent_that_is_none_begins_a_trace(header: str) -> None:
+    tracing = Tracing()
+    await tracing.get(traceparent=header)
+    (request,) = tracing.finished.values()
+    assert request.parent is None
+
+
+@pytest.mark.parametrize(("flag", "count"), [("00", 0), ("01", 6)])
+async def test_sampling_of_the_client_decides(flag: str, count: int) -> None:
+    tracing = Tracing(sampler=ParentBased(ALWAYS_OFF))
+    tracing.record = make_record()
+    await tracing.get(traceparent=f"00-{TRACE_ID}-{PARENT_ID}-{flag}")
+    assert len(tracing.finished) == count
+
+
+async def test_layers_are_spans_only_where_they_are_asked_for() -> None:
+    for layers, count in ((False, 0), (True, 3)):
+        tracing = Tracing(layers)
+        tracing.record = make_record(trace=replace(make_trace(), start_ns=STAMPS.forward_start))
+        await tracing.get()
+        forward = tracing.finished["forward"]
+        inner = [span for span in tracing.exporter.get_finished_spans() if span.name.startswith("nn.")]
+        assert len(inner) == count
+        for span in inner:
+            assert parent_of(span) == forward.context.span_id
+            assert span.attributes is not None
+            assert span.attributes["kuiper.layer.outputs"] == "[1, 4]"
+        assert [length_ms(span) for span in inner] == pytest.approx([4.0, 0.02, 5.0][:count])
+
+
+async def test_of_very_many_layers_the_longest_are_spans() -> None:
+    count = MAX_LAYER_SPANS + 5
+    tracing = Tracing(layers=True)
+    layers = tuple(make_layer(index, "nn.ReLU", index * 100.0, float(index)) for index in range(count))
+    tracing.record = make_record(trace=RunTrace(count * 100.0, layers))
+    await tracing.get()
+    inner = [span for span in tracing.exporter.get_finished_spans() if span.name == "nn.ReLU"]
+    assert len(inner) == MAX_LAYER_SPANS
+    assert min(length_ms(span) for span in inner) == pytest.approx(0.005)
+
+
+async def test_failed_call_tells_why() -> None:
+    tracing = Tracing()
+    tracing.status = 503
+    stamps = replace(STAMPS, decode_start=0, decode_end=0, forward_start=0, forward_end=0, encode_end=0)
+    tracing.record = make_record(Ending.REJECTED, stamps=stamps, error="the queue is full")
+    await tracing.get()
+    (request,) = tracing.finished.values()
+    assert request.status.status_code is StatusCode.ERROR
+    assert request.attributes is not None
+    assert request.attributes["kuiper.error"] == "the queue is full"
+    assert request.attributes["error.type"] == "503"
+
+
+async def test_health_and_metrics_have_no_spans() -> None:
+    tracing = Tracing()
+    for path in ("/livez", "/readyz", "/metrics"):
+        await tracing.get(path)
+    assert tracing.finished == {}
+
+
+async def test_unknown_methods_have_one_name() -> None:
+    tracing = Tracing()
+    scope = {"type": "http", "path": "/", "method": "BREW", "scheme": "http", "headers": []}
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        del message
+
+    await tracing.spans.around(tracing.app)(scope, receive, send)
+    (request,) = tracing.finished.values()
+    assert request.attributes is not None
+    assert request.attributes["http.request.method"] == "_OTHER"
+    assert "BREW" not in request.name
+
+
+async def test_fault_ends_the_span() -> None:
+    tracing = Tracing()
+
+    async def fail(scope: Scope, receive: Receive, send: Send) -> None:
+        raise ZeroDivisionError("x")
+
+    async with AsyncClient(
+        transport=ASGITransport(tracing.spans.around(fail)), base_url="http://test"
+    ) as client:
+        with pytest.raises(ZeroDivisionError):
+            await client.get("/")
+    (request,) = tracing.finished.values()
+    assert request.status.status_code is StatusCode.ERROR
+
+
+@pytest.fixture
+def without_opentelemetry(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] == "opentelemetry"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "service.telemetry.spans")
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)  # as if it were not installed
+
+
+@pytest.mark.usefixtures("without_opentelemetry")
+def test_asking_for_spans_without_the_extra_is_an_error_that_says_so() -> None:
+    with pytest.raises(SettingsError, match=r"otel: needs the extra kuiper-serve\[otel\]"):
+        make_telemetry(Settings(otel=True))
+    assert make_telemetry(Settings()).spans is None
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("OTEL_TRACES_EXPORTER", "jaeger"),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
+        ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json"),
+    ],
+)
+def test_exporters_that_are_not_there_are_refused(variable: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=f"{variable}: '{value}'"):
+        make_spans(layers=False, environment={variable: value})
+
+
+@pytest.mark.parametrize(
+    ("variables", "name"),
+    [
+        ({}, "kuiper-serve"),
+        ({"OTEL_SERVICE_NAME": "mine"}, "mine"),
+        ({"OTEL_RESOURCE_ATTRIBUTES": "service.name=ours,a=b"}, "ours"),
+    ],
+)
+def test_service_is_called_as_the_environment_says(
+    variables: dict[str, str], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+    spans = make_spans(layers=False, environment={"OTEL_TRACES_EXPORTER": "none"})
+    assert spans._provider.resource.attributes["service.name"] == name
+    spans.close()
+
+
+def test_disabled_sdk_exports_nothing() -> None:
+    spans = make_spans(layers=False, environment={"OTEL_SDK_DISABLED": "true"})
+    assert not spans._provider._active_span_processor._span_processors
