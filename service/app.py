@@ -14,7 +14,7 @@ from service.lifecycle import Lifecycle
 from service.middleware import RequestMiddleware
 from service.openapi import DESCRIPTION, install_openapi
 from service.repository import RepositoryError, load_repository
-from service.routes import graph, health, index, infer, metrics, models, traces
+from service.routes import graph, health, index, infer, metrics, models, traces, v2
 from service.services import Services, services_of
 from service.settings import Settings
 from service.telemetry.telemetry import make_telemetry
@@ -45,6 +45,8 @@ def create_app(settings: Settings) -> FastAPI:
     install_error_handlers(app)
     for surface in (index, infer, graph, models, health, metrics, traces):
         app.include_router(surface.router)
+    for router in v2.ROUTERS:
+        app.include_router(router)
     install_openapi(app)
     return app
 
@@ -70,7 +72,7 @@ def _add_layers(app: FastAPI, services: Services) -> None:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     services = services_of(app)
     try:
-        services.loaded = load_repository(services.settings)
+        services.loaded = load_repository(services.settings, services.dispatcher.retire)
     except RepositoryError as error:
         services.lifecycle.failure = str(error)
         raise

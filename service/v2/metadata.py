@@ -5,11 +5,14 @@ from collections.abc import Sequence
 from engine import Port
 from service.loaded_model import LoadedModel
 from service.model_config import ImageConfig
+from service.scheduling.batch_former import BatchRule
+from service.scheduling.policy import Policy
 from service.tasks.image import Target, find_target
 from service.v2.batching import is_batch_open, max_batch_size
 from service.v2.datatypes import BYTES, datatype_of
 from service.v2.ports import OPEN, wire_shape
 from service.v2.schemas import (
+    DynamicBatching,
     ImageForm,
     InstanceGroup,
     ModelConfiguration,
@@ -57,12 +60,12 @@ def describe_model(model: LoadedModel, versions: Sequence[str]) -> ModelMetadata
     )
 
 
-def describe_config(model: LoadedModel, workers: int) -> ModelConfiguration:
+def describe_config(model: LoadedModel, policy: Policy) -> ModelConfiguration:
     """Describe a model's configuration as Triton's would be.
 
     Args:
         model: the model.
-        workers: how many of its runs may go on side by side.
+        policy: how its requests are scheduled.
     """
     parameters: dict[str, str] = {"task": model.config.task}
     images = [tensor.name for tensor in describe_model(model, []).inputs if tensor.parameters]
@@ -75,8 +78,16 @@ def describe_config(model: LoadedModel, workers: int) -> ModelConfiguration:
         max_batch_size=max_batch_size(model),
         input=[_tensor_config(port, model) for port in model.graph.inputs],
         output=[_tensor_config(port, model) for port in model.graph.outputs],
-        instance_group=[InstanceGroup(name=f"{model.name}_0", count=workers)],
+        dynamic_batching=None if policy.batches is None else _dynamic_batching(policy.batches),
+        instance_group=[InstanceGroup(name=f"{model.name}_0", count=policy.workers)],
         parameters={key: StringValue(string_value=value) for key, value in parameters.items()},
+    )
+
+
+def _dynamic_batching(rule: BatchRule) -> DynamicBatching:
+    return DynamicBatching(
+        preferred_batch_size=list(rule.preferred_sizes),
+        max_queue_delay_microseconds=round(rule.max_delay * 1e6),
     )
 
 

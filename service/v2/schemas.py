@@ -116,13 +116,17 @@ class ModelConfiguration(_View):
     parameters: dict[str, StringValue]
 
 
-class IndexEntryView(_View):
-    """A model in the repository."""
+class IndexLine(_View):
+    """A version of a model in the repository, or a model of which no version is known."""
 
     name: str
     version: str | None = None
-    state: str | None = Field(default=None, description="READY or UNAVAILABLE")
-    reason: str | None = None
+    state: str = Field(description="READY, LOADING or UNAVAILABLE")
+    reason: str = Field(description="why it is not served; empty where it is")
+
+
+class Done(_View):
+    """What was asked for is done."""
 
 
 class DurationView(_View):

@@ -1,0 +1,41 @@
+"""`/v2/health/live`, `/v2/health/ready` and `/v2/models/M/ready`."""
+
+from fastapi import APIRouter, Request
+
+from service.errors import ServiceError
+from service.lifecycle import Phase
+from service.routes.v2.model import find_model
+from service.scheduling.refusals import shutting_down
+from service.services import services_of
+from service.v2.openapi import v2_errors
+from service.v2.schemas import Live, ModelReady, Ready
+
+router = APIRouter(tags=["v2"])
+
+
+@router.head("/v2/health/live", include_in_schema=False)
+@router.get("/v2/health/live", responses=v2_errors(500))
+async def show_live() -> Live:
+    """Tell that the process lives."""
+    return Live()
+
+
+@router.head("/v2/health/ready", include_in_schema=False)
+@router.get("/v2/health/ready", responses=v2_errors(500, 503))
+async def show_ready(request: Request) -> Ready:
+    """Tell whether requests are accepted."""
+    phase = services_of(request).lifecycle.phase
+    if phase is Phase.DRAINING:
+        raise shutting_down()
+    if phase is Phase.STARTING:
+        raise ServiceError(503, "not_ready", "the models are not loaded yet", headers={"Retry-After": "1"})
+    return Ready()
+
+
+@router.head("/v2/models/{name}/ready", include_in_schema=False)
+@router.head("/v2/models/{name}/versions/{version}/ready", include_in_schema=False)
+@router.get("/v2/models/{name}/ready", responses=v2_errors(400, 404, 500, 503))
+@router.get("/v2/models/{name}/versions/{version}/ready", responses=v2_errors(400, 404, 500, 503))
+async def show_model_ready(request: Request, name: str, version: str | None = None) -> ModelReady:
+    """Tell whether a model, or one version of it, can be asked."""
+    return ModelReady(name=find_model(request, name, version).name)

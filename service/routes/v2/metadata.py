@@ -1,0 +1,40 @@
+"""`/v2`, `/v2/models/M` and `/v2/models/M/config`."""
+
+from fastapi import APIRouter, Request
+
+from service.routes.v2.model import find_model
+from service.scheduling.policy import policy_of
+from service.services import services_of
+from service.v2.metadata import describe_config, describe_model, describe_server
+from service.v2.openapi import v2_errors
+from service.v2.schemas import ModelConfiguration, ModelMetadata, ServerMetadata
+
+router = APIRouter(tags=["v2"])
+
+_ERRORS = v2_errors(400, 404, 500, 503)
+
+
+@router.get("/v2/", include_in_schema=False)
+@router.get("/v2", responses=v2_errors(500, 503))
+async def show_server() -> ServerMetadata:
+    """Describe the server, and which extensions of the protocol it has."""
+    return describe_server()
+
+
+@router.get("/v2/models/{name}", responses=_ERRORS, response_model_exclude_none=True)
+@router.get("/v2/models/{name}/versions/{version}", responses=_ERRORS, response_model_exclude_none=True)
+async def show_model(request: Request, name: str, version: str | None = None) -> ModelMetadata:
+    """Describe a model: its versions, and its inputs and outputs with names, datatypes and shapes."""
+    model = find_model(request, name, version)
+    return describe_model(model, services_of(request).repository.versions(model.name))
+
+
+@router.get("/v2/models/{name}/config", responses=_ERRORS, response_model_exclude_none=True)
+@router.get(
+    "/v2/models/{name}/versions/{version}/config", responses=_ERRORS, response_model_exclude_none=True
+)
+async def show_config(request: Request, name: str, version: str | None = None) -> ModelConfiguration:
+    """Describe a model's configuration in Triton's terms."""
+    model = find_model(request, name, version)
+    policy = policy_of(model.config, services_of(request).settings, model.batching)
+    return describe_config(model, policy)

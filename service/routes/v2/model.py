@@ -1,0 +1,18 @@
+"""The model that a path of the protocol names."""
+
+from fastapi import Request
+
+from service.context import context_of
+from service.loaded_model import LoadedModel
+from service.services import services_of
+
+
+def find_model(request: Request, name: str, version: str | None) -> LoadedModel:
+    """Return a model, of its highest version where the path names none.
+
+    Raises:
+        ServiceError: 404 where there is none, 503 where it is broken or the models are not loaded yet.
+    """
+    model = services_of(request).repository.find(name, version)
+    context_of(request).model = model.name
+    return model

@@ -1,0 +1,62 @@
+"""`POST /v2/repository/index`, `…/models/M/load` and `…/models/M/unload`."""
+
+import asyncio
+
+from fastapi import APIRouter, Request
+
+from service.config_override import parse_load_parameters
+from service.model_entry import ModelState
+from service.routes.v2.document import read_document
+from service.services import services_of
+from service.v2.document import Document, member
+from service.v2.openapi import DOCUMENT_OPERATION, v2_errors
+from service.v2.schemas import Done, IndexLine
+
+router = APIRouter(tags=["v2"])
+
+_CHANGE_ERRORS = v2_errors(400, 403, 404, 408, 413, 500, 501, 503)
+
+
+@router.post(
+    "/v2/repository/index",
+    responses=v2_errors(400, 408, 413, 500, 501, 503),
+    openapi_extra=DOCUMENT_OPERATION,
+    response_model_exclude_none=True,
+)
+async def show_index(request: Request) -> list[IndexLine]:
+    """List every version of every model, those that are not served included; `{"ready": true}` leaves these out."""
+    document = await read_document(request)
+    only_ready = bool(member(document, "ready", bool, ""))
+    lines = await asyncio.to_thread(services_of(request).repository.index)
+    return [
+        IndexLine(name=line.name, version=line.version or None, state=line.state.value, reason=line.reason)
+        for line in lines
+        if not only_ready or line.state is ModelState.READY
+    ]
+
+
+@router.post("/v2/repository/models/{name}/load", responses=_CHANGE_ERRORS, openapi_extra=DOCUMENT_OPERATION)
+async def load(request: Request, name: str) -> Done:
+    """Load a model, or load it anew; what is served meanwhile goes on until the new one is ready."""
+    repository = services_of(request).repository
+    override = parse_load_parameters(name, await _parameters(request))
+    await asyncio.to_thread(repository.load, name, override)
+    return Done()
+
+
+@router.post(
+    "/v2/repository/models/{name}/unload", responses=_CHANGE_ERRORS, openapi_extra=DOCUMENT_OPERATION
+)
+async def unload(request: Request, name: str) -> Done:
+    """Serve a model no longer; requests that are in its queue are still answered."""
+    repository = services_of(request).repository
+    member(
+        await _parameters(request), "unload_dependents", bool, "parameters."
+    )  # no model depends on another
+    await asyncio.to_thread(repository.unload, name)
+    return Done()
+
+
+async def _parameters(request: Request) -> Document:
+    parameters: Document = member(await read_document(request), "parameters", dict, "") or {}
+    return parameters
