@@ -84,6 +84,8 @@ class KeyRing:
     def _read(self, path: Path) -> None:
         name = f"{self._setting}_file"
         try:
+            if not path.is_file() and path.exists():
+                raise SettingsError(f"{name}: {path} is no regular file")
             state = _state(path)
             with path.open("rb") as file:
                 data = file.read(_FILE_BYTES + 1)

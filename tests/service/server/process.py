@@ -18,7 +18,7 @@ from tests.service.server.blocking import ENTERED, GATE, PASSED
 ROOT = Path(__file__).parents[3]
 SOON = 60.0
 """Seconds until a test gives up on its server."""
-_ADDRESS = re.compile(r"running on (http://[0-9.]+:\d+)")
+_ADDRESS = re.compile(r"running on (https?://[0-9.]+:\d+)")
 
 
 class Pipe:

@@ -1,0 +1,68 @@
+"""Keys, on a real server: what arrives and what does not, what is logged, and that keys can be exchanged."""
+
+import re
+import socket
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from tests.service.models import VECTOR, add_model
+from tests.service.server.process import SOON, ServerProcess, run_to_end
+
+OLD, NEW = "old-0123456789abcdef", "new-0123456789abcdef"
+BODY = {"inputs": [{"data": [[-1, 0, 1]]}]}
+
+
+@pytest.fixture
+def flags(tmp_path: Path) -> tuple[str, ...]:
+    add_model(tmp_path / "models", "vector", VECTOR)
+    (tmp_path / "keys").write_text(f"{OLD}  # of last year\n")
+    return "--models", str(tmp_path / "models"), "--api-keys-file", str(tmp_path / "keys")
+
+
+def ask(server: ServerProcess, key: str) -> int:
+    headers = {"Authorization": f"Bearer {key}"}
+    return httpx.post(f"{server.url}/infer", json=BODY, headers=headers, timeout=SOON).status_code
+
+
+def test_keys_are_exchanged_while_the_server_runs(flags: tuple[str, ...], tmp_path: Path) -> None:
+    with ServerProcess(*flags, "--log-level", "debug") as server:
+        assert (ask(server, OLD), ask(server, NEW)) == (200, 401)
+        draft = tmp_path / "draft"
+        draft.write_text(f"{OLD}\n{NEW}\n")
+        draft.replace(tmp_path / "keys")
+        answers = iter(lambda: ask(server, NEW), 200)  # the file is looked at once a second
+        assert set(answers) <= {401}
+        assert ask(server, OLD) == 200
+        assert httpx.get(f"{server.url}/readyz", timeout=SOON).status_code == 200
+        server.terminate()
+        assert server.exit_code() == 0
+    assert not re.search("0123456789abcdef", "\n".join(server.lines))
+
+
+def test_refused_client_that_sends_a_large_body_sees_why(flags: tuple[str, ...]) -> None:
+    with ServerProcess(*flags) as server:
+        answer = httpx.post(f"{server.url}/infer", content=bytes(32 << 20), timeout=SOON)
+        assert (answer.status_code, answer.json()["code"]) == (401, "key_needed")
+        assert answer.headers["connection"] == "close"
+
+
+def test_client_that_waits_to_send_its_body_is_refused_before(flags: tuple[str, ...]) -> None:
+    with ServerProcess(*flags) as server:
+        port = urlsplit(server.url).port
+        assert port is not None
+        head = b"POST /infer HTTP/1.1\r\nHost: t\r\nContent-Length: 9\r\nX-Request-ID: r7\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", port), SOON) as connection:
+            connection.sendall(head)
+            answer = connection.recv(65536)
+        assert answer.startswith(b"HTTP/1.1 401 ")
+        assert b"\r\nx-request-id: r7\r\n" in answer
+
+
+def test_file_without_keys_ends_the_start_with_one_line(flags: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text("# none\n")
+    ended = run_to_end(*flags)
+    assert ended.returncode == 2
+    assert ended.stderr.splitlines() == [f"kuiper: api_keys_file: {tmp_path / 'keys'} holds no key"]
