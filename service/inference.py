@@ -61,7 +61,9 @@ class Inference:
             queue_ms=stamps.queue_ns / 1e6,
             forward_ms=(stamps.forward_end - stamps.forward_start) / 1e6,
         )
-        answer = build_answer(self.model.name, self.request_id, ports, result, predictions, timing)
+        answer = build_answer(
+            self.model.name, self.model.version, self.request_id, ports, result, predictions, timing
+        )
         return encode(answer, self.media_type, self.received_ns)
 
 

@@ -29,6 +29,11 @@ Every key has a default, and the file itself may be missing: such a model takes 
     queue_size = 64                 # requests that may wait for a worker; more are answered 503
     timeout = 30.0                  # seconds until a request is given up; one may ask for less, not for more
     default_priority = 1            # priority of requests that name none; 1 is served first
+
+    [batching]                      # requests run together, if the graph is proved to take that
+    max_batch_size = 8              # most rows of such a run; default: the server's setting, as for the next
+    max_queue_delay_ms = 2.0        # how long a request waits for others; 0: runs with what waits already
+    preferred_batch_sizes = [4, 8]  # rows that are not waited beyond; default: only `max_batch_size`
 """
 
 import tomllib
@@ -150,6 +155,30 @@ class SchedulingConfig(_Table):
     default_priority: int = Field(default=1, ge=1, le=1 << 31)
 
 
+_BatchSizes = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(strict=False)]
+
+
+class BatchingConfig(_Table):
+    """How requests for the model are run together; None stands for the server's setting.
+
+    Attributes:
+        max_batch_size: most rows of a run; 1 runs each request on its own.
+        max_queue_delay_ms: how long a request waits for others.
+        preferred_batch_sizes: rows that are not waited beyond.
+    """
+
+    max_batch_size: int | None = Field(default=None, ge=1, le=4096)
+    max_queue_delay_ms: float | None = Field(default=None, ge=0, le=60_000)
+    preferred_batch_sizes: _BatchSizes = ()
+
+    @model_validator(mode="after")
+    def _check_sizes(self) -> Self:
+        limit = self.max_batch_size
+        if limit is not None and any(size > limit for size in self.preferred_batch_sizes):
+            raise ValueError(f"a preferred batch size is larger than max_batch_size = {limit}")
+        return self
+
+
 class ModelConfig(_Table):
     """A whole `model.toml`.
 
@@ -161,6 +190,7 @@ class ModelConfig(_Table):
         image: how images are prepared; None for a model that takes none.
         classification: how outputs become predictions.
         scheduling: how requests are scheduled.
+        batching: how requests are run together.
     """
 
     task: Literal["classification", "raw"] = "raw"
@@ -170,6 +200,7 @@ class ModelConfig(_Table):
     image: ImageConfig | None = None
     classification: ClassificationConfig = ClassificationConfig()
     scheduling: SchedulingConfig = SchedulingConfig()
+    batching: BatchingConfig = BatchingConfig()
 
     @model_validator(mode="after")
     def _check_task(self) -> Self:
@@ -236,6 +267,7 @@ def _keys(location: tuple[int | str, ...]) -> str:
         "image": ImageConfig,
         "classification": ClassificationConfig,
         "scheduling": SchedulingConfig,
+        "batching": BatchingConfig,
     }
     table = tables.get(location[0], ModelConfig) if len(location) > 1 else ModelConfig
     return ", ".join(table.model_fields)

@@ -1,6 +1,6 @@
 """The API's description: what FastAPI cannot work out from the routes' signatures."""
 
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from fastapi import FastAPI
@@ -18,6 +18,7 @@ Every answer carries `X-Request-ID`, the client's own or one made for it. Every 
 request: 400 where it is not sound HTTP, 408 and 431 where its head takes too long or is too large."""
 
 MODEL_DESCRIPTION = "name of the model; may be left out where one model is served"
+VERSION_DESCRIPTION = "version of the model; by default the highest that is served"
 
 _BINARY = {"type": "string", "format": "binary"}
 _IMAGE_TYPES = ("image/png", "image/jpeg", "image/webp", "image/bmp")
@@ -93,6 +94,7 @@ _FORM_SCHEMA = {
 INFER_OPERATION: dict[str, Any] = {
     "parameters": [
         _parameter("model", MODEL_DESCRIPTION, {"type": "string"}),
+        _parameter("version", VERSION_DESCRIPTION, {"type": "string"}),
         _parameter("trace", "how much of the run to show; stats adds statistics of every output", _TRACE),
         _parameter("capture", "names of operands to return, commas between", {"type": "string"}),
         _parameter("top_k", "how many predictions; by default as the model's configuration says", _TOP_K),
@@ -117,20 +119,24 @@ def install_openapi(app: FastAPI) -> None:
     """Put examples for the models that are served into the application's description."""
     describe = app.openapi
 
-    @cache
-    def described(loaded: ModelRepository | None) -> dict[str, Any]:
+    @lru_cache(maxsize=1)
+    def described(loaded: ModelRepository | None, generation: int) -> dict[str, Any]:
+        del generation  # the examples are those of the models that are served at the moment
         schema = describe()
         if loaded is not None:
-            _add_examples(schema, examples_for(loaded))
+            _add_examples(schema, examples_for(loaded.defaults))
         return schema
 
     def with_examples() -> dict[str, Any]:
-        return described(services_of(app).loaded)
+        loaded = services_of(app).loaded
+        return described(loaded, 0 if loaded is None else loaded.generation)
 
     app.openapi = with_examples  # type: ignore[method-assign]  # FastAPI's documented way to extend it
 
 
 def _add_examples(schema: dict[str, Any], examples: Examples) -> None:
     content = schema["paths"]["/infer"]["post"]["requestBody"]["content"]
-    for media_type, named in examples.items():
-        content[media_type]["examples"] = named
+    for media_type, described in content.items():
+        described.pop("examples", None)
+        if media_type in examples:
+            described["examples"] = examples[media_type]

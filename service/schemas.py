@@ -6,9 +6,11 @@ from pydantic import BaseModel, Field
 
 from service.graph_view import describe_ports
 from service.loaded_model import LoadedModel
+from service.model_entry import UNLOADED, WHOLE_MODEL, ModelEntry, ModelState
 
 Shape = list[int]
 OpenShape = list[int | None]
+State = Literal["ready", "broken", "unloaded", "loading"]
 Number = float | Literal["NaN", "Infinity", "-Infinity"]
 """JSON has no numbers for NaN and the infinities: their names stand for them."""
 
@@ -45,12 +47,22 @@ class PortView(BaseModel):
     dtype: str | None = Field(description="PNNX name: f32, i64, …")
 
 
+class VersionView(BaseModel):
+    """A version of a model."""
+
+    version: str
+    state: State
+    reason: str | None = Field(default=None, description="why it is broken")
+
+
 class ModelSummary(BaseModel):
-    """A model in the list of models."""
+    """A model in the list of models, in the version that answers where none is asked for."""
 
     name: str
-    state: Literal["ready", "broken"]
-    reason: str | None = Field(default=None, description="why it is broken")
+    version: str | None = Field(default=None, description="null where no version is served")
+    versions: list[VersionView] = Field(default=[], description="all versions, lowest first")
+    state: State
+    reason: str | None = Field(default=None, description="why it, or versions of it, are broken")
     task: str | None = None
     description: str | None = None
     inputs: list[PortView] = []
@@ -59,14 +71,21 @@ class ModelSummary(BaseModel):
     bytes: int | None = Field(default=None, description="bytes of all attributes")
 
     @classmethod
-    def of(cls, model: LoadedModel) -> Self:
-        """Describe a loaded model."""
-        return cls.model_validate(_describe(model))
+    def of(cls, entry: ModelEntry, version: str | None = None) -> Self:
+        """Describe a model in one version; in the highest that is served where none is named.
 
-    @classmethod
-    def of_broken(cls, name: str, reason: str) -> Self:
-        """Describe a model that could not be loaded."""
-        return cls.model_validate({"name": name, "state": "broken", "reason": reason})
+        Raises:
+            ServiceError: 404 `version_not_found`.
+        """
+        known = {"name": entry.name, "versions": _versions(entry)}
+        if version in entry.unavailable or not entry.versions:
+            reason = entry.unavailable.get(version or WHOLE_MODEL, entry.reason)
+            state = _state(entry, reason)
+            return cls.model_validate(
+                {**known, "version": version, "state": state, "reason": reason if state == "broken" else None}
+            )
+        model = entry.find(version)
+        return cls.model_validate({**_describe(model), **known, "reason": entry.reason or None})
 
 
 class ModelDetail(ModelSummary):
@@ -115,6 +134,7 @@ class GraphView(BaseModel):
     """A model's graph."""
 
     model: str
+    version: str
     nodes: list[NodeView]
     operands: list[OperandView]
     execution_order: list[str]
@@ -193,6 +213,7 @@ class InferAnswer(BaseModel):
     """What `/infer` answers."""
 
     model: str
+    version: str
     request_id: str
     predictions: list[list[PredictionView]] | None = Field(
         default=None,
@@ -207,7 +228,7 @@ class InferAnswer(BaseModel):
 def _describe(model: LoadedModel) -> dict[str, Any]:
     plan = model.graph.declared_plan()
     return {
-        "name": model.name,
+        "version": model.version,
         "state": "ready",
         "task": model.config.task,
         "description": model.config.description,
@@ -218,3 +239,21 @@ def _describe(model: LoadedModel) -> dict[str, Any]:
         "labels": model.config.labels,
         "multiply_adds": None if plan is None else plan.multiply_adds,
     }
+
+
+def _versions(entry: ModelEntry) -> list[VersionView]:
+    return [
+        VersionView(version=line.version, state="ready")
+        if line.state is ModelState.READY
+        else VersionView(
+            version=line.version,
+            state=_state(entry, line.reason),
+            reason=None if line.reason == UNLOADED else line.reason,
+        )
+        for line in entry.index()
+        if line.version != WHOLE_MODEL
+    ]
+
+
+def _state(entry: ModelEntry, reason: str) -> State:
+    return "loading" if entry.is_loading else "unloaded" if reason == UNLOADED else "broken"

@@ -32,6 +32,7 @@ _LIMITS = Limits()
 
 LogFormat = Literal["text", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
+ModelControl = Literal["none", "explicit"]
 
 
 class SettingsError(ValueError):
@@ -71,6 +72,9 @@ class Settings(BaseSettings):
         default=Path("models"), description="folder of models, or the folder of a single model"
     )
     skip_broken: bool = Field(default=False, description="serve the rest when a model cannot be loaded")
+    model_control: ModelControl = Field(
+        default="none", description="explicit: clients may have models loaded, reloaded and unloaded"
+    )
     warm_up: bool = Field(default=True, description="run each model once on zeros when it is loaded")
     workers: int = Field(
         default=0, ge=0, le=1024, description="requests that run side by side; 0: one per core"

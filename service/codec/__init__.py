@@ -9,7 +9,7 @@ In:
 Out:
 
     negotiate(accept) -> media type                                 JSON or JSON_TYPE's binary twin, NPZ_TYPE
-    build_answer(model, request_id, ports, result, predictions, timing) -> dict
+    build_answer(model, version, request_id, ports, result, predictions, timing) -> dict
     encode(answer, media_type, received_ns) -> bytes                fills timing.encode_ms and timing.total_ms
 
 All that is wrong with a request is a `ServiceError`:

@@ -13,7 +13,7 @@ from service.codec.json_array import json_number
 from service.tasks.prediction import Prediction
 
 Answer = dict[str, Any]
-"""`model`, `request_id`, `predictions`?, `outputs`, `timing`, `captured`?, `trace`?; arrays are still arrays."""
+"""`model`, `version`, `request_id`, `predictions`?, `outputs`, `timing`, `captured`?, `trace`?, its arrays as such."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,7 @@ class Timing:
 
 def build_answer(
     model: str,
+    version: str,
     request_id: str,
     ports: Sequence[Port],
     result: RunResult,
@@ -37,6 +38,7 @@ def build_answer(
 
     Args:
         model: name of the model.
+        version: its version.
         request_id: id of the request.
         ports: the graph's outputs, as `graph.outputs` gives them.
         result: what the run gave.
@@ -46,7 +48,7 @@ def build_answer(
     Returns:
         A dict for `encode`; `predictions`, `captured` and `trace` are left out where there are none.
     """
-    answer: Answer = {"model": model, "request_id": request_id}
+    answer: Answer = {"model": model, "version": version, "request_id": request_id}
     if predictions is not None:
         answer["predictions"] = [[_prediction(one) for one in item] for item in predictions]
     named = zip(_names(ports, len(result.outputs)), result.outputs, strict=True)

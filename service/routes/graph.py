@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 from service.context import context_of
 from service.graph_drawing import draw_dot, draw_mermaid
 from service.graph_view import describe_graph
-from service.openapi import MODEL_DESCRIPTION, error_responses
+from service.openapi import MODEL_DESCRIPTION, VERSION_DESCRIPTION, error_responses
 from service.schemas import GraphView
 from service.services import services_of
 
@@ -28,15 +28,17 @@ router = APIRouter(tags=["models"])
 def show_graph(
     request: Request,
     model: Annotated[str | None, Query(description=MODEL_DESCRIPTION)] = None,
+    version: Annotated[str | None, Query(description=VERSION_DESCRIPTION)] = None,
     format: Annotated[
         Literal["json", "dot", "mermaid"], Query(description="notation of the answer")
     ] = "json",
 ) -> Response:
     """Show a model's operators, operands and execution order, as JSON or as a drawing."""
-    loaded = services_of(request).repository.find(model)
+    loaded = services_of(request).repository.find(model, version)
     context_of(request).model = loaded.name
     description = describe_graph(loaded.graph)
     if format == "json":
-        return Response(orjson.dumps({"model": loaded.name, **description}), media_type="application/json")
+        head = {"model": loaded.name, "version": loaded.version}
+        return Response(orjson.dumps(head | description), media_type="application/json")
     draw, media_type = _DRAWINGS[format]
     return Response(draw(description, loaded.name), media_type=media_type)

@@ -20,7 +20,7 @@ async def infer(request: Request) -> Response:
     """Run a model on one request's inputs, and tell what every layer did."""
     services = services_of(request)
     settings = services.settings
-    model = services.repository.find(request.query_params.get("model"))
+    model = services.repository.find(request.query_params.get("model"), request.query_params.get("version"))
     context = context_of(request)
     context.model = model.name
     options = _options(request)
@@ -53,6 +53,7 @@ async def infer(request: Request) -> Response:
 def _options(request: Request) -> Options:
     query = dict(request.query_params)
     query.pop("model", None)
+    query.pop("version", None)
     if "capture" in query:
         query["capture"] = ",".join(request.query_params.getlist("capture"))
     return parse_options(query)

@@ -1,9 +1,11 @@
 """`GET /models`: what is served."""
 
-from fastapi import APIRouter, Request
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
 
 from service.context import context_of
-from service.openapi import error_responses
+from service.openapi import VERSION_DESCRIPTION, error_responses
 from service.schemas import ModelDetail, ModelList, ModelSummary
 from service.services import services_of
 
@@ -12,19 +14,19 @@ router = APIRouter(tags=["models"])
 
 @router.get("/models", responses=error_responses(500, 503))
 async def list_models(request: Request) -> ModelList:
-    """List all models, broken ones included."""
+    """List all models, those that are not served included."""
     repository = services_of(request).repository
-    ready = [ModelSummary.of(model) for model in repository]
-    broken = [ModelSummary.of_broken(name, reason) for name, reason in repository.broken.items()]
-    return ModelList(models=sorted([*ready, *broken], key=lambda model: model.name))
+    return ModelList(models=[ModelSummary.of(entry) for entry in repository.entries])
 
 
 @router.get("/models/{name}", responses=error_responses(404, 422, 500, 503))
-async def show_model(request: Request, name: str) -> ModelDetail:
-    """Show one model: its inputs, outputs, size, state and labels."""
-    repository = services_of(request).repository
-    if name in repository.broken:
-        return ModelDetail.of_broken(name, repository.broken[name])
-    model = repository.find(name)
-    context_of(request).model = model.name
-    return ModelDetail.of(model)
+async def show_model(
+    request: Request,
+    name: str,
+    version: Annotated[str | None, Query(description=VERSION_DESCRIPTION)] = None,
+) -> ModelDetail:
+    """Show one model: its inputs, outputs, size, state, versions and labels."""
+    entry = services_of(request).repository.entry(name)
+    if entry.versions:
+        context_of(request).model = entry.name
+    return ModelDetail.of(entry, version)

@@ -1,5 +1,6 @@
 """Small models without weights, one folder each."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.engine.models import write_model
@@ -70,3 +71,10 @@ def add_models(root: Path) -> Path:
     add_model(root, "pair", PAIR)
     add_model(root, "digit", DIGIT, DIGIT_CONFIG)
     return root
+
+
+def add_versions(root: Path, name: str, versions: Mapping[str, str]) -> Path:
+    """Write a model of several versions to `root`, from version -> lines; returns the model's folder."""
+    for version, lines in versions.items():
+        add_model(root / name, version, lines)
+    return root / name

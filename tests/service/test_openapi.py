@@ -77,7 +77,7 @@ async def test_errors_of_infer_are_all_described(client: AsyncClient) -> None:
 
 async def test_parameters_of_infer_are_described(client: AsyncClient) -> None:
     parameters = (await describe(client))["paths"]["/infer"]["post"]["parameters"]
-    assert [parameter["name"] for parameter in parameters] == ["model", "trace", "capture", "top_k"]
+    assert [parameter["name"] for parameter in parameters] == ["model", "version", "trace", "capture", "top_k"]
 
 
 async def test_answers_are_as_described(client: AsyncClient) -> None:

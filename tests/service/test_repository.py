@@ -3,14 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from service import repository
 from service.errors import ServiceError
-from service.repository import RepositoryError, load_repository
+from service.repository import ModelRepository, RepositoryError, load_repository
 from service.settings import Settings
 from tests.service.models import DIGIT, MISMATCH, UNKNOWN_LAYER, VECTOR, add_model, add_models
 
 
-def refused(models: repository.ModelRepository, name: str | None) -> ServiceError:
+def refused(models: ModelRepository, name: str | None) -> ServiceError:
     with pytest.raises(ServiceError) as caught:
         models.find(name)
     return caught.value
@@ -22,7 +21,7 @@ def test_every_model_is_loaded(models: Path) -> None:
     assert len(loaded) == 3
     assert [model.name for model in loaded] == loaded.names
     assert loaded.find("pair").name == "pair"
-    assert loaded.broken == {}
+    assert [entry.reason for entry in loaded.entries] == ["", "", ""]
 
 
 def test_unknown_name_lists_what_there_is(models: Path) -> None:
@@ -57,12 +56,13 @@ def test_broken_model_can_be_skipped(tmp_path: Path, caplog: pytest.LogCaptureFi
     with caplog.at_level(logging.WARNING):
         loaded = load_repository(Settings(models=tmp_path, skip_broken=True))
     assert loaded.names == ["vector"]
-    assert loaded.broken["cut"].startswith("model.param")
-    assert str(tmp_path) not in loaded.broken["cut"]
+    reason = loaded.entry("cut").reason
+    assert reason.startswith("model.param")
+    assert str(tmp_path) not in reason
     assert [record.message for record in caplog.records] == ["model skipped"]
     error = refused(loaded, "cut")
     assert (error.status, error.code) == (503, "model_broken")
-    assert error.details["reason"] == loaded.broken["cut"]
+    assert error.details["reason"] == reason
 
 
 def test_nothing_left_to_serve_is_an_error(tmp_path: Path) -> None:
@@ -86,10 +86,10 @@ def test_model_that_does_not_warm_up_is_broken(tmp_path: Path) -> None:
 def test_fault_of_the_server_is_logged_with_its_traceback(
     models: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr(repository, "load_model", fail)
+    monkeypatch.setattr("service.model_loader.load_model", fail)
     with pytest.raises(RepositoryError, match="model digit is broken: ZeroDivisionError: oops"):
         load_repository(Settings(models=models))
     assert caplog.records[0].exc_info is not None

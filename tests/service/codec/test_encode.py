@@ -40,7 +40,7 @@ def clock(*milliseconds: float) -> Any:
 
 def answer_of(*arrays: Array, **rest: Any) -> dict[str, Any]:
     ports = [Port(f"out{index}", str(index), None, None) for index in range(len(arrays))]
-    return build_answer("m", "r", ports, RunResult(list(arrays), **rest), None, TIMING)
+    return build_answer("m", "1", "r", ports, RunResult(list(arrays), **rest), None, TIMING)
 
 
 def data_of(array: Array) -> Any:
@@ -50,11 +50,12 @@ def data_of(array: Array) -> Any:
 def test_whole_json_answer() -> None:
     result = RunResult([np.array([[0.25, 0.75]], np.float32)], TRACE, {"5": np.array([1, 2])})
     predictions = [[Prediction("seven", 1, 0.75), Prediction("one", 0, float("nan"))]]
-    answer = build_answer("digits", "abc", PORTS, result, predictions, TIMING)
+    answer = build_answer("digits", "2", "abc", PORTS, result, predictions, TIMING)
     body = encode(answer, JSON_TYPE, received_ns=2_000_000, clock=clock(10, 10.5))
     assert list(orjson.loads(body)) == list(answer)
     assert orjson.loads(body) == {
         "model": "digits",
+        "version": "2",
         "request_id": "abc",
         "predictions": [
             [
@@ -100,7 +101,7 @@ def test_whole_json_answer() -> None:
 
 
 def test_parts_that_there_are_not() -> None:
-    assert list(answer_of(np.ones(1))) == ["model", "request_id", "outputs", "timing"]
+    assert list(answer_of(np.ones(1))) == ["model", "version", "request_id", "outputs", "timing"]
 
 
 @pytest.mark.parametrize("code", [code for code in PNNX_STORAGE if code not in ("c32", "bf16")])
@@ -185,7 +186,7 @@ def test_npz() -> None:
 
 def test_npz_with_names_of_numpys_own_arguments() -> None:
     ports = [Port("a", "file", None, None), Port("b", "meta", None, None)]
-    answer = build_answer("m", "r", ports, RunResult([np.ones(1), np.zeros(1)]), None, TIMING)
+    answer = build_answer("m", "1", "r", ports, RunResult([np.ones(1), np.zeros(1)]), None, TIMING)
     with np.load(BytesIO(encode(answer, NPZ_TYPE, 0))) as archive:
         assert archive["file"] == 1
         assert archive["meta.npy"] == 0
@@ -193,5 +194,5 @@ def test_npz_with_names_of_numpys_own_arguments() -> None:
 
 
 def test_outputs_that_only_the_run_could_count_are_numbered() -> None:
-    answer = build_answer("m", "r", PORTS[:1], RunResult([np.ones(1), np.zeros(1)]), None, TIMING)
+    answer = build_answer("m", "1", "r", PORTS[:1], RunResult([np.ones(1), np.zeros(1)]), None, TIMING)
     assert [output["name"] for output in answer["outputs"]] == ["output_0", "output_1"]
