@@ -1,6 +1,6 @@
 """Binds an operator of a graph to the layer of its type, once, at build."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,6 +76,16 @@ class BoundLayer:
         self._results = self._match_results(declared or {})
         if "results" in self._static:
             self._static["results"] = self._results
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """What `forward` gets in every run: attributes, parameters and defaults, by argument."""
+        return self._static
+
+    @property
+    def operand_places(self) -> Mapping[str, int]:
+        """Argument -> place, among the operator's inputs, of the operand that it is bound to."""
+        return {bound.argument.name: bound.index for bound in self._operands}
 
     def forward(self, inputs: Sequence[Value]) -> tuple[Value, ...]:
         """Run the layer on the values of the operator's inputs, in order; returns one value per output.

@@ -30,7 +30,7 @@ def _infer_convolution(
     rank = _spatial_rank(weight.rank)
     strides, dilations = spread("stride", stride, rank), spread("dilation", dilation, rank)
     mode = _check_padding_mode(padding_mode)
-    pairs = _padding_pairs(padding, mode, weight.shape[2:], strides, dilations)
+    pairs = padding_pairs(padding, mode, weight.shape[2:], strides, dilations)
     batched, unbatched = add_batch(input.shape, rank)
     shape = convolution_shape(batched, weight.shape, strides, pairs, dilations, groups)
     del bias  # the kernel checks it
@@ -60,7 +60,7 @@ def convolution(
     rank = _spatial_rank(weight.ndim)
     strides, dilations = spread("stride", stride, rank), spread("dilation", dilation, rank)
     mode = _check_padding_mode(padding_mode)
-    pairs = _padding_pairs(padding, mode, weight.shape[2:], strides, dilations)
+    pairs = padding_pairs(padding, mode, weight.shape[2:], strides, dilations)
     shape, unbatched = add_batch(input.shape, rank)
     batched = input.reshape(shape)
     if mode != "constant":
@@ -131,7 +131,7 @@ def _spatial_rank(weight_rank: int) -> int:
     return weight_rank - 2
 
 
-def _padding_pairs(
+def padding_pairs(
     padding: Ints | str, mode: str, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
 ) -> Pairs:
     """Turn PyTorch's padding into (before, after) per axis; `same` puts an odd element after.

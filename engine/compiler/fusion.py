@@ -1,0 +1,115 @@
+"""Fusion: pointwise work moves into the node that computes what it works on, so that nothing is written in between."""
+
+import numpy as np
+
+from engine.compiler.graph import Graph
+from engine.compiler.nodes import Constant, Convolution, Epilogued, Linear, Node, Pointwise, Tensor
+from engine.compiler.pointwise import Apply, Expression, Leaf, substitute
+from engine.dtypes import Array
+
+MAX_OPERANDS = 6
+"""Tensors that an epilogue reads; each takes a register for its address."""
+
+
+def fuse(graph: Graph) -> None:
+    """Move pointwise nodes into their producers, until none is left that can move."""
+    order = {node: place for place, node in enumerate(graph.nodes)}
+    gone: set[Node] = set()
+    for node in graph.nodes:
+        current: Node = node
+        # what has moved into another pointwise node may move on with it
+        while isinstance(current, Pointwise) and (producer := _best_producer(current, order)) is not None:
+            if not _fold_affine(producer, current):
+                _absorb(producer, current)
+            # the producer now runs where the pointwise node did: everything that it reads is there by then
+            order[producer] = order[current]
+            gone.add(current)
+            current = producer
+    graph.nodes = sorted((node for node in graph.nodes if node not in gone), key=order.__getitem__)
+
+
+def _best_producer(node: Pointwise, order: dict[Node, int]) -> Epilogued | None:
+    """Return the node that computes an operand and may do this one's work as well, the last of several."""
+    shape = node.output.shape
+    candidates = [
+        tensor.node
+        for tensor in node.inputs
+        if isinstance(tensor.node, Epilogued)
+        and tensor.shape == shape
+        and all(user is node for user in tensor.users)
+        and not tensor.is_kept
+        and _may_take(tensor.node, node, tensor)
+    ]
+    return max(candidates, key=order.__getitem__, default=None)
+
+
+def _may_take(producer: Epilogued, node: Pointwise, via: Tensor) -> bool:
+    others = [tensor for tensor in node.inputs if tensor is not via]
+    if len(producer.inputs) - producer.own + len(others) > MAX_OPERANDS:
+        return False
+    if isinstance(producer, Pointwise):
+        return True
+    return all(spreads(tensor.shape, node.output.shape, producer.channel_axis) for tensor in others)
+
+
+def spreads(shape: tuple[int, ...], over: tuple[int, ...], channel_axis: int) -> bool:
+    """Tell whether a tensor spreads over another as an epilogue's operand: in full, per channel, or as one number."""
+    padded = (1,) * (len(over) - len(shape)) + shape
+    if padded == over or all(extent == 1 for extent in padded):
+        return True
+    per_channel = [axis for axis, extent in enumerate(padded) if extent != 1]
+    return per_channel == [channel_axis] or (
+        channel_axis == 1 and per_channel == [0, 1] and padded[:2] == over[:2]
+    )
+
+
+def _absorb(producer: Epilogued, node: Pointwise) -> None:
+    """Make a pointwise node's work the end of its producer's."""
+    leaves: list[Expression] = [Leaf(0)]
+    for tensor in node.inputs:
+        if tensor.node is producer:
+            leaves.append(producer.epilogue)
+        else:
+            producer.inputs.append(tensor)
+            leaves.append(Leaf(len(producer.inputs) - producer.own))
+            tensor.users[tensor.users.index(node)] = producer
+    producer.epilogue = substitute(node.epilogue, leaves)
+    _take_place(producer, node)
+
+
+def _take_place(producer: Epilogued, node: Pointwise) -> None:
+    producer.steps += node.steps
+    producer.outputs = node.outputs
+    node.output.node = producer
+
+
+def _fold_affine(producer: Epilogued, node: Pointwise) -> bool:
+    """Fold multiplication and addition by constants per channel into weights and bias; tells whether it could."""
+    if not isinstance(producer, Convolution | Linear) or producer.epilogue != Leaf(0):
+        return False
+    factors = _affine(node, producer)
+    if factors is None:
+        return False
+    scale, shift = factors
+    spread = (-1,) + (1,) * (producer.weight.ndim - 1)
+    producer.weight = (producer.weight * scale.reshape(spread)).astype(np.float32)
+    bias = 0.0 if producer.bias is None else producer.bias
+    producer.bias = (bias * scale + shift).astype(np.float32)
+    _take_place(producer, node)
+    return True
+
+
+def _affine(node: Pointwise, producer: Epilogued) -> tuple[Array, Array] | None:
+    """Return scale and shift of `x * scale + shift` over constants per channel, None for any other expression."""
+    match node.epilogue:
+        case Apply("add", (Apply("mul", (Leaf(1), Leaf(2))), Leaf(3))):
+            factors = [tensor.node for tensor in node.inputs[1:]]
+        case _:
+            return None
+    if node.inputs[0].node is not producer or len(factors) != 2:
+        return None
+    channels = node.output.shape[producer.channel_axis]
+    arrays = [factor.array.reshape(-1).astype(np.float64) for factor in factors if isinstance(factor, Constant)]
+    if len(arrays) != 2 or any(array.size != channels for array in arrays):
+        return None
+    return arrays[0], arrays[1]

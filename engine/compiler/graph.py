@@ -1,0 +1,142 @@
+"""Plan of numpy layers -> the compiler's graph."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from engine.compiler.lowering import RULES, Site
+from engine.compiler.nodes import Constant, Fallback, Node, Tensor, Value, connect
+from engine.dtypes import Array
+from engine.errors import KuiperError
+from engine.operator import OUTPUT
+from engine.plan import Plan, Step
+from engine.spec import Spec, TensorSpec, is_known, tensor_specs
+
+FLOAT = np.dtype(np.float32)
+LARGEST_CONSTANT = 16 << 20
+"""Elements of a tensor that is computed at build because no input changes it."""
+
+
+@dataclass(slots=True)
+class Graph:
+    """What a plan computes, as nodes in the order in which they may run.
+
+    Attributes:
+        nodes: the nodes.
+        tensors: slot -> its tensor, for slots that the compiler's kernels read or write.
+        constants: slot -> array or scalar that no input changes; nothing computes them in a run.
+        folded: steps whose work is done at build.
+        leaving: slots that leave the graph.
+    """
+
+    nodes: list[Node] = field(default_factory=list)
+    tensors: dict[int, Tensor] = field(default_factory=dict)
+    constants: dict[int, object] = field(default_factory=dict)
+    folded: set[int] = field(default_factory=set)
+    leaving: tuple[int, ...] = ()
+
+
+def make_graph(plan: Plan, leaving: Sequence[int]) -> Graph:
+    """Lower every operator of a plan that a rule takes; numpy keeps the others."""
+    builder = _Builder(plan, leaving)
+    for index, step in enumerate(plan.steps):
+        builder.lower(index, step)
+    return builder.graph
+
+
+class _Builder:
+    def __init__(self, plan: Plan, leaving: Sequence[int]) -> None:
+        names = {slot: name for name, slot in plan.slots.items()}
+        self._specs: dict[int, Spec] = {slot: plan.specs[name] for slot, name in names.items() if name in plan.specs}
+        self.graph = Graph(leaving=tuple(leaving))
+
+    def lower(self, index: int, step: Step) -> None:
+        """Add the nodes of one operator."""
+        if step.is_input or step.operator.type == OUTPUT:
+            return
+        if self._fold(index, step):
+            return
+        node = self._node(index, step)
+        if node is None:
+            self._fall_back(index, step)
+            return
+        self._add(node, *(spec.shape for slot in step.outputs for spec in tensor_specs(self._specs[slot])))
+        self.graph.tensors.update(zip(step.outputs, node.outputs, strict=True))
+
+    def _node(self, index: int, step: Step) -> Node | None:
+        rule = RULES.get(step.operator.type)
+        outputs = [self._specs[slot] for slot in step.outputs]
+        known = all(isinstance(spec, TensorSpec) and spec.dtype == FLOAT and spec.size for spec in outputs)
+        if rule is None or not known or not step.is_checked:
+            return None
+        inputs = [self._specs[slot] for slot in step.inputs]
+        if any(isinstance(spec, TensorSpec) and not spec.size for spec in inputs):
+            return None
+        site = Site(index, step, inputs, outputs, self._tensor, self._constant, self._make_constant)
+        return rule(site)
+
+    def _fold(self, index: int, step: Step) -> bool:
+        """Compute now what no input changes: scalars that shapes tell, and tensors made of constants."""
+        specs = [self._specs.get(slot) for slot in step.outputs]
+        constants = self.graph.constants
+        if specs and all(_is_scalar(spec) for spec in specs):
+            constants.update(zip(step.outputs, specs, strict=True))
+        elif _is_pure(step) and all(slot in constants for slot in step.inputs):
+            if not specs or not all(map(_is_small, specs)):
+                return False
+            try:
+                values = step.layer.forward([constants[slot] for slot in step.inputs])  # type: ignore[misc]  # values of operands all
+            except KuiperError:
+                return False  # the run will tell
+            constants.update(zip(step.outputs, values, strict=True))
+        else:
+            return False
+        self.graph.folded.add(index)
+        return True
+
+    def _fall_back(self, index: int, step: Step) -> None:
+        read = [self.graph.tensors[slot] for slot in step.inputs if slot in self.graph.tensors]
+        for tensor in read:
+            tensor.is_kept = True
+        self._add(Fallback([index], read))
+
+    def _tensor(self, slot: int) -> Tensor:
+        """Return the tensor of a slot; one that numpy fills comes by a value."""
+        if slot not in self.graph.tensors:
+            constant = self._constant(slot)
+            if constant is not None:
+                self.graph.tensors[slot] = self._make_constant(constant)
+            else:
+                spec = self._specs[slot]
+                if not isinstance(spec, TensorSpec):
+                    raise TypeError(f"slot {slot} carries no tensor")
+                self.graph.tensors[slot] = self._add(Value([], [], slot=slot), spec.shape)[0]
+        return self.graph.tensors[slot]
+
+    def _constant(self, slot: int) -> Array | None:
+        value = self.graph.constants.get(slot)
+        return value if isinstance(value, np.ndarray) else None
+
+    def _make_constant(self, array: Array) -> Tensor:
+        return self._add(Constant([], [], array=array), array.shape)[0]
+
+    def _add(self, node: Node, *shapes: tuple[int, ...]) -> list[Tensor]:
+        self.graph.nodes.append(node)
+        return connect(node, *shapes)
+
+
+def _is_scalar(spec: Spec) -> bool:
+    return spec is not None and is_known(spec) and not any(True for _ in tensor_specs(spec))
+
+
+def _is_small(spec: Spec) -> bool:
+    return isinstance(spec, TensorSpec) and spec.size <= LARGEST_CONSTANT
+
+
+def _is_pure(step: Step) -> bool:
+    """Whether an operator gives the same for the same inputs: attributes, and all that has inputs."""
+    name = step.operator.type
+    return name == "pnnx.Attribute" or (bool(step.inputs) and "rand" not in name and "norm" not in name)
+
+

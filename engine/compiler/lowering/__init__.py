@@ -1,0 +1,6 @@
+"""Lowering: operators of the model -> nodes of the compiler's graph. One rule per operator type."""
+
+from engine.compiler.lowering import attention, convolution, pointwise, pooling, shape
+from engine.compiler.lowering.site import RULES, Rule, Site, lowers
+
+__all__ = ["RULES", "Rule", "Site", "attention", "convolution", "lowers", "pointwise", "pooling", "shape"]

@@ -1,0 +1,138 @@
+"""Activations, batch normalisation and whole expressions."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from engine import expression as source
+from engine.compiler.lowering.site import FLOAT, Site, lowers
+from engine.compiler.nodes import Node, Pointwise, Tensor
+from engine.compiler.pointwise import FUNCTIONS, Expression, Leaf, Number, apply
+from engine.spec import TensorSpec
+
+_MAX_NODES = 64
+"""Nodes of an expression that is still compiled: each is an instruction or more."""
+
+_X = Leaf(1)
+_ACTIVATIONS: dict[str, Callable[[Site], Expression]] = {
+    "ReLU": lambda _: apply("relu", _X),
+    "ReLU6": lambda _: apply("clamp", _X, 0.0, 6.0),
+    "Hardtanh": lambda site: apply("clamp", _X, site.value("min_val"), site.value("max_val")),
+    "LeakyReLU": lambda site: apply("leaky_relu", _X, site.value("negative_slope")),
+    "Sigmoid": lambda _: apply("sigmoid", _X),
+    "Hardsigmoid": lambda _: apply("hardsigmoid", _X),
+    "SiLU": lambda _: apply("silu", _X),
+    "Hardswish": lambda _: apply("hardswish", _X),
+    "GELU": lambda site: apply("gelu" if site.value("approximate") == "none" else "gelu_tanh", _X),
+    "Tanh": lambda _: apply("tanh", _X),
+    "Mish": lambda _: apply("mish", _X),
+    "ELU": lambda site: apply("elu", _X, site.value("alpha")),
+}
+_FUNCTIONAL = {
+    "ReLU": "relu",
+    "ReLU6": "relu6",
+    "Hardtanh": "hardtanh",
+    "LeakyReLU": "leaky_relu",
+    "Sigmoid": "sigmoid",
+    "Hardsigmoid": "hardsigmoid",
+    "SiLU": "silu",
+    "Hardswish": "hardswish",
+    "GELU": "gelu",
+    "Tanh": "tanh",
+    "Mish": "mish",
+    "ELU": "elu",
+}
+_EXPRESSION = {
+    "pow": "pow",
+    "max": "maximum",
+    "min": "minimum",
+    **{name: name for name in ("add", "sub", "mul", "div", "neg", "abs", "sqrt", "rsqrt", "square", "reciprocal")},
+    **{name: name for name in ("exp", "log", "tanh", "sigmoid", "erf", "floor", "ceil", "maximum", "minimum")},
+}
+"""Function of pnnx.Expression -> the kernels' name."""
+
+
+def _register() -> None:
+    for name, make in _ACTIVATIONS.items():
+
+        def rule(site: Site, make: Callable[[Site], Expression] = make) -> Node | None:
+            return pointwise(site, [site.tensor("input")], make(site)) if site.has_operand("input") else None
+
+        lowers(f"nn.{name}", f"F.{_FUNCTIONAL[name]}")(rule)
+
+
+_register()
+
+
+def pointwise(site: Site, tensors: list[Tensor], expression: Expression) -> Pointwise | None:
+    """Return the node of an expression over tensors (`Leaf(1)` …); None where a function has no kernel."""
+    if not _is_known(expression):
+        return None
+    node = Pointwise([site.index], tensors)
+    node.epilogue = expression
+    return node
+
+
+def _is_known(expression: Expression) -> bool:
+    if isinstance(expression, Leaf | Number):
+        return True
+    return expression.function in FUNCTIONS and all(map(_is_known, expression.arguments))
+
+
+@lowers("nn.BatchNorm1d", "nn.BatchNorm2d", "F.batch_norm")
+def batch_norm(site: Site) -> Node | None:
+    """Lower normalisation by given statistics to one multiplication and one addition per element."""
+    names = ("running_mean", "running_var", "weight", "bias")
+    shape = site.shape("input")
+    mean, variance, weight, bias = (site.value(name) for name in names)
+    if shape is None or len(shape) < 2 or mean is None or variance is None:
+        return None
+    if not all(map(site.is_constant, names)):
+        return None
+    # in double precision: the two numbers stand for four, and are rounded once
+    scale = 1 / np.sqrt(variance.astype(np.float64) + site.value("eps"))
+    scale = scale if weight is None else scale * weight
+    shift = -mean * scale if bias is None else bias - mean * scale
+    spread = (-1,) + (1,) * (len(shape) - 2)
+    factors = [site.make_constant(array.astype(np.float32).reshape(spread)) for array in (scale, shift)]
+    expression = apply("add", apply("mul", _X, Leaf(2)), Leaf(3))
+    return pointwise(site, [site.tensor("input"), *factors], expression)
+
+
+@lowers("pnnx.Expression")
+def expression(site: Site) -> Node | None:
+    """Lower an expression over float32 tensors and numbers."""
+    root = source.parse(str(site.step.operator.params["expr"]))
+    output = site.outputs[0]
+    if not isinstance(output, TensorSpec) or output.dtype != FLOAT:
+        return None
+    if len(source.postorder(root)) > _MAX_NODES:
+        return None
+    places = sorted(source.operands(root))
+    tensors = [place for place in places if isinstance(site.inputs[place], TensorSpec)]
+    if not tensors or not all(map(site.is_float, tensors)):
+        return None
+    leaves = {place: Leaf(index + 1) for index, place in enumerate(tensors)}
+    lowered = _translate(root, site, leaves)
+    return None if lowered is None else pointwise(site, [site.operand(place) for place in tensors], lowered)
+
+
+def _translate(node: source.Node, site: Site, leaves: dict[int, Leaf]) -> Expression | None:
+    if isinstance(node, source.Number):
+        return _number(node.value)
+    if isinstance(node, source.Operand):
+        return leaves.get(node.index) or _number(site.inputs[node.index])
+    if not isinstance(node, source.Call) or node.function not in _EXPRESSION:
+        return None
+    arguments = [_translate(argument, site, leaves) for argument in node.arguments]
+    if any(argument is None for argument in arguments):
+        return None
+    known = [argument for argument in arguments if argument is not None]
+    if all(isinstance(argument, Number) for argument in known):
+        return None  # numbers among themselves follow rules of their own
+    return apply(_EXPRESSION[node.function], *known)
+
+
+def _number(value: object) -> Number | None:
+    plain = isinstance(value, int | float) and not isinstance(value, bool)
+    return Number(float(value)) if plain else None  # type: ignore[arg-type]  # plain says that it is a number

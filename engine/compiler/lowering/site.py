@@ -1,0 +1,115 @@
+"""What a lowering rule sees: one operator of a plan, its arguments as tensors of the compiler's graph or plain values."""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from engine.compiler.nodes import Node, Tensor
+from engine.dtypes import Array
+from engine.plan import Step
+from engine.spec import Spec, TensorSpec
+
+FLOAT = np.dtype(np.float32)
+
+
+class Site:
+    """One operator that is being lowered.
+
+    Attributes:
+        index: place of the operator in the plan.
+        step: the operator's step.
+        inputs: what is known of its inputs.
+        outputs: what is known of its outputs.
+        make_constant: gives the tensor of an array that no input changes.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        step: Step,
+        inputs: list[Spec],
+        outputs: list[Spec],
+        tensor: Callable[[int], Tensor],
+        constant: Callable[[int], Array | None],
+        make_constant: Callable[[Array], Tensor],
+    ) -> None:
+        self.index = index
+        self.step = step
+        self.inputs = inputs
+        self.outputs = outputs
+        self._tensor = tensor
+        self._constant = constant
+        self.make_constant = make_constant
+        self._places = step.layer.operand_places
+        self._arguments = {argument.name: argument for argument in step.layer.layer.arguments}
+
+    @property
+    def type(self) -> str:
+        """PNNX type of the operator."""
+        return self.step.operator.type
+
+    def spec(self, name: str) -> TensorSpec | None:
+        """Return shape and dtype of a tensor argument, None for one that is no tensor."""
+        if name in self._places:
+            spec = self.inputs[self._places[name]]
+            return spec if isinstance(spec, TensorSpec) else None
+        value = self.step.layer.arguments.get(name)
+        return TensorSpec(value.shape, value.dtype) if isinstance(value, np.ndarray) else None
+
+    def shape(self, name: str) -> tuple[int, ...] | None:
+        """Return the shape of a float32 tensor argument, None for anything else."""
+        spec = self.spec(name)
+        return spec.shape if spec is not None and spec.dtype == FLOAT else None
+
+    def value(self, name: str) -> Any:
+        """Return an argument that is no tensor, or a constant array; None where only a run can tell it."""
+        if name not in self._places:
+            return self.step.layer.arguments.get(name)
+        place = self._places[name]
+        spec = self.inputs[place]
+        if isinstance(spec, TensorSpec):
+            return self._constant(self.step.inputs[place])
+        return self._arguments[name].convert(spec)  # type: ignore[arg-type]  # a scalar's spec is the scalar
+
+    def is_constant(self, name: str) -> bool:
+        """Whether an argument is the same in every run."""
+        place = self._places.get(name)
+        if place is None or not isinstance(self.inputs[place], TensorSpec):
+            return True
+        return self._constant(self.step.inputs[place]) is not None
+
+    def tensor(self, name: str) -> Tensor:
+        """Return a float32 tensor argument that an operand carries."""
+        return self.operand(self._places[name])
+
+    def operand(self, place: int) -> Tensor:
+        """Return the float32 tensor of the operator's input at a place."""
+        return self._tensor(self.step.inputs[place])
+
+    def is_float(self, place: int) -> bool:
+        """Whether the operator's input at a place is a float32 tensor."""
+        spec = self.inputs[place]
+        return isinstance(spec, TensorSpec) and spec.dtype == FLOAT
+
+    def has_operand(self, name: str) -> bool:
+        """Whether an argument is a float32 tensor that an operand carries."""
+        return name in self._places and self.is_float(self._places[name])
+
+
+Rule: TypeAlias = Callable[[Site], Node | None]
+"""Returns the node that does an operator's work, its outputs not made yet; None where numpy has to."""
+
+RULES: dict[str, Rule] = {}
+"""PNNX type -> rule."""
+
+
+def lowers(*types: str) -> Callable[[Rule], Rule]:
+    """Register the rule of some types."""
+
+    def register(rule: Rule) -> Rule:
+        for name in types:
+            RULES[name] = rule
+        return rule
+
+    return register

@@ -1,0 +1,307 @@
+"""The compiler's graph: what is computed, before it is decided where results lie and which kernel computes them.
+
+A node does one or more operators of the model. Its first inputs are its own; those after them are read by its epilogue.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from engine.compiler.pointwise import Expression, Leaf
+from engine.compiler.view import View
+from engine.dtypes import Array
+
+
+@dataclass(eq=False, slots=True)
+class Tensor:
+    """A float32 tensor.
+
+    Attributes:
+        shape: extents.
+        node: what computes it.
+        users: nodes that read it, one entry per read.
+        is_kept: whether something else reads it: a numpy layer, or the caller.
+        view: where it lies, once that is decided.
+    """
+
+    shape: tuple[int, ...]
+    node: "Node"
+    users: list["Node"] = field(default_factory=list)
+    is_kept: bool = False
+    view: View | None = None
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """Something that is computed.
+
+    Attributes:
+        steps: places, in the numpy plan, of the operators that it does; the first is the one that it is timed as.
+        inputs: what it reads.
+        outputs: what it gives.
+    """
+
+    steps: list[int]
+    inputs: list[Tensor]
+    outputs: list[Tensor] = field(default_factory=list, init=False)
+
+    own = 1
+    """How many of the inputs are the node's own; the epilogue reads the others."""
+    takes_epilogue = False
+    """Whether later pointwise work may be moved into the node."""
+    writes_anywhere = False
+    """Whether its output may lie in a part of another tensor."""
+
+    @property
+    def output(self) -> Tensor:
+        """The only output."""
+        return self.outputs[0]
+
+
+@dataclass(eq=False, slots=True)
+class Value(Node):
+    """A tensor that a run comes by: an input, or what a numpy layer gave.
+
+    Attributes:
+        slot: the operand's slot.
+    """
+
+    slot: int
+
+
+@dataclass(eq=False, slots=True)
+class Constant(Node):
+    """A tensor that no input changes."""
+
+    array: Array
+
+
+@dataclass(eq=False, slots=True)
+class Fallback(Node):
+    """An operator that its layer's numpy forward runs; it reads slots, `inputs` are those that lie in the arena."""
+
+
+@dataclass(eq=False, slots=True)
+class Epilogued(Node):
+    """A node that may go on to do pointwise work on its results.
+
+    Attributes:
+        epilogue: that work, as an expression over the result (`Leaf(0)`) and the inputs after the node's own.
+    """
+
+    epilogue: Expression = field(default=Leaf(0), init=False)
+
+    takes_epilogue = True
+    writes_anywhere = True
+
+    @property
+    def channel_axis(self) -> int:
+        """Axis of the output that lies innermost."""
+        return 1
+
+
+@dataclass(eq=False, slots=True)
+class Convolution(Epilogued):
+    """A convolution of (batch, channels, height, width).
+
+    Attributes:
+        weight: (filters, channels / groups, rows, columns).
+        bias: (filters,), or None.
+        stride: rows and columns.
+        padding: zeros above, left, below, right.
+        dilation: rows and columns.
+        groups: groups.
+    """
+
+    weight: Array
+    bias: Array | None
+    stride: tuple[int, int]
+    padding: tuple[int, int, int, int]
+    dilation: tuple[int, int]
+    groups: int
+
+
+@dataclass(eq=False, slots=True)
+class TransposedConvolution(Epilogued):
+    """A transposed convolution of (batch, channels, height, width).
+
+    Attributes:
+        weight: (channels, filters / groups, rows, columns).
+        bias: (filters,), or None.
+        stride: rows and columns.
+        padding: rows and columns that are cut off on every side.
+        output_padding: rows below and columns to the right that are added.
+        dilation: rows and columns.
+        groups: groups.
+    """
+
+    weight: Array
+    bias: Array | None
+    stride: tuple[int, int]
+    padding: tuple[int, int]
+    output_padding: tuple[int, int]
+    dilation: tuple[int, int]
+    groups: int
+
+
+@dataclass(eq=False, slots=True)
+class Linear(Epilogued):
+    """x W^T + b over the last axis.
+
+    Attributes:
+        weight: (out, in).
+        bias: (out,), or None.
+    """
+
+    weight: Array
+    bias: Array | None
+
+    @property
+    def channel_axis(self) -> int:
+        """The last axis."""
+        return self.output.rank - 1
+
+
+@dataclass(eq=False, slots=True)
+class MatrixProduct(Epilogued):
+    """A (batched) matrix product of two tensors that runs differ in."""
+
+    own = 2
+
+    @property
+    def channel_axis(self) -> int:
+        """The last axis."""
+        return self.output.rank - 1
+
+
+@dataclass(eq=False, slots=True)
+class Pointwise(Epilogued):
+    """An expression over elements of its inputs, broadcast as numpy does: an epilogue of nothing, from `Leaf(1)` on."""
+
+    own = 0
+    writes_anywhere = True
+
+
+@dataclass(eq=False, slots=True)
+class Pool(Node):
+    """Maximum or mean over windows of (batch, channels, height, width).
+
+    Attributes:
+        how: "max" or "mean".
+        window: rows and columns.
+        stride: rows and columns.
+        padding: above and left; what lies outside is left out.
+        dilation: rows and columns.
+        counts_padding: for "mean", whether zeros of the padding are counted.
+        divisor: for "mean", a fixed divisor in place of the count.
+    """
+
+    how: str
+    window: tuple[int, int]
+    stride: tuple[int, int]
+    padding: tuple[int, int]
+    dilation: tuple[int, int] = (1, 1)
+    counts_padding: bool = True
+    divisor: int | None = None
+
+    writes_anywhere = True
+
+
+@dataclass(eq=False, slots=True)
+class AdaptivePool(Node):
+    """Maximum or mean over as many even windows as the output has pixels."""
+
+    how: str
+
+    writes_anywhere = True
+
+
+@dataclass(eq=False, slots=True)
+class Reduction(Node):
+    """Sum, mean, maximum or minimum over axes, which stay with one element each."""
+
+    how: str
+    axes: tuple[int, ...]
+
+
+@dataclass(eq=False, slots=True)
+class Softmax(Node):
+    """Softmax along an axis."""
+
+    axis: int
+
+
+@dataclass(eq=False, slots=True)
+class LayerNorm(Node):
+    """Normalisation over the last axes, scaled and shifted.
+
+    Attributes:
+        axes: how many axes.
+        weight: scale, or None.
+        bias: shift, or None.
+        eps: added to the variance.
+    """
+
+    axes: int
+    weight: Array | None
+    bias: Array | None
+    eps: float
+
+
+@dataclass(eq=False, slots=True)
+class GroupNorm(Node):
+    """Normalisation over groups of channels of one image, scaled and shifted per channel."""
+
+    groups: int
+    weight: Array | None
+    bias: Array | None
+    eps: float
+
+
+@dataclass(eq=False, slots=True)
+class Upsample(Node):
+    """Nearest or bilinear resizing of (batch, channels, height, width).
+
+    Attributes:
+        how: "nearest" or "bilinear".
+        scales: scale factors that the operator names, None where it gives a size.
+        align_corners: whether corner pixels stay corner pixels.
+    """
+
+    how: str
+    scales: tuple[float, float] | None
+    align_corners: bool
+
+    writes_anywhere = True
+
+
+@dataclass(eq=False, slots=True)
+class Reshape(Node):
+    """Another look at the same elements, or several.
+
+    Attributes:
+        look: view of the input -> views of the outputs, or None where the elements have to be copied first.
+    """
+
+    look: Callable[[View], list[View] | None]
+
+
+@dataclass(eq=False, slots=True)
+class Concatenation(Node):
+    """Tensors side by side along an axis."""
+
+    axis: int
+
+    writes_anywhere = True
+
+
+def connect(node: Node, *shapes: tuple[int, ...]) -> list[Tensor]:
+    """Make a node's outputs and tell its inputs of it."""
+    node.outputs = [Tensor(shape, node) for shape in shapes]
+    for tensor in node.inputs:
+        tensor.users.append(node)
+    return node.outputs

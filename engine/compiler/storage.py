@@ -1,0 +1,177 @@
+"""Decides where every tensor lies: channels-last for images, row by row for all else, parts of a whole in place."""
+
+from collections.abc import Iterator
+
+from engine.compiler.graph import Graph
+from engine.compiler.nodes import (
+    AdaptivePool,
+    Concatenation,
+    Constant,
+    Convolution,
+    Fallback,
+    GroupNorm,
+    Node,
+    Pointwise,
+    Pool,
+    Reduction,
+    Reshape,
+    Softmax,
+    Tensor,
+    TransposedConvolution,
+    Upsample,
+    Value,
+)
+from engine.compiler.view import Buffer, Home, View, whole
+
+CHANNELS_LAST = (0, 2, 3, 1)
+"""Order of an image's axes in memory: batch, rows, columns, channels."""
+_IMAGE_NODES = (Convolution, TransposedConvolution, Pool, AdaptivePool, Upsample)
+_LIKE_INPUT = (Pointwise, Concatenation, Reduction, Softmax, GroupNorm)
+
+Order = tuple[int, ...]
+
+
+def place(graph: Graph) -> list["Copy"]:
+    """Give every tensor its view.
+
+    Returns:
+        The copies that have to be made besides what the nodes compute.
+    """
+    return _Placer(graph).place()
+
+
+class Copy(Node):
+    """Elements of one view go to another."""
+
+    __slots__ = ("source", "target")
+
+    def __init__(self, source: View, target: View) -> None:
+        super().__init__([], [])
+        self.source = source
+        self.target = target
+
+
+class _Placer:
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._orders: dict[Tensor, Order] = {}
+        self._copies: list[Copy] = []
+        self._leaving = {graph.tensors[slot]: slot for slot in reversed(graph.leaving) if slot in graph.tensors}
+
+    def place(self) -> list[Copy]:
+        for node in self._graph.nodes:
+            for tensor in node.outputs:
+                self._orders[tensor] = self._order(node, tensor)
+        for node in reversed(self._graph.nodes):
+            if isinstance(node, Concatenation):
+                self._place_parts(node)
+        nodes: list[Node] = []
+        for node in self._graph.nodes:
+            nodes += self._place_outputs(node)
+        self._graph.nodes = nodes
+        return self._copies
+
+    def _order(self, node: Node, tensor: Tensor) -> Order:
+        """Return the order in memory, slowest axis first, that suits a node's output."""
+        natural = tuple(range(tensor.rank))
+        if tensor.rank != 4:
+            return natural
+        if isinstance(node, _IMAGE_NODES):
+            return CHANNELS_LAST
+        if isinstance(node, _LIKE_INPUT):
+            orders = [self._orders[i] for i in node.inputs if i.rank == 4 and max(i.shape[2:]) > 1]
+            return CHANNELS_LAST if CHANNELS_LAST in orders else natural
+        return natural
+
+    def _place_parts(self, node: Concatenation) -> None:
+        """Let the producers of a concatenation's parts write where the parts belong."""
+        output = node.output
+        view = output.view or whole(_arena(output), output.shape, self._orders[output])
+        output.view = view
+        start = 0
+        for tensor in node.inputs:
+            extent = tensor.shape[node.axis]
+            fits = self._orders[tensor] == self._orders[output] or _is_flat(tensor)
+            if tensor.node.writes_anywhere and tensor.view is None and fits and tensor not in self._leaving:
+                tensor.view = view.sliced(node.axis, start, extent)
+            start += extent
+
+    def _place_outputs(self, node: Node) -> Iterator[Node]:
+        """Place what a node gives; yields it and the copies that it takes."""
+        if isinstance(node, Fallback):
+            yield node
+            return
+        if isinstance(node, Reshape):
+            yield from self._look(node)
+            return
+        for tensor in node.outputs:
+            if tensor.view is None:
+                tensor.view = self._new_view(node, tensor)
+        yield node
+        if isinstance(node, Concatenation):
+            yield from self._copy_parts(node)
+
+    def _new_view(self, node: Node, tensor: Tensor) -> View:
+        if isinstance(node, Constant):
+            return whole(Buffer(Home.CONSTANT, tensor_size(tensor), node.array), tensor.shape)
+        if isinstance(node, Value):
+            return whole(Buffer(Home.VALUE, tensor_size(tensor), slot=node.slot), tensor.shape)
+        order = self._orders[tensor]
+        slot = self._leaving.get(tensor)
+        if slot is not None and not tensor.users and not tensor.is_kept and order == tuple(range(tensor.rank)):
+            return whole(Buffer(Home.OUTPUT, tensor_size(tensor), slot=slot), tensor.shape)
+        return whole(_arena(tensor), tensor.shape, order)
+
+    def _look(self, node: Reshape) -> Iterator[Node]:
+        (source,) = node.inputs
+        view = _view(source)
+        views = node.look(view)
+        if views is None:
+            # the elements do not lie evenly enough for this look: row by row they do
+            copy = whole(_arena(source), source.shape)
+            yield _noted(Copy(view, copy), node)
+            views = node.look(copy)
+        if views is None:
+            raise ValueError(f"no look at a tensor of shape {source.shape}")
+        for tensor, seen in zip(node.outputs, views, strict=True):
+            if tensor.view is not None:  # it is a part of a concatenation
+                yield _noted(Copy(seen, tensor.view), node)
+            else:
+                tensor.view = seen
+        yield node
+
+    def _copy_parts(self, node: Concatenation) -> Iterator[Node]:
+        start = 0
+        for tensor in node.inputs:
+            part = _view(node.output).sliced(node.axis, start, tensor.shape[node.axis])
+            start += tensor.shape[node.axis]
+            if _view(tensor) != part:
+                yield _noted(Copy(_view(tensor), part), node)
+
+
+def tensor_size(tensor: Tensor) -> int:
+    """Return the elements of a tensor."""
+    size = 1
+    for extent in tensor.shape:
+        size *= extent
+    return size
+
+
+def _arena(tensor: Tensor) -> Buffer:
+    return Buffer(Home.ARENA, tensor_size(tensor))
+
+
+def _is_flat(tensor: Tensor) -> bool:
+    """Whether all orders of a tensor's axes are the same in memory."""
+    return sum(extent > 1 for extent in tensor.shape) <= 1
+
+
+def _noted(copy: Copy, node: Node) -> Copy:
+    copy.steps = node.steps
+    return copy
+
+
+def _view(tensor: Tensor) -> View:
+    if tensor.view is None:
+        raise ValueError(f"a tensor of shape {tensor.shape} has no place yet")
+    return tensor.view
