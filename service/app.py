@@ -14,7 +14,7 @@ from service.lifecycle import Lifecycle
 from service.middleware import RequestMiddleware
 from service.openapi import DESCRIPTION, install_openapi
 from service.repository import RepositoryError, load_repository
-from service.routes import graph, health, index, infer, metrics, models, traces, v2
+from service.routes import docs, graph, health, index, infer, metrics, models, traces, v2
 from service.services import Services, services_of
 from service.settings import Settings
 from service.telemetry.telemetry import make_telemetry
@@ -38,12 +38,13 @@ def create_app(settings: Settings) -> FastAPI:
         version=kuiper_version(),
         lifespan=_lifespan,
         redirect_slashes=False,
+        docs_url=None,
         redoc_url=None,
     )
     app.state.services = services
     _add_layers(app, services)
     install_error_handlers(app)
-    for surface in (index, infer, graph, models, health, metrics, traces):
+    for surface in (docs, index, infer, graph, models, health, metrics, traces):
         app.include_router(surface.router)
     for router in v2.ROUTERS:
         app.include_router(router)

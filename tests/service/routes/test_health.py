@@ -22,3 +22,10 @@ async def test_server_that_shuts_down_is_alive_and_not_ready(app: FastAPI, clien
     assert (await client.get("/livez")).status_code == 200
     answer = await client.get("/readyz")
     assert (answer.status_code, answer.json()["code"]) == (503, "shutting_down")
+
+
+async def test_head_answers_as_get_without_a_body(app: FastAPI, client: AsyncClient) -> None:
+    for path in ("/livez", "/readyz", "/"):
+        assert (await client.head(path)).status_code == 200
+    services_of(app).lifecycle.drain()
+    assert (await client.head("/readyz")).status_code == 503

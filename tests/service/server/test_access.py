@@ -66,3 +66,18 @@ def test_file_without_keys_ends_the_start_with_one_line(flags: tuple[str, ...], 
     ended = run_to_end(*flags)
     assert ended.returncode == 2
     assert ended.stderr.splitlines() == [f"kuiper: api_keys_file: {tmp_path / 'keys'} holds no key"]
+
+
+def test_head_has_no_body(flags: tuple[str, ...]) -> None:
+    with ServerProcess(*flags) as server:
+        port = urlsplit(server.url).port
+        assert port is not None
+        lines = b"HEAD /%s HTTP/1.1\r\nHost: t\r\n%s\r\n"
+        with socket.create_connection(("127.0.0.1", port), SOON) as connection:
+            connection.sendall(
+                lines % (b"livez", b"") + lines % (b"", b"") + lines % (b"readyz", b"Connection: close\r\n")
+            )
+            answer = connection.makefile("rb").read()
+        assert re.findall(rb"HTTP/1.1 (\d+)", answer) == [b"200", b"401", b"200"]
+        assert answer.count(b"content-length: ") == 3
+        assert b"{" not in answer

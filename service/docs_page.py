@@ -1,0 +1,193 @@
+"""The API's description as a page for people: plain HTML, made here, that loads nothing from anywhere."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from html import escape
+from typing import Any, TypeAlias
+
+Schema: TypeAlias = Mapping[str, Any]
+
+_STYLE = """
+:root { color-scheme: light dark; --line: #8886; --soft: #8881; --get: #0a7a4b; --post: #0b63c5; }
+@media (prefers-color-scheme: dark) { :root { --get: #4fd39a; --post: #7ab8ff; } }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 1rem; }
+h2 { margin: 2rem 0 .5rem; border-bottom: 1px solid var(--line); }
+h4 { margin: 1rem 0 .25rem; }
+code, pre { font: 13px/1.45 ui-monospace, monospace; }
+pre { background: var(--soft); padding: .5rem; overflow-x: auto; border-radius: .25rem; margin: .25rem 0; }
+details { border: 1px solid var(--line); border-radius: .25rem; margin: .5rem 0; padding: .4rem .75rem; }
+summary { cursor: pointer; overflow-wrap: anywhere; }
+table { border-collapse: collapse; width: 100%; }
+td, th { border-top: 1px solid var(--line); padding: .25rem .5rem .25rem 0; text-align: left; vertical-align: top; }
+.method { font-weight: 700; display: inline-block; min-width: 3.5rem; }
+.get { color: var(--get); } .post { color: var(--post); }
+"""
+_METHODS = ("get", "post", "put", "patch", "delete")
+
+
+def render_docs(description: Schema) -> str:
+    """Return an OpenAPI description as a page of HTML: operations by tag, schemas, examples."""
+    info = description["info"]
+    title = escape(f"{info['title']} {info['version']}")
+    parts = [
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width">',
+        f"<title>{title}</title><style>{_STYLE}</style></head><body>",
+        f"<h1>{title}</h1>{_paragraphs(info.get('description', ''))}",
+        '<p><a href="openapi.json">openapi.json</a> is this page for programs.</p>',
+        *_operations(description["paths"]),
+        *_schemas(description.get("components", {}).get("schemas", {})),
+        "</body></html>\n",
+    ]
+    return "".join(parts)
+
+
+def _operations(paths: Schema) -> Iterator[str]:
+    by_tag: dict[str, list[str]] = {}
+    for path, operations in paths.items():
+        for method in _METHODS:
+            if method in operations:
+                operation = operations[method]
+                tag = operation.get("tags", ["other"])[0]
+                by_tag.setdefault(tag, []).append(_operation(path, method, operation))
+    for tag, rendered in by_tag.items():
+        yield f"<h2>{escape(tag)}</h2>"
+        yield from rendered
+
+
+def _operation(path: str, method: str, operation: Schema) -> str:
+    anchor = escape(f"{method}{path}")
+    head = (
+        f'<summary><span class="method {method}">{method.upper()}</span> <code>{escape(path)}</code> '
+        f"{escape(operation.get('summary', ''))}</summary>"
+    )
+    parts = [
+        _paragraphs(operation.get("description", "")),
+        _parameters(operation.get("parameters", ())),
+        *_request(operation.get("requestBody", {})),
+        _responses(operation.get("responses", {})),
+    ]
+    return f'<details id="{anchor}">{head}{"".join(parts)}</details>'
+
+
+def _parameters(parameters: Iterable[Schema]) -> str:
+    rows = [
+        (
+            _code(parameter["name"]),
+            escape(parameter["in"]) + (", needed" if parameter.get("required") else ""),
+            _type(parameter.get("schema", {})),
+            escape(parameter.get("description", "")),
+        )
+        for parameter in parameters
+    ]
+    return _table("Parameters", rows)
+
+
+def _request(body: Schema) -> Iterator[str]:
+    content = body.get("content", {})
+    if not content:
+        return
+    yield "<h4>Body</h4>"
+    yield _paragraphs(body.get("description", ""))
+    for media_type, described in content.items():
+        yield f"<details><summary>{_code(media_type)} {_type(described.get('schema', {}))}</summary>"
+        yield _fields(described.get("schema", {}))
+        for example in described.get("examples", {}).values():
+            yield from _example(example)
+        yield "</details>"
+
+
+def _example(example: Schema) -> Iterator[str]:
+    yield f"<h4>{escape(example.get('summary', 'example'))}</h4>"
+    if command := example.get("description", "").strip("`"):
+        yield f"<pre>{escape(command)}</pre>"
+    if "value" in example:
+        value = example["value"]
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        yield f"<details><summary>body</summary><pre>{escape(text)}</pre></details>"
+
+
+def _responses(responses: Schema) -> str:
+    rows = [
+        (
+            _code(status),
+            escape(response.get("description", "")),
+            "<br>".join(
+                f"{_code(media_type)} {_type(described.get('schema', {}))}"
+                for media_type, described in response.get("content", {}).items()
+            ),
+        )
+        for status, response in responses.items()
+    ]
+    return _table("Answers", rows)
+
+
+def _schemas(schemas: Schema) -> Iterator[str]:
+    if schemas:
+        yield "<h2>schemas</h2>"
+    for name, schema in schemas.items():
+        shown = f"<summary><code>{escape(name)}</code> {escape(schema.get('description', ''))}</summary>"
+        yield f'<details id="{_anchor(name)}">{shown}{_fields(schema)}</details>'
+
+
+def _fields(schema: Schema) -> str:
+    needed = schema.get("required", ())
+    rows = [
+        (
+            _code(name) + (" needed" if name in needed else ""),
+            _type(field),
+            escape(field.get("description", "")) + _fields(field.get("items", field)),
+        )
+        for name, field in schema.get("properties", {}).items()
+    ]
+    return _table("", rows)
+
+
+def _type(schema: Any) -> str:
+    """Return a schema in a few words, with links to those that have names."""
+    if not isinstance(schema, Mapping):
+        return "anything" if schema else "nothing"
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return f'<a href="#{_anchor(name)}">{escape(name)}</a>'
+    for key in ("anyOf", "oneOf", "allOf"):
+        if key in schema:
+            return " or ".join(dict.fromkeys(_type(part) for part in schema[key]))
+    if "enum" in schema or "const" in schema:
+        values = schema.get("enum", [schema.get("const")])
+        return " or ".join(_code(json.dumps(value)) for value in values) + _default(schema)
+    if schema.get("type") == "array":
+        return f"array of {_type(schema.get('items', {}))}"
+    kind = schema.get("type", "anything")
+    kind = " or ".join(kind) if isinstance(kind, list) else kind
+    return escape("bytes" if schema.get("format") == "binary" else kind) + _default(schema)
+
+
+def _default(schema: Schema) -> str:
+    default = schema.get("default")
+    return "" if default is None else f", by default {_code(json.dumps(default))}"
+
+
+def _table(title: str, rows: list[tuple[str, ...]]) -> str:
+    if not rows:
+        return ""
+    lines = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    return (f"<h4>{title}</h4>" if title else "") + f"<table>{lines}</table>"
+
+
+def _paragraphs(text: str) -> str:
+    """Return text with its paragraphs and its `code`, the only marks that the description has."""
+    paragraphs = []
+    for paragraph in filter(None, text.split("\n\n")):
+        pieces = escape(paragraph).split("`")
+        shown = [f"<code>{piece}</code>" if index % 2 else piece for index, piece in enumerate(pieces)]
+        paragraphs.append(f"<p>{''.join(shown)}</p>")
+    return "".join(paragraphs)
+
+
+def _code(text: str) -> str:
+    return f"<code>{escape(text)}</code>"
+
+
+def _anchor(name: str) -> str:
+    return escape(f"schema-{name}")
