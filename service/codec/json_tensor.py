@@ -4,6 +4,7 @@ Numbers are checked by the set of their types and converted by one call; only a 
 infinities in it is looked at element by element.
 """
 
+from array import array
 from itertools import chain
 from math import prod
 from typing import Any
@@ -51,6 +52,11 @@ def parse_data(
     """
     if shape is not None:
         limits.check_shape(shape, place)
+    if dtype is not None and dtype.kind == "f" and isinstance(data, list):
+        floats = _plain_floats(data, limits)
+        if floats is not None:
+            values = convert(floats.reshape(-1), dtype, place)
+            return values.reshape(_agreed(shape, floats.shape, place))
     nesting, flat, kinds = _flatten(data, limits.tensor_elements * 2, place)
     chosen = _natural_dtype(kinds) if dtype is None else dtype
     if chosen.kind == "c" and flat:
@@ -66,6 +72,37 @@ def invalid(place: str, problem: str, expected: str) -> ServiceError:
     """Word a 400 about a tensor."""
     message = f"{place}: {problem}; expected {expected}"
     return ServiceError(400, "invalid_tensor", message, {"expected": expected})
+
+
+def _plain_floats(data: list[Any], limits: Limits) -> Array | None:
+    """Return lists of nothing but floats and whole numbers as float64, in half the time that looking at each takes.
+
+    None where they hold anything else, or are uneven or too many: whoever looks closer says what is wrong.
+    """
+    shape, level = [len(data)], data
+    while level and type(level[0]) is list:
+        lengths = set(map(len, level)) if set(map(type, level)) == {list} else set()
+        if len(lengths) != 1 or len(shape) >= MAX_RANK:
+            return None
+        shape.append(lengths.pop())
+        if prod(max(dim, 1) for dim in shape) > limits.tensor_elements:
+            return None
+        level = list(chain.from_iterable(level))
+    if len(level) > limits.tensor_elements:
+        return None
+    try:
+        values = np.frombuffer(array("d", level))
+    except (TypeError, OverflowError):
+        return None
+    return None if _holds_booleans(level, values) else values.reshape(shape)
+
+
+def _holds_booleans(elements: list[Any], values: Array) -> bool:
+    """Tell whether booleans are among numbers: only 0 and 1 need to be looked at."""
+    suspects = np.flatnonzero((values == 0) | (values == 1)).tolist()
+    if len(suspects) < len(elements) // 2:
+        elements = [elements[index] for index in suspects]
+    return bool in set(map(type, elements))
 
 
 def _flatten(data: Any, limit: int, place: str) -> tuple[tuple[int, ...], list[Any], set[type]]:
@@ -132,7 +169,7 @@ def _integers(flat: list[Any], kinds: set[type], dtype: np.dtype[Any], place: st
         except OverflowError as error:
             raise out_of_range(place, dtype) from error
     floats = np.array(flat, np.float64)
-    if not (floats == np.trunc(floats)).all():
+    if not (np.isfinite(floats) & (floats == np.trunc(floats))).all():
         raise invalid(place, f"a fraction for {pnnx_name(dtype)}", "whole numbers")
     return to_integers(floats, dtype, place)
 
@@ -142,7 +179,10 @@ def _floats(flat: list[Any], kinds: set[type], place: str) -> Array:
         flat = [NOT_FINITE.get(value, value) if type(value) is str else value for value in flat]
         kinds = set(map(type, flat))
     _check_kinds(kinds, {int, float}, np.dtype(np.float64), place)
-    return np.array(flat, np.float64)
+    try:
+        return np.array(flat, np.float64)
+    except OverflowError as error:
+        raise out_of_range(place, np.dtype(np.float64)) from error
 
 
 def _check_kinds(kinds: set[type], taken: set[type], dtype: np.dtype[Any], place: str) -> None:

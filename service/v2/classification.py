@@ -33,7 +33,9 @@ def classify(array: Array, count: int, labels: Sequence[str] | None, name: str) 
     scores = array.reshape(batch, prod(array.shape[1:]) if array.ndim > 1 else array.size)
     if labels is not None and len(labels) != scores.shape[1]:
         labels = None
-    order = _descending(scores)[:, :count]
+    order = np.empty((batch, min(count, scores.shape[1])), np.intp)
+    for row, row_scores in enumerate(scores):
+        order[row] = _largest(row_scores, count)
     best = np.take_along_axis(scores, order, axis=1)
     strings = np.empty(order.shape, object)
     for row, (indices, values) in enumerate(zip(order.tolist(), best, strict=True)):
@@ -43,15 +45,17 @@ def classify(array: Array, count: int, labels: Sequence[str] | None, name: str) 
     return strings if array.ndim > 1 else strings[0]
 
 
-def _descending(scores: Array) -> Array:
-    """Return the indices that sort each row from the largest down, equal ones by index, NaN last."""
-    keys = np.where(np.isnan(scores), -np.inf, scores) if scores.dtype.kind == "f" else scores
-    reversed_order = np.argsort(keys[:, ::-1], axis=1, kind="stable")[:, ::-1]
-    order = scores.shape[1] - 1 - reversed_order
-    if scores.dtype.kind != "f":
-        return np.asarray(order)
-    is_nan = np.take_along_axis(np.isnan(scores), order, axis=1)
-    return np.take_along_axis(order, np.argsort(is_nan, axis=1, kind="stable"), axis=1)
+def _largest(row: Array, count: int) -> Array:
+    """Return the indices of the largest elements, from the largest down, equal ones by index, NaN last."""
+    is_float = row.dtype.kind == "f"
+    keys = np.where(np.isnan(row), -np.inf, row) if is_float else row
+    candidates = np.arange(row.size)
+    if count < row.size:  # sorting all of them takes many times as long
+        candidates = np.flatnonzero(keys >= np.partition(keys, row.size - count)[row.size - count])
+    order = candidates[::-1][np.argsort(keys[candidates][::-1], kind="stable")][::-1]
+    if is_float:
+        order = order[np.argsort(np.isnan(row[order]), kind="stable")]
+    return np.asarray(order[:count])
 
 
 def _word(value: str, index: int, labels: Sequence[str] | None) -> str:

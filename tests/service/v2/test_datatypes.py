@@ -57,7 +57,7 @@ def test_input_without_a_type_takes_what_the_engine_computes_with() -> None:
 
 def test_complex_numbers_go_out_as_pairs() -> None:
     name, array = outgoing(np.array([1 + 2j, 3], np.complex64), "c64")
-    assert (name, array.dtype) == ("FP32", np.float32)
+    assert (name, array.dtype) == ("FP32", np.dtype(np.float32))
     np.testing.assert_array_equal(array, [[1, 2], [3, 0]])
 
 
