@@ -1,0 +1,96 @@
+from typing import Any
+
+import pytest
+from httpx import ASGITransport, AsyncClient
+
+from service.app import create_app
+from service.settings import Settings
+from service.telemetry.trace_view import TraceDetail, TraceList
+from tests.service.telemetry.trace_events import check_trace_events
+
+pytestmark = pytest.mark.anyio
+
+VECTOR = {"inputs": [{"data": [[1.0, -2.0, 3.0]]}]}
+
+
+async def infer(client: AsyncClient, request_id: str, trace: str = "on") -> dict[str, Any]:
+    answer = await client.post(
+        "/infer",
+        params={"model": "vector", "trace": trace},
+        json=VECTOR,
+        headers={"X-Request-ID": request_id},
+    )
+    assert answer.status_code == 200
+    body: dict[str, Any] = answer.json()
+    return body
+
+
+async def test_traced_runs_are_listed_newest_first(client: AsyncClient) -> None:
+    await infer(client, "first")
+    await infer(client, "second", trace="stats")
+    answer = await client.get("/traces")
+    traces = TraceList.model_validate(answer.json(), strict=True).traces
+    assert [trace.request_id for trace in traces] == ["second", "first"]
+    assert (traces[0].model, traces[0].version, traces[0].ending) == ("vector", "1", "SUCCESS")
+    assert traces[0].surface == "infer"
+    assert traces[0].total_ms > 0
+    assert set(answer.json()["traces"][0]) == set(
+        TraceList.model_json_schema()["$defs"]["TraceSummary"]["required"]
+    )
+
+
+async def test_trace_is_the_one_that_the_request_was_answered_with(client: AsyncClient) -> None:
+    answered = await infer(client, "mine", trace="stats")
+    answer = await client.get("/traces/mine")
+    detail = TraceDetail.model_validate(answer.json(), strict=True)
+    assert answer.json()["trace"] == answered["trace"]
+    assert set(answer.json()) == set(TraceDetail.model_fields)
+    assert detail.worker.startswith("worker-")
+    moments = [moment for moment in detail.stamps.values() if moment is not None]
+    assert len(moments) == 6
+    assert moments == sorted(moments)
+    assert detail.total_ms == pytest.approx(moments[-1], abs=0.001)
+
+
+async def test_ids_may_have_any_characters(client: AsyncClient) -> None:
+    await infer(client, "a/b?c%2Fd")
+    answer = await client.get("/traces/a%2Fb%3Fc%252Fd")
+    assert answer.json()["request_id"] == "a/b?c%2Fd"
+
+
+async def test_unknown_trace_is_not_found(client: AsyncClient) -> None:
+    for path in ("/traces/none", "/traces/"):
+        answer = await client.get(path)
+        assert (answer.status_code, answer.json()["code"]) == (404, "trace_not_found")
+
+
+async def test_one_run_as_a_trace_event_file(client: AsyncClient) -> None:
+    await infer(client, "mine")
+    answer = await client.get("/traces/mine?format=chrome")
+    trace = answer.json()
+    check_trace_events(trace)
+    assert "kuiper-trace.json" in answer.headers["content-disposition"]
+    layers = [event for event in trace["traceEvents"] if event.get("cat") == "layer"]
+    assert [layer["name"] for layer in layers] == ["pnnx.Input", "nn.ReLU", "pnnx.Output"]
+    assert layers[1]["args"]["outputs"] == ["(1,3)f32"]
+
+
+async def test_all_runs_in_one_trace_event_file(client: AsyncClient) -> None:
+    for request_id in ("first", "second"):
+        await infer(client, request_id)
+    trace = (await client.get("/traces?format=chrome")).json()
+    check_trace_events(trace)
+    forwards = [event["args"]["request_id"] for event in trace["traceEvents"] if event["name"] == "forward"]
+    assert forwards == ["first", "second"]
+
+
+async def test_unknown_format_is_refused(client: AsyncClient) -> None:
+    assert (await client.get("/traces?format=xml")).status_code == 422
+
+
+async def test_nothing_is_kept_where_the_setting_says_so(settings: Settings) -> None:
+    app = create_app(settings.model_copy(update={"recent_traces": 0}))
+    client = AsyncClient(transport=ASGITransport(app), base_url="http://test")
+    async with app.router.lifespan_context(app), client:
+        await infer(client, "mine")
+        assert (await client.get("/traces")).json() == {"traces": []}
