@@ -1,0 +1,289 @@
+"""Depthwise convolution: one filter per channel, any kernel, stride, dilation and zero padding.
+
+Arguments: input, weights, bias, output, then the epilogue's operands. Channels of input and output lie side by side.
+Weights and bias are packed by `pack`: [kernel row][kernel column][channel], channels filled up to whole vectors.
+
+The sums of a tile, several pixels of a row for one vector of channels, stay in registers, and each number of the
+input is loaded once per kernel row. The padding isn't in memory: kernel rows are clipped by the loop over them; tiles
+at the ends of a row are written one by one, without the multiplications that would fall outside, and those between as
+a loop.
+
+There are two orders. Where input and output fit the cache near the core, a vector of channels goes down all rows
+first, which keeps the few rows that it needs in the nearest cache. Where they don't, tiles go over their vectors first
+(`along_memory`), so that memory is read in the order it lies in, as prefetchers like it: twice as fast on 96 channels
+of 112 x 112.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.compiler.emitter import Emitter, Index, Value
+from engine.compiler.epilogue import NOTHING, Epilogue, Place, finish
+from engine.compiler.target import Target
+from engine.dtypes import Array
+
+_LONGEST_TILE = 8
+"""Pixels: eight sums hide the latency of an fma on two units; longer tiles only make more code."""
+_NEAR_CACHE = 1 << 18
+"""Elements of an image's input and output from which on the order of memory is the faster one."""
+_CHUNK = 1 << 15
+"""Elements of input and output that are worth a chunk: about 5 microseconds."""
+_MOST_CHUNKS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row of output that is being written.
+
+    Attributes:
+        image: its image.
+        index: its place in the image.
+        taps: first kernel row that falls inside the input, and the end of them.
+    """
+
+    image: Index
+    index: Index
+    taps: tuple[Index, Index]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pixels:
+    """A tile's part of a row: its first pixel and how many they are."""
+
+    start: Index
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Channels:
+    """A vector of channels: its first one and how many they are."""
+
+    start: Index
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Depthwise:
+    """A depthwise convolution of one exact shape.
+
+    Attributes:
+        images: batch.
+        x_size: rows and columns of the input.
+        size: rows and columns of the output.
+        channels: channels, of input and output.
+        kernel: rows and columns.
+        stride: rows and columns.
+        padding: rows above and columns on the left; those below and on the right follow from `size`.
+        dilation: rows and columns.
+        x_strides: elements between images, rows and pixels of the input.
+        out_strides: the same of the output.
+        pixels: pixels of a tile.
+        rows: rows of one chunk, counted over all images.
+        vectors: vectors of channels in one chunk.
+        along_memory: which loop is innermost; see above.
+        lanes: channels of a vector.
+        epilogue: what is done to the results.
+    """
+
+    images: int
+    x_size: tuple[int, int]
+    size: tuple[int, int]
+    channels: int
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    padding: tuple[int, int]
+    dilation: tuple[int, int]
+    x_strides: tuple[int, int, int]
+    out_strides: tuple[int, int, int]
+    pixels: int
+    rows: int
+    vectors: int
+    along_memory: bool
+    lanes: int
+    epilogue: Epilogue
+
+    @classmethod
+    def tuned(
+        cls,
+        target: Target,
+        images: int,
+        x_size: tuple[int, int],
+        size: tuple[int, int],
+        channels: int,
+        kernel: tuple[int, int],
+        stride: tuple[int, int],
+        padding: tuple[int, int],
+        dilation: tuple[int, int],
+        x_strides: tuple[int, int, int],
+        out_strides: tuple[int, int, int],
+        epilogue: Epilogue = NOTHING,
+    ) -> "Depthwise":
+        """Return the kernel with tile, order of loops and chunks chosen for a target."""
+        work = channels * (x_size[0] * x_size[1] + size[0] * size[1])
+        wanted = min(_MOST_CHUNKS, max(1, images * work // _CHUNK))
+        all_vectors, all_rows = -(-channels // target.lanes), images * size[0]
+        along_memory = work > _NEAR_CACHE
+        vector_parts = 1 if along_memory else min(wanted, all_vectors)
+        row_parts = min(all_rows, -(-wanted // vector_parts))
+        return cls(
+            images, x_size, size, channels, kernel, stride, padding, dilation, x_strides, out_strides,
+            _tile_pixels(target, size[1], kernel[1]), -(-all_rows // row_parts), -(-all_vectors // vector_parts),
+            along_memory, target.lanes, epilogue,
+        )  # fmt: skip
+
+    @property
+    def scratch(self) -> int:
+        """None is needed."""
+        return 0
+
+    @property
+    def chunks(self) -> int:
+        """Parts that the work is split into."""
+        rows, vectors = self._parts
+        return rows * vectors
+
+    def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
+        """Pack weights (channels, 1, rows, columns) and bias (channels); absent channels are 0."""
+        weights = np.zeros((*self.kernel, self._packed_channels), np.float32)
+        weights[..., : self.channels] = weight.reshape(self.channels, *self.kernel).transpose(1, 2, 0)
+        starts = np.zeros(weights.shape[-1], np.float32)
+        if bias is not None:
+            starts[: self.channels] = bias
+        return weights, starts
+
+    def emit(self, e: Emitter) -> None:
+        """Write the kernel: the nest of loops over rows, tiles and vectors of channels in the order chosen."""
+        arrays = [e.argument(place) for place in range(4 + len(self.epilogue.operands))]
+        row_part, vector_part = e.unravel(e.chunk, self._parts)
+        if self.along_memory:
+            for row in self._each_row(e, row_part):
+                for pixels in self._each_tile(e):
+                    for channels in self._each_vector(e, vector_part):
+                        self._emit_tile(e, arrays, row, pixels, channels)
+            return
+        for channels in self._each_vector(e, vector_part):
+            for row in self._each_row(e, row_part):
+                for pixels in self._each_tile(e):
+                    self._emit_tile(e, arrays, row, pixels, channels)
+
+    @property
+    def _whole_vectors(self) -> int:
+        return -(-self.channels // self.lanes)
+
+    @property
+    def _packed_channels(self) -> int:
+        return self._whole_vectors * self.lanes
+
+    @property
+    def _parts(self) -> tuple[int, int]:
+        """Parts that rows and vectors are split into."""
+        return -(-self.images * self.size[0] // self.rows), -(-self._whole_vectors // self.vectors)
+
+    def _each_vector(self, e: Emitter, part: Index) -> Iterator[_Channels]:
+        """Write the loop over a chunk's vectors of channels; the one that isn't full is written after it."""
+        first = e.mul(part, self.vectors)
+        last = e.add(first, self.vectors)
+        full, rest = divmod(self.channels, self.lanes)
+        if full:
+            with e.loop(first, e.minimum(last, full)) as vector:
+                yield _Channels(e.mul(vector.index, self.lanes), self.lanes)
+        if rest:
+            with e.when(e.compare(">", last, full)):
+                yield _Channels(full * self.lanes, rest)
+
+    def _each_row(self, e: Emitter, part: Index) -> Iterator[_Row]:
+        """Write the loop over a chunk's rows."""
+        first = e.mul(part, self.rows)
+        with e.loop(first, e.minimum(e.add(first, self.rows), self.images * self.size[0])) as loop:
+            image, row = e.divmod(loop.index, self.size[0])
+            yield _Row(image, row, self._taps(e, row))
+
+    def _each_tile(self, e: Emitter) -> Iterator[_Pixels]:
+        """Write the tiles of a row: those that meet the padding one by one, the others as a loop."""
+        inner = self._inner_tiles()
+        for start in range(0, self.size[1], self.pixels):
+            if start // self.pixels not in inner:
+                yield _Pixels(start, min(self.pixels, self.size[1] - start))
+            elif start // self.pixels == inner.start:
+                with e.loop(start, inner.stop * self.pixels, self.pixels) as tiles:
+                    yield _Pixels(tiles.index, self.pixels)
+
+    def _inner_tiles(self) -> range:
+        """Return the tiles, by number, that are whole and need no padding."""
+        reach = (self.kernel[1] - 1) * self.dilation[1]
+        first = -(-self.padding[1] // self.stride[1])
+        last = (self.x_size[1] - 1 + self.padding[1] - reach) // self.stride[1] + 1
+        return range(-(-first // self.pixels), max(0, min(last, self.size[1])) // self.pixels)
+
+    def _taps(self, e: Emitter, row: Index) -> tuple[Index, Index]:
+        """Return the first kernel row that falls inside the input, and the end of them."""
+        above = e.sub(self.padding[0], e.mul(row, self.stride[0]))
+        round_up = self.dilation[0] - 1
+        first, _ = e.divmod(e.maximum(0, e.add(above, round_up)), self.dilation[0])
+        last, _ = e.divmod(e.maximum(0, e.add(above, self.x_size[0] + round_up)), self.dilation[0])
+        return first, e.minimum(last, self.kernel[0])
+
+    def _emit_tile(
+        self, e: Emitter, arrays: list[Value], row: _Row, pixels: _Pixels, channels: _Channels
+    ) -> None:
+        """Write one tile; where its start is a number, what falls into the padding is left out."""
+        x, weights, bias, out, *operands = arrays
+        filters = e.address(weights, channels.start)
+        corner = e.mul(row.image, self.x_strides[0]), channels.start, self._offset(e, pixels)
+        source = e.address(x, *corner)
+        top = e.sub(e.mul(row.index, self.stride[0]), self.padding[0])
+        with e.loop(*row.taps, carry=[e.load(bias, channels.start)] * pixels.count) as taps:
+            y = e.add(top, e.mul(taps.index, self.dilation[0]))
+            x_row = e.address(source, e.mul(y, self.x_strides[1]))
+            w_row = e.address(filters, e.mul(taps.index, self.kernel[1] * self._packed_channels))
+            taps.following = self._emit_kernel_row(e, (x_row, w_row), pixels, channels.count, taps.carried)
+        indices = row.image, row.index, pixels.start
+        offset = [e.mul(index, step) for index, step in zip(indices, self.out_strides, strict=True)]
+        target = e.address(out, *offset, channels.start)
+        for pixel, total in enumerate(taps.results):
+            place = Place(row.image, row.index, e.add(pixels.start, pixel), channels.start)
+            result = finish(e, self.epilogue, total, operands, place, channels.count)
+            e.store(result, target, pixel * self.out_strides[2], count=channels.count)
+
+    def _offset(self, e: Emitter, pixels: _Pixels) -> Index:
+        """Return where a tile's first column of input lies in its row."""
+        return e.mul(e.sub(e.mul(pixels.start, self.stride[1]), self.padding[1]), self.x_strides[2])
+
+    def _emit_kernel_row(
+        self, e: Emitter, rows: tuple[Value, Value], pixels: _Pixels, count: int, sums: Sequence[Value]
+    ) -> list[Value]:
+        """Write one kernel row's products with one row of input; returns the sums."""
+        x_row, w_row = rows
+        results = list(sums)
+        weights = [e.load(w_row, tap * self._packed_channels) for tap in range(self.kernel[1])]
+        for column, users in self._columns(pixels.count):
+            if isinstance(pixels.start, int):
+                place = pixels.start * self.stride[1] - self.padding[1] + column
+                if not 0 <= place < self.x_size[1]:
+                    continue
+            number = e.load(x_row, column * self.x_strides[2], count=count)
+            for pixel, tap in users:
+                results[pixel] = e.fma(number, weights[tap], results[pixel])
+        return results
+
+    def _columns(self, pixels: int) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+        """Return each column of input that a tile reads, from its first on, with the (pixel, tap) pairs that use it."""
+        users: dict[int, list[tuple[int, int]]] = {}
+        for pixel in range(pixels):
+            for tap in range(self.kernel[1]):
+                users.setdefault(pixel * self.stride[1] + tap * self.dilation[1], []).append((pixel, tap))
+        yield from sorted(users.items())
+
+
+def _tile_pixels(target: Target, columns: int, kernel: int) -> int:
+    """Choose the pixels of a tile for rows of so many pixels and kernel rows of so many columns.
+
+    The sums share the registers with a row of the kernel and one vector of input; among tiles that do,
+    the one that covers the row with least remainder.
+    """
+    room = max(1, min(_LONGEST_TILE, columns, target.registers - kernel - 1))
+    return min(
+        range(room, max(1, room // 2) - 1, -1), key=lambda pixels: -(-columns // pixels) * (pixels + 1)
+    )
