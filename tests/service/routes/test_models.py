@@ -1,11 +1,13 @@
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from httpx import ASGITransport, AsyncClient
 
 from service.app import create_app
+from service.services import services_of
 from service.settings import Settings
-from tests.service.models import DIGIT, UNKNOWN_LAYER, VECTOR, add_model
+from tests.service.models import DIGIT, PAIR, UNKNOWN_LAYER, VECTOR, add_model, add_versions
 
 pytestmark = pytest.mark.anyio
 
@@ -23,6 +25,8 @@ async def test_models_are_listed(client: AsyncClient) -> None:
 async def test_model_is_shown(client: AsyncClient) -> None:
     assert (await client.get("/models/digit")).json() == {
         "name": "digit",
+        "version": "1",
+        "versions": [{"version": "1", "state": "ready", "reason": None}],
         "state": "ready",
         "reason": None,
         "task": "classification",
@@ -65,3 +69,78 @@ async def test_broken_model_is_listed_with_its_reason(tmp_path: Path) -> None:
         assert "nn.RELU relu" in detail["reason"]
         answer = await client.post("/infer?model=unknown", content=b"{}")
         assert (answer.status_code, answer.json()["code"]) == (503, "model_broken")
+
+
+@pytest.fixture
+async def versions(tmp_path: Path) -> AsyncIterator[AsyncClient]:
+    add_versions(tmp_path, "m", {"1": VECTOR, "2": PAIR, "3": UNKNOWN_LAYER})
+    add_model(tmp_path, "n", VECTOR)
+    app = create_app(Settings(models=tmp_path, skip_broken=True, workers=1, model_control="explicit"))
+    async with (
+        app.router.lifespan_context(app),
+        AsyncClient(transport=ASGITransport(app), base_url="http://test") as client,
+    ):
+        services_of(app).repository.unload("n")
+        yield client
+
+
+async def test_versions_are_listed(versions: AsyncClient) -> None:
+    listed = (await versions.get("/models")).json()["models"]
+    assert [(model["name"], model["version"], model["state"]) for model in listed] == [
+        ("m", "2", "ready"),
+        ("n", None, "unloaded"),
+    ]
+    assert [(one["version"], one["state"]) for one in listed[0]["versions"]] == [
+        ("1", "ready"),
+        ("2", "ready"),
+        ("3", "broken"),
+    ]
+    assert listed[0]["versions"][2]["reason"] in listed[0]["reason"]
+    assert listed[1]["versions"] == [{"version": "1", "state": "unloaded", "reason": None}]
+
+
+@pytest.mark.parametrize(("query", "version", "inputs"), [("", "2", 2), ("?version=1", "1", 1)])
+async def test_version_is_shown(versions: AsyncClient, query: str, version: str, inputs: int) -> None:
+    model = (await versions.get(f"/models/m{query}")).json()
+    assert (model["version"], model["state"], len(model["inputs"])) == (version, "ready", inputs)
+    graph = (await versions.get(f"/graph?model=m&{query[1:]}")).json()
+    assert (graph["model"], graph["version"]) == ("m", version)
+    assert sum(node["type"] == "pnnx.Input" for node in graph["nodes"]) == inputs
+
+
+async def test_version_that_cannot_be_run_is_shown_with_its_reason(versions: AsyncClient) -> None:
+    broken = (await versions.get("/models/m?version=3")).json()
+    assert (broken["version"], broken["state"]) == ("3", "broken")
+    assert "nn.RELU relu" in broken["reason"]
+    unloaded = (await versions.get("/models/n")).json()
+    assert (unloaded["version"], unloaded["state"], unloaded["reason"]) == (None, "unloaded", None)
+
+
+async def test_version_is_run(versions: AsyncClient) -> None:
+    body = {"inputs": [{"data": [[-1, 0, 1]]}]}
+    answer = (await versions.post("/infer?model=m&version=1", json=body)).json()
+    assert (answer["model"], answer["version"]) == ("m", "1")
+    assert answer["outputs"][0]["data"] == [[0, 0, 1]]
+    assert (await versions.post("/infer?model=m", json=body)).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "code"),
+    [
+        ("model=m&version=4", 404, "version_not_found"),
+        ("model=m&version=3", 503, "model_broken"),
+        ("model=n", 503, "model_unloaded"),
+        ("model=n&version=1", 503, "model_unloaded"),
+    ],
+)
+async def test_version_that_is_not_served(versions: AsyncClient, query: str, status: int, code: str) -> None:
+    for answer in (
+        await versions.get(f"/graph?{query}"),
+        await versions.post(f"/infer?{query}", content=b"{}"),
+    ):
+        assert (answer.status_code, answer.json()["code"]) == (status, code)
+
+
+async def test_unknown_version_is_not_shown(versions: AsyncClient) -> None:
+    answer = await versions.get("/models/m?version=4")
+    assert (answer.status_code, answer.json()["code"]) == (404, "version_not_found")
