@@ -46,6 +46,21 @@ class Access:
         if settings.open_docs:
             self._open |= DOCS_PATHS
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether any request needs a key."""
+        return self._api.is_set or self._admin.is_set
+
+    def statuses(self, method: str, path: str) -> tuple[int, ...]:
+        """Return the statuses that requests of a kind are refused with, for the API's description."""
+        admin = is_admin_call(method, path)
+        if not self._guards(path, admin):
+            return ()
+        return (401, 403) if admin and self._api.is_set else (401,)
+
+    def _guards(self, path: str, admin: bool) -> bool:
+        return path not in self._open and (self._api.is_set or (admin and self._admin.is_set))
+
     def refusal(self, method: str, path: str, headers: Iterable[tuple[bytes, bytes]]) -> ServiceError | None:
         """Return why a request is refused, None where it is not.
 
@@ -55,16 +70,23 @@ class Access:
             headers: names in lower case and values.
         """
         admin = is_admin_call(method, path)
-        if path in self._open or not (self._api.is_set or (admin and self._admin.is_set)):
+        if not self._guards(path, admin):
             return None
+        headers = list(headers)
         given = credentials(headers)
         is_admin = self._admin.opens(given)
         is_known = self._api.opens(given) or is_admin
         if not is_known:
-            return _unauthorized(bool(given))
-        if admin and not is_admin:
-            return _forbidden(self._admin.is_set)
-        return None
+            refused = _unauthorized(bool(given))
+        elif admin and not is_admin:
+            refused = _forbidden(self._admin.is_set)
+        else:
+            return None
+        if _has_body(headers):
+            refused.headers["Connection"] = (
+                "close"  # what nobody reads must not be taken for the next request
+            )
+        return refused
 
 
 class AccessMiddleware:
@@ -102,6 +124,13 @@ def credentials(headers: Iterable[tuple[bytes, bytes]]) -> list[bytes]:
     return [key for key in found.values() if key]
 
 
+def _has_body(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    return any(
+        name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0 "))
+        for name, value in headers
+    )
+
+
 def _unauthorized(given: bool) -> ServiceError:
     message = (
         "the key is not known here"
@@ -111,7 +140,7 @@ def _unauthorized(given: bool) -> ServiceError:
     challenge = f'{_CHALLENGE}, error="invalid_token"' if given else _CHALLENGE
     details = {"accepted": ["Authorization: Bearer", "X-API-Key"]}
     code = "unknown_key" if given else "key_needed"
-    return ServiceError(401, code, message, details, {"WWW-Authenticate": challenge, "Connection": "close"})
+    return ServiceError(401, code, message, details, {"WWW-Authenticate": challenge})
 
 
 def _forbidden(admin_keys_set: bool) -> ServiceError:
@@ -122,4 +151,4 @@ def _forbidden(admin_keys_set: bool) -> ServiceError:
         message = (
             "this call changes the server, and no key may: the server has api_keys, but no admin_keys are set"
         )
-    return ServiceError(403, code, message, headers={"Connection": "close"})
+    return ServiceError(403, code, message)

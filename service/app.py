@@ -42,20 +42,21 @@ def create_app(settings: Settings) -> FastAPI:
         redoc_url=None,
     )
     app.state.services = services
-    _add_layers(app, services)
+    access = Access(settings)
+    _add_layers(app, services, access)
     install_error_handlers(app)
     for surface in (docs, index, infer, graph, models, health, metrics, traces):
         app.include_router(surface.router)
     for router in v2.ROUTERS:
         app.include_router(router)
-    install_openapi(app)
+    install_openapi(app, access)
     return app
 
 
-def _add_layers(app: FastAPI, services: Services) -> None:
+def _add_layers(app: FastAPI, services: Services, access: Access) -> None:
     """Put the middleware around the routes, innermost first."""
     settings = services.settings
-    app.add_middleware(AccessMiddleware, access=Access(settings))
+    app.add_middleware(AccessMiddleware, access=access)
     app.add_middleware(GuardMiddleware, lifecycle=services.lifecycle)
     if settings.cors_origins:
         app.add_middleware(CORSMiddleware, allow_origins=settings.cors_origins, **CORS_OPTIONS)

@@ -5,8 +5,10 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from service.access import Access
 from service.codec import JSON_TYPE, NPZ_TYPE
 from service.examples import Examples, examples_for
+from service.openapi_access import describe_access
 from service.repository import ModelRepository
 from service.schemas import ErrorBody, InferAnswer
 from service.services import services_of
@@ -115,14 +117,15 @@ INFER_OPERATION: dict[str, Any] = {
 }
 
 
-def install_openapi(app: FastAPI) -> None:
-    """Put examples for the models that are served into the application's description."""
+def install_openapi(app: FastAPI, access: Access) -> None:
+    """Put examples for the models that are served, and who may ask for what, into the application's description."""
     describe = app.openapi
 
     @lru_cache(maxsize=1)
     def described(loaded: ModelRepository | None, generation: int) -> dict[str, Any]:
         del generation  # the examples are those of the models that are served at the moment
         schema = describe()
+        describe_access(schema, access)
         if loaded is not None:
             _add_examples(schema, examples_for(loaded.defaults))
         return schema

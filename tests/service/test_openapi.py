@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient, Response
+from pydantic import SecretStr
 
+from service.app import create_app
 from service.codec.media_type import KINDS
 from service.examples import examples_for
 from service.repository import load_repository
@@ -65,7 +67,8 @@ async def test_every_answer_is_described(client: AsyncClient) -> None:
                     assert set(response["content"]) == {"text/plain", "application/openmetrics-text"}
                     continue
                 schema = response["content"]["application/json"]["schema"]
-                assert schema["$ref"].endswith("/ErrorBody") == (status != "200"), (path, status)
+                is_error = schema.get("$ref", "").endswith("/ErrorBody")
+                assert is_error == (status != "200"), (path, status)
 
 
 async def test_errors_of_infer_are_all_described(client: AsyncClient) -> None:
@@ -77,7 +80,13 @@ async def test_errors_of_infer_are_all_described(client: AsyncClient) -> None:
 
 async def test_parameters_of_infer_are_described(client: AsyncClient) -> None:
     parameters = (await describe(client))["paths"]["/infer"]["post"]["parameters"]
-    assert [parameter["name"] for parameter in parameters] == ["model", "version", "trace", "capture", "top_k"]
+    assert [parameter["name"] for parameter in parameters] == [
+        "model",
+        "version",
+        "trace",
+        "capture",
+        "top_k",
+    ]
 
 
 async def test_answers_are_as_described(client: AsyncClient) -> None:
@@ -92,7 +101,20 @@ async def test_answers_are_as_described(client: AsyncClient) -> None:
 async def test_documentation_is_served(client: AsyncClient) -> None:
     answer = await client.get("/docs")
     assert answer.status_code == 200
-    assert "/openapi.json" in answer.text
+    assert '"openapi.json"' in answer.text
+
+
+async def test_keys_are_described_where_they_are_asked_for(models: Path, client: AsyncClient) -> None:
+    assert "securitySchemes" not in (await describe(client))["components"]
+    keys: dict[str, Any] = {"api_keys": SecretStr("k" * 16), "admin_keys": SecretStr("a" * 16)}
+    schema = create_app(Settings(models=models, **keys)).openapi()
+    assert set(schema["components"]["securitySchemes"]) == {"bearer", "apiKey"}
+    infer, health = schema["paths"]["/infer"]["post"], schema["paths"]["/livez"]["get"]
+    assert "401" in infer["responses"]
+    assert "403" not in infer["responses"]
+    assert infer["security"] == [{"bearer": []}, {"apiKey": []}]
+    assert not {"401", "403"} & set(health["responses"])
+    assert {"401", "403"} <= set(schema["paths"]["/v2/logging"]["post"]["responses"])
 
 
 async def test_large_models_have_commands_but_no_page_of_numbers(tmp_path: Path) -> None:
