@@ -73,7 +73,7 @@ class Dispatcher:
                 on it, or what `decode` or `encode` raised.
             ClientDisconnect: the client has left.
         """
-        policy = policy_of(call.model.config, self._settings)
+        policy = self._scheduler.policy(call.model)
         timeout = policy.timeout if call.timeout is None else min(call.timeout, policy.timeout)
         job = Job(call, timeout, call.priority or policy.priority)
         failure: BaseException | None = None
@@ -106,7 +106,9 @@ class Dispatcher:
         return self._scheduler.running(model)
 
     def _make_queue(self, model: LoadedModel, clock: VirtualClock) -> ModelQueue:
-        return ModelQueue(model, policy_of(model.config, self._settings), clock, self.trace_setting(model))
+        return ModelQueue(
+            model, policy_of(model.config, self._settings, model.batching), clock, self.trace_setting(model)
+        )
 
     def _tell(self, job: Job[Payload], failure: BaseException | None) -> None:
         record = job.record(failure)

@@ -12,6 +12,7 @@ from engine.plan import MAX_RUN_BYTES
 from service.codec import Limits
 from service.model_config import ModelConfig, load_model_config
 from service.model_files import ONLY_VERSION, ModelFilesError, find_files
+from service.scheduling.batching import UNBATCHED, Batching, plan_batching
 from service.tasks import check_model
 
 
@@ -26,6 +27,7 @@ class LoadedModel:
         config: its `model.toml`.
         parameter_count: elements of all its attributes.
         byte_count: bytes of all its attributes, as stored.
+        batching: whether requests for it are run together, and if not, why.
     """
 
     name: str
@@ -34,6 +36,7 @@ class LoadedModel:
     config: ModelConfig
     parameter_count: int
     byte_count: int
+    batching: Batching = UNBATCHED
 
 
 def load_model(
@@ -45,6 +48,7 @@ def load_model(
     *,
     version: str = ONLY_VERSION,
     config: ModelConfig | None = None,
+    max_batch_size: int = 1,
 ) -> LoadedModel:
     """Read, build and check the model in a folder.
 
@@ -56,6 +60,7 @@ def load_model(
         max_run_bytes: most bytes of tensors alive at once in a run.
         version: which version the folder holds.
         config: its configuration; by default the `model.toml` in the folder.
+        max_batch_size: most rows of a run that serves several requests, where the configuration does not say.
 
     Raises:
         ModelFilesError, ModelConfigError, KuiperError, OSError: the model is broken; the message says why.
@@ -75,6 +80,7 @@ def load_model(
         config,
         parameter_count=sum(prod(attribute.shape) for attribute in attributes),
         byte_count=sum(attribute.data.nbytes for attribute in attributes),
+        batching=plan_batching(graph, config, max_batch_size, limits),
     )
 
 

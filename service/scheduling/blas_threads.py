@@ -1,6 +1,8 @@
 """How many threads the arithmetic of the runs in progress uses."""
 
 from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from threadpoolctl import ThreadpoolController
 
@@ -8,12 +10,14 @@ from threadpoolctl import ThreadpoolController
 class BlasThreads:
     """Keeps BLAS to the least count that any run in progress may use: its limit is one for the whole process.
 
-    Not safe for threads by itself. The pools are looked up once; a limit is set only when it changes.
+    Not safe for threads by itself. The pools are looked up once, and a limit is set only when it changes. It is set
+    in one thread always: threadpoolctl takes it from the first that sets one, and ignores all others while that lives.
     """
 
     def __init__(self) -> None:
         self._pools = ThreadpoolController().select(user_api="blas").lib_controllers
         self._before = [pool.num_threads for pool in self._pools]
+        self._setter = ThreadPoolExecutor(1, "blas-threads")
         self._counts: Counter[int] = Counter()
         self._limit: int | None = None
 
@@ -29,10 +33,10 @@ class BlasThreads:
             del self._counts[threads]
         self._apply()
 
-    def restore(self) -> None:
+    def close(self) -> None:
         """Set what was set before."""
-        for pool, threads in zip(self._pools, self._before, strict=True):
-            pool.set_num_threads(threads)
+        self._set(self._before)
+        self._setter.shutdown()
 
     def _apply(self) -> None:
         if not self._counts:
@@ -40,5 +44,11 @@ class BlasThreads:
         limit = min(self._counts)
         if limit != self._limit:
             self._limit = limit
-            for pool in self._pools:
-                pool.set_num_threads(limit)
+            self._set([limit] * len(self._pools))
+
+    def _set(self, limits: Sequence[int]) -> None:
+        self._setter.submit(self._set_here, limits).result()
+
+    def _set_here(self, limits: Sequence[int]) -> None:
+        for pool, limit in zip(self._pools, limits, strict=True):
+            pool.set_num_threads(limit)

@@ -9,9 +9,11 @@ from time import monotonic, perf_counter_ns
 from typing import Generic, TypeVar, cast
 
 from engine import RunResult, RunStoppedError, RunTrace, TraceLevel
+from engine.dtypes import Array
 from service.call import Call, CallRecord, Ending, Outcome, Stamps
 from service.codec import Decoded
 from service.errors import ServiceError
+from service.scheduling.rows import Signature, count_rows, sign
 
 Payload = TypeVar("Payload")
 
@@ -27,12 +29,14 @@ class Job(Generic[Payload]):
         call: the call.
         deadline: when it is to be given up.
         timeout: seconds that the deadline stands for.
+        arrived: when it came, on the same clock.
         priority: 1 is served first.
         number: place in the order of arrival.
         stamps: how far it has come.
         future: its answer; belongs to the event loop.
         decoded: its inputs, once a worker has decoded them, until they are run.
         items: items (rows) that it brings; 0 until it is decoded.
+        group: what it has in common with calls that it can be run with; None where it is run alone.
         batch_size: items of the run that it is part of.
         leads_run: whether it is the one that counts its run.
         worker: name of the thread that ran it.
@@ -41,7 +45,8 @@ class Job(Generic[Payload]):
 
     def __init__(self, call: Call[Payload], timeout: float, priority: int) -> None:
         self.call = call
-        self.deadline = monotonic() + timeout
+        self.arrived = monotonic()
+        self.deadline = self.arrived + timeout
         self.timeout = timeout
         self.priority = priority
         self.number = next(_numbers)
@@ -50,6 +55,7 @@ class Job(Generic[Payload]):
         self.future: asyncio.Future[Payload] = self.loop.create_future()
         self.decoded: Decoded | None = None
         self.items = 0
+        self.group: Signature | None = None
         self.batch_size = 0
         self.leads_run = False
         self.worker = ""
@@ -96,7 +102,23 @@ class Job(Generic[Payload]):
             self.fail(Ending.OTHER, error)
             return False
         self.stamps.decode_end = perf_counter_ns()
+        self.items = count_rows(self.decoded.inputs)
         return True
+
+    def join_group(self, max_items: int) -> None:
+        """Find out what calls it can be run with, none where it is larger than a batch or asks for more than outputs.
+
+        Statistics and captured operands are of all rows of a run, and are no other client's business.
+        """
+        options = self._known().options
+        is_plain = not options.capture and self.level < TraceLevel.STATISTICS
+        if is_plain and self.items <= max_items:
+            self.group = sign(self.call.model.graph.inputs, self.inputs)
+
+    @property
+    def inputs(self) -> dict[str, Array]:
+        """Its inputs, until its answer is encoded."""
+        return self._known().inputs
 
     def run(self, sampled: bool) -> RunResult | None:
         """Run the model on this call alone; None where that failed. Raises nothing.
@@ -104,16 +126,15 @@ class Job(Generic[Payload]):
         Args:
             sampled: record the trace even where the call does not ask for it.
         """
-        if self.decoded is None:
-            raise RuntimeError("a job is run before it is decoded")
+        decoded = self._known()
         level = max(self.level, TraceLevel.ON) if sampled else self.level
         self.begin_run(self.items)
         try:
             result = self._context.run(
                 self.call.model.graph.run,
-                self.decoded.inputs,
+                decoded.inputs,
                 trace=level,
-                capture=self.decoded.options.capture or (),
+                capture=decoded.options.capture or (),
                 stop=self.stop_reason,
             )
         except RunStoppedError as error:
@@ -121,7 +142,7 @@ class Job(Generic[Payload]):
         except BaseException as error:  # as above
             self.fail(Ending.BACKEND, error)
         else:
-            self.stamps.forward_end = perf_counter_ns()
+            self.end_run()
             return result
         return None
 
@@ -130,6 +151,10 @@ class Job(Generic[Payload]):
         self.worker = current_thread().name
         self.batch_size = batch_size
         self.stamps.forward_start = perf_counter_ns()
+
+    def end_run(self) -> None:
+        """Note that the run is over."""
+        self.stamps.forward_end = perf_counter_ns()
 
     def encode(self, result: RunResult) -> None:
         """Make the answer of what the run gave for this call. Raises nothing."""
@@ -149,7 +174,9 @@ class Job(Generic[Payload]):
     def fail(self, ending: Ending, error: BaseException) -> None:
         """Settle it with an error."""
         self.decoded = None
-        self._error = error
+        # a future holds no StopIteration, and one that holds CancelledError looks cancelled
+        is_plain = isinstance(error, Exception) and not isinstance(error, StopIteration)
+        self._error = error if is_plain else RuntimeError(repr(error))
         self._ending = ending
 
     def deliver(self) -> None:
@@ -158,10 +185,8 @@ class Job(Generic[Payload]):
             return
         if self._error is None:
             self.future.set_result(cast("Payload", self._answer))
-        elif isinstance(self._error, Exception) and not isinstance(self._error, StopIteration):
+        else:
             self.future.set_exception(self._error)
-        else:  # a future holds no StopIteration, and one that holds CancelledError looks cancelled
-            self.future.set_exception(RuntimeError(repr(self._error)))
 
     def record(self, error: BaseException | None) -> CallRecord:
         """Return what became of the call, once, when nobody waits for it any more; on the event loop.
@@ -181,6 +206,11 @@ class Job(Generic[Payload]):
             trace=self.trace,
             error=None if error is None else str(error) or type(error).__name__,
         )
+
+    def _known(self) -> Decoded:
+        if self.decoded is None:
+            raise RuntimeError("the call is not decoded, or its answer is encoded already")
+        return self.decoded
 
     def _ended(self, error: BaseException | None) -> Ending:
         if error is None:

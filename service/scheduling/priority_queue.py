@@ -21,8 +21,12 @@ class PriorityQueue:
 
     def push(self, job: Job[Any]) -> None:
         """Add a job."""
-        self._classes.setdefault(job.priority, {})[job] = None
+        jobs = self._classes.setdefault(job.priority, {})
+        is_late = bool(jobs) and next(reversed(jobs)).number > job.number
+        jobs[job] = None
         self._length += 1
+        if is_late:
+            self._classes[job.priority] = dict.fromkeys(sorted(jobs, key=lambda one: one.number))
 
     def pop(self) -> Job[Any]:
         """Take the first job out."""
@@ -30,12 +34,13 @@ class PriorityQueue:
         self.discard(job)
         return job
 
-    def discard(self, job: Job[Any]) -> None:
-        """Take a job out, if it is in."""
+    def discard(self, job: Job[Any]) -> bool:
+        """Take a job out; tells whether it was in."""
         jobs = self._classes.get(job.priority)
         if jobs is None or job not in jobs:
-            return
+            return False
         del jobs[job]
         self._length -= 1
         if not jobs:
             del self._classes[job.priority]
+        return True

@@ -1,20 +1,22 @@
 """Queues and worker pool: what is too much is refused at the door, what is no longer wanted is dropped."""
 
-import contextlib
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
+from math import inf
 from time import monotonic
 from typing import Any
 from weakref import WeakSet
 
-from engine import RuntimeGraph
 from service.errors import ServiceError
 from service.loaded_model import LoadedModel
 from service.scheduling.blas_threads import BlasThreads
 from service.scheduling.fair_share import VirtualClock
 from service.scheduling.job import Job
-from service.scheduling.model_queue import ModelQueue, Turn
+from service.scheduling.model_queue import ModelQueue
+from service.scheduling.policy import Policy
 from service.scheduling.refusals import shutting_down
+from service.scheduling.turn import Turn
 
 QueueMaker = Callable[[LoadedModel, VirtualClock], ModelQueue]
 
@@ -33,10 +35,11 @@ class Scheduler:
     def __init__(self, workers: int, make_queue: QueueMaker) -> None:
         self._size = workers
         self._make_queue = make_queue
-        self._queues: dict[RuntimeGraph, ModelQueue] = {}
-        self._retired: WeakSet[RuntimeGraph] = WeakSet()
+        self._queues: dict[LoadedModel, ModelQueue] = {}
+        self._retired: WeakSet[LoadedModel] = WeakSet()
         self._clock = VirtualClock()
         self._turns = 0
+        self._idle = 0
         self._changed = threading.Condition()
         self._closed = False
         self._pool: list[threading.Thread] = []
@@ -45,12 +48,12 @@ class Scheduler:
     def waiting(self, model: LoadedModel | None = None) -> int:
         """Count the calls that wait, of one model or of all."""
         with self._changed:
-            return sum(len(queue.waiting) for queue in self._chosen(model))
+            return sum(queue.waiting for queue in self._chosen(model))
 
     def running(self, model: LoadedModel | None = None) -> int:
         """Count the calls that workers are on, given up or not, of one model or of all."""
         with self._changed:
-            return sum(len(queue.running) for queue in self._chosen(model))
+            return sum(queue.running for queue in self._chosen(model))
 
     def start(self) -> None:
         """Start the workers."""
@@ -59,6 +62,11 @@ class Scheduler:
         self._pool = [threading.Thread(target=self._serve, name=f"worker-{n}") for n in range(self._size)]
         for thread in self._pool:
             thread.start()
+
+    def policy(self, model: LoadedModel) -> Policy:
+        """Return how the calls of a model are scheduled."""
+        with self._changed:
+            return self._queue(model).policy
 
     def check_room(self, model: LoadedModel) -> None:
         """Refuse early what `submit` would refuse: before its body is read.
@@ -85,7 +93,7 @@ class Scheduler:
         job.stop(reason)
         job.future.cancel()
         with self._changed:
-            queue = self._queues.get(job.call.model.graph)
+            queue = self._queues.get(job.call.model)
             if queue is not None:
                 queue.discard(job)
                 self._forget(queue)
@@ -93,8 +101,8 @@ class Scheduler:
     def retire(self, model: LoadedModel) -> None:
         """Forget a model's queue as soon as nothing of it waits or runs; calls that still come are taken."""
         with self._changed:
-            self._retired.add(model.graph)
-            queue = self._queues.get(model.graph)
+            self._retired.add(model)
+            queue = self._queues.get(model)
             if queue is not None:
                 self._forget(queue)
 
@@ -113,7 +121,8 @@ class Scheduler:
         for thread in self._pool:
             thread.join()
         if self._blas is not None:
-            self._blas.restore()
+            self._blas.close()
+            self._blas = None
 
     def _drop_all(self, reason: str) -> list[Job[Any]]:
         with self._changed:
@@ -125,65 +134,80 @@ class Scheduler:
     def _chosen(self, model: LoadedModel | None) -> Sequence[ModelQueue]:
         if model is None:
             return list(self._queues.values())
-        queue = self._queues.get(model.graph)
+        queue = self._queues.get(model)
         return [] if queue is None else [queue]
 
     def _room(self, model: LoadedModel) -> ModelQueue:
         """Return a model's queue, if it has room."""
         if self._closed:
             raise shutting_down()
-        queue = self._queues.get(model.graph)
-        if queue is None:
-            queue = self._queues[model.graph] = self._make_queue(model, self._clock)
+        queue = self._queue(model)
         queue.check_room(self._size - self._turns)
         return queue
 
+    def _queue(self, model: LoadedModel) -> ModelQueue:
+        queue = self._queues.get(model)
+        if queue is None:
+            queue = self._queues[model] = self._make_queue(model, self._clock)
+        return queue
+
     def _forget(self, queue: ModelQueue) -> None:
-        if queue.is_idle and queue.model.graph in self._retired:
-            self._queues.pop(queue.model.graph, None)
+        if queue.is_idle and queue.model in self._retired:
+            self._queues.pop(queue.model, None)
 
     def _serve(self) -> None:
-        while (turn := self._take()) is not None:
-            turn.carry_out()
+        while (taken := self._take()) is not None:
+            queue, turn = taken
+            turn.carry_out(partial(self._form, queue, turn))
             # the worker is free before anyone knows the answer: who has it may count on a place for the next request
-            self._finish(turn)
-            hand_over(turn.jobs)
-            del turn  # nothing of a request outlives it while the worker waits for the next
+            self._finish(queue, turn)
+            turn.hand_over()
+            del taken, queue, turn  # nothing of a request outlives it while the worker waits for the next
 
-    def _take(self) -> Turn | None:
+    def _take(self) -> tuple[ModelQueue, Turn] | None:
         with self._changed:
-            while (queue := self._next()) is None:
+            while True:
+                now = monotonic()
+                queue, due = self._next(now)
+                if queue is not None:
+                    break
                 if self._closed:
                     return None
-                self._changed.wait()
-            turn = queue.take(monotonic())
+                self._idle += 1
+                self._changed.wait(None if due == inf else due - now)
+                self._idle -= 1
+            turn = queue.take(now)
             self._turns += 1
             if self._blas is not None:
                 self._blas.begin(queue.policy.threads)
-            return turn
+            self._wake_another()
+            return queue, turn
 
-    def _next(self) -> ModelQueue | None:
-        """Return the queue whose turn it is, None where none has anything to do."""
-        ready = (queue for queue in self._queues.values() if queue.has_turn())
-        return min(ready, key=lambda queue: queue.share.tag, default=None)
+    def _next(self, now: float) -> tuple[ModelQueue | None, float]:
+        """Return the queue whose turn it is, None where none has anything to do yet, and when the first will have."""
+        first, earliest = None, inf
+        for queue in self._queues.values():
+            due = queue.due()
+            earliest = min(earliest, due)
+            if due <= now and (first is None or queue.share.tag < first.share.tag):
+                first = queue
+        return first, earliest
 
-    def _finish(self, turn: Turn) -> None:
+    def _wake_another(self) -> None:
+        """Have another worker look, if one has nothing to do: for what is due now, or to wait until it is."""
+        if self._idle and any(queue.due() < inf for queue in self._queues.values()):
+            self._changed.notify()
+
+    def _form(self, queue: ModelQueue, turn: Turn, decoded: Sequence[Job[Any]]) -> list[Job[Any]]:
+        with self._changed:
+            batch = queue.form(decoded, turn.jobs, monotonic())
+            self._wake_another()
+            return batch
+
+    def _finish(self, queue: ModelQueue, turn: Turn) -> None:
         with self._changed:
             self._turns -= 1
-            turn.queue.finish(turn, monotonic())
-            self._forget(turn.queue)
+            queue.finish(turn, monotonic())
+            self._forget(queue)
             if self._blas is not None:
-                self._blas.end(turn.queue.policy.threads)
-
-
-def hand_over(jobs: Sequence[Job[Any]]) -> None:
-    """Hand the answers of jobs to the event loop."""
-    if jobs:
-        # a closed loop has nobody left who waits
-        with contextlib.suppress(RuntimeError):
-            jobs[0].loop.call_soon_threadsafe(_deliver, jobs)
-
-
-def _deliver(jobs: Sequence[Job[Any]]) -> None:
-    for job in jobs:
-        job.deliver()
+                self._blas.end(queue.policy.threads)

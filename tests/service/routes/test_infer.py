@@ -101,7 +101,7 @@ async def test_csv_body(client: AsyncClient, text: str) -> None:
 async def test_answer_has_everything(client: AsyncClient) -> None:
     answer = await client.post("/infer?model=digit", content=bright(7), headers={"X-Request-ID": "r1"})
     body = answer.json()
-    assert list(body) == ["model", "request_id", "predictions", "outputs", "timing", "trace"]
+    assert list(body) == ["model", "version", "request_id", "predictions", "outputs", "timing", "trace"]
     assert (body["model"], body["request_id"], answer.headers["x-request-id"]) == ("digit", "r1", "r1")
     assert [len(item) for item in body["predictions"]] == [3]
     assert set(body["timing"]) == {"decode_ms", "queue_ms", "forward_ms", "encode_ms", "total_ms"}
@@ -324,7 +324,7 @@ async def test_request_that_takes_too_long_is_given_up(
 ) -> None:
     gate = Gate(monkeypatch)
     services = services_of(app)
-    monkeypatch.setattr(dispatcher, "policy_of", lambda config, settings: Policy(timeout=0.05))
+    monkeypatch.setattr(dispatcher, "policy_of", lambda config, settings, batching: Policy(timeout=0.05))
     answer = await client.post("/infer?model=vector", json=number(1))
     assert check_error(answer, 504, "timeout") == {"timeout": 0.05}
     assert services.dispatcher.running() == 1

@@ -1,0 +1,65 @@
+"""The rows of a call's inputs: what may be run together, put together and taken apart."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from engine import Port
+from engine.dtypes import Array
+
+Signature = tuple[tuple[tuple[int, ...], "np.dtype[Any]"], ...]
+"""Shape of a row and dtype of each input: calls of the same can be run together."""
+
+
+def count_rows(inputs: Mapping[str, Array]) -> int:
+    """Return the extent of the first axis that all inputs share; 1 where they share none."""
+    extents = {array.shape[:1] for array in inputs.values()}
+    if len(extents) != 1:
+        return 1
+    (extent,) = extents
+    return extent[0] if extent else 1
+
+
+def sign(ports: Sequence[Port], inputs: Mapping[str, Array]) -> Signature | None:
+    """Return what other calls must be alike in to be run with this one; None where none can.
+
+    A row must have the shape that the file declares, as far as it declares one: on others nothing is proved.
+
+    Args:
+        ports: the graph's inputs.
+        inputs: the call's, by operand name.
+    """
+    extents = {array.shape[:1] for array in inputs.values()}
+    if len(extents) != 1 or extents & {(), (0,)}:
+        return None
+    arrays = [inputs[port.operand] for port in ports]
+    if not all(_is_declared(port, array) for port, array in zip(ports, arrays, strict=True)):
+        return None
+    return tuple((array.shape[1:], array.dtype) for array in arrays)
+
+
+def join(calls: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
+    """Return the inputs of several calls, of equal signature, as those of one run."""
+    return {name: np.concatenate([inputs[name] for inputs in calls]) for name in calls[0]}
+
+
+def split(outputs: Sequence[Array], counts: Sequence[int]) -> list[list[Array]] | None:
+    """Return each call's rows of a run's outputs; None where the outputs have not as many as the calls brought.
+
+    Rows are copied: a view would keep the whole batch alive, and let one client's answer alias another's.
+    """
+    if any(output.shape[:1] != (sum(counts),) for output in outputs):
+        return None
+    stops = np.cumsum(counts).tolist()
+    return [
+        [output[stop - count : stop].copy() for output in outputs]
+        for stop, count in zip(stops, counts, strict=True)
+    ]
+
+
+def _is_declared(port: Port, array: Array) -> bool:
+    declared = port.shape or ()
+    return array.ndim == len(declared) and all(
+        dim in (None, extent) for dim, extent in zip(declared[1:], array.shape[1:], strict=True)
+    )

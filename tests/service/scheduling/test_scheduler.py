@@ -1,0 +1,484 @@
+"""Calls in queues and workers. Runs wait for events that the tests set, never for a clock."""
+
+import asyncio
+import gc
+import threading
+import weakref
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import replace
+from time import monotonic
+from typing import Any
+
+import pytest
+from starlette.requests import ClientDisconnect
+from threadpoolctl import threadpool_info
+
+from engine import LayerError
+from service.call import Ending, Outcome
+from service.codec import Decoded
+from service.dispatcher import Dispatcher
+from service.errors import ServiceError
+from service.scheduling import waiting
+from service.scheduling.refusals import shutting_down
+from tests.service.scheduling.conftest import Start
+from tests.service.scheduling.stubs import (
+    SOON,
+    Client,
+    Records,
+    StubGraph,
+    call_of,
+    model_of,
+    rows,
+    settings_of,
+    stay,
+    until,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+async def settled(dispatcher: Dispatcher) -> None:
+    """Return when no worker is busy."""
+    await until(lambda: not dispatcher.running() and not dispatcher.waiting())
+
+
+async def test_call_is_answered_by_a_worker(start: Start, graph: StubGraph, records: Records) -> None:
+    assert await start().answer(call_of(model_of(graph), rows(1, 2)), stay) == [2, 4]
+    (record,) = records
+    assert (record.ending, record.worker, record.error) == (Ending.SUCCESS, "worker-0", None)
+    assert (record.items, record.batch_size, record.leads_run) == (2, 2, True)
+    stamps = record.stamps
+    times = [stamps.received, stamps.queued, stamps.decode_start, stamps.decode_end]
+    times += [stamps.forward_start, stamps.forward_end, stamps.encode_end]
+    assert times[0] > 0
+    assert times == sorted(times)
+
+
+async def test_codec_sees_the_context_of_the_request(start: Start, graph: StubGraph) -> None:
+    variable: ContextVar[str] = ContextVar("variable")
+    variable.set("mine")
+    seen = []
+
+    def decode() -> Decoded:
+        seen.append(variable.get())
+        return Decoded({"0": rows(1)})
+
+    def encode(_: Outcome) -> str:
+        return variable.get()
+
+    assert (
+        await start().answer(call_of(model_of(graph), rows(), decode=decode, encode=encode), stay) == "mine"
+    )
+    assert seen == ["mine"]
+
+
+@pytest.mark.parametrize("stage", ["decode", "encode"])
+@pytest.mark.parametrize("error", [ValueError("no"), StopIteration("no"), SystemExit(3)])
+async def test_worker_outlives_what_a_codec_raises(
+    start: Start, graph: StubGraph, records: Records, stage: str, error: BaseException
+) -> None:
+    def fail(*_: object) -> Any:
+        raise error
+
+    dispatcher, model = start(), model_of(graph)
+    sound = call_of(model, rows(1))
+    failing = replace(sound, decode=fail) if stage == "decode" else replace(sound, encode=fail)
+    with pytest.raises(ValueError if isinstance(error, ValueError) else RuntimeError, match="no|3"):
+        await dispatcher.answer(failing, stay)
+    assert await dispatcher.answer(call_of(model, rows(1)), stay) == [2]
+    assert [record.ending for record in records] == [Ending.OTHER, Ending.SUCCESS]
+    assert records[0].leads_run == (stage == "encode")
+
+
+async def test_model_that_does_not_run_is_the_backends_fault(
+    start: Start, graph: StubGraph, records: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **options: object) -> Any:
+        raise LayerError("nn.Linear fc: no")
+
+    monkeypatch.setattr(graph, "run", fail)
+    with pytest.raises(ServiceError) as caught:
+        await start().answer(call_of(model_of(graph), rows(1)), stay)
+    assert (caught.value.status, caught.value.code) == (422, "layer_failed")
+    (record,) = records
+    assert (record.ending, record.error, record.leads_run) == (Ending.BACKEND, "nn.Linear fc: no", True)
+    assert record.stamps.forward_end == 0
+
+
+async def test_worker_is_free_before_its_answer_is_known(
+    start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dispatcher, loop = start(queue_size=0), asyncio.get_running_loop()
+    hand_over = loop.call_soon_threadsafe
+    running: list[int] = []
+
+    def watch(*arguments: Any, **options: Any) -> asyncio.Handle:
+        running.append(dispatcher.running())
+        return hand_over(*arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "call_soon_threadsafe", watch)
+        await dispatcher.answer(call_of(model_of(graph), rows(1)), stay)
+    assert running == [0]
+
+
+async def test_calls_run_side_by_side_over_the_workers(start: Start, graph: StubGraph) -> None:
+    dispatcher, model = start(workers=3), model_of(graph)
+    graph.close()
+    tasks = [Client(dispatcher).ask(call_of(model, rows(number))) for number in (1, 2, 3)]
+    await graph.has_begun(3)
+    assert (dispatcher.running(model), dispatcher.waiting(model)) == (3, 0)
+    graph.open.set()
+    assert await asyncio.gather(*tasks) == [[2], [4], [6]]
+
+
+async def test_model_has_no_more_workers_than_it_may(start: Start, graph: StubGraph) -> None:
+    dispatcher = start(workers=3)
+    narrow, other = model_of(graph, scheduling={"workers": 1}), model_of(StubGraph())
+    graph.close()
+    tasks = [Client(dispatcher).ask(call_of(narrow, rows(number))) for number in (1, 2)]
+    await graph.has_begun()
+    assert await dispatcher.answer(call_of(other, rows(5)), stay) == [10]
+    assert (dispatcher.running(narrow), dispatcher.waiting(narrow)) == (1, 1)
+    graph.open.set()
+    assert await asyncio.gather(*tasks) == [[2], [4]]
+
+
+async def test_calls_are_taken_by_priority_then_arrival(start: Start, graph: StubGraph) -> None:
+    dispatcher = start()
+    model = model_of(graph, scheduling={"default_priority": 3})
+    graph.close()
+    first = Client(dispatcher).ask(call_of(model, rows(0)))
+    await graph.has_begun()
+    tasks = [first]
+    for number, priority in enumerate([0, 2, 4, 1, 3, 2], start=1):
+        tasks.append(Client(dispatcher).ask(call_of(model, rows(number), priority=priority)))
+        await until(lambda count=number: dispatcher.waiting() == count)  # type: ignore[misc]  # bound early
+    graph.open.set()
+    await asyncio.gather(*tasks)
+    assert graph.firsts == [[0], [4], [2], [6], [1], [5], [3]]
+
+
+async def test_what_is_too_much_is_refused(start: Start, graph: StubGraph, records: Records) -> None:
+    dispatcher, model = start(queue_size=2), model_of(graph)
+    graph.close()
+    tasks = [Client(dispatcher).ask(call_of(model, rows(number))) for number in (1, 2, 3)]
+    await graph.has_begun()
+    await until(lambda: dispatcher.waiting() == 2)
+    with pytest.raises(ServiceError) as caught:
+        dispatcher.check_room(model)
+    error = caught.value
+    assert (error.status, error.code) == (503, "queue_full")
+    assert error.details == {"waiting": 2, "running": 1, "retry_after": 1}
+    assert error.headers == {"Retry-After": "1"}
+    with pytest.raises(ServiceError, match="2 requests wait already"):
+        await dispatcher.answer(call_of(model, rows(4)), stay)
+    assert [(record.ending, record.stamps.decode_start) for record in records] == [(Ending.REJECTED, 0)]
+    dispatcher.check_room(model_of(graph, "other"))
+    graph.open.set()
+    assert await asyncio.gather(*tasks) == [[2], [4], [6]]
+    await settled(dispatcher)
+    dispatcher.check_room(model)
+
+
+async def test_queue_of_no_size_takes_what_a_free_worker_can(start: Start, graph: StubGraph) -> None:
+    dispatcher, model = start(queue_size=0), model_of(graph)
+    graph.close()
+    task = Client(dispatcher).ask(call_of(model, rows(1)))
+    await graph.has_begun()
+    with pytest.raises(ServiceError):
+        dispatcher.check_room(model)
+    graph.open.set()
+    assert await task == [2]
+
+
+async def test_model_has_a_queue_of_its_own_size(start: Start, graph: StubGraph) -> None:
+    dispatcher, model = start(), model_of(graph, scheduling={"queue_size": 0})
+    graph.close()
+    task = Client(dispatcher).ask(call_of(model, rows(1)))
+    await graph.has_begun()
+    with pytest.raises(ServiceError):
+        dispatcher.check_room(model)
+    graph.open.set()
+    await task
+
+
+async def test_flood_on_one_model_does_not_starve_another(start: Start, graph: StubGraph) -> None:
+    dispatcher = start(queue_size=100)
+    flooded, quiet = model_of(graph, "flooded"), model_of(graph, "quiet")
+    graph.close()
+    tasks = [Client(dispatcher).ask(call_of(flooded, rows(number))) for number in range(50)]
+    await graph.has_begun()
+    await until(lambda: dispatcher.waiting(flooded) == 49)
+    tasks.append(Client(dispatcher).ask(call_of(quiet, rows(1000))))
+    await until(lambda: dispatcher.waiting(quiet) == 1)
+    graph.open.set()
+    await asyncio.gather(*tasks)
+    assert graph.firsts.index([1000]) <= 2
+
+
+async def test_waiting_call_whose_client_leaves_is_dropped_at_once(
+    start: Start, graph: StubGraph, records: Records
+) -> None:
+    dispatcher, model = start(), model_of(graph)
+    graph.close()
+    running = Client(dispatcher).ask(call_of(model, rows(1)))
+    await graph.has_begun()
+    leaving = Client(dispatcher)
+    gone = leaving.ask(call_of(model, rows(2)))
+    await until(lambda: dispatcher.waiting() == 1)
+    leaving.left.set()
+    with pytest.raises(ClientDisconnect):
+        await gone
+    assert dispatcher.waiting() == 0
+    assert [(record.ending, record.stamps.decode_start) for record in records] == [(Ending.CANCELED, 0)]
+    graph.open.set()
+    assert await running == [2]
+    assert graph.firsts == [[1]]
+
+
+async def test_running_call_whose_client_leaves_keeps_its_worker_until_it_ends(
+    start: Start, graph: StubGraph, records: Records
+) -> None:
+    dispatcher, model = start(queue_size=0), model_of(graph)
+    graph.close()
+    leaving = Client(dispatcher)
+    gone = leaving.ask(call_of(model, rows(1)))
+    await graph.has_begun()
+    leaving.left.set()
+    with pytest.raises(ClientDisconnect):
+        await gone
+    assert dispatcher.running() == 1
+    with pytest.raises(ServiceError):
+        dispatcher.check_room(model)
+    graph.open.set()
+    await settled(dispatcher)
+    assert graph.reasons == ["the client left"]
+    assert [record.ending for record in records] == [Ending.CANCELED]
+
+
+async def test_cancelled_request_stops_its_run(start: Start, graph: StubGraph, records: Records) -> None:
+    dispatcher = start()
+    graph.close()
+    task = Client(dispatcher).ask(call_of(model_of(graph), rows(1)))
+    await graph.has_begun()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    graph.open.set()
+    await settled(dispatcher)
+    assert graph.reasons == ["the request was cancelled"]
+    assert [record.ending for record in records] == [Ending.CANCELED]
+
+
+async def test_deadline_ends_the_wait_and_stops_the_run(
+    start: Start, graph: StubGraph, records: Records
+) -> None:
+    dispatcher = start(timeout=0.05)
+    graph.close()
+    with pytest.raises(ServiceError) as caught:
+        await dispatcher.answer(call_of(model_of(graph), rows(1), timeout=SOON), stay)
+    assert (caught.value.status, caught.value.code) == (504, "timeout")
+    assert caught.value.details == {"timeout": 0.05}
+    graph.open.set()
+    await settled(dispatcher)
+    assert graph.reasons == ["its time is up"]
+    assert [record.ending for record in records] == [Ending.CANCELED]
+
+
+async def test_call_whose_time_passes_while_it_waits_is_never_run(
+    start: Start, graph: StubGraph, records: Records
+) -> None:
+    dispatcher, model = start(), model_of(graph)
+    graph.close()
+    first = Client(dispatcher).ask(call_of(model, rows(1)))
+    await graph.has_begun()
+    with pytest.raises(ServiceError) as caught:
+        await dispatcher.answer(call_of(model, rows(2), timeout=0.01), stay)
+    assert caught.value.details == {"timeout": 0.01}
+    assert [(record.ending, record.stamps.forward_start) for record in records] == [(Ending.REJECTED, 0)]
+    graph.open.set()
+    await first
+    assert graph.firsts == [[1]]
+
+
+async def test_call_that_a_worker_takes_too_late_is_not_even_decoded(start: Start, graph: StubGraph) -> None:
+    """The event loop is too busy to see the deadline: the worker sees it."""
+    decoded = []
+
+    def decode() -> Decoded:
+        decoded.append(1)
+        return Decoded({"0": rows(1)})
+
+    dispatcher = start()
+    with pytest.raises(ServiceError, match="longer than 1e-09 s"):
+        await dispatcher.answer(call_of(model_of(graph), rows(), decode=decode, timeout=1e-9), stay)
+    await settled(dispatcher)
+    assert decoded == []
+
+
+async def test_deadline_that_the_worker_sees_first_is_the_same_error(
+    start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch, records: Records
+) -> None:
+    monkeypatch.setattr(waiting, "_PATIENCE", SOON)
+    graph.close()
+    dispatcher = start()
+    task = Client(dispatcher).ask(call_of(model_of(graph), rows(1)))
+    await graph.has_begun()
+    (job,) = dispatcher._scheduler._queues[records_model(dispatcher)]._running
+    job.deadline = monotonic()
+    graph.open.set()
+    with pytest.raises(ServiceError) as caught:
+        await task
+    assert (caught.value.status, caught.value.code) == (504, "timeout")
+    assert [record.ending for record in records] == [Ending.CANCELED]
+
+
+def records_model(dispatcher: Dispatcher) -> Any:
+    (model,) = dispatcher._scheduler._queues
+    return model
+
+
+async def test_all_calls_can_be_refused(start: Start, graph: StubGraph, records: Records) -> None:
+    dispatcher, model = start(), model_of(graph)
+    graph.close()
+    tasks = [Client(dispatcher).ask(call_of(model, rows(number))) for number in (1, 2)]
+    await graph.has_begun()
+    await until(lambda: dispatcher.waiting() == 1)
+    dispatcher.refuse_all(shutting_down())
+    for task in tasks:
+        with pytest.raises(ServiceError, match="shutting down"):
+            await task
+    graph.open.set()
+    await settled(dispatcher)
+    assert graph.reasons == ["the server is shutting down and takes no more requests"]
+    assert graph.firsts == [[1]]
+    assert {(record.ending, record.worker) for record in records} == {
+        (Ending.CANCELED, "worker-0"),
+        (Ending.REJECTED, ""),
+    }
+
+
+async def test_close_waits_for_workers_and_takes_nothing_more(start: Start, graph: StubGraph) -> None:
+    dispatcher, model = start(), model_of(graph)
+    graph.close()
+    running = Client(dispatcher).ask(call_of(model, rows(1)))
+    await graph.has_begun()
+    dropped = Client(dispatcher).ask(call_of(model, rows(2)))
+    await until(lambda: dispatcher.waiting() == 1)
+    closing = asyncio.create_task(asyncio.to_thread(dispatcher.close))
+    await until(lambda: not dispatcher.waiting())
+    assert not closing.done()
+    with pytest.raises(ServiceError) as caught:
+        await dispatcher.answer(call_of(model, rows(3)), stay)
+    assert (caught.value.status, caught.value.code) == (503, "shutting_down")
+    assert caught.value.headers["Connection"] == "close"
+    graph.open.set()
+    await closing
+    with pytest.raises(ServiceError):
+        await running
+    dropped.cancel()
+    assert graph.firsts == [[1]]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("worker-")]
+
+
+async def test_workers_are_no_daemons(start: Start) -> None:
+    start(workers=2)
+    workers = [thread for thread in threading.enumerate() if thread.name.startswith("worker-")]
+    assert [thread.daemon for thread in workers] == [False, False]
+
+
+async def test_worker_holds_on_to_nothing_of_a_call_that_is_done(start: Start, graph: StubGraph) -> None:
+    class Body:
+        pass
+
+    async def ask() -> weakref.ref[Body]:
+        body = Body()
+
+        def decode(kept: Body = body) -> Decoded:
+            return Decoded({"0": rows(1)})
+
+        await dispatcher.answer(call_of(model_of(graph), rows(), decode=decode), stay)
+        return weakref.ref(body)
+
+    dispatcher = Dispatcher(settings_of())
+    dispatcher.start()
+    body = await ask()
+    await settled(dispatcher)
+    await asyncio.sleep(0)
+    gc.collect()
+    assert body() is None
+    await asyncio.to_thread(dispatcher.close)
+
+
+async def test_client_is_watched_only_while_it_waits(start: Start, graph: StubGraph) -> None:
+    before = asyncio.all_tasks()
+    dispatcher = start()
+    graph.close()
+    task = Client(dispatcher).ask(call_of(model_of(graph), rows(1)))
+    await graph.has_begun()
+    await until(lambda: len(asyncio.all_tasks()) == len(before) + 2)
+    graph.open.set()
+    await task
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() == before
+
+
+async def test_retired_model_is_forgotten_when_its_last_call_is_over(start: Start, graph: StubGraph) -> None:
+    dispatcher, model = start(), model_of(graph)
+    graph.close()
+    tasks = [Client(dispatcher).ask(call_of(model, rows(number))) for number in (1, 2)]
+    await graph.has_begun()
+    await until(lambda: dispatcher.waiting() == 1)
+    dispatcher.retire(model)
+    straggler = Client(dispatcher).ask(call_of(model, rows(3)))
+    await until(lambda: dispatcher.waiting() == 2)
+    graph.open.set()
+    assert await asyncio.gather(*tasks, straggler) == [[2], [4], [6]]
+    await settled(dispatcher)
+    assert dispatcher._scheduler._queues == {}
+    assert await dispatcher.answer(call_of(model, rows(4)), stay) == [8]
+    await settled(dispatcher)
+    assert dispatcher._scheduler._queues == {}
+
+
+def test_answer_for_a_loop_that_is_closed_is_dropped() -> None:
+    graph = StubGraph()
+    graph.close()
+
+    async def make() -> Dispatcher:
+        dispatcher = Dispatcher(settings_of())
+        dispatcher.start()
+        task = Client(dispatcher).ask(call_of(model_of(graph), rows(1)))
+        await graph.has_begun()
+        task.cancel()
+        return dispatcher
+
+    dispatcher = asyncio.run(make())
+    graph.open.set()
+    dispatcher.close()
+    assert graph.reasons == ["the request was cancelled"]
+
+
+def blas_threads() -> set[int]:
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+async def test_runs_use_the_threads_that_the_narrowest_of_them_may(start: Start, graph: StubGraph) -> None:
+    before = blas_threads()
+    dispatcher = start(workers=2, threads=2)
+    wide, narrow = model_of(graph), model_of(StubGraph(), scheduling={"threads": 1})
+    graph.close()
+    task = Client(dispatcher).ask(call_of(wide, rows(1)))
+    await graph.has_begun()
+    assert blas_threads() <= {2}
+    seen: list[set[int]] = []
+    encode: Callable[[Outcome], Any] = lambda _: seen.append(blas_threads())  # noqa: E731  # a probe
+    await dispatcher.answer(call_of(narrow, rows(1), encode=encode), stay)
+    assert seen[0] <= {1}
+    await until(lambda: blas_threads() <= {2})
+    graph.open.set()
+    await task
+    await asyncio.to_thread(dispatcher.close)
+    assert blas_threads() == before
