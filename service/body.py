@@ -11,7 +11,9 @@ _CLOSE = {"Connection": "close"}
 """What is left of a body that nobody reads must not be taken for the next request."""
 
 
-async def read_body(request: Request, limits: Limits, timeout: float, *, is_encoded: bool = False) -> bytes:
+async def read_body(
+    request: Request, limits: Limits, timeout: float, *, is_encoded: bool = False, lead: int = 0
+) -> bytes:
     """Return a request's whole body.
 
     Args:
@@ -19,6 +21,7 @@ async def read_body(request: Request, limits: Limits, timeout: float, *, is_enco
         limits: how large the body may be.
         timeout: seconds that the client has to send it.
         is_encoded: a content coding is taken, and left for the caller to undo.
+        lead: this many zero bytes are put before the body, so that arrays in it lie where the machine reads them best.
 
     Raises:
         ServiceError: 413 `body_too_large`, 408 `body_timeout`, 415 `unsupported_encoding`, 400 `upgrade_refused`.
@@ -31,7 +34,7 @@ async def read_body(request: Request, limits: Limits, timeout: float, *, is_enco
         declared = request.headers.get("content-length", "0")
         limits.check_body(int(declared) if declared.isdecimal() else 0)
         async with asyncio.timeout(timeout):
-            return await _read(request, limits)
+            return await _read(request, limits, lead)
     except TimeoutError as error:
         message = f"the body took longer than {timeout:g} s to arrive"
         raise ServiceError(408, "body_timeout", message, {"timeout": timeout}, _CLOSE) from error
@@ -57,8 +60,8 @@ def _check_upgrade(request: Request) -> None:
         raise ServiceError(400, "upgrade_refused", message, details, _CLOSE)
 
 
-async def _read(request: Request, limits: Limits) -> bytes:
-    chunks: list[bytes] = []
+async def _read(request: Request, limits: Limits, lead: int) -> bytes:
+    chunks = [bytes(lead)]
     size = 0
     async for chunk in request.stream():
         size += len(chunk)

@@ -14,6 +14,8 @@ HEADER = "Inference-Header-Content-Length"
 """Header that holds the length of the JSON part; its presence tells that binary data follows."""
 
 _LENGTH_BYTES = 4
+_ALIGNMENT = 16
+"""What addresses of Python's bytes are multiples of, at least."""
 
 
 def parse_header_length(value: str | None) -> int | None:
@@ -30,13 +32,23 @@ def parse_header_length(value: str | None) -> int | None:
     return int(value)
 
 
-def split(body: bytes, header_length: int | None) -> tuple[memoryview, memoryview]:
+def lead_of(header_length: int | None) -> int:
+    """Return how many bytes to put before a body so that the binary data in it is aligned."""
+    return 0 if header_length is None else -header_length % _ALIGNMENT
+
+
+def split(body: bytes, header_length: int | None, lead: int = 0) -> tuple[memoryview, memoryview]:
     """Return the JSON part of a body, and the binary data behind it.
+
+    Args:
+        body: the body.
+        header_length: length of the JSON part; None where there is nothing else.
+        lead: how many bytes stand before it.
 
     Raises:
         ServiceError: 400 `invalid_header` where the JSON part would be longer than the body.
     """
-    view = memoryview(body)
+    view = memoryview(body)[lead:]
     if header_length is None:
         return view, view[len(view) :]
     if header_length > len(view):
@@ -66,7 +78,7 @@ def read_array(tensor: InputTensor, data: memoryview, limits: Limits) -> Array:
     """Return the elements of a tensor that is not BYTES, without copying them where the datatype allows it.
 
     Returns:
-        A read-only view of `data` (which need not be aligned); of BF16 a float32 array.
+        A read-only view of `data`, a copy where that is not aligned; of BF16 a float32 array.
 
     Raises:
         ServiceError: 400 `wrong_size`, 413 `tensor_too_large`.
@@ -84,7 +96,7 @@ def read_array(tensor: InputTensor, data: memoryview, limits: Limits) -> Array:
     elif tensor.datatype == BF16:
         flat = widen(np.frombuffer(data, "<u2"), "bf16")
     else:
-        flat = np.frombuffer(data, DTYPES[tensor.datatype])
+        flat = np.require(np.frombuffer(data, DTYPES[tensor.datatype]), requirements="A")
     return flat.reshape(tensor.shape)
 
 

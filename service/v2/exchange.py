@@ -19,6 +19,7 @@ RAW = 0
 _SMALL = 1 << 16
 """Bytes of JSON that are parsed before the request is queued; larger parts are so only where they must be."""
 _SCHEDULING = (b'"timeout"', b'"priority"')
+_MOST_QUOTES = 1000
 
 
 class Exchange:
@@ -33,6 +34,7 @@ class Exchange:
         header_length: length of its JSON part; None where it is nothing else, `RAW` where it has none.
         answer_encoding: content coding of the answer.
         limits: how much the request may ask for.
+        lead: how many bytes stand before the body; none before a compressed one.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class Exchange:
         header_length: int | None,
         answer_encoding: str,
         limits: Limits,
+        lead: int = 0,
     ) -> None:
         self._model = model
         self._body = body
@@ -50,6 +53,7 @@ class Exchange:
         self._header_length = header_length
         self._answer_encoding = answer_encoding
         self._limits = limits
+        self._lead = lead
         self._open_batch = is_batch_open(model)
         self._document: Document | None = None
         self._request: InferRequest | None = None
@@ -70,8 +74,8 @@ class Exchange:
         if self._header_length == RAW:
             return Parameters()
         body = decompress(self._body, self._encoding, self._limits)
-        text, _ = split(body, self._header_length)
-        if len(text) > _SMALL and not any(word in body for word in _SCHEDULING):
+        text, _ = split(body, self._header_length, self._lead)
+        if len(text) > _SMALL and not _mentions(body, _SCHEDULING):
             return Parameters()
         document = parse_object(text, "the JSON part of the body")
         if len(text) <= _SMALL or not self.is_compressed:
@@ -86,7 +90,7 @@ class Exchange:
         """
         body = decompress(self._body, self._encoding, self._limits)
         self._body = b""
-        text, data = split(body, self._header_length)
+        text, data = split(body, self._header_length, self._lead)
         graph, config = self._model.graph, self._model.config
         if self._header_length == RAW:
             tensor, data = raw_input(data, graph.inputs, config, self._open_batch)
@@ -117,3 +121,15 @@ class Exchange:
         binary = request.parameters.binary_output
         chosen = choose(wanted, outcome.result.outputs, self._model.graph.outputs, binary)
         return compressed(write_answer(head, chosen, self._model.config.labels), self._answer_encoding)
+
+
+def _mentions(body: bytes, words: tuple[bytes, ...]) -> bool:
+    """Tell whether one of some words in quotes occurs: from quote to quote, of which a body of numbers has few."""
+    start = body.find(b'"')
+    for _ in range(_MOST_QUOTES):
+        if start < 0:
+            return False
+        if body.startswith(words, start):
+            return True
+        start = body.find(b'"', start + 1)
+    return any(word in body for word in words)

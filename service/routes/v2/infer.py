@@ -11,8 +11,8 @@ from service.call import Call, Surface
 from service.context import context_of
 from service.routes.v2.model import find_model
 from service.services import services_of
-from service.v2.binary import HEADER, parse_header_length
-from service.v2.compression import choose_encoding, parse_encoding
+from service.v2.binary import HEADER, lead_of, parse_header_length
+from service.v2.compression import IDENTITY, choose_encoding, parse_encoding
 from service.v2.exchange import Exchange
 from service.v2.openapi import INFER_OPERATION, INFER_RESPONSES
 from service.v2.parameters import Parameters
@@ -43,10 +43,11 @@ async def infer(request: Request, name: str, version: str | None = None) -> Resp
     encoding = parse_encoding(request.headers.get("content-encoding"))
     header_length = parse_header_length(request.headers.get(HEADER))
     services.dispatcher.check_room(model)
-    body = await read_body(request, limits, services.settings.timeout, is_encoded=True)
+    lead = lead_of(header_length) if encoding == IDENTITY else 0
+    body = await read_body(request, limits, services.settings.timeout, is_encoded=True, lead=lead)
     received = perf_counter_ns()
     answer_encoding = choose_encoding(request.headers.get("accept-encoding"))
-    exchange = Exchange(model, body, encoding, header_length, answer_encoding, limits)
+    exchange = Exchange(model, body, encoding, header_length, answer_encoding, limits, lead)
     del body  # the exchange drops it when it is decoded
     parameters = await _scheduling(exchange)
     call = Call(
