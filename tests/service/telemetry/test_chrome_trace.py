@@ -92,7 +92,12 @@ def test_every_worker_has_a_named_row() -> None:
 
 def test_run_of_a_batch_is_drawn_once() -> None:
     trace = make_trace()
-    later = replace(STAMPS, forward_start=STAMPS.forward_start + 900, encode_end=STAMPS.encode_end + 2 * MS)
+    later = replace(
+        STAMPS,
+        forward_start=STAMPS.forward_start + 900,
+        forward_end=STAMPS.forward_end + 400,
+        encode_end=STAMPS.encode_end + 2 * MS,
+    )
     records = [make_record(trace=trace, batch_size=2, stamps=stamps) for stamps in (STAMPS, later)]
     events = drawn(*records)
     assert len(slices(events, "forward")) == 1

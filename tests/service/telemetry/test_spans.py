@@ -131,6 +131,12 @@ async def test_sampling_of_the_client_decides(flag: str, count: int) -> None:
     assert len(tracing.finished) == count
 
 
+def test_call_outside_of_a_request_is_not_drawn() -> None:
+    tracing = Tracing()
+    tracing.spans.observe(make_record())
+    assert tracing.finished == {}
+
+
 async def test_layers_are_spans_only_where_they_are_asked_for() -> None:
     for layers, count in ((False, 0), (True, 3)):
         tracing = Tracing(layers)
