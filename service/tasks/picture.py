@@ -25,6 +25,9 @@ Image.MAX_IMAGE_PIXELS = None
 # blocks so large that the allocator gives them back to the system: in smaller ones, hundreds of megabytes stay behind
 _imaging.set_block_size(64 << 20)
 
+_STRIP_PIXELS = 1 << 20
+"""Pixels of a picture that are blended at once."""
+
 _UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -77,11 +80,26 @@ def _convert(picture: Image.Image, mode: str) -> Image.Image:
     if picture.mode.startswith("I"):
         picture = _from_16_bit(picture)
     if picture.has_transparency_data:
-        # no second picture with transparency: at 64 million pixels each takes 256 MB
-        layer = picture if picture.mode in ("LA", "RGBA") else picture.convert("RGBA")
-        picture = Image.new(mode, picture.size, "white")
-        picture.paste(layer, mask=layer)
-    return picture.convert(mode)
+        return _put_on_white(picture, mode)
+    return picture if picture.mode == mode else picture.convert(mode)  # to its own mode, Pillow would copy it
+
+
+def _put_on_white(picture: Image.Image, mode: str) -> Image.Image:
+    """Blend a picture with white, some rows at a time, in place where it has the mode already.
+
+    At 64 million pixels, a second picture would take 256 MB.
+    """
+    flat = picture if picture.mode == mode else Image.new(mode, picture.size)
+    rows = max(1, _STRIP_PIXELS // picture.width)
+    for top in range(0, picture.height, rows):
+        box = (0, top, picture.width, min(top + rows, picture.height))
+        strip = picture.crop(box)
+        layer = strip if strip.mode in ("LA", "RGBA") else strip.convert("RGBA")
+        ground = Image.new(mode, strip.size, "white")
+        ground.paste(layer, mask=layer)
+        flat.paste(ground, box)
+    flat.info.pop("transparency", None)
+    return flat
 
 
 def _from_16_bit(picture: Image.Image) -> Image.Image:

@@ -1,7 +1,11 @@
 import struct
+import subprocess
+import sys
 import zlib
 from collections.abc import Callable
 from io import BytesIO
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +14,8 @@ from PIL import Image, _imaging
 from engine.dtypes import Array
 from service.tasks.picture import load_picture, open_picture
 from tests.service.codec.payloads import encoded, refused
+
+ROOT = Path(__file__).parents[3]
 
 
 def read(data: bytes, gray: bool = False) -> Array:
@@ -122,12 +128,46 @@ def test_damaged_metadata_do_not_matter() -> None:
     assert read(data, gray=True).tolist() == [[9]]
 
 
-@pytest.mark.parametrize("mode", ["RGBA", "LA"])
-def test_transparency_costs_one_more_picture_and_no_layers(mode: str) -> None:
-    data = encoded(Image.new(mode, (2, 3)))
-    _imaging.reset_stats()
-    read(data)
-    assert _imaging.get_stats()["new_count"] <= 3
+def test_large_picture_is_put_on_white_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (37, 10, 4), np.uint8)
+    data = encoded(Image.fromarray(pixels))
+    whole = read(data)
+    for most in (1, 30, 37 * 10 - 1):
+        monkeypatch.setattr("service.tasks.picture._STRIP_PIXELS", most)
+        np.testing.assert_array_equal(read(data), whole)
+
+
+_MEASURE = """
+import resource, sys
+from service.tasks.picture import load_picture, open_picture
+from pathlib import Path
+from typing import Any
+picture = open_picture(Path(sys.argv[1]).read_bytes(), "")
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+load_picture(picture, sys.argv[2] == "L", "")
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "transparency", "target", "most"),
+    [
+        ("RGB", None, "RGB", 64),
+        ("RGB", (0, 0, 0), "RGB", 64),
+        ("RGBA", None, "RGB", 128),
+        ("RGBA", None, "L", 80),
+        ("P", 0, "L", 32),
+    ],
+)
+def test_memory_of_one_picture(
+    tmp_path: Path, mode: str, transparency: Any, target: str, most: int
+) -> None:
+    path = tmp_path / "image.png"
+    options: dict[str, Any] = {} if transparency is None else {"transparency": transparency}
+    path.write_bytes(encoded(Image.new(mode, (4096, 4096)), **options))  # 64 MB as Pillow has it
+    command = [sys.executable, "-c", _MEASURE, str(path), target]
+    printed = subprocess.run(command, capture_output=True, check=True, text=True, timeout=60, cwd=ROOT).stdout
+    assert int(printed) < most + 24
 
 
 def test_memory_of_large_pictures_goes_back_to_the_system() -> None:
