@@ -7,6 +7,7 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from service.access import CORS_OPTIONS, Access, AccessMiddleware
+from service.body_budget import BodyBudget
 from service.dispatcher import Dispatcher
 from service.error_handlers import install_error_handlers
 from service.guard import GuardMiddleware
@@ -65,6 +66,7 @@ def _add_layers(app: FastAPI, services: Services, access: Access) -> None:
         lifecycle=services.lifecycle,
         access_log=settings.access_log,
         http_requests=services.telemetry.http_requests,
+        budget=BodyBudget(settings.max_buffered_bytes),
     )
     if services.telemetry.spans is not None:
         app.add_middleware(services.telemetry.spans.around)

@@ -7,6 +7,7 @@ from typing import Any
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.body_budget import BodyBudget, Reservation
 from service.context import REQUEST_ID_HEADER, RequestContext, open_context
 from service.incoming import Incoming
 from service.lifecycle import Lifecycle
@@ -23,12 +24,18 @@ class RequestMiddleware:
     """The outermost layer around the application's routes."""
 
     def __init__(
-        self, app: ASGIApp, lifecycle: Lifecycle, access_log: bool, http_requests: HttpRequests
+        self,
+        app: ASGIApp,
+        lifecycle: Lifecycle,
+        access_log: bool,
+        http_requests: HttpRequests,
+        budget: BodyBudget,
     ) -> None:
         self._app = app
         self._http_requests = http_requests
         self._lifecycle = lifecycle
         self._access_log = access_log
+        self._budget = budget
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one ASGI connection."""
@@ -42,13 +49,15 @@ class RequestMiddleware:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         context = open_context(scope)
         token = request_id.set(context.request_id)
-        incoming = Incoming(receive)
+        reservation = Reservation(self._budget, _declared_length(scope))
+        incoming = Incoming(receive, reservation)
         sender = _Sender(send, context.request_id, incoming)
         try:
             await self._app(scope, incoming, sender)
         except ClientDisconnect:
             sender.status = CLIENT_LEFT
         finally:
+            reservation.release()
             route = getattr(scope.get("route"), "path", None)
             self._http_requests.observe(scope["method"], route, sender.status, context.elapsed())
             if self._access_log:
@@ -85,6 +94,13 @@ class _Sender:
                 await self._incoming.discard()
             message = {"type": "http.response.body"}
         await self._send(message)
+
+
+def _declared_length(scope: Scope) -> int | None:
+    for name, value in scope["headers"]:
+        if name == b"content-length" and value.isdigit() and len(value) < 20:
+            return int(value)
+    return None
 
 
 def _log_access(scope: Scope, context: RequestContext, status: int, route: str | None) -> None:

@@ -114,6 +114,11 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(
         default=_LIMITS.body_bytes, ge=1, description="most bytes of a request's body"
     )
+    max_buffered_bytes: int = Field(
+        default=128 << 20,
+        ge=1,
+        description="most bytes of all requests' bodies together, until they are answered; more are answered 503",
+    )
     max_image_pixels: int = Field(
         default=_LIMITS.image_pixels,
         ge=1,
