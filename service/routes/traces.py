@@ -11,7 +11,7 @@ from service.openapi import error_responses
 from service.services import services_of
 from service.telemetry.chrome_trace import chrome_trace
 from service.telemetry.recent import RecentRun
-from service.telemetry.trace_view import TraceDetail, TraceList, describe, summarize
+from service.telemetry.trace_view import ChromeTrace, TraceDetail, TraceList, describe, summarize
 
 Format = Annotated[
     Literal["json", "chrome"], Query(description="chrome: a trace event file, which ui.perfetto.dev opens")
@@ -23,7 +23,7 @@ router = APIRouter(tags=["monitoring"])
 @router.get(
     "/traces",
     response_class=Response,
-    responses={200: {"model": TraceList}, **error_responses(422, 500, 503)},
+    responses={200: {"model": TraceList | ChromeTrace}, **error_responses(422, 500, 503)},
 )
 def list_traces(request: Request, format: Format = "json") -> Response:
     """List the last traced runs, newest first, or draw them all together."""
@@ -36,7 +36,7 @@ def list_traces(request: Request, format: Format = "json") -> Response:
 @router.get(
     "/traces/{request_id:path}",  # ids may have slashes
     response_class=Response,
-    responses={200: {"model": TraceDetail}, **error_responses(404, 422, 500, 503)},
+    responses={200: {"model": TraceDetail | ChromeTrace}, **error_responses(404, 422, 500, 503)},
 )
 def show_trace(request: Request, request_id: str, format: Format = "json") -> Response:
     """Show or draw the newest traced run of a request."""

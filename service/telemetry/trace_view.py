@@ -22,6 +22,13 @@ class TraceSummary(BaseModel):
     batch_size: int = Field(description="items of the run")
 
 
+class ChromeTrace(BaseModel):
+    """A trace event file, which ui.perfetto.dev opens."""
+
+    displayTimeUnit: Literal["ms"]  # noqa: N815  # the format's own spelling
+    traceEvents: list[dict[str, Any]]  # noqa: N815
+
+
 class TraceList(BaseModel):
     """The last traced runs, newest first."""
 
