@@ -142,9 +142,7 @@ class Emitter:
     # control flow
 
     @contextmanager
-    def loop(
-        self, start: Index, stop: Index, step: int = 1, carry: Sequence[Value] = ()
-    ) -> Iterator[Loop]:
+    def loop(self, start: Index, stop: Index, step: int = 1, carry: Sequence[Value] = ()) -> Iterator[Loop]:
         """Write a loop over start, start + step, … while below stop.
 
         Args:
@@ -285,6 +283,14 @@ class Emitter:
         function = self._intrinsic(f"{intrinsic}.{suffix}", kind, [kind] * len(operands))
         return self.builder.call(function, list(operands))
 
+    def approximate_inverse(self, vector: Value) -> Value:
+        """Return 1 / vector to 14 bits, on AVX-512 alone."""
+        mask = ir.IntType(16)
+        function = self._intrinsic(
+            "llvm.x86.avx512.rcp14.ps.512", self.vector_type, [self.vector_type, self.vector_type, mask]
+        )
+        return self.builder.call(function, [vector, vector, ir.Constant(mask, -1)])
+
     def reduce(self, how: str, vector: Value) -> Value:
         """Return one scalar of all lanes: how is "add", "max" or "min" (NaN goes on)."""
         while vector.type.count > 1:
@@ -298,6 +304,16 @@ class Emitter:
                 vector = self.builder.call(function, [low, high])
         return self.builder.extract_element(vector, ir.Constant(I32, 0))
 
+    def transpose(self, vectors: Sequence[Value]) -> list[Value]:
+        """Return the columns of a square: as many vectors as a vector has lanes."""
+        half = self.lanes // 2
+        columns = list(vectors)
+        # each round deals the two halves out alternately, as in a shuffle of cards; log2(lanes) rounds turn the square
+        for _ in range(half.bit_length()):
+            pairs = list(zip(columns[:half], columns[half:], strict=True))
+            columns = [self._interleave(*pair, start) for pair in pairs for start in (0, half)]
+        return columns
+
     # the rest is how
 
     @property
@@ -305,7 +321,9 @@ class Emitter:
         return ir.VectorType(I1, self.lanes)
 
     def _mask(self, count: int) -> Value:
-        return ir.Constant(self._mask_type, [ir.Constant(I1, int(lane < count)) for lane in range(self.lanes)])
+        return ir.Constant(
+            self._mask_type, [ir.Constant(I1, int(lane < count)) for lane in range(self.lanes)]
+        )
 
     def _masked(self, what: str, result: Value, operands: Sequence[Value]) -> Any:
         function = self._intrinsic(f"llvm.masked.{what}.v{self.lanes}f32.p0", result, operands)
@@ -320,6 +338,12 @@ class Emitter:
         lanes = [ir.Constant(I32, start + lane) for lane in range(count)]
         undefined = ir.Constant(vector.type, ir.Undefined)
         return self.builder.shuffle_vector(vector, undefined, ir.Constant(ir.VectorType(I32, count), lanes))
+
+    def _interleave(self, left: Value, right: Value, start: int) -> Value:
+        """Return left[start], right[start], left[start + 1], … until a vector is full."""
+        half = self.lanes // 2
+        lanes = [ir.Constant(I32, start + lane + side) for lane in range(half) for side in (0, self.lanes)]
+        return self.builder.shuffle_vector(left, right, ir.Constant(ir.VectorType(I32, self.lanes), lanes))
 
     def _binary(self, operation: str, left: Index, right: Index) -> Index:
         if isinstance(left, int) and isinstance(right, int):

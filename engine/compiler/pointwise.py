@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from engine.compiler import vector_math
+from engine.compiler import activations, vector_math
 from engine.compiler.emitter import Emitter, Value
 
 
@@ -42,6 +42,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "mul": Emitter.fmul,
     "div": Emitter.fdiv,
     **vector_math.FUNCTIONS,
+    **activations.FUNCTIONS,
 }
 """Name -> what writes it, given the emitter and the arguments."""
 

@@ -1,0 +1,23 @@
+"""The least kernel that applies an expression: for tests of functions."""
+
+from dataclasses import dataclass
+
+from engine.compiler.emitter import Emitter
+from engine.compiler.pointwise import Expression, emit
+
+
+@dataclass(frozen=True)
+class Pointwise:
+    """Applies an expression to arrays of `size` elements, a multiple of the vector. Arguments: operands, output."""
+
+    size: int
+    operands: int
+    expression: Expression
+    chunks: int = 1
+    scratch: int = 0
+
+    def emit(self, e: Emitter) -> None:
+        *operands, out = [e.argument(place) for place in range(self.operands + 1)]
+        with e.loop(0, self.size, e.lanes) as loop:
+            leaves = [e.load(operand, loop.index) for operand in operands]
+            e.store(emit(e, self.expression, leaves), out, loop.index)
