@@ -1,0 +1,267 @@
+"""Matrix products of two computed tensors, batched as attention needs them: a (rows x depth) by b (depth x columns).
+
+Arguments: a, b, output, the epilogue's operands, then scratch memory where `packed`. Operands and output may have any
+strides, so either operand may be transposed; only the output's columns lie side by side.
+
+b is cut into panels of as many columns as the register tile is wide. Where its rows don't lie as the tile reads them,
+or lie far apart, a chunk first copies each of its panels into scratch memory, row below row: a copy of depth x columns
+numbers serves rows x depth x columns multiplications.
+
+For the epilogue, the two axes of the batch are images and rows, the product's rows are pixels, its columns channels.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from engine.compiler.emitter import Emitter, Index, Value
+from engine.compiler.epilogue import NOTHING, Epilogue, Place, finish
+from engine.compiler.kernels.tile import Axis, Tile, choose_tile, emit_tile
+from engine.compiler.target import Target
+
+_CHUNK = 1 << 20
+"""Multiplications that are worth a chunk, about 15 microseconds: chunks of one panel each copy it for themselves."""
+_MOST_CHUNKS = 8
+"""Chunks up to which the products of a batch are split."""
+_FEW_TILES = 2
+"""Tiles of rows up to which a panel is read too seldom for a copy of it to pay."""
+_FAR_ROWS = 2
+"""Widths of a panel up to which its rows may lie apart and still share the cache well."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Panel:
+    """Columns of b that one tile covers.
+
+    Attributes:
+        start: the first one.
+        valid: lanes of each vector that hold columns.
+    """
+
+    start: Index
+    valid: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrays:
+    """Where the operands and results of one product begin.
+
+    Attributes:
+        a: address of its first element.
+        b: the same.
+        out: the same.
+        operands: of the epilogue: addresses of their first elements, of all products.
+        scratch: memory of the thread, if it is needed.
+    """
+
+    a: Value
+    b: Value
+    out: Value
+    operands: list[Value]
+    scratch: Value | None
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixProduct:
+    """A batch of matrix products of one exact shape.
+
+    Attributes:
+        batch: products, over two axes.
+        rows: of a and the output.
+        depth: columns of a, rows of b.
+        columns: of b and the output.
+        a_strides: elements between a's batches (two axes), rows and columns.
+        b_strides: the same of b.
+        out_strides: elements between the output's batches (two axes) and rows.
+        tile: register tile.
+        packed: whether panels of b are copied before they are used.
+        panels: panels of one chunk.
+        chunk_rows: rows of one chunk, a multiple of the tile's.
+        lanes: float32 lanes of a vector.
+        epilogue: what is done to the results.
+    """
+
+    batch: tuple[int, int]
+    rows: int
+    depth: int
+    columns: int
+    a_strides: tuple[int, int, int, int]
+    b_strides: tuple[int, int, int, int]
+    out_strides: tuple[int, int, int]
+    tile: Tile
+    packed: bool
+    panels: int
+    chunk_rows: int
+    lanes: int
+    epilogue: Epilogue
+
+    @classmethod
+    def tuned(
+        cls,
+        target: Target,
+        batch: tuple[int, int],
+        rows: int,
+        depth: int,
+        columns: int,
+        a_strides: tuple[int, int, int, int],
+        b_strides: tuple[int, int, int, int],
+        out_strides: tuple[int, int, int],
+        epilogue: Epilogue = NOTHING,
+    ) -> "MatrixProduct":
+        """Return the kernel with tile, packing and chunks chosen for a target."""
+        vectors = -(-columns // target.lanes)
+        tile = choose_tile(target, rows, vectors)
+        readable = b_strides[3] == 1 and columns % target.lanes == 0
+        far = b_strides[2] > _FAR_ROWS * tile.vectors * target.lanes
+        packed = not readable or (far and rows > _FEW_TILES * tile.pixels)
+        products = batch[0] * batch[1]
+        wanted = min(_MOST_CHUNKS, products * rows * depth * columns // _CHUNK)
+        all_panels, all_tiles = -(-vectors // tile.vectors), -(-rows // tile.pixels)
+        parts = max(1, wanted // products)
+        panel_parts = min(all_panels, parts)
+        row_parts = min(all_tiles, parts // panel_parts)
+        return cls(
+            batch, rows, depth, columns, a_strides, b_strides, out_strides, tile, packed,
+            -(-all_panels // panel_parts), -(-all_tiles // row_parts) * tile.pixels, target.lanes, epilogue,
+        )  # fmt: skip
+
+    @property
+    def scratch(self) -> int:
+        """Elements of a panel, where it is copied."""
+        return self.depth * self._width if self.packed else 0
+
+    @property
+    def chunks(self) -> int:
+        """Parts that the work is split into."""
+        *_, panels, rows = self._parts
+        return self.batch[0] * self.batch[1] * panels * rows
+
+    def emit(self, e: Emitter) -> None:
+        """Write the kernel."""
+        outer, inner, panel_part, row_part = e.unravel(e.chunk, self._parts)
+        first = e.mul(row_part, self.chunk_rows)
+        rows = first, e.minimum(e.add(first, self.chunk_rows), self.rows)
+        arrays = self._arrays(e, (outer, inner))
+        for panel in self._each_panel(e, panel_part):
+            b, b_step = e.address(arrays.b, e.mul(panel.start, self.b_strides[3])), self.b_strides[2]
+            if self.packed:
+                _pack_panel(e, self, (b, arrays.scratch), panel)
+                b, b_step = arrays.scratch, self._width
+            for start, count in self._each_tile(e, rows):
+                product = self._multiply(e, arrays, (b, b_step), (start, count), panel)
+                place = Place(outer, inner, start, panel.start)
+                self._store(e, arrays, product, place, panel)
+
+    @property
+    def _width(self) -> int:
+        """Columns of a panel."""
+        return self.tile.vectors * self.lanes
+
+    @property
+    def _all_panels(self) -> int:
+        return -(-self.columns // self._width)
+
+    @property
+    def _parts(self) -> tuple[int, int, int, int]:
+        """Parts that the batch's axes, panels and rows are split into."""
+        return (*self.batch, -(-self._all_panels // self.panels), -(-self.rows // self.chunk_rows))
+
+    def _arrays(self, e: Emitter, at: tuple[Index, Index]) -> _Arrays:
+        def of_product(place: int, strides: tuple[int, ...]) -> Value:
+            return e.address(e.argument(place), e.mul(at[0], strides[0]), e.mul(at[1], strides[1]))
+
+        count = len(self.epilogue.operands)
+        operands = [e.argument(3 + place) for place in range(count)]
+        scratch = e.address(e.argument(3 + count), e.mul(e.thread, self.scratch)) if self.packed else None
+        return _Arrays(
+            of_product(0, self.a_strides),
+            of_product(1, self.b_strides),
+            of_product(2, self.out_strides),
+            operands,
+            scratch,
+        )
+
+    def _each_panel(self, e: Emitter, part: Index) -> Iterator[_Panel]:
+        """Write the loop over a chunk's panels; the one that isn't full is written after it."""
+        first = e.mul(part, self.panels)
+        last = e.add(first, self.panels)
+        full, rest = divmod(self.columns, self._width)
+        if full:
+            with e.loop(first, e.minimum(last, full)) as loop:
+                yield _Panel(e.mul(loop.index, self._width), (self.lanes,) * self.tile.vectors)
+        if rest:
+            valid = tuple(min(self.lanes, rest - done) for done in range(0, rest, self.lanes))
+            with e.when(e.compare(">", last, full)):
+                yield _Panel(full * self._width, valid)
+
+    def _each_tile(self, e: Emitter, rows: tuple[Index, Index]) -> Iterator[tuple[Index, int]]:
+        """Write the loop over a chunk's tiles, as first row and count; the one that isn't full is written after it."""
+        first, last = rows
+        whole = self.rows - self.rows % self.tile.pixels
+        if whole:
+            with e.loop(first, e.minimum(last, whole), self.tile.pixels) as loop:
+                yield loop.index, self.tile.pixels
+        if whole < self.rows:
+            with e.when(e.compare(">", last, whole)):
+                yield whole, self.rows - whole
+
+    def _multiply(
+        self, e: Emitter, arrays: _Arrays, b: tuple[Value, int], rows: tuple[Index, int], panel: _Panel
+    ) -> list[Value]:
+        """Write the product of some rows of a and a panel; returns the sums, a row's vectors together."""
+        start, count = rows
+        *_, row_step, step = self.a_strides
+        tile = Tile(count, len(panel.valid))
+        zeros = [e.splat(0.0)] * (tile.pixels * tile.vectors)
+        a = e.address(arrays.a, e.mul(start, row_step))
+        return emit_tile(e, tile, (Axis(self.depth, step, b[1]),), a, row_step, b[0], zeros)
+
+    def _store(self, e: Emitter, arrays: _Arrays, sums: list[Value], first: Place, panel: _Panel) -> None:
+        """Write the epilogue and the stores of a tile whose first result belongs at a place."""
+        out = e.address(arrays.out, e.mul(first.pixel, self.out_strides[2]), first.channel)
+        vectors = len(panel.valid)
+        for number, total in enumerate(sums):
+            row, vector = divmod(number, vectors)
+            channel = e.add(first.channel, vector * self.lanes)
+            place = Place(first.image, first.row, e.add(first.pixel, row), channel)
+            result = finish(e, self.epilogue, total, arrays.operands, place, panel.valid[vector])
+            e.store(result, out, row * self.out_strides[2], vector * self.lanes, count=panel.valid[vector])
+
+
+def _pack_panel(e: Emitter, product: MatrixProduct, move: tuple[Value, Value], panel: _Panel) -> None:
+    """Write the copy of a panel into scratch memory, rows of its width below each other.
+
+    Lanes beyond the columns may hold anything: the results that they lead to are never stored.
+    """
+    *_, row_step, column_step = product.b_strides
+    width = product.tile.vectors * product.lanes
+    if row_step == 1 and column_step != 1:
+        _pack_transposed(e, product, move, panel)
+        return
+    source, target = move
+    with e.loop(0, product.depth) as row:
+        here, there = (
+            e.address(source, e.mul(row.index, row_step)),
+            e.address(target, e.mul(row.index, width)),
+        )
+        if column_step == 1:
+            for vector, count in enumerate(panel.valid):
+                e.store(e.load(here, vector * e.lanes, count=count), there, vector * e.lanes)
+        else:
+            with e.loop(0, sum(panel.valid)) as column:
+                e.store_scalar(e.load_scalar(here, e.mul(column.index, column_step)), there, column.index)
+
+
+def _pack_transposed(e: Emitter, product: MatrixProduct, move: tuple[Value, Value], panel: _Panel) -> None:
+    """Write the copy of a panel whose columns lie in memory as a whole, in squares of vectors."""
+    source, target = move
+    column_step, width, lanes = product.b_strides[3], product.tile.vectors * product.lanes, product.lanes
+    high = min(lanes, product.depth)
+    last_column = sum(panel.valid) - 1
+    with e.loop(0, len(panel.valid) * lanes, lanes) as column, e.loop(0, product.depth, lanes) as row:
+        # squares at an end repeat what their neighbours did: the last column, and rows of the square before
+        top = e.minimum(row.index, product.depth - high)
+        columns = [e.minimum(e.add(column.index, lane), last_column) for lane in range(lanes)]
+        square = [e.load(source, e.mul(place, column_step), top, count=high) for place in columns]
+        there = e.address(target, e.mul(top, width), column.index)
+        for lane, vector in enumerate(e.transpose(square)[:high]):
+            e.store(vector, there, lane * width)
