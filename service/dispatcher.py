@@ -1,12 +1,13 @@
 """Answers calls: the one way from a route to a model and back."""
 
 from collections.abc import Sequence
-from typing import TypeVar
+from time import perf_counter_ns
+from typing import NoReturn, TypeVar
 
 from starlette.types import Receive
 
 from engine import InputError, LayerError
-from service.call import Call, Observer
+from service.call import Call, CallRecord, Ending, Observer, Stamps, Surface
 from service.errors import ServiceError, engine_error
 from service.loaded_model import LoadedModel
 from service.scheduling.fair_share import VirtualClock
@@ -53,8 +54,22 @@ class Dispatcher:
         """Give all calls up, and raise `error` where their answers are awaited."""
         self._scheduler.refuse_all(error)
 
+    def admit(self, model: LoadedModel, surface: Surface, request_id: str) -> None:
+        """Refuse early what `answer` would refuse, before its body is read; the observers are told of a refusal.
+
+        Raises:
+            ServiceError: 503 `queue_full` or `shutting_down`.
+        """
+        try:
+            self.check_room(model)
+        except ServiceError as error:
+            now = perf_counter_ns()
+            call: Call[object] = Call(model, surface, request_id, _never, _never, now)
+            self._tell(CallRecord(call, Ending.REJECTED, Stamps(received=now), error=error.message))
+            raise
+
     def check_room(self, model: LoadedModel) -> None:
-        """Refuse early what `answer` would refuse: before its body is read.
+        """Tell whether a model's queue takes one more call.
 
         Raises:
             ServiceError: 503 `queue_full` or `shutting_down`.
@@ -87,7 +102,7 @@ class Dispatcher:
             failure = error
             raise
         finally:
-            self._tell(job, failure)
+            self._tell(job.record(failure))
 
     def retire(self, model: LoadedModel) -> None:
         """Forget a model as soon as nothing of it waits or runs; calls that still come for it are taken."""
@@ -105,12 +120,19 @@ class Dispatcher:
         """Count the calls that workers are on, given up or not, of one model or of all."""
         return self._scheduler.running(model)
 
+    def busy_workers(self) -> int:
+        """Count the workers that are on any call."""
+        return self._scheduler.busy_workers()
+
     def _make_queue(self, model: LoadedModel, clock: VirtualClock) -> ModelQueue:
         return ModelQueue(
             model, policy_of(model.config, self._settings, model.batching), clock, self.trace_setting(model)
         )
 
-    def _tell(self, job: Job[Payload], failure: BaseException | None) -> None:
-        record = job.record(failure)
+    def _tell(self, record: CallRecord) -> None:
         for observer in self._observers:
             observer.observe(record)
+
+
+def _never(*_: object) -> NoReturn:
+    raise RuntimeError("a call that was refused is neither decoded nor encoded")

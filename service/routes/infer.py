@@ -25,7 +25,7 @@ async def infer(request: Request) -> Response:
     context.model = model.name
     options = _options(request)
     media_type = negotiate(", ".join(request.headers.getlist("accept")))
-    services.dispatcher.check_room(model)
+    services.dispatcher.admit(model, Surface.INFER, context.request_id)
     body = await read_body(request, settings.limits, settings.timeout)
     inference = Inference(
         model=model,

@@ -55,6 +55,11 @@ class Scheduler:
         with self._changed:
             return sum(queue.running for queue in self._chosen(model))
 
+    def busy_workers(self) -> int:
+        """Count the workers that have something to do."""
+        with self._changed:
+            return self._turns
+
     def start(self) -> None:
         """Start the workers."""
         self._blas = BlasThreads()

@@ -18,4 +18,4 @@ def look_at(services: Services) -> ServerState:
         )
         for model in services.loaded or ()
     ]
-    return ServerState(models, settings.worker_count, min(dispatcher.running(), settings.worker_count))
+    return ServerState(models, settings.worker_count, dispatcher.busy_workers())

@@ -42,7 +42,7 @@ async def infer(request: Request, name: str, version: str | None = None) -> Resp
     model = find_model(request, name, version)
     encoding = parse_encoding(request.headers.get("content-encoding"))
     header_length = parse_header_length(request.headers.get(HEADER))
-    services.dispatcher.check_room(model)
+    services.dispatcher.admit(model, Surface.V2, context_of(request).request_id)
     lead = lead_of(header_length) if encoding == IDENTITY else 0
     body = await read_body(request, limits, services.settings.timeout, is_encoded=True, lead=lead)
     received = perf_counter_ns()

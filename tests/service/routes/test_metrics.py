@@ -2,11 +2,15 @@ import asyncio
 
 import pytest
 from fastapi import FastAPI
-from httpx import AsyncClient, Response
+from httpx import ASGITransport, AsyncClient, Response
 from prometheus_client.parser import text_string_to_metric_families
 
+from service.app import create_app
 from service.services import services_of
+from service.settings import Settings
 from service.telemetry.http_requests import OTHER_METHOD
+from service.telemetry.server_state import look_at
+from tests.service.telemetry.trace_events import check_trace_events
 
 pytestmark = pytest.mark.anyio
 
@@ -29,9 +33,8 @@ async def samples(client: AsyncClient, name: str) -> dict[tuple[str, ...], float
 
 
 async def test_metrics_count_what_was_asked(client: AsyncClient) -> None:
-    answers = await asyncio.gather(*(infer(client) for _ in range(2)), infer(client, capture="nothing"))
-    statuses = sorted(answer.status_code for answer in answers)
-    assert statuses == [200, 200, 422]
+    answers = [await infer(client), await infer(client), await infer(client, capture="nothing")]
+    assert [answer.status_code for answer in answers] == [200, 200, 422]
     assert (await samples(client, "nv_inference_request_success"))["vector", "1"] == 2
     assert (await samples(client, "nv_inference_count"))["vector", "1"] == 2
     assert (await samples(client, "nv_inference_exec_count"))["vector", "1"] == 2
@@ -81,3 +84,37 @@ async def test_metrics_answer_before_models_are_loaded(app: FastAPI, client: Asy
     answer = await client.get("/metrics")
     assert answer.status_code == 200
     assert "kuiper_workers 1" in answer.text
+
+
+async def test_batches_add_up(settings: Settings) -> None:
+    batching = {"max_batch_size": 4, "max_queue_delay_ms": 50.0, "queue_size": 16}
+    app = create_app(settings.model_copy(update=batching))
+    client = AsyncClient(transport=ASGITransport(app), base_url="http://test")
+    async with app.router.lifespan_context(app), client:
+        answers = await asyncio.gather(*(infer(client) for _ in range(8)))
+        assert {answer.status_code for answer in answers} == {200}
+        assert (await samples(client, "nv_inference_request_success"))["vector", "1"] == 8
+        assert (await samples(client, "nv_inference_count"))["vector", "1"] == 8
+        assert (await samples(client, "kuiper_batch_size_sum"))["vector", "1"] == 8
+        runs = (await samples(client, "nv_inference_exec_count"))["vector", "1"]
+        assert runs == (await samples(client, "kuiper_batch_size_count"))["vector", "1"]
+        assert runs < 8
+        # the layers of a run count once, however many requests it was for
+        assert (await samples(client, "kuiper_layer_seconds_count"))["vector", "nn.ReLU", "1"] == runs
+        chart = (await client.get("/traces?format=chrome")).json()
+        check_trace_events(chart)
+        assert sum(event["name"] == "forward" for event in chart["traceEvents"]) == runs
+
+
+async def test_refusals_are_counted_wherever_they_happen(client: AsyncClient) -> None:
+    answers = await asyncio.gather(*(infer(client) for _ in range(9)))
+    refused = [answer for answer in answers if answer.status_code == 503]
+    assert refused
+    assert (await samples(client, "nv_inference_request_failure"))["vector", "REJECTED", "1"] == len(refused)
+    assert (await samples(client, "nv_inference_request_success"))["vector", "1"] == 9 - len(refused)
+
+
+async def test_busy_workers_are_counted(app: FastAPI, client: AsyncClient) -> None:
+    state = look_at(services_of(app))
+    assert (state.workers, state.workers_busy) == (1, 0)
+    assert [model.name for model in state.models] == ["digit", "pair", "vector"]
