@@ -74,3 +74,27 @@ async def test_head_that_does_not_arrive_is_given_up(port: int, monkeypatch: pyt
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     assert await asyncio.wait_for(reader.read(), 20) == b"", "a silent connection is closed in silence"
     writer.close()
+
+
+@pytest.mark.parametrize(
+    ("packets", "known"),
+    [
+        ([HEAD + b"X-Request-ID: r1\r\nX: y\r\n", b"no header\r\n\r\n"], True),
+        ([HEAD + b"X-Request-ID: r1\r\nX: ", *[b"a" * 10_000] * (HEAD_BYTES // 10_000 + 1)], True),
+        ([b"\x16\x03\x01\r\n\r\n"], False),
+        ([HEAD + b"X-Request-ID: r1\r\n\r\n", b"\x16\x03\x01\r\n\r\n"], False),
+    ],
+)
+async def test_id_of_the_client_comes_back_where_it_had_come(
+    port: int, packets: list[bytes], known: bool
+) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    for packet in packets:
+        writer.write(packet)
+        await writer.drain()
+        for _ in range(20):
+            await asyncio.sleep(0)
+    answer = await asyncio.wait_for(reader.read(), 20)
+    writer.close()
+    last = answer[answer.rindex(b"HTTP/1.1 4") :]
+    assert (b"\r\nX-Request-ID: r1\r\n" in last) == known
