@@ -1,0 +1,457 @@
+"""Every call of the real client, and what it makes of every mistake."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import tritonclient.http as triton
+from tritonclient.utils import InferenceServerException, np_to_triton_dtype
+
+from engine.dtypes import Array
+from service.version import kuiper_version
+from tests.service.server.process import ROOT
+from tests.service.v2.models import DTYPES
+
+SAMPLE = ROOT / "models/digits/samples/7.png"
+PAIR = (np.array([1, -2], np.float32), np.array([1, 1], np.float32))
+NUMPY = {
+    "f16": np.float16,
+    "f32": np.float32,
+    "f64": np.float64,
+    "bf16": ml_dtypes.bfloat16,
+    "i8": np.int8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
+    "u8": np.uint8,
+    "bool": np.bool_,
+}
+
+
+@pytest.fixture
+def client(address: str) -> Iterator[Any]:
+    created = triton.InferenceServerClient(address, concurrency=2)
+    yield created
+    created.close()
+
+
+def tensor(name: str, array: Array, binary: bool = True, datatype: str | None = None) -> Any:
+    created = triton.InferInput(name, list(array.shape), datatype or np_to_triton_dtype(array.dtype))
+    return created.set_data_from_numpy(array, binary_data=binary)
+
+
+def pair(binary: bool = True) -> list[Any]:
+    return [tensor(name, array, binary) for name, array in zip("ab", PAIR, strict=True)]
+
+
+def output(name: str, binary: bool = True, classes: int = 0) -> Any:
+    return triton.InferRequestedOutput(name, binary_data=binary, class_count=classes)
+
+
+def refusal(client: Any, model: str, inputs: list[Any], **options: Any) -> tuple[str, str]:
+    """Return the status and the message of an inference that is refused."""
+    with pytest.raises(InferenceServerException) as caught:
+        client.infer(model, inputs, **options)
+    return caught.value.status(), caught.value.message()
+
+
+def test_health(client: Any) -> None:
+    assert client.is_server_live()
+    assert client.is_server_ready()
+    assert client.is_model_ready("pair")
+    assert client.is_model_ready("pair", "1")
+    assert not client.is_model_ready("pair", "2")
+    assert not client.is_model_ready("none")
+
+
+def test_server_metadata(client: Any) -> None:
+    metadata = client.get_server_metadata()
+    assert (metadata["name"], metadata["version"]) == ("kuiper-serve", kuiper_version())
+    assert {"binary_tensor_data", "model_repository", "statistics", "trace"} <= set(metadata["extensions"])
+
+
+@pytest.mark.parametrize("version", ["", "1"])
+def test_model_metadata(client: Any, version: str) -> None:
+    assert client.get_model_metadata("pair", version) == {
+        "name": "pair",
+        "versions": ["1"],
+        "platform": "kuiper_pnnx",
+        "inputs": [{"name": name, "datatype": "FP32", "shape": [2]} for name in "ab"],
+        "outputs": [
+            {"name": "s", "datatype": "FP32", "shape": [2]},
+            {"name": "t", "datatype": "FP32", "shape": [2]},
+        ],
+    }
+
+
+def test_open_dimensions_and_images_are_told(client: Any) -> None:
+    (digits,) = client.get_model_metadata("digits")["inputs"]
+    assert (digits["datatype"], digits["shape"]) == ("FP32", [-1, 1, 28, 28])
+    assert digits["parameters"]["image"]["datatype"] == "BYTES"
+    assert digits["parameters"]["image"]["shape"] == [-1]
+    (digit,) = client.get_model_metadata("digit")["inputs"]
+    assert digit["parameters"]["image"]["shape"] == [1]
+    complex_pairs = client.get_model_metadata("same_c64")["inputs"][0]
+    assert (complex_pairs["datatype"], complex_pairs["shape"]) == ("FP32", [-1, 2, 2])
+
+
+@pytest.mark.parametrize("version", ["", "1"])
+def test_model_config(client: Any, version: str) -> None:
+    config = client.get_model_config("same_i64", version)
+    assert (config["name"], config["max_batch_size"]) == ("same_i64", 0)
+    assert config["input"] == [{"name": "in", "data_type": "TYPE_INT64", "dims": [-1, 2]}]
+    assert config["output"] == [{"name": "out", "data_type": "TYPE_INT64", "dims": [-1, 2]}]
+    assert config["instance_group"][0]["count"] == 2
+
+
+def test_versions(client: Any) -> None:
+    assert client.get_model_metadata("versioned")["versions"] == ["1", "3"]
+    ones = np.ones((1, 2), np.float32)
+    for version, expected in (("", 3), ("1", 1), ("3", 3)):
+        answer = client.infer("versioned", [tensor("in", ones)], model_version=version)
+        np.testing.assert_array_equal(answer.as_numpy("out"), ones * expected)
+        assert answer.get_response()["model_version"] == (version or "3")
+    assert refusal(client, "versioned", [tensor("in", ones)], model_version="2")[0] == "404"
+
+
+def test_statistics(client: Any) -> None:
+    before = client.get_inference_statistics("twice", "1")["model_stats"][0]
+    client.infer("twice", [tensor("in", np.ones((1, 2), np.float32))])
+    refusal(client, "twice", [tensor("in", np.ones((1, 3), np.float32))])
+    (after,) = client.get_inference_statistics("twice")["model_stats"]
+    assert (after["name"], after["version"]) == ("twice", "1")
+    assert after["inference_count"] - before["inference_count"] == 1
+    for name, count in (("success", 1), ("fail", 1), ("queue", 1), ("compute_infer", 1), ("cache_hit", 0)):
+        assert after["inference_stats"][name]["count"] - before["inference_stats"][name]["count"] == count
+    assert after["last_inference"] > 1_700_000_000_000
+    assert after["batch_stats"][0]["batch_size"] == 1
+    every = client.get_inference_statistics()["model_stats"]
+    assert {"twice", "pair", "digits"} <= {model["name"] for model in every}
+
+
+def test_repository_index(client: Any) -> None:
+    index = client.get_model_repository_index()
+    assert {"name": "pair", "version": "1", "state": "READY", "reason": ""} in index
+    assert [line["version"] for line in index if line["name"] == "versioned"] == ["1", "3"]
+
+
+def test_load_and_unload(client: Any) -> None:
+    ones = tensor("in", np.ones((1, 2), np.float32))
+    client.unload_model("reloaded")
+    assert not client.is_model_ready("reloaded")
+    assert refusal(client, "reloaded", [ones])[0] == "503"
+    assert [line["state"] for line in client.get_model_repository_index() if line["name"] == "reloaded"] == [
+        "UNAVAILABLE"
+    ]
+    client.load_model("reloaded")
+    assert client.is_model_ready("reloaded")
+    client.load_model("reloaded", config=json.dumps({"max_batch_size": 4}))
+    config = client.get_model_config("reloaded")
+    assert config["max_batch_size"] == 4
+    assert config["input"][0]["dims"] == [2]
+    assert config["dynamic_batching"]["max_queue_delay_microseconds"] >= 0
+    np.testing.assert_array_equal(client.infer("reloaded", [ones]).as_numpy("out"), np.ones((1, 2)))
+    client.load_model("reloaded")
+
+
+@pytest.mark.parametrize(
+    ("call", "status"),
+    [
+        (lambda client: client.load_model("none"), "404"),
+        (lambda client: client.unload_model("none"), "404"),
+        (lambda client: client.load_model("pair", config="{"), "400"),
+        (lambda client: client.load_model("pair", files={"file:1/model.param": b"x"}), "400"),
+        (lambda client: client.get_model_metadata("none"), "404"),
+        (lambda client: client.get_model_metadata("pair", "7"), "404"),
+        (lambda client: client.get_model_metadata("a/b"), "404"),
+        (lambda client: client.get_model_config("none"), "404"),
+        (lambda client: client.get_inference_statistics("none"), "404"),
+        (lambda client: client.get_trace_settings("none"), "404"),
+        (lambda client: client.update_trace_settings(settings={"trace_rate": "x"}), "400"),
+        (lambda client: client.update_trace_settings(settings={"trace_file": "/tmp/x"}), "400"),
+        (lambda client: client.update_log_settings({"log_file": "/tmp/x"}), "400"),
+        (lambda client: client.get_system_shared_memory_status(), "404"),
+    ],
+)
+def test_calls_that_are_refused(client: Any, call: Any, status: str) -> None:
+    with pytest.raises(InferenceServerException) as caught:
+        call(client)
+    assert caught.value.status() == status
+    assert caught.value.message()
+
+
+def test_trace_settings(client: Any) -> None:
+    start = client.get_trace_settings()
+    assert start["trace_level"] == ["TIMESTAMPS"]
+    assert client.update_trace_settings("pair", {"trace_rate": "5", "trace_count": "7"})["trace_rate"] == "5"
+    assert client.get_trace_settings("pair")["trace_count"] == "7"
+    assert client.update_trace_settings(settings={"trace_level": ["OFF"]})["trace_level"] == ["OFF"]
+    assert client.get_trace_settings("pair")["trace_level"] == ["OFF"]
+    client.update_trace_settings("pair", {"trace_rate": None, "trace_count": None})
+    client.update_trace_settings(settings={"trace_level": None})
+    assert client.get_trace_settings("pair") == client.get_trace_settings() == start
+
+
+def test_log_settings(client: Any) -> None:
+    start = client.get_log_settings()
+    assert (start["log_info"], start["log_verbose_level"]) == (True, 0)
+    assert client.update_log_settings({"log_verbose_level": 1})["log_verbose_level"] == 1
+    assert client.update_log_settings({"log_verbose_level": 0, "log_info": False})["log_info"] is False
+    assert client.update_log_settings({"log_info": True}) == start
+
+
+@pytest.mark.parametrize("dtype", [dtype for dtype in DTYPES if dtype in NUMPY])
+@pytest.mark.parametrize("binary_in", [True, False])
+@pytest.mark.parametrize("binary_out", [True, False])
+def test_datatypes(client: Any, dtype: str, binary_in: bool, binary_out: bool) -> None:
+    array = np.array([[0, 1], [1, 1], [1, 0]], NUMPY[dtype])
+    if dtype == "bf16" and not binary_in:
+        return  # the client itself refuses that
+    answer = client.infer(
+        f"same_{dtype}", [tensor("in", array, binary_in)], outputs=[output("out", binary_out)]
+    )
+    found = answer.as_numpy("out")
+    assert found.dtype == array.dtype
+    np.testing.assert_array_equal(found, array)
+
+
+@pytest.mark.parametrize("binary", [True, False])
+def test_extreme_values_survive(client: Any, binary: bool) -> None:
+    wide = np.array([[-(2**63), 2**63 - 1]], np.int64)
+    answer = client.infer("same_i64", [tensor("in", wide, binary)], outputs=[output("out", binary)])
+    np.testing.assert_array_equal(answer.as_numpy("out"), wide)
+    floats = np.array([[np.nan, np.inf], [-np.inf, 1e-300]])
+    answer = client.infer("same_f64", [tensor("in", floats, binary)], outputs=[output("out", binary)])
+    np.testing.assert_array_equal(answer.as_numpy("out"), floats)
+
+
+def test_complex_numbers_are_pairs(client: Any) -> None:
+    pairs = np.array([[[1, 2], [3, 4]]], np.float32)
+    np.testing.assert_array_equal(client.infer("same_c64", [tensor("in", pairs)]).as_numpy("out"), pairs)
+    pairs = pairs.astype(np.float64)
+    answer = client.infer("same_c128", [tensor("in", pairs, False)], outputs=[output("out", False)])
+    np.testing.assert_array_equal(answer.as_numpy("out"), pairs)
+
+
+def test_input_without_declared_type_takes_any(client: Any) -> None:
+    for array in (np.ones((1, 2, 2), np.int32), np.ones((2, 1), np.float64), np.ones((1, 1), np.bool_)):
+        found = client.infer("undeclared", [tensor("in", array)]).as_numpy("out")
+        np.testing.assert_array_equal(found, array.reshape(len(array), -1))
+
+
+@pytest.mark.parametrize("binary", [True, False])
+def test_all_outputs_come_where_none_is_named(client: Any, binary: bool) -> None:
+    answer = client.infer("pair", pair(binary), request_id="mine")
+    np.testing.assert_array_equal(answer.as_numpy("s"), [2, -1])
+    np.testing.assert_array_equal(answer.as_numpy("t"), [2, 0])
+    assert answer.as_numpy("u") is None
+    response = answer.get_response()
+    assert (response["id"], response["model_name"], response["model_version"]) == ("mine", "pair", "1")
+
+
+def test_named_outputs_come_in_their_order(client: Any) -> None:
+    answer = client.infer("pair", pair(), outputs=[output("t", False), output("s")])
+    assert [found["name"] for found in answer.get_response()["outputs"]] == ["t", "s"]
+    assert answer.get_output("t")["data"] == [2, 0]
+    assert answer.get_output("s")["parameters"] == {"binary_data_size": 8}
+    np.testing.assert_array_equal(answer.as_numpy("s"), [2, -1])
+    (found,) = client.infer("pair", pair(), outputs=[output("t")]).get_response()["outputs"]
+    assert found["name"] == "t"
+
+
+def test_operators_names_are_taken_where_they_mean_one_tensor(client: Any) -> None:
+    inputs = [tensor("left", PAIR[0]), tensor("right", PAIR[1])]
+    answer = client.infer("pair", inputs, outputs=[output("second")])
+    np.testing.assert_array_equal(answer.as_numpy("second"), [2, 0])
+    inputs = [tensor("in", np.array([[-1, 1]], np.float32))]
+    status, message = refusal(client, "twice", inputs, outputs=[output("pnnx_output_0")])
+    assert (status, "2 tensors" in message) == ("400", True)
+
+
+@pytest.mark.parametrize("mixed", [(True, False), (False, True)])
+def test_binary_and_json_inputs_may_be_mixed(client: Any, mixed: tuple[bool, bool]) -> None:
+    inputs = [tensor(name, array, binary) for name, array, binary in zip("ab", PAIR, mixed, strict=True)]
+    np.testing.assert_array_equal(client.infer("pair", inputs).as_numpy("s"), [2, -1])
+
+
+@pytest.mark.parametrize("shape", [(1,), (1, 1), (3,), (3, 1)])
+def test_images_come_as_bytes(client: Any, shape: tuple[int, ...]) -> None:
+    images = np.array([SAMPLE.read_bytes()] * shape[0], object).reshape(shape)
+    found = client.infer("digits", [tensor("0", images)]).as_numpy("31")
+    assert found.shape == (shape[0], 10)
+    assert (found.argmax(axis=1) == 7).all()
+
+
+def test_images_come_as_base64(client: Any) -> None:
+    import base64
+
+    images = np.array([base64.b64encode(SAMPLE.read_bytes())], object)
+    found = client.infer("digits", [tensor("0", images, binary=False)], outputs=[output("31", False)])
+    assert found.as_numpy("31").argmax() == 7
+
+
+@pytest.mark.parametrize("binary", [True, False])
+def test_classes(client: Any, binary: bool) -> None:
+    images = np.array([SAMPLE.read_bytes()] * 2, object)
+    answer = client.infer("digits", [tensor("0", images)], outputs=[output("31", binary, classes=3)])
+    found = answer.as_numpy("31")
+    assert found.shape == (2, 3)
+    first = found[0, 0].decode() if binary else found[0, 0]
+    value, index, label = first.split(":")
+    assert (index, label) == ("7", "7")
+    assert 0.5 < float(value) <= 1
+
+
+@pytest.mark.parametrize("request_coding", [None, "gzip", "deflate"])
+@pytest.mark.parametrize("response_coding", [None, "gzip", "deflate"])
+@pytest.mark.parametrize("binary", [True, False])
+def test_compression(
+    client: Any, request_coding: str | None, response_coding: str | None, binary: bool
+) -> None:
+    array = np.arange(2000, dtype=np.float32).reshape(1000, 2)
+    answer = client.infer(
+        "same_f32",
+        [tensor("in", array, binary)],
+        outputs=[output("out", binary)],
+        request_compression_algorithm=request_coding,
+        response_compression_algorithm=response_coding,
+    )
+    np.testing.assert_array_equal(answer.as_numpy("out"), array)
+
+
+def test_errors_are_not_compressed(client: Any) -> None:
+    message = refusal(client, "pair", pair()[:1], response_compression_algorithm="gzip")[1]
+    assert "missing" in message
+
+
+def test_async_infer(client: Any) -> None:
+    waiting = [client.async_infer("pair", pair(), request_id=str(number)) for number in range(4)]
+    for number, request in enumerate(waiting):
+        answer = request.get_result()
+        assert answer.get_response()["id"] == str(number)
+        np.testing.assert_array_equal(answer.as_numpy("s"), [2, -1])
+    with pytest.raises(InferenceServerException, match="missing"):
+        client.async_infer("pair", pair()[:1]).get_result()
+
+
+def test_trace_comes_in_the_parameters(client: Any) -> None:
+    answer = client.infer("pair", pair(), parameters={"trace": True}).get_response()
+    layers = answer["parameters"]["trace"]["layers"]
+    assert [layer["type"] for layer in layers if not layer["type"].startswith("pnnx.")] == ["nn.ReLU"]
+    assert "parameters" not in client.infer("pair", pair()).get_response()
+    assert "parameters" not in client.infer("pair", pair(), parameters={"trace": False}).get_response()
+
+
+def test_parameters(client: Any) -> None:
+    answer = client.infer("pair", pair(), priority=2, timeout=10_000_000, parameters={"mine": "x"})
+    np.testing.assert_array_equal(answer.as_numpy("s"), [2, -1])
+    status, message = refusal(client, "pair", pair(), sequence_id=5, sequence_start=True)
+    assert (status, "sequence" in message) == ("400", True)
+    status, message = refusal(client, "pair", pair(), parameters={"trace": 3})
+    assert (status, "trace" in message) == ("400", True)
+
+
+def test_timeout_is_in_microseconds(client: Any) -> None:
+    blocked = [tensor("0", np.array([5], np.float32))]
+    status, message = refusal(client, "blocking", blocked, timeout=50_000)
+    assert status == "504"
+    assert "0.05" in message
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "words"),
+    [
+        ("x", np.ones((1, 2), np.float32), ["no input 'x'", "'in'"]),
+        ("in", np.ones((1, 3), np.float32), ["[1, 3]", "[-1, 2]"]),
+        ("in", np.ones(2, np.float32), ["[2]", "[-1, 2]"]),
+        ("in", np.ones((1, 2, 1), np.float32), ["[1, 2, 1]", "[-1, 2]"]),
+        ("in", np.ones((1, 2), np.float64), ["FP64", "FP32"]),
+        ("in", np.ones((1, 2), np.int32), ["INT32", "FP32"]),
+        ("in", np.array([b"x"], object), ["BYTES"]),
+    ],
+)
+@pytest.mark.parametrize("binary", [True, False])
+def test_inputs_that_do_not_fit(client: Any, name: str, array: Array, words: list[str], binary: bool) -> None:
+    status, message = refusal(client, "same_f32", [tensor(name, array, binary)])
+    assert status == "400"
+    for word in words:
+        assert word in message
+
+
+def test_inputs_that_are_missing_or_given_twice(client: Any) -> None:
+    assert "missing" in refusal(client, "pair", [])[1]
+    assert "right is missing" in refusal(client, "pair", pair()[:1])[1]
+    assert "twice" in refusal(client, "pair", [*pair(), pair()[0]])[1]
+    assert "twice" in refusal(client, "pair", [*pair(), tensor("left", PAIR[0])])[1]
+
+
+@pytest.mark.parametrize("name", ["x", "output_0", "a"])
+def test_outputs_that_do_not_exist(client: Any, name: str) -> None:
+    status, message = refusal(client, "pair", pair(), outputs=[output(name)])
+    assert (status, repr(name) in message) == ("400", True)
+
+
+def test_outputs_that_are_asked_for_twice(client: Any) -> None:
+    assert "twice" in refusal(client, "pair", pair(), outputs=[output("s"), output("s")])[1]
+
+
+@pytest.mark.parametrize("change", [-4, -1, 1, 4])
+def test_sizes_that_do_not_fit(client: Any, change: int) -> None:
+    broken = tensor("in", np.ones((1, 2), np.float32))
+    broken._raw_data = bytes(8 + change)
+    status, message = refusal(client, "same_f32", [broken])
+    assert (status, f"{8 + change} bytes" in message) == ("400", True)
+    broken._parameters["binary_data_size"] = 8 + change
+    status, message = refusal(client, "same_f32", [broken])
+    assert (status, f"{8 + change} bytes" in message) == ("400", True)
+
+
+@pytest.mark.parametrize("shape", [[1 << 62, 1 << 62], [1 << 40, 2], [-1, 2], [1.5, 2], "2", None])
+def test_shapes_that_make_no_sense(client: Any, shape: Any) -> None:
+    broken = tensor("in", np.ones((1, 2), np.float32))
+    broken.set_shape(shape)
+    assert refusal(client, "same_f32", [broken])[0] == "400"
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"x", b"\x01\0\0\0", b"\x09\0\0\0x", b"\xff\xff\xff\xffx", b"\x01\0\0\0xy"]
+)
+def test_strings_that_are_not_whole(client: Any, data: bytes) -> None:
+    broken = tensor("0", np.array([b"x"], object))
+    broken._raw_data = data
+    broken._parameters["binary_data_size"] = len(data)
+    status, message = refusal(client, "digits", [broken])
+    assert (status, "bytes" in message) == ("400", True)
+
+
+def test_images_that_are_none(client: Any) -> None:
+    assert refusal(client, "digits", [tensor("0", np.array([b"x"], object))])[0] == "400"
+    assert refusal(client, "digits", [tensor("0", np.array(["?"], object), binary=False)])[0] == "400"
+    assert refusal(client, "digits", [tensor("0", np.array([], object))])[0] == "400"
+    two = tensor("0", np.array([SAMPLE.read_bytes()] * 2, object))
+    assert "2 images" in refusal(client, "digit", [two])[1]
+
+
+def test_shared_memory_is_refused(client: Any) -> None:
+    shared = tensor("in", np.ones((1, 2), np.float32)).set_shared_memory("region", 8)
+    status, message = refusal(client, "same_f32", [shared])
+    assert (status, "shared memory" in message) == ("400", True)
+
+
+def test_models_that_do_not_exist_or_fail(client: Any) -> None:
+    assert refusal(client, "none", pair())[0] == "404"
+    assert refusal(client, "pair", pair(), model_version="9")[0] == "404"
+    assert refusal(client, "fault", [tensor("0", np.ones(1, np.float32))])[0] == "500"
+
+
+def test_body_that_is_too_large(client: Any) -> None:
+    array = np.zeros((30_000, 2), np.float32)
+    assert refusal(client, "same_f32", [tensor("in", array)])[0] == "413"
+    for coding in ("gzip", "deflate"):
+        assert (
+            refusal(client, "same_f32", [tensor("in", array)], request_compression_algorithm=coding)[0]
+            == "413"
+        )
