@@ -4,7 +4,7 @@ Nothing in a PNNX file says so: an export at one size may hold that size in a re
 rows than its own. So the graph is run, on rows one by one and together, and has to give the same.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -69,7 +69,7 @@ def _try(graph: RuntimeGraph, extent: int, max_rows: int, limits: Limits) -> str
     """Return what is wrong with running rows together, where open dimensions are `extent`; None where nothing is."""
     inputs = [_draw(port, extent, max(3, max_rows), limits) for port in graph.inputs]
     try:
-        alone = [_run(graph, inputs, row, row + 1) for row in range(3)]
+        alone = {row: _run(graph, inputs, row, row + 1) for row in {0, 1, 2, max_rows - 1}}
     except KuiperError as error:
         raise _NotRunnableError(f"it does not run on one row: {error}") from error
     for start, stop in ((0, 1), (0, 2), (1, 3), (0, 3), (0, max_rows)):
@@ -77,7 +77,8 @@ def _try(graph: RuntimeGraph, extent: int, max_rows: int, limits: Limits) -> str
             together = _run(graph, inputs, start, stop)
         except KuiperError as error:
             return f"it does not run on {stop - start} rows: {error}"
-        fault = _compare(graph.outputs, alone[start:stop], together, stop - start)
+        singles = {row - start: alone[row] for row in alone if start <= row < stop}
+        fault = _compare(graph.outputs, singles, together, stop - start)
         if fault is not None:
             return fault
     return None
@@ -108,13 +109,13 @@ def _run(graph: RuntimeGraph, inputs: Sequence[Array], start: int, stop: int) ->
 
 
 def _compare(
-    ports: Sequence[Port], alone: Sequence[Sequence[Array]], together: Sequence[Array], rows: int
+    ports: Sequence[Port], singles: Mapping[int, Sequence[Array]], together: Sequence[Array], rows: int
 ) -> str | None:
     for index, output in enumerate(together):
         name = ports[index].operand if len(ports) == len(together) else str(index)
         if output.shape[:1] != (rows,):
             return f"output {name} of {rows} rows has shape {output.shape}, without the rows in front"
-        for row, single in enumerate(alone):
+        for row, single in singles.items():
             if len(single) != len(together) or single[index].shape != (1, *output.shape[1:]):
                 return f"output {name} has another shape for one row than for {rows}"
             if not _is_close(output[row], single[index][0]):

@@ -1,0 +1,143 @@
+"""Who is next: by priority and arrival within a model, by time had of the workers among models."""
+
+import asyncio
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.scheduling.fair_share import FairShare, VirtualClock
+from service.scheduling.job import Job
+from service.scheduling.priority_queue import PriorityQueue
+from service.scheduling.service_rate import LONGEST_RETRY_AFTER, ServiceRate
+from service.scheduling.trace_setting import TraceSetting
+from tests.service.scheduling.stubs import StubGraph, call_of, model_of, rows
+
+CALL = call_of(model_of(StubGraph()), rows(1))
+
+
+async def jobs_of(priorities: list[int]) -> list[Job[Any]]:
+    return [Job(CALL, 1.0, priority) for priority in priorities]
+
+
+@given(st.lists(st.integers(1, 4), max_size=30), st.randoms(use_true_random=False), st.data())
+@settings(max_examples=100, deadline=None)
+def test_queue_is_ordered_by_priority_and_arrival(priorities: list[int], order: Any, data: Any) -> None:
+    jobs = asyncio.run(jobs_of(priorities))
+    queue = PriorityQueue()
+    shuffled = list(jobs)
+    order.shuffle(shuffled)
+    for job in shuffled:
+        queue.push(job)
+    gone = set(data.draw(st.lists(st.sampled_from(jobs), unique=True))) if jobs else set()
+    assert all(queue.discard(job) for job in gone)
+    assert not any(queue.discard(job) for job in gone)
+    expected = sorted((job for job in jobs if job not in gone), key=lambda job: (job.priority, job.number))
+    assert list(queue) == expected
+    assert len(queue) == len(expected)
+    assert [queue.pop() for _ in expected] == expected
+    assert len(queue) == 0
+
+
+@given(
+    st.lists(st.floats(0.001, 1), min_size=2, max_size=5),
+    st.integers(20, 200),
+    st.floats(0.5, 2),
+)
+@settings(max_examples=100, deadline=None)
+def test_models_that_always_want_more_get_equal_time(costs: list[float], turns: int, noise: float) -> None:
+    """On one worker the times of any two differ by no more than their dearest turns."""
+    clock = VirtualClock()
+    shares = [FairShare(clock) for _ in costs]
+    had = [0.0] * len(costs)
+    dearest = [0.0] * len(costs)
+    for turn in range(turns):
+        index = min(range(len(costs)), key=lambda each: shares[each].tag)
+        seconds = costs[index] * (noise if turn % 2 else 1)
+        shares[index].end(shares[index].begin(), seconds)
+        had[index] += seconds
+        dearest[index] = max(dearest[index], seconds)
+    bound = 2 * sum(max(cost, cost * noise) for cost in costs)
+    assert max(had) - min(had) <= bound
+
+
+def test_model_that_wanted_nothing_has_saved_nothing() -> None:
+    clock = VirtualClock()
+    busy, idle = FairShare(clock), FairShare(clock)
+    for _ in range(100):
+        busy.end(busy.begin(), 1.0)
+    idle.join()
+    assert idle.tag == pytest.approx(busy.tag, abs=1.0)
+    idle.end(idle.begin(), 5.0)
+    assert busy.tag < idle.tag
+
+
+def test_turn_in_progress_is_charged_beforehand() -> None:
+    """So that several free workers do not all go to the same model."""
+    clock = VirtualClock()
+    first, second = FairShare(clock), FairShare(clock)
+    for share in (first, second):
+        share.end(share.begin(), 1.0)
+    first.begin()
+    assert second.tag < first.tag
+
+
+@pytest.mark.parametrize(
+    ("calls", "seconds", "backlog", "expected"),
+    [(1, 0.1, 5, 1), (1, 0.5, 5, 3), (8, 0.5, 64, 4), (1, 100, 64, LONGEST_RETRY_AFTER)],
+)
+def test_retry_after_is_the_backlog_at_the_rate_of_late(
+    calls: int, seconds: float, backlog: int, expected: int
+) -> None:
+    rate = ServiceRate()
+    rate.busy(0.0)
+    for turn in range(1, 100):
+        rate.completed(calls, turn * seconds)
+    assert rate.retry_after(backlog) == expected
+
+
+def test_rate_of_workers_side_by_side_is_their_sum() -> None:
+    """Two workers of a second each complete two calls a second."""
+    rate = ServiceRate()
+    rate.busy(0.0)
+    for turn in range(1, 100):
+        rate.completed(1, float(turn))
+        rate.completed(1, float(turn))
+    assert rate.retry_after(20) == 10
+
+
+def test_idle_time_is_no_service_time() -> None:
+    rate = ServiceRate()
+    for start in range(0, 100_000, 1000):
+        rate.busy(float(start))
+        rate.completed(1, start + 0.5)
+        rate.idle()
+    assert rate.retry_after(10) == 5
+
+
+def test_rate_follows_a_change() -> None:
+    rate = ServiceRate()
+    rate.busy(0.0)
+    now = 0.0
+    for seconds in [0.01] * 1000 + [2.0] * 50:
+        now += seconds
+        rate.completed(1, now)
+    assert rate.retry_after(10) in (19, 20)
+
+
+def test_rate_of_nothing_is_the_shortest_wait() -> None:
+    assert ServiceRate().retry_after(1000) == 1
+
+
+@pytest.mark.parametrize(("rate", "sampled"), [(0, []), (1, [0, 1, 2, 3]), (3, [2])])
+def test_every_so_many_runs_one_is_traced(rate: int, sampled: list[int]) -> None:
+    setting = TraceSetting(rate)
+    assert np.flatnonzero([setting.sample() for _ in range(4)]).tolist() == sampled
+
+
+def test_so_many_runs_are_traced_and_no_more() -> None:
+    setting = TraceSetting(2, count=1)
+    assert [setting.sample() for _ in range(6)] == [False, True, False, False, False, False]
+    assert setting.count == 0
