@@ -20,7 +20,7 @@ def relu(e: Emitter, x: Value) -> Value:
 
 
 def leaky_relu(e: Emitter, x: Value, slope: Value) -> Value:
-    """x where x > 0, else slope · x; with one slope a channel this is PReLU."""
+    """Compute x where x > 0, else slope · x; with one slope a channel this is PReLU."""
     return e.select(e.builder.fcmp_ordered(">", x, e.like(x, 0.0)), x, e.fmul(slope, x))
 
 
@@ -30,7 +30,7 @@ def sigmoid(e: Emitter, x: Value) -> Value:
 
 
 def silu(e: Emitter, x: Value) -> Value:
-    """x · sigmoid(x); off by 3 ulp for x > -87. -inf stays."""
+    """Compute x · sigmoid(x); off by 3 ulp for x > -87. -inf stays."""
     return e.fmul(x, sigmoid(e, x))
 
 
@@ -40,25 +40,25 @@ def hardsigmoid(e: Emitter, x: Value) -> Value:
 
 
 def hardswish(e: Emitter, x: Value) -> Value:
-    """x · hardsigmoid(x)."""
+    """Compute x · hardsigmoid(x)."""
     return e.fmul(x, hardsigmoid(e, x))
 
 
 def gelu(e: Emitter, x: Value) -> Value:
-    """x · (1 + erf(x / sqrt(2))) / 2; off by 2.2e-7 · |x|."""
+    """Compute x · (1 + erf(x / sqrt(2))) / 2; off by 2.2e-7 · |x|."""
     half = e.fmul(x, e.like(x, 0.5))
     return e.fma(half, erf(e, e.fmul(x, e.like(x, math.sqrt(0.5)))), half)
 
 
 def gelu_tanh(e: Emitter, x: Value) -> Value:
-    """x · (1 + tanh(sqrt(2 / pi) (x + 0.044715 x³))) / 2; off by 2.2e-7 · |x|."""
+    """Compute x · (1 + tanh(sqrt(2 / pi) (x + 0.044715 x³))) / 2; off by 2.2e-7 · |x|."""
     inner = e.fma(e.fmul(x, x), e.like(x, 0.044715 * _ROOT_2_PI), e.like(x, _ROOT_2_PI))
     half = e.fmul(x, e.like(x, 0.5))
     return e.fma(half, tanh(e, e.fmul(x, inner)), half)
 
 
 def mish(e: Emitter, x: Value) -> Value:
-    """x · tanh(log(1 + e^x)) = x p / (p + 2) with p = e^x (e^x + 2), which from x = 20 on is x; off by 5 ulp."""
+    """Compute x · tanh(log(1 + e^x)) = x p / (p + 2) with p = e^x (e^x + 2), which from x = 20 on is x; off by 5 ulp."""
     root = exp(e, e.fmin(e.like(x, 20.0), x))
     product = e.fmul(root, e.fadd(root, e.like(x, 2.0)))
     return e.fmul(x, e.fdiv(product, e.fadd(product, e.like(x, 2.0))))
@@ -74,7 +74,7 @@ def softplus(e: Emitter, x: Value, beta: Value, threshold: Value) -> Value:
 
 
 def elu(e: Emitter, x: Value, alpha: Value) -> Value:
-    """x where x > 0, else alpha · (e^x - 1); off by 3 ulp."""
+    """Compute x where x > 0, else alpha · (e^x - 1); off by 3 ulp."""
     negative = e.fmul(alpha, expm1(e, e.fmin(e.like(x, 0.0), x)))
     return e.select(e.builder.fcmp_ordered(">", x, e.like(x, 0.0)), x, negative)
 

@@ -1,0 +1,190 @@
+"""An expression over arrays of any strides: activations, sums, copies, transpositions, concatenation, slices.
+
+Arguments: the operands, then the output. A broadcast axis has stride 0.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.compiler import pointwise
+from engine.compiler.emitter import Emitter, Index, Value
+from engine.compiler.kernels.lines import (
+    Compute,
+    Cursor,
+    emit_line,
+    emit_scalar_line,
+    emit_square,
+    moved,
+)
+from engine.compiler.pointwise import Expression, Leaf
+
+Strides = tuple[int, ...]
+
+_PIECE = 4096
+"""Elements of a line that are done at a time; a multiple of every vector."""
+_SQUARES = 16
+"""Neighbouring squares of a transposition that are done at a time."""
+_CHUNK = 32768
+"""Elements of a chunk, about 5 microseconds of copying."""
+
+
+@dataclass(frozen=True, slots=True)
+class Elementwise:
+    """An expression over arrays of one exact shape; make it by `elementwise`, so that equal work is equal.
+
+    Attributes:
+        shape: of the output; axes in order of the output's strides, largest first.
+        operands: strides of each operand.
+        out: strides of the output.
+        expression: over the operands.
+        turn: the axis along which operands that have no neighbours along the last one have them; None: there is none.
+    """
+
+    shape: tuple[int, ...]
+    operands: tuple[Strides, ...]
+    out: Strides
+    expression: Expression
+    turn: int | None
+
+    @property
+    def scratch(self) -> int:
+        """None is needed."""
+        return 0
+
+    @property
+    def chunks(self) -> int:
+        """Parts that the work is split into."""
+        return -(-math.prod(self.shape) // _CHUNK)
+
+    def emit(self, e: Emitter) -> None:
+        """Write the kernel: units of work, the same number in each chunk."""
+        cursors = [e.argument(place) for place in range(len(self.operands) + 1)]
+        extents = self._extents(e.lanes)
+        units = math.prod(extents)
+        grain = -(-units // max(self.chunks, 1))
+        first = e.mul(e.chunk, grain)
+        with e.loop(first, e.minimum(e.add(first, grain), units)) as loop:
+            place = e.unravel(loop.index, extents)
+            if self.turn is None:
+                self._emit_piece(e, cursors, place)
+            else:
+                self._emit_squares(e, cursors, place)
+
+    def _extents(self, lanes: int) -> list[int]:
+        """Return how many units of work there are along each axis."""
+        extents = list(self.shape)
+        if self.turn is None:
+            extents[-1] = -(-extents[-1] // _PIECE)
+        else:
+            extents[-1] = -(-extents[-1] // lanes)
+            extents[self.turn] = -(-extents[self.turn] // (lanes * _SQUARES))
+        return extents
+
+    def _compute(self, e: Emitter) -> Compute:
+        return lambda values: pointwise.emit(e, self.expression, values)
+
+    def _cursors(self, e: Emitter, bases: Sequence[Value], place: Sequence[Index], turn: int) -> list[Cursor]:
+        """Return the arrays' cursors at a place, which counts for all axes but the last and `turn`."""
+        cursors = []
+        for base, strides in zip(bases, (*self.operands, self.out), strict=True):
+            axes = [axis for axis in range(len(strides) - 1) if axis != turn]
+            address = e.address(base, *(e.mul(place[axis], strides[axis]) for axis in axes))
+            cursors.append(Cursor(address, strides[turn] if turn >= 0 else 0, strides[-1]))
+        return cursors
+
+    def _emit_piece(self, e: Emitter, bases: Sequence[Value], place: Sequence[Index]) -> None:
+        """Write one piece of one line."""
+        *sources, out = self._cursors(e, bases, place, -1)
+        length = self.shape[-1]
+        start: Index = 0 if length <= _PIECE else e.mul(place[-1], _PIECE)
+        stop: Index = length if length <= _PIECE else e.minimum(e.add(start, _PIECE), length)
+        if out.along == 1 and all(source.along in (0, 1) for source in sources):
+            emit_line(e, self._compute(e), sources, out.base, start, stop, length)
+        else:
+            emit_scalar_line(e, self._compute(e), sources, out, start, stop)
+
+    def _emit_squares(self, e: Emitter, bases: Sequence[Value], place: Sequence[Index]) -> None:
+        """Write some squares that lie side by side across lines."""
+        turn = self.turn or 0
+        lines, length = self.shape[turn], self.shape[-1]
+        cursors = self._cursors(e, bases, place, turn)
+        first = e.mul(place[turn], e.lanes * _SQUARES)
+        last = e.minimum(e.add(first, e.lanes * _SQUARES), lines)
+        element = e.mul(place[-1], e.lanes)
+        rest = length % e.lanes
+        if not rest or length < e.lanes:
+            self._emit_strip(e, cursors, (first, last), element, rest or e.lanes)
+            return
+        is_whole = e.compare("<", place[-1], length // e.lanes)
+        with e.when(is_whole):
+            self._emit_strip(e, cursors, (first, last), element, e.lanes)
+        with e.when(e.builder.not_(is_whole)):
+            self._emit_strip(e, cursors, (first, last), element, rest)
+
+    def _emit_strip(
+        self, e: Emitter, cursors: Sequence[Cursor], span: tuple[Index, Index], element: Index, length: int
+    ) -> None:
+        """Write `length` elements of the lines of a span, square by square."""
+        lines = self.shape[self.turn or 0]
+        whole = lines - lines % e.lanes
+
+        def emit_at(line: Index, count: int) -> None:
+            *sources, out = [moved(e, cursor, line, element) for cursor in cursors]
+            emit_square(e, self._compute(e), sources, out, count, length)
+
+        if whole:
+            with e.loop(span[0], e.minimum(span[1], whole), e.lanes) as loop:
+                emit_at(loop.index, e.lanes)
+        if whole < lines:
+            with e.when(e.compare("==", span[1], lines)):
+                emit_at(whole, lines - whole)
+
+
+def elementwise(
+    shape: Sequence[int], operands: Sequence[Sequence[int]], out: Sequence[int], expression: Expression
+) -> Elementwise:
+    """Return the kernel of an expression.
+
+    Args:
+        shape: of the output; operands are broadcast to it.
+        operands: strides of each operand, in elements, 0 along axes that it is broadcast on.
+        out: strides of the output.
+        expression: over the operands.
+    """
+    axes = [axis for axis in range(len(shape)) if shape[axis] != 1]
+    axes.sort(key=lambda axis: -abs(out[axis]))
+    arrays = [tuple(strides[axis] for axis in axes) for strides in (*operands, out)]
+    sizes, arrays = _merged([shape[axis] for axis in axes], arrays)
+    *inputs, output = arrays
+    return Elementwise(sizes, tuple(inputs), output, expression, _turning_axis(sizes, inputs, output))
+
+
+def copy(shape: Sequence[int], source: Sequence[int], out: Sequence[int]) -> Elementwise:
+    """Return the kernel that copies an array to one of other strides."""
+    return elementwise(shape, [source], out, Leaf(0))
+
+
+def _merged(shape: Sequence[int], arrays: Sequence[Strides]) -> tuple[tuple[int, ...], list[Strides]]:
+    """Make one axis of neighbours that lie end to end in all arrays; there is one axis at least."""
+    sizes, kept = [1], [[0] for _ in arrays]
+    for axis, size in enumerate(shape):
+        steps = [strides[axis] for strides in arrays]
+        if sizes[-1] == 1 or all(last[-1] == step * size for last, step in zip(kept, steps, strict=True)):
+            sizes[-1] *= size
+            for last, step in zip(kept, steps, strict=True):
+                last[-1] = step
+            continue
+        sizes.append(size)
+        for last, step in zip(kept, steps, strict=True):
+            last.append(step)
+    return tuple(sizes), [tuple(strides) for strides in kept]
+
+
+def _turning_axis(shape: Sequence[int], operands: Sequence[Strides], out: Strides) -> int | None:
+    """Return the axis that squares for a transposition span besides the last."""
+    apart = [strides for strides in operands if strides[-1] not in (0, 1)]
+    if not apart or out[-1] != 1:
+        return None
+    candidates = [axis for axis in range(len(shape) - 1) if all(strides[axis] == 1 for strides in apart)]
+    return candidates[-1] if candidates else None

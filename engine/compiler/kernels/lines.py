@@ -1,0 +1,133 @@
+"""Lines of elements, the inner part of every kernel that walks over strided arrays.
+
+A line runs along the axis on which the output's elements lie side by side. Operands that lie so too are read vector by
+vector; of those that lie side by side along another axis a square of lanes x lanes elements is read and transposed.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from engine.compiler.emitter import I32, Emitter, Index, Value
+
+Compute = Callable[[list[Value]], Value]
+"""Makes a result of the operands' values, all vectors or all scalars."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where an array is being walked over.
+
+    Attributes:
+        base: address of the first element.
+        across: elements between two lines.
+        along: elements between two neighbours on a line.
+    """
+
+    base: Value
+    across: int
+    along: int
+
+
+def emit_line(
+    e: Emitter,
+    compute: Compute,
+    sources: Sequence[Cursor],
+    out: Value,
+    start: Index,
+    stop: Index,
+    length: int,
+) -> None:
+    """Write one line's elements start … stop, where start is a multiple of the vector and stop too, or `length`.
+
+    All sources have `along` 1, or 0 for one element that all share.
+    """
+    shared = {place: e.load_broadcast(s.base) for place, s in enumerate(sources) if s.along == 0}
+
+    def emit_vector(index: Index, count: int) -> None:
+        values = [
+            shared[place] if place in shared else e.load(source.base, index, count=count)
+            for place, source in enumerate(sources)
+        ]
+        e.store(compute(values), out, index, count=count)
+
+    whole = length - length % e.lanes
+    if whole:
+        with e.loop(start, e.minimum(stop, whole), e.lanes) as loop:
+            emit_vector(loop.index, e.lanes)
+    if whole < length:
+        if isinstance(stop, int):
+            emit_vector(whole, length - whole)
+        else:
+            with e.when(e.compare("==", stop, length)):
+                emit_vector(whole, length - whole)
+
+
+def emit_scalar_line(
+    e: Emitter, compute: Compute, sources: Sequence[Cursor], out: Cursor, start: Index, stop: Index
+) -> None:
+    """Write elements start … stop of one line one by one, whatever the strides."""
+    with e.loop(start, stop) as loop:
+        values = [e.load_scalar(source.base, e.mul(loop.index, source.along)) for source in sources]
+        e.store_scalar(compute(values), out.base, e.mul(loop.index, out.along))
+
+
+def emit_square(
+    e: Emitter, compute: Compute, sources: Sequence[Cursor], out: Cursor, lines: int, length: int
+) -> None:
+    """Write `length` elements of `lines` neighbouring lines, both at most one vector.
+
+    Sources have `along` 1 or 0, or else `across` 1; the output has `along` 1.
+    """
+    turned = {
+        place: _read_turned(e, source, lines, length)
+        for place, source in enumerate(sources)
+        if source.along not in (0, 1)
+    }
+    for line in range(lines):
+        values = []
+        for place, source in enumerate(sources):
+            if place in turned:
+                values.append(turned[place][line])
+            elif source.along:
+                values.append(e.load(source.base, line * source.across, count=length))
+            else:
+                values.append(e.load_broadcast(source.base, line * source.across))
+        e.store(compute(values), out.base, line * out.across, count=length)
+
+
+def moved(e: Emitter, cursor: Cursor, lines: Index, elements: Index) -> Cursor:
+    """Return a cursor so many lines and elements further."""
+    offset = e.mul(lines, cursor.across), e.mul(elements, cursor.along)
+    return Cursor(e.address(cursor.base, *offset), cursor.across, cursor.along)
+
+
+def transpose(e: Emitter, rows: Sequence[Value]) -> list[Value]:
+    """Return the columns of a square of lanes x lanes elements.
+
+    In each step pairs of rows swap halves of blocks twice as large as in the step before.
+    """
+    rows = list(rows)
+    step = 1
+    while step < e.lanes:
+        for first in range(e.lanes):
+            if first & step:
+                continue
+            low, high = rows[first], rows[first | step]
+            upper = [lane ^ step | e.lanes if lane & step else lane for lane in range(e.lanes)]
+            lower = [lane | e.lanes if lane & step else lane | step for lane in range(e.lanes)]
+            rows[first], rows[first | step] = (_shuffle(e, low, high, lanes) for lanes in (upper, lower))
+        step *= 2
+    return rows
+
+
+def _read_turned(e: Emitter, source: Cursor, lines: int, length: int) -> list[Value]:
+    """Read what lies side by side across lines; returns a vector along each line."""
+    rows = [e.load(source.base, place * source.along, count=lines) for place in range(length)]
+    return transpose(e, rows + [e.splat(0.0)] * (e.lanes - length))
+
+
+def _shuffle(e: Emitter, low: Value, high: Value, lanes: Sequence[int]) -> Value:
+    mask = ir.Constant(ir.VectorType(I32, e.lanes), [ir.Constant(I32, lane) for lane in lanes])
+    return e.builder.shuffle_vector(low, high, mask)
