@@ -1,0 +1,329 @@
+"""Transposed convolution, any kernel, stride, padding, dilation and groups, as a gather.
+
+Arguments: input, weights, bias, output, then the epilogue's operands. The input is padded already by `Geometry.halo`;
+channels of input and output lie side by side. Weights are packed by `pack`:
+[group][block of filters][kernel row][kernel column][channel][filter of the block].
+
+An output position meets only every stride-th tap of the kernel, and which ones depends on its phase: its place modulo
+the stride. Pixels of a row that share a phase share the taps and read neighbours of the input, so that they make a
+register tile, whose reduction goes over the phase's taps and the channels. A 2x2 kernel of stride 2 has one tap per
+phase: four matrix products.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.compiler.emitter import Emitter, Index, Value
+from engine.compiler.epilogue import NOTHING, Epilogue, Place, finish
+from engine.compiler.kernels.tile import Axis, Tile, choose_tile, emit_tile
+from engine.compiler.target import Target
+from engine.dtypes import Array
+
+_CHUNK = 1 << 19
+"""Multiplications that are worth a chunk: about 10 microseconds."""
+_MOST_CHUNKS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """One spatial axis: output o and input i meet at tap t where o + padding = i * stride + t * dilation.
+
+    Attributes:
+        kernel: taps.
+        stride: distance in the output between neighbours of the input.
+        padding: elements cut off the start of the output.
+        dilation: distance between taps.
+    """
+
+    kernel: int
+    stride: int
+    padding: int
+    dilation: int
+
+    @property
+    def divisor(self) -> int:
+        """Greatest common divisor of stride and dilation: other positions than its multiples meet no tap."""
+        return math.gcd(self.stride, self.dilation)
+
+    @property
+    def tap_step(self) -> int:
+        """Taps between one that a position meets and the next."""
+        return self.stride // self.divisor
+
+    @property
+    def input_step(self) -> int:
+        """Elements of input that one goes back from a tap to the next that a position meets."""
+        return self.dilation // self.divisor
+
+    def halo(self, x_size: int, size: int) -> tuple[int, int]:
+        """Return the zeros needed before and after an input of `x_size` for an output of `size` elements."""
+        met = [
+            (position + self.padding - tap * self.dilation) // self.stride
+            for position in range(size)
+            for tap in range(self.kernel)
+            if (position + self.padding - tap * self.dilation) % self.stride == 0
+        ]
+        return max(0, -min(met, default=0)), max(0, max(met, default=0) - (x_size - 1))
+
+
+@dataclass(frozen=True, slots=True)
+class _Taps:
+    """The taps that an output position meets.
+
+    Attributes:
+        first: the first one.
+        count: how many.
+        source: input position that meets the first one; may be negative.
+    """
+
+    first: Index
+    count: Index
+    source: Index
+
+
+def _taps(e: Emitter, axis: Geometry, position: Index) -> _Taps:
+    """Write which taps a position meets: those where tap * dilation = position + padding, modulo the stride."""
+    step, back = axis.tap_step, axis.input_step
+    place, rest = e.divmod(e.add(position, axis.padding), axis.divisor)
+    inverse = pow(back, -1, step) if step > 1 else 0
+    _, first = e.divmod(e.mul(place, inverse), step)
+    # one turn more, so that what is divided isn't negative
+    turns, _ = e.divmod(e.sub(e.add(place, step * back), e.mul(first, back)), step)
+    count, _ = e.divmod(e.sub(axis.kernel + step - 1, first), step)
+    if axis.divisor > 1:
+        meets = e.compare("==", rest, 0)
+        count = e.select(meets, e.index(count), e.index(0))
+    return _Taps(first, count, e.sub(turns, back))
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A block of filters that is being written.
+
+    Attributes:
+        number: its number, over all groups.
+        group: its group.
+        channel: its first output channel.
+        valid: lanes of each of its vectors that hold filters.
+    """
+
+    number: Index
+    group: Index
+    channel: Index
+    valid: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pixels:
+    """A tile's pixels, of one phase: where the first one lies in its row, and how many they are."""
+
+    start: Index
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TransposedConvolution:
+    """A transposed convolution of one exact shape.
+
+    Attributes:
+        images: batch.
+        size: rows and columns of the output.
+        channels: input channels of one group.
+        filters: output channels of one group.
+        groups: groups.
+        axes: geometry of rows and columns.
+        halo: rows above and columns on the left that the input is padded by.
+        x_strides: elements between images, rows and pixels of the padded input.
+        out_strides: the same of the output.
+        tile: register tile.
+        rows: rows of one chunk, counted over all images.
+        blocks: blocks of filters in one chunk; a block is as wide as the tile.
+        lanes: float32 lanes of a vector.
+        epilogue: what is done to the results.
+    """
+
+    images: int
+    size: tuple[int, int]
+    channels: int
+    filters: int
+    groups: int
+    axes: tuple[Geometry, Geometry]
+    halo: tuple[int, int]
+    x_strides: tuple[int, int, int]
+    out_strides: tuple[int, int, int]
+    tile: Tile
+    rows: int
+    blocks: int
+    lanes: int
+    epilogue: Epilogue
+
+    @classmethod
+    def tuned(
+        cls,
+        target: Target,
+        images: int,
+        size: tuple[int, int],
+        channels: int,
+        filters: int,
+        groups: int,
+        axes: tuple[Geometry, Geometry],
+        halo: tuple[int, int],
+        x_strides: tuple[int, int, int],
+        out_strides: tuple[int, int, int],
+        epilogue: Epilogue = NOTHING,
+    ) -> "TransposedConvolution":
+        """Return the kernel with tile and chunks chosen for a target."""
+        vectors = -(-filters // target.lanes)
+        tile = choose_tile(target, -(-size[1] // axes[1].stride), vectors)
+        taps = math.prod(-(-axis.kernel // axis.tap_step) for axis in axes)
+        all_rows, all_blocks = images * size[0], groups * -(-vectors // tile.vectors)
+        work = all_rows * size[1] * taps * channels * filters * groups
+        wanted = min(_MOST_CHUNKS, max(1, work // _CHUNK))
+        row_parts = min(all_rows, wanted)
+        block_parts = min(all_blocks, -(-wanted // row_parts))
+        return cls(
+            images, size, channels, filters, groups, axes, halo, x_strides, out_strides, tile,
+            -(-all_rows // row_parts), -(-all_blocks // block_parts), target.lanes, epilogue,
+        )  # fmt: skip
+
+    @property
+    def scratch(self) -> int:
+        """None is needed."""
+        return 0
+
+    @property
+    def chunks(self) -> int:
+        """Parts that the work is split into."""
+        blocks, rows = self._parts
+        return blocks * rows
+
+    def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
+        """Pack weights (channels of all groups, filters of one, rows, columns) and bias; absent filters are 0."""
+        kernel = self.axes[0].kernel, self.axes[1].kernel
+        padded = self._group_blocks * self._width
+        weights = np.zeros((self.groups, self.channels, padded, *kernel), np.float32)
+        weights[:, :, : self.filters] = weight.reshape(self.groups, self.channels, self.filters, *kernel)
+        starts = np.zeros((self.groups, padded), np.float32)
+        if bias is not None:
+            starts[:, : self.filters] = bias.reshape(self.groups, self.filters)
+        split = weights.reshape(self.groups, self.channels, self._group_blocks, self._width, *kernel)
+        return np.ascontiguousarray(split.transpose(0, 2, 4, 5, 1, 3)), starts
+
+    def emit(self, e: Emitter) -> None:
+        """Write the kernel."""
+        arrays = [e.argument(place) for place in range(4 + len(self.epilogue.operands))]
+        block_part, row_part = e.unravel(e.chunk, self._parts)
+        first_row = e.mul(row_part, self.rows)
+        last_row = e.minimum(e.add(first_row, self.rows), self.images * self.size[0])
+        for block in self._each_block(e, block_part):
+            with e.loop(first_row, last_row) as loop:
+                image, row = e.divmod(loop.index, self.size[0])
+                taps = _taps(e, self.axes[0], row)
+                for pixels in self._each_tile(e):
+                    self._emit_tile(e, arrays, block, (image, row, taps), pixels)
+
+    @property
+    def _width(self) -> int:
+        """Filters of a block."""
+        return self.tile.vectors * self.lanes
+
+    @property
+    def _group_blocks(self) -> int:
+        return -(-self.filters // self._width)
+
+    @property
+    def _parts(self) -> tuple[int, int]:
+        """Parts that blocks and rows are split into."""
+        rows = self.images * self.size[0]
+        return -(-self.groups * self._group_blocks // self.blocks), -(-rows // self.rows)
+
+    def _each_block(self, e: Emitter, part: Index) -> Iterator[_Block]:
+        """Write the loop over a chunk's blocks; full ones and those at the end of a group are written apart."""
+        first = e.mul(part, self.blocks)
+        last = e.minimum(e.add(first, self.blocks), self.groups * self._group_blocks)
+        rest = self.filters % self._width
+        with e.loop(first, last) as loop:
+            group, place = e.divmod(loop.index, self._group_blocks)
+            channel = e.add(e.mul(group, self.filters), e.mul(place, self._width))
+            is_last = e.compare("==", place, self._group_blocks - 1)
+            if self.filters >= self._width:
+                with e.when(e.compare("<", place, self.filters // self._width)):
+                    yield _Block(loop.index, group, channel, (self.lanes,) * self.tile.vectors)
+            if rest:
+                valid = tuple(min(self.lanes, rest - done) for done in range(0, rest, self.lanes))
+                with e.when(is_last):
+                    yield _Block(loop.index, group, channel, valid)
+
+    def _each_tile(self, e: Emitter) -> Iterator[_Pixels]:
+        """Write the loops over phases and their tiles: phases that have one pixel more than others come first."""
+        stride = self.axes[1].stride
+        fewer, longer_phases = divmod(self.size[1], stride)
+        for phases, count in (((0, longer_phases), fewer + 1), ((longer_phases, stride), fewer)):
+            full, rest = divmod(count, self.tile.pixels)
+            if phases[0] == phases[1] or not count:
+                continue
+            with e.loop(*phases) as phase:
+                if full:
+                    with e.loop(0, full * self.tile.pixels, self.tile.pixels) as tile:
+                        yield _Pixels(e.add(phase.index, e.mul(tile.index, stride)), self.tile.pixels)
+                if rest:
+                    yield _Pixels(e.add(phase.index, full * self.tile.pixels * stride), rest)
+
+    def _emit_tile(
+        self, e: Emitter, arrays: list[Value], block: _Block, at: tuple[Index, Index, _Taps], pixels: _Pixels
+    ) -> None:
+        """Write a tile: bias, the reduction over the taps that it meets, and the epilogue."""
+        x, weights, bias, out, *operands = arrays
+        image, row, _ = at
+        vectors = range(0, len(block.valid) * self.lanes, self.lanes)
+        start = e.address(bias, e.mul(block.number, self._width))
+        sums = self._reduce(e, (x, weights), block, at, pixels, [e.load(start, v) for v in vectors])
+        indices = image, row, pixels.start
+        offset = [e.mul(index, step) for index, step in zip(indices, self.out_strides, strict=True)]
+        target = e.address(out, *offset, block.channel)
+        for number, total in enumerate(sums):
+            pixel, vector = divmod(number, len(block.valid))
+            distance, count = pixel * self.axes[1].stride, block.valid[vector]
+            place = Place(image, row, e.add(pixels.start, distance), e.add(block.channel, vectors[vector]))
+            result = finish(e, self.epilogue, total, operands, place, count)
+            e.store(result, target, distance * self.out_strides[2], vectors[vector], count=count)
+
+    def _reduce(
+        self,
+        e: Emitter,
+        arrays: tuple[Value, Value],
+        block: _Block,
+        at: tuple[Index, Index, _Taps],
+        pixels: _Pixels,
+        start: list[Value],
+    ) -> list[Value]:
+        """Write the loops over a tile's kernel rows and columns, and the channels; returns the sums."""
+        image, _, rows = at
+        tile = Tile(pixels.count, len(block.valid))
+        columns = _taps(e, self.axes[1], pixels.start)
+        matrix = self.channels * self._width
+        line = self.axes[1].kernel * matrix
+        origin = e.address(arrays[0], e.mul(image, self.x_strides[0]), e.mul(block.group, self.channels))
+        filters = e.address(arrays[1], e.mul(block.number, self.axes[0].kernel * line))
+        with e.loop(0, rows.count, carry=start * pixels.count) as down:
+            x_row, w_row = self._meet(e, (origin, filters), rows, down.index, 0, line)
+            with e.loop(0, columns.count, carry=down.carried) as across:
+                here, w = self._meet(e, (x_row, w_row), columns, across.index, 1, matrix)
+                axes = (Axis(self.channels, 1, self._width),)
+                across.following = emit_tile(e, tile, axes, here, self.x_strides[2], w, across.carried)
+            down.following = across.results
+        return down.results
+
+    def _meet(
+        self, e: Emitter, bases: tuple[Value, Value], taps: _Taps, number: Index, axis: int, w_step: int
+    ) -> tuple[Value, Value]:
+        """Return the addresses of input and weights at one of the taps of an axis, by number."""
+        geometry = self.axes[axis]
+        place = e.sub(e.add(taps.source, self.halo[axis]), e.mul(number, geometry.input_step))
+        tap = e.add(taps.first, e.mul(number, geometry.tap_step))
+        return e.address(bases[0], e.mul(place, self.x_strides[1 + axis])), e.address(
+            bases[1], e.mul(tap, w_step)
+        )
