@@ -7,6 +7,7 @@ and what the service is called is all set by OpenTelemetry's own environment var
 import os
 from collections.abc import Mapping
 from heapq import nlargest
+from threading import Timer
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.propagate import extract
@@ -33,6 +34,8 @@ from service.version import kuiper_version
 
 MAX_LAYER_SPANS = 512
 """Most spans for the layers of one run, the longest ones: an exporter's queue holds 2,048 by default."""
+CLOSE_SECONDS = 3.0
+"""Seconds until a collector that does not answer is given up at the end."""
 SERVICE_NAME = "kuiper-serve"
 UNOBSERVED_PATHS = frozenset({"/livez", "/readyz", "/metrics", "/v2/health/live", "/v2/health/ready"})
 """Paths that a machine asks every few seconds."""
@@ -47,10 +50,12 @@ class Spans:
     Args:
         provider: what spans are made by, and ends their export.
         layers: whether the layers of traced runs have spans of their own.
+        exporter: what the provider sends them by.
     """
 
-    def __init__(self, provider: TracerProvider, layers: bool) -> None:
+    def __init__(self, provider: TracerProvider, layers: bool, exporter: SpanExporter | None = None) -> None:
         self._provider = provider
+        self._exporter = exporter
         self._layers = layers
         self._tracer = provider.get_tracer("kuiper", kuiper_version())
 
@@ -75,8 +80,14 @@ class Spans:
         return SpanMiddleware(app, self._tracer)
 
     def close(self) -> None:
-        """Export what is left."""
+        """Send what is left, as far as the collector takes it."""
+        if self._exporter is None:
+            self._provider.shutdown()
+            return
+        impatience = Timer(CLOSE_SECONDS, self._exporter.shutdown)  # ends its retries
+        impatience.start()
         self._provider.shutdown()
+        impatience.cancel()
 
     def _draw(
         self, name: str, parent: Span, start: int, end: int, attributes: _Attributes | None = None
@@ -154,7 +165,7 @@ def make_spans(layers: bool, environment: Mapping[str, str] = os.environ) -> Spa
     exporter = _exporter(environment)
     if exporter is not None:
         provider.add_span_processor(BatchSpanProcessor(exporter))
-    return Spans(provider, layers)
+    return Spans(provider, layers, exporter)
 
 
 def _exporter(environment: Mapping[str, str]) -> SpanExporter | None:

@@ -94,3 +94,16 @@ async def test_nothing_is_kept_where_the_setting_says_so(settings: Settings) -> 
     async with app.router.lifespan_context(app), client:
         await infer(client, "mine")
         assert (await client.get("/traces")).json() == {"traces": []}
+
+
+async def test_runs_that_came_by_v2_are_kept_as_well(client: AsyncClient) -> None:
+    tensor = {"name": "pnnx_input_0", "shape": [1, 3], "datatype": "FP32", "data": [1.0, -2.0, 3.0]}
+    answer = await client.post(
+        "/v2/models/vector/infer",
+        json={"inputs": [tensor], "parameters": {"trace": True}},
+        headers={"X-Request-ID": "two"},
+    )
+    assert answer.status_code == 200, answer.text
+    detail = (await client.get("/traces/two")).json()
+    assert (detail["surface"], detail["ending"]) == ("v2", "SUCCESS")
+    assert [layer["type"] for layer in detail["trace"]["layers"]] == ["pnnx.Input", "nn.ReLU", "pnnx.Output"]

@@ -1,10 +1,12 @@
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
+from threading import Event
 
 import pytest
 from httpx import ASGITransport, AsyncClient
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, ParentBased, Sampler
 from opentelemetry.trace import SpanKind, StatusCode
@@ -266,3 +268,24 @@ def test_service_is_called_as_the_environment_says(
 def test_disabled_sdk_exports_nothing() -> None:
     spans = make_spans(layers=False, environment={"OTEL_SDK_DISABLED": "true"})
     assert not spans._provider._active_span_processor._span_processors
+
+
+def test_collector_that_hangs_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    given_up = Event()
+
+    class Hanging(InMemorySpanExporter):
+        def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+            assert given_up.wait(60)
+            return SpanExportResult.FAILURE
+
+        def shutdown(self) -> None:
+            given_up.set()
+
+    monkeypatch.setattr("service.telemetry.spans.CLOSE_SECONDS", 0.01)
+    exporter = Hanging()
+    provider = TracerProvider(sampler=ALWAYS_ON, shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    spans = Spans(provider, layers=False, exporter=exporter)
+    spans._tracer.start_span("last").end()
+    spans.close()
+    assert given_up.is_set()
