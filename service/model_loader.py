@@ -81,6 +81,9 @@ class ModelLoader:
             "seconds": round(time.monotonic() - started, 3),
         }
         _logger.info("model loaded", extra={FIELDS: fields})
+        if model.batching.refusal is not None:
+            refusal = {"model": name, "version": version, "reason": model.batching.refusal}
+            _logger.warning("batching refused", extra={FIELDS: refusal})
         return model
 
 

@@ -93,6 +93,12 @@ class ModelDetail(ModelSummary):
 
     labels: list[str] | None = Field(default=None, description="names of the classes, in order of index")
     multiply_adds: int | None = Field(default=None, description="of one run on the declared shapes")
+    max_batch_size: int | None = Field(
+        default=None, description="most rows of a run that serves several requests; 1: each is run on its own"
+    )
+    batching_refused: str | None = Field(
+        default=None, description="why requests are run one by one although more was asked for"
+    )
 
 
 class ModelList(BaseModel):
@@ -238,6 +244,8 @@ def _describe(model: LoadedModel) -> dict[str, Any]:
         "bytes": model.byte_count,
         "labels": model.config.labels,
         "multiply_adds": None if plan is None else plan.multiply_adds,
+        "max_batch_size": model.batching.max_batch_size,
+        "batching_refused": model.batching.refusal,
     }
 
 

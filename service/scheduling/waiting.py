@@ -61,7 +61,8 @@ class _Watch:
         self._timer.cancel()
         if self._departure is not None:
             self._departure.cancel()
-            self._departure = None  # its CancelledError holds this watch: together they would outlive the request
+            # its CancelledError holds this watch: together they would outlive the request
+            self._departure = None
 
     def _begin(self) -> None:
         self._departure = self._job.loop.create_task(self._leave())

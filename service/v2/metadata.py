@@ -71,6 +71,8 @@ def describe_config(model: LoadedModel, policy: Policy) -> ModelConfiguration:
     images = [tensor.name for tensor in describe_model(model, []).inputs if tensor.parameters]
     if images:
         parameters["image_inputs"] = ",".join(images)
+    if model.batching.refusal is not None:
+        parameters["batching_refused"] = model.batching.refusal
     return ModelConfiguration(
         name=model.name,
         platform=PLATFORM,
