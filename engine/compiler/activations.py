@@ -58,7 +58,7 @@ def gelu_tanh(e: Emitter, x: Value) -> Value:
 
 
 def mish(e: Emitter, x: Value) -> Value:
-    """Compute x · tanh(log(1 + e^x)) = x p / (p + 2) with p = e^x (e^x + 2), which from x = 20 on is x; off by 5 ulp."""
+    """Compute x · tanh(log(1 + e^x)) = x p / (p + 2) with p = e^x (e^x + 2), x itself from 20 on; off by 5 ulp."""
     root = exp(e, e.fmin(e.like(x, 20.0), x))
     product = e.fmul(root, e.fadd(root, e.like(x, 2.0)))
     return e.fmul(x, e.fdiv(product, e.fadd(product, e.like(x, 2.0))))

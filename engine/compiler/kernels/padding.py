@@ -1,0 +1,126 @@
+"""Padding with a constant: copies an image of any strides into a larger channels-last one.
+
+Arguments: input, output.
+"""
+
+from dataclasses import dataclass
+
+from engine.compiler.emitter import Emitter, Index, Value
+from engine.compiler.kernels.lines import Cursor, emit_line, emit_scalar_line, emit_square, moved
+
+_CHUNK = 32768
+"""Elements of a chunk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pad:
+    """A padding of one exact shape; a negative margin crops.
+
+    Attributes:
+        shape: of the input: images, channels, rows, columns.
+        x_strides: elements between its images, channels, rows and columns.
+        size: rows and columns of the output.
+        before: rows and columns of the output before the input's first ones.
+        out_strides: elements between images, rows and columns of the output; its channels lie side by side.
+        value: what the margins are filled with.
+    """
+
+    shape: tuple[int, int, int, int]
+    x_strides: tuple[int, int, int, int]
+    size: tuple[int, int]
+    before: tuple[int, int]
+    out_strides: tuple[int, int, int]
+    value: float = 0.0
+
+    @property
+    def scratch(self) -> int:
+        """None is needed."""
+        return 0
+
+    @property
+    def _rows(self) -> int:
+        """Rows of one chunk."""
+        return max(1, _CHUNK // max(1, self.size[1] * self.shape[1]))
+
+    @property
+    def chunks(self) -> int:
+        """Parts that the work is split into."""
+        return -(-self.shape[0] * self.size[0] // self._rows)
+
+    def emit(self, e: Emitter) -> None:
+        """Write the kernel: row by row of the output."""
+        x, out = e.argument(0), e.argument(1)
+        first = e.mul(e.chunk, self._rows)
+        last = e.minimum(e.add(first, self._rows), self.shape[0] * self.size[0])
+        with e.loop(first, last) as loop:
+            image, row = e.divmod(loop.index, self.size[0])
+            line = e.address(out, e.mul(image, self.out_strides[0]), e.mul(row, self.out_strides[1]))
+            source_row = e.sub(row, self.before[0])
+            inside = e.both(e.compare(">=", source_row, 0), e.compare("<", source_row, self.shape[2]))
+            with e.when(inside):
+                offsets = e.mul(image, self.x_strides[0]), e.mul(source_row, self.x_strides[2])
+                self._emit_row(e, e.address(x, *offsets), line)
+            with e.when(e.builder.not_(inside)):
+                self._fill(e, line, 0, self.size[1])
+
+    def _emit_row(self, e: Emitter, x: Value, out: Value) -> None:
+        """Write a row that has a part of the input in it."""
+        left = self.before[1]
+        start = min(max(left, 0), self.size[1])
+        stop = max(start, min(left + self.shape[3], self.size[1]))
+        self._fill(e, out, 0, start)
+        if start < stop:
+            source = e.address(x, (start - left) * self.x_strides[3])
+            self._copy(e, source, e.address(out, start * self.out_strides[2]), stop - start)
+        self._fill(e, out, stop, self.size[1])
+
+    def _fill(self, e: Emitter, out: Value, start: int, stop: int) -> None:
+        """Write a margin."""
+        lines, length = self._lines(stop - start, self.out_strides[2])
+        with e.loop(start, start + lines) as loop:
+            line = e.address(out, e.mul(loop.index, self.out_strides[2]))
+            emit_line(e, lambda _: e.splat(self.value), [], line, 0, length, length)
+
+    def _copy(self, e: Emitter, x: Value, out: Value, pixels: int) -> None:
+        """Write the pixels of a row's inner part."""
+        _, channel_step, _, step = self.x_strides
+        source, target = Cursor(x, step, channel_step), Cursor(out, self.out_strides[2], 1)
+        if channel_step != 1 and step == 1:
+            self._turn(e, source, target, pixels)
+            return
+        lines, length = pixels, self.shape[1]
+        if channel_step == 1 and step == self.out_strides[2]:
+            lines, length = self._lines(pixels, step)
+        with e.loop(0, lines) as loop:
+            line, to = moved(e, source, loop.index, 0), moved(e, target, loop.index, 0)
+            if channel_step == 1:
+                emit_line(e, lambda values: values[0], [line], to.base, 0, length, length)
+            else:
+                emit_scalar_line(e, lambda values: values[0], [line], to, 0, length)
+
+    def _turn(self, e: Emitter, source: Cursor, target: Cursor, pixels: int) -> None:
+        """Copy pixels whose channels lie apart, by squares of pixels x channels."""
+
+        def emit_at(pixel: Index, count: int, channel: Index, length: int) -> None:
+            cursors = [moved(e, cursor, pixel, channel) for cursor in (source, target)]
+            emit_square(e, lambda values: values[0], cursors[:1], cursors[1], count, length)
+
+        def emit_pixels(channel: Index, length: int) -> None:
+            whole = pixels - pixels % e.lanes
+            with e.loop(0, whole, e.lanes) as loop:
+                emit_at(loop.index, e.lanes, channel, length)
+            if whole < pixels:
+                emit_at(whole, pixels - whole, channel, length)
+
+        channels = self.shape[1]
+        whole = channels - channels % e.lanes
+        if whole:
+            with e.loop(0, whole, e.lanes) as loop:
+                emit_pixels(loop.index, e.lanes)
+        if whole < channels:
+            emit_pixels(whole, channels - whole)
+
+    def _lines(self, pixels: int, step: int) -> tuple[int, int]:
+        """Return pixels as lines and their length: one line where the pixels lie end to end."""
+        channels = self.shape[1]
+        return (int(pixels > 0), pixels * channels) if step == channels else (pixels, channels)
