@@ -1,5 +1,6 @@
 """RuntimeGraph: reads a PNNX pair of files, binds layers once, runs many times."""
 
+from typing import TYPE_CHECKING
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
@@ -8,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from engine import pnnx
+from engine.backend import Backend, choose_backend
 from engine.binding import BoundLayer
 from engine.dtypes import PNNX_COMPUTE, Array
 from engine.errors import InputError, KuiperError, StateError, UnsupportedOperator, UnsupportedOperatorError
@@ -20,6 +22,9 @@ from engine.run import Run, RunResult, StopCheck
 from engine.spec import TensorSpec
 from engine.topology import breadth_first_order, link
 from engine.trace import TraceLevel
+
+if TYPE_CHECKING:
+    from engine.compiler.native import NativeBackend
 
 PLANS_KEPT = 32
 """Plans kept per graph, least recently used dropped first: one per combination of input shapes."""
@@ -49,6 +54,8 @@ class RuntimeGraph:
         layers: where layers are looked up; by default the engine's own registry.
         max_run_bytes: how much the tensors alive at once in a run may take, inputs and outputs among them. A run
             that would need more is refused before it allocates anything, as far as shapes do not depend on data.
+        backend: what runs the layers; by default what `KUIPER_BACKEND` says, `auto` where it says nothing.
+        threads: threads that share one run's compiled kernels.
     """
 
     def __init__(
@@ -58,6 +65,8 @@ class RuntimeGraph:
         *,
         layers: LayerRegistry = registry,
         max_run_bytes: int = MAX_RUN_BYTES,
+        backend: Backend | str | None = None,
+        threads: int = 1,
     ) -> None:
         self.param_path = Path(param_path)
         self.bin_path = Path(bin_path) if bin_path is not None else self.param_path.with_suffix(".bin")
@@ -71,6 +80,9 @@ class RuntimeGraph:
         self._outputs: tuple[Port, ...] = ()
         self._leaving: list[str] = []
         self._plan = self._cached_plans()
+        self._backend = choose_backend(backend)
+        self._threads = threads
+        self._native: NativeBackend | None = None
 
     @property
     def state(self) -> GraphState:
@@ -116,6 +128,10 @@ class RuntimeGraph:
                 layer = self._registry.find(operator.type)
                 if layer is not None:
                     operator.layer = BoundLayer(layer, operator.source, declared)
+        if self._backend is Backend.NATIVE:
+            from engine.compiler.native import NativeBackend  # noqa: PLC0415  # llvmlite takes its time to load
+
+            self._native = NativeBackend(self._leaving, self._threads, self._max_run_bytes)
         self._state = GraphState.COMPLETE
 
     def forward(self, inputs: Inputs) -> list[Array]:
@@ -159,7 +175,13 @@ class RuntimeGraph:
         if unknown:
             raise InputError(f"capture: the graph has no operand called {', '.join(map(repr, unknown))}")
         given = check_inputs(self._inputs, inputs)
-        plan = self._plan(tuple(TensorSpec(array.shape, array.dtype) for array in given.values()))
+        specs = tuple(TensorSpec(array.shape, array.dtype) for array in given.values())
+        plan = self._plan(specs)
+        # statistics and captured operands need every tensor of the model, fused ones too: numpy makes them all
+        if self._native is not None and not capture and trace is not TraceLevel.STATISTICS:
+            program = self._native.program(specs, plan)
+            if program is not None:
+                return self._native.run(program, given, trace is TraceLevel.ON, stop)
         run = Run(plan, trace, capture, stop, self._max_run_bytes)
         return run.execute(given, self._leaving)
 

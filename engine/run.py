@@ -74,7 +74,7 @@ class Run:
                     self._check_stop(step, self._stop)
                 self._execute_step(step)
         values = [self._values[self._plan.slots[name]] for name in outputs]
-        arrays = [array for value in values for array in arrays_in(_as_tensors(value))]
+        arrays = [array for value in values for array in arrays_in(as_tensors(value))]
         trace = self._recorder.finish(started) if self._recorder is not None else None
         return RunResult(arrays, trace, self._captured)
 
@@ -108,10 +108,10 @@ class Run:
         check_memory(step, held, self._max_bytes)
 
 
-def _as_tensors(value: Value) -> Value:
+def as_tensors(value: Value) -> Value:
     """Turn Python scalars that leave the graph into the tensors that PyTorch would make of them."""
     if isinstance(value, tuple | list):
-        return tuple(_as_tensors(item) for item in value)
+        return tuple(as_tensors(item) for item in value)
     if isinstance(value, QuantizedTensor):
         return value.real()
     if isinstance(value, float):

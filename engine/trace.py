@@ -67,6 +67,10 @@ class LayerTrace:
         share: part of the sum of all layers' durations, 0 to 1.
         multiply_adds: multiply-adds of contractions (convolution, matrix product, …); 0 for all else.
         bytes_moved: bytes of inputs, attributes and outputs together.
+        backend: `native` where a compiled kernel did the work, `numpy` where the layer's own forward did, `folded`
+            where it was done at build because no input changes it.
+        fused: operators whose work the kernel of this one did too.
+        fused_into: the operator whose kernel did this one's work, in no time of its own; None for all others.
     """
 
     index: int
@@ -79,6 +83,9 @@ class LayerTrace:
     share: float
     multiply_adds: int
     bytes_moved: int
+    backend: str = "numpy"
+    fused: tuple[str, ...] = ()
+    fused_into: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,12 @@
 """Plan of numpy layers -> the compiler's graph."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from engine.compiler.lowering import RULES, Site
-from engine.compiler.nodes import Constant, Fallback, Node, Tensor, Value, connect
+from engine.compiler.nodes import Concatenation, Constant, Fallback, Node, Reshape, Tensor, Value, connect
 from engine.dtypes import Array
 from engine.errors import KuiperError
 from engine.operator import OUTPUT
@@ -37,16 +37,23 @@ class Graph:
     leaving: tuple[int, ...] = ()
 
 
-def make_graph(plan: Plan, leaving: Sequence[int]) -> Graph:
-    """Lower every operator of a plan that a rule takes; numpy keeps the others."""
-    builder = _Builder(plan, leaving)
+def make_graph(plan: Plan, leaving: Sequence[int], kinds: Collection[type[Node]]) -> Graph:
+    """Lower every operator of a plan that a rule takes; numpy keeps the others.
+
+    Args:
+        plan: the plan.
+        leaving: slots that leave the graph.
+        kinds: kinds of nodes that there are kernels for.
+    """
+    builder = _Builder(plan, leaving, kinds)
     for index, step in enumerate(plan.steps):
         builder.lower(index, step)
     return builder.graph
 
 
 class _Builder:
-    def __init__(self, plan: Plan, leaving: Sequence[int]) -> None:
+    def __init__(self, plan: Plan, leaving: Sequence[int], kinds: Collection[type[Node]]) -> None:
+        self._kinds = kinds
         names = {slot: name for name, slot in plan.slots.items()}
         self._specs: dict[int, Spec] = {slot: plan.specs[name] for slot, name in names.items() if name in plan.specs}
         self.graph = Graph(leaving=tuple(leaving))
@@ -74,7 +81,8 @@ class _Builder:
         if any(isinstance(spec, TensorSpec) and not spec.size for spec in inputs):
             return None
         site = Site(index, step, inputs, outputs, self._tensor, self._constant, self._make_constant)
-        return rule(site)
+        node = rule(site)
+        return node if node is None or isinstance(node, Reshape | Concatenation) or type(node) in self._kinds else None
 
     def _fold(self, index: int, step: Step) -> bool:
         """Compute now what no input changes: scalars that shapes tell, and tensors made of constants."""

@@ -31,13 +31,9 @@ _LIKE_INPUT = (Pointwise, Concatenation, Reduction, Softmax, GroupNorm)
 Order = tuple[int, ...]
 
 
-def place(graph: Graph) -> list["Copy"]:
-    """Give every tensor its view.
-
-    Returns:
-        The copies that have to be made besides what the nodes compute.
-    """
-    return _Placer(graph).place()
+def place(graph: Graph) -> None:
+    """Give every tensor its view, and add the copies that this takes to the graph's nodes."""
+    _Placer(graph).place()
 
 
 class Copy(Node):
@@ -55,10 +51,10 @@ class _Placer:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._orders: dict[Tensor, Order] = {}
-        self._copies: list[Copy] = []
         self._leaving = {graph.tensors[slot]: slot for slot in reversed(graph.leaving) if slot in graph.tensors}
 
-    def place(self) -> list[Copy]:
+    def place(self) -> None:
+        """Place all tensors."""
         for node in self._graph.nodes:
             for tensor in node.outputs:
                 self._orders[tensor] = self._order(node, tensor)
@@ -68,8 +64,7 @@ class _Placer:
         nodes: list[Node] = []
         for node in self._graph.nodes:
             nodes += self._place_outputs(node)
-        self._graph.nodes = nodes
-        return self._copies
+        self._graph.nodes = [*nodes, *self._copy_outputs()]
 
     def _order(self, node: Node, tensor: Tensor) -> Order:
         """Return the order in memory, slowest axis first, that suits a node's output."""
@@ -147,6 +142,18 @@ class _Placer:
             start += tensor.shape[node.axis]
             if _view(tensor) != part:
                 yield _noted(Copy(_view(tensor), part), node)
+
+
+    def _copy_outputs(self) -> Iterator[Node]:
+        """Yield the copies of what leaves the graph and does not lie in memory of its own, row by row."""
+        for slot in dict.fromkeys(self._graph.leaving):
+            tensor = self._graph.tensors.get(slot)
+            if tensor is None:
+                continue
+            view = _view(tensor)
+            if view.buffer.home is not Home.OUTPUT:
+                target = whole(Buffer(Home.OUTPUT, tensor_size(tensor), slot=slot), tensor.shape)
+                yield _noted(Copy(view, target), tensor.node)
 
 
 def tensor_size(tensor: Tensor) -> int:

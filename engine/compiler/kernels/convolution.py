@@ -90,25 +90,24 @@ class Convolution:
         last_block = e.minimum(e.add(first_block, self.blocks), self.groups * self.group_blocks)
         with e.loop(first_block, last_block) as loop:
             group, block = e.divmod(loop.index, self.group_blocks)
-            if self.filters % self.width == 0 or self.group_blocks == 1:
-                self._emit_block(e, arguments, part, (group, block), self._valid(self.group_blocks - 1))
-                return_early = True
-            else:
-                return_early = False
-                is_last = e.compare("==", block, self.group_blocks - 1)
-                with e.when(is_last):
-                    self._emit_block(e, arguments, part, (group, block), self._valid(self.group_blocks - 1))
-                with e.when(e.builder.not_(is_last)):
-                    self._emit_block(e, arguments, part, (group, block), self._valid(0))
-        del return_early
+            last = self._lanes_in_use(self.group_blocks - 1)
+            if self.group_blocks == 1 or self.filters % self.width == 0:
+                self._emit_block(e, arguments, part, (group, block), last)
+                return
+            is_last = e.compare("==", block, self.group_blocks - 1)
+            with e.when(is_last):
+                self._emit_block(e, arguments, part, (group, block), last)
+            with e.when(e.builder.not_(is_last)):
+                self._emit_block(e, arguments, part, (group, block), [self.lanes] * self.tile.vectors)
 
-    def _valid(self, block: int) -> list[int]:
+    def _lanes_in_use(self, block: int) -> list[int]:
         """Return how many lanes of each vector of a block hold filters."""
         left = self.filters - block * self.width
-        return [max(0, min(e_lanes, left - v * e_lanes)) for v in range(self.tile.vectors) for e_lanes in [self.lanes]]
+        starts = range(0, self.width, self.lanes)
+        return [max(0, min(self.lanes, left - start)) for start in starts]
 
     def _emit_block(
-        self, e: Emitter, arguments: list[Value], part: list[Index], where: tuple[Index, Index], valid: list[int]
+        self, e: Emitter, arguments: list[Value], part: list[Index], where: tuple[Index, Index], lanes: list[int]
     ) -> None:
         first_row = e.mul(part[1], self.rows)
         last_row = e.minimum(e.add(first_row, self.rows), self.images * self.size[0])
@@ -118,10 +117,11 @@ class Convolution:
         with e.loop(first_row, last_row) as loop:
             image, row = e.divmod(loop.index, self.size[0])
             with e.loop(first_tile, last_tile) as tiles:
-                self._emit_tile(e, arguments, (image, row, e.mul(tiles.index, self.tile.pixels)), where, valid, self.tile.pixels)
+                pixel = e.mul(tiles.index, self.tile.pixels)
+                self._emit_tile(e, arguments, (image, row, pixel), where, lanes, self.tile.pixels)
             if rest:
                 with e.when(e.compare(">=", e.add(first_tile, self.tiles), full + 1)):
-                    self._emit_tile(e, arguments, (image, row, full * self.tile.pixels), where, valid, rest)
+                    self._emit_tile(e, arguments, (image, row, full * self.tile.pixels), where, lanes, rest)
 
     def _emit_tile(
         self,
@@ -129,13 +129,13 @@ class Convolution:
         arguments: list[Value],
         at: tuple[Index, Index, Index],
         where: tuple[Index, Index],
-        valid: list[int],
+        lanes: list[int],
         pixels: int,
     ) -> None:
         x, w, bias, out, *operands = arguments
         image, row, pixel = at
         group, block = where
-        tile = Tile(pixels, sum(count > 0 for count in valid))
+        tile = Tile(pixels, sum(count > 0 for count in lanes))
         reduction = self.kernel[0] * self.kernel[1] * self.channels
         channel = e.add(e.mul(group, self.filters), e.mul(block, self.width))
         source = e.address(
@@ -152,9 +152,9 @@ class Convolution:
         for p in range(pixels):
             for v in range(tile.vectors):
                 place = Place(image, row, e.add(pixel, p), e.add(channel, v * e.lanes))
-                result = finish(e, self.epilogue, sums[p * tile.vectors + v], operands, place, valid[v])
+                result = finish(e, self.epilogue, sums[p * tile.vectors + v], operands, place, lanes[v])
                 offset = [e.mul(index, step) for index, step in zip((image, row, place.pixel), self.out_strides, strict=True)]
-                e.store(result, out, *offset, place.channel, count=valid[v])
+                e.store(result, out, *offset, place.channel, count=lanes[v])
 
     def _axes(self) -> tuple[Axis, ...]:
         rows, columns = self.kernel

@@ -1,0 +1,167 @@
+"""One run of a compiled program. All that changes during a run lives here or in its arena."""
+
+from collections.abc import Mapping, Sequence
+from time import perf_counter_ns
+from typing import Any
+
+import numpy as np
+
+from engine.compiler.arena import WORD, Arena, address_of
+from engine.compiler.program import NativeSteps, NumpyStep, Patch, Program
+from engine.compiler.segment import Segment
+from engine.compiler.team_pool import teams
+from engine.compiler.view import View
+from engine.dtypes import Array
+from engine.errors import LayerError, RunStoppedError
+from engine.plan import Step, check_memory
+from engine.run import StopCheck, as_tensors
+from engine.spec import Value, arrays_in, spec_of, tensor_specs
+from engine.stop import StopSignal
+
+Stamps = dict[int, tuple[int, int]]
+"""Step -> when it began and how long it took, in nanoseconds."""
+
+
+class NativeRun:
+    """A run in progress.
+
+    Args:
+        program: what to run.
+        stop: asked before each layer.
+        is_timed: whether stamps are taken.
+        max_bytes: how much the results of a layer whose shapes only the run tells may take.
+
+    Attributes:
+        values: one value per slot; tensors that stay in the arena are not among them.
+        stamps: when every step ran, where that was asked for.
+    """
+
+    def __init__(self, program: Program, stop: StopCheck | None, is_timed: bool, max_bytes: int) -> None:
+        self._program = program
+        self._stop = stop
+        self._is_timed = is_timed
+        self._max_bytes = max_bytes
+        self.values: list[Any] = list(program.values)
+        self.stamps: Stamps = {}
+
+    def execute(self, inputs: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
+        """Run the program; returns the graph's outputs.
+
+        Raises:
+            LayerError: a layer cannot run on what reached it.
+            RunStoppedError: the stop check said so.
+        """
+        slots = self._program.plan.slots
+        for name, array in inputs.items():
+            self.values[slots[name]] = array
+        arena = self._program.arenas.take()
+        try:
+            self._run(arena)
+        finally:
+            self._program.arenas.give_back(arena)
+        values = [self.values[slots[name]] for name in outputs]
+        return [array for value in values for array in arrays_in(as_tensors(value))]
+
+    def _run(self, arena: Arena) -> None:
+        pending = {patch.slot: patch for patch in self._program.inputs}
+        held = []  # arrays that the table points at
+        for patch in self._program.outputs:
+            self.values[patch.slot] = array = np.empty(patch.shape, np.float32)
+            _fill_in(arena, patch, array)
+        with np.errstate(all="ignore"):
+            for action in self._program.actions:
+                if isinstance(action, NumpyStep):
+                    self._run_numpy(action.step, arena)
+                    continue
+                for slot in [slot for slot in pending if self.values[slot] is not None]:
+                    array = np.ascontiguousarray(self.values[slot], np.float32)
+                    held.append(array)
+                    _fill_in(arena, pending.pop(slot), array)
+                self._run_native(action, arena)
+
+    def _run_native(self, action: NativeSteps, arena: Arena) -> None:
+        segment = action.segment
+        stamps = np.empty(len(segment) + 1, np.int64) if self._is_timed else None
+        done = self._call(segment, arena, stamps)
+        if done < len(segment):
+            step = self._program.plan.steps[action.owners[done]]
+            self._give_up(step, self._stop() if self._stop is not None else None)
+        if stamps is not None:
+            self._note(action.owners, stamps.tolist())
+
+    def _call(self, segment: Segment, arena: Arena, stamps: Array | None) -> int:
+        """Run a segment; returns how many of its steps were done."""
+        stop = self._stop
+        if stop is None or isinstance(stop, StopSignal):
+            return self._run_segment(segment, arena, stamps, stop)
+        for place, step in enumerate(segment.steps):
+            # native code cannot ask a function of Python's: it is asked here, between calls
+            if stop() is not None:
+                return place
+            self._run_segment(Segment([step]), arena, None if stamps is None else stamps[place : place + 2], None)
+        return len(segment)
+
+    def _run_segment(self, segment: Segment, arena: Arena, stamps: Array | None, stop: StopSignal | None) -> int:
+        with teams.lease(self._program.threads) as team:
+            return team.run(segment, arena.table_address, stamps, stop)
+
+    def _run_numpy(self, place: int, arena: Arena) -> None:
+        """Run a layer's own forward on arrays that lie in the arena or came by values."""
+        step = self._program.plan.steps[place]
+        if self._stop is not None and (reason := self._stop()) is not None:
+            self._give_up(step, reason)
+        started = perf_counter_ns()
+        inputs = [self._value(slot, arena) for slot in step.inputs]
+        if not step.is_checked:
+            self._check_inputs(step, inputs)
+        results = step.layer.forward(inputs)
+        for slot, value in zip(step.outputs, results, strict=True):
+            self.values[slot] = _out_of(arena, value)
+        if self._is_timed:
+            self.stamps[place] = (started, perf_counter_ns() - started)
+
+    def _value(self, slot: int, arena: Arena) -> Value:
+        view = self._program.exports.get(slot)
+        if view is None:
+            return self.values[slot]  # type: ignore[no-any-return]  # values holds what operands carry
+        return _array(view, self._program.offsets[view.buffer], arena)
+
+    def _check_inputs(self, step: Step, inputs: Sequence[Value]) -> None:
+        outputs = step.layer.infer([spec_of(value) for value in inputs])
+        held = sum(tensor.nbytes for spec in outputs for tensor in tensor_specs(spec))
+        check_memory(step, held, self._max_bytes)
+
+    def _note(self, owners: Sequence[int], stamps: Sequence[int]) -> None:
+        """Add up the times of the kernels that work for one operator."""
+        for owner, began, ended in zip(owners, stamps, stamps[1:], strict=False):
+            first, took = self.stamps.get(owner, (began, 0))
+            self.stamps[owner] = (first, took + ended - began)
+
+    def _give_up(self, step: Step, reason: str | None) -> None:
+        raise RunStoppedError(f"stopped before {step.operator.type} {step.operator.name}: {reason}")
+
+
+def _fill_in(arena: Arena, patch: Patch, array: Array) -> None:
+    if array.shape != patch.shape:
+        raise LayerError(f"a tensor of shape {array.shape} came where {patch.shape} was planned")
+    arena.table[patch.places] = patch.offsets + np.uint64(address_of(array))
+
+
+def _array(view: View, offset: int, arena: Arena) -> Array:
+    """Return a tensor in the arena as an array that nothing may write to."""
+    first = offset + view.offset * WORD
+    flat = arena.memory[first:].view(np.float32)
+    steps = tuple(stride * WORD for stride in view.strides)
+    array = np.lib.stride_tricks.as_strided(flat, view.shape, steps, writeable=False)
+    return array
+
+
+def _out_of(arena: Arena, value: Value) -> Value:
+    """Return a value that shares no memory with the arena: the next kernels write there."""
+    if isinstance(value, tuple):
+        return tuple(_out_of(arena, item) for item in value)
+    if isinstance(value, list):
+        return [_out_of(arena, item) for item in value]
+    if isinstance(value, np.ndarray) and np.may_share_memory(value, arena.memory):
+        return value.copy()
+    return value

@@ -1,0 +1,299 @@
+"""A compiled plan: kernels with their arguments, numpy layers between them, and one arena for all that is in between."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from engine.compiler.arena import WORD, ArenaPool, Arrangement, Lifetime, address_of, aligned_empty, arrange, least_size
+from engine.compiler.fusion import fuse
+from engine.compiler.graph import Graph, make_graph
+from engine.compiler.jit import cache
+from engine.compiler.nodes import Fallback, Node
+from engine.compiler.segment import NativeStep, Segment
+from engine.compiler.selection import RULES, Call, Selector
+from engine.compiler.storage import place
+from engine.compiler.target import Target
+from engine.compiler.view import Buffer, Home, View
+from engine.dtypes import Array
+from engine.plan import Plan
+from engine.spec import TensorSpec
+
+@dataclass(frozen=True, slots=True)
+class NativeSteps:
+    """Kernel calls that run in one go.
+
+    Attributes:
+        segment: the calls.
+        owners: for each call, the place in the plan of the operator that its time counts for.
+    """
+
+    segment: Segment
+    owners: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NumpyStep:
+    """An operator that numpy runs.
+
+    Attributes:
+        step: its place in the plan.
+    """
+
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """Addresses in the table that a run fills in.
+
+    Attributes:
+        slot: the operand's slot.
+        places: places in the table.
+        offsets: bytes between the operand's first element and what the kernel reads.
+        shape: shape of the operand's array.
+    """
+
+    slot: int
+    places: Array
+    offsets: Array
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A compiled plan for inputs of given shapes. Immutable, shared by all runs.
+
+    Attributes:
+        plan: the plan that it was made of.
+        actions: what a run does, in order.
+        values: slot -> value that no input changes; None elsewhere.
+        inputs: addresses of arrays that come by slots.
+        outputs: addresses of arrays that a run leaves behind.
+        exports: slot -> where in the arena the tensor lies that numpy layers read.
+        fused_into: step -> the step whose kernel does its work.
+        fused: step -> names of the operators that its kernel does besides.
+        native: steps that kernels do, fused ones among them.
+        folded: steps that were done at build.
+        arenas: memory for runs.
+        arrangement: how the arena is used.
+        least_bytes: most bytes of tensors in use at once.
+        scratch_bytes: bytes of scratch memory, in the arena after the tensors.
+        threads: threads that share a run.
+        constants: arrays that kernels read.
+    """
+
+    plan: Plan
+    actions: tuple[NativeSteps | NumpyStep, ...]
+    values: tuple[object, ...]
+    inputs: tuple[Patch, ...]
+    outputs: tuple[Patch, ...]
+    exports: dict[int, View]
+    fused_into: dict[int, int]
+    fused: dict[int, tuple[str, ...]]
+    native: frozenset[int]
+    folded: frozenset[int]
+    arenas: ArenaPool
+    arrangement: Arrangement
+    least_bytes: int
+    scratch_bytes: int
+    threads: int
+    offsets: dict[Buffer, int]
+    constants: tuple[Array, ...]
+
+    @property
+    def constant_bytes(self) -> int:
+        """Bytes of packed weights and other constants."""
+        return sum(array.nbytes for array in self.constants)
+
+
+def compile_plan(plan: Plan, leaving: Sequence[int], target: Target, threads: int) -> Program:
+    """Compile a plan.
+
+    Args:
+        plan: the plan.
+        leaving: slots that leave the graph.
+        target: what to compile for.
+        threads: threads that share a run.
+    """
+    graph = make_graph(plan, leaving, RULES)
+    fuse(graph)
+    place(graph)
+    return _Assembler(plan, graph, target, threads).assemble()
+
+
+@dataclass(slots=True)
+class _Use:
+    first: int
+    last: int
+
+
+@dataclass(slots=True)
+class _Assembler:
+    plan: Plan
+    graph: Graph
+    target: Target
+    threads: int
+    calls: list[tuple[Call, Node]] = field(default_factory=list)
+    actions: list[list[int] | NumpyStep] = field(default_factory=list)
+    uses: dict[Buffer, _Use] = field(default_factory=dict)
+    constants: dict[int, Array] = field(default_factory=dict)
+    moment: int = 0
+
+    def assemble(self) -> Program:
+        """Choose kernels, lay out memory and fill the table of addresses."""
+        for node in self.graph.nodes:
+            self._add(node)
+        buffers = list(self.uses)
+        lifetimes = [Lifetime(b.size * WORD, use.first, use.last) for b, use in self.uses.items()]
+        arrangement = arrange(lifetimes)
+        offsets = dict(zip(buffers, arrangement.offsets, strict=True))
+        scratch = max((call.kernel.scratch for call, _ in self.calls), default=0) * WORD * self.threads
+        table = _Table(offsets, arrangement.size, self.constants)
+        steps = []
+        for call, node in self.calls:
+            code = cache.compile(call.kernel, self.target)
+            steps.append(NativeStep(code, table.add(call), call.kernel.chunks))
+        template, relative = table.finish()
+        specs = self.plan.specs
+        tensors = {slot: specs.get(name) for name, slot in self.plan.slots.items()}
+        shapes = {slot: spec.shape for slot, spec in tensors.items() if isinstance(spec, TensorSpec)}
+        return Program(
+            plan=self.plan,
+            actions=tuple(self._action(action, steps) for action in self.actions),
+            values=self._values(),
+            inputs=table.patches(Home.VALUE, shapes),
+            outputs=table.patches(Home.OUTPUT, shapes),
+            exports=self._exports(),
+            fused_into={step: node.steps[0] for node in self.graph.nodes for step in node.steps[1:]},
+            fused=self._fused(),
+            native=self._native(),
+            folded=frozenset(self.graph.folded),
+            arenas=ArenaPool(arrangement.size + scratch, template, relative),
+            arrangement=arrangement,
+            least_bytes=least_size(lifetimes),
+            scratch_bytes=scratch,
+            threads=self.threads,
+            offsets=offsets,
+            constants=tuple(self.constants.values()),
+        )
+
+    def _add(self, node: Node) -> None:
+        if isinstance(node, Fallback):
+            for tensor in node.inputs:
+                if tensor.view is not None:
+                    self._use(tensor.view)
+            self.actions.append(NumpyStep(node.steps[0]))
+            self.moment += 1
+            return
+        rule = RULES.get(type(node))
+        if rule is None:
+            return  # it is only a place in memory
+        selector = Selector(self.target, self.threads)
+        rule(selector, node)
+        for call in selector.calls:
+            for view in call.arguments:
+                self._use(view)
+            self._extend_segment()
+            self.calls.append((call, node))
+            self.moment += 1
+
+    def _extend_segment(self) -> None:
+        """Let the call that comes next run in one go with those before it, if numpy did nothing in between."""
+        if not self.actions or isinstance(self.actions[-1], NumpyStep):
+            self.actions.append([])
+        current = self.actions[-1]
+        if isinstance(current, list):
+            current.append(len(self.calls))
+
+    def _action(self, action: list[int] | NumpyStep, steps: list[NativeStep]) -> NativeSteps | NumpyStep:
+        if isinstance(action, NumpyStep):
+            return action
+        owners = tuple(self.calls[place][1].steps[0] for place in action)
+        return NativeSteps(Segment([steps[place] for place in action]), owners)
+
+    def _use(self, view: View) -> None:
+        buffer = view.buffer
+        if buffer.home is Home.ARENA:
+            use = self.uses.setdefault(buffer, _Use(self.moment, self.moment))
+            use.last = self.moment
+        elif buffer.home is Home.CONSTANT and id(buffer.array) not in self.constants:
+            self.constants[id(buffer.array)] = _aligned(buffer.array)
+
+    def _values(self) -> tuple[object, ...]:
+        values: list[object] = [None] * len(self.plan.slots)
+        for slot, value in self.graph.constants.items():
+            values[slot] = value
+        return tuple(values)
+
+    def _exports(self) -> dict[int, View]:
+        tensors = self.graph.tensors.items()
+        views = {slot: tensor.view for slot, tensor in tensors if tensor.is_kept and tensor.view is not None}
+        return {slot: view for slot, view in views.items() if view.buffer.home is Home.ARENA}
+
+    def _fused(self) -> dict[int, tuple[str, ...]]:
+        steps = self.plan.steps
+        return {
+            node.steps[0]: tuple(steps[step].operator.source.name for step in node.steps[1:])
+            for node in self.graph.nodes
+            if len(node.steps) > 1
+        }
+
+    def _native(self) -> frozenset[int]:
+        done = {step for node in self.graph.nodes if not isinstance(node, Fallback) for step in node.steps}
+        return frozenset(done)
+
+
+class _Table:
+    """The addresses of all calls, one after the other."""
+
+    def __init__(self, offsets: dict[Buffer, int], scratch: int, constants: dict[int, Array]) -> None:
+        self._offsets = offsets
+        self._scratch = scratch
+        self._constants = constants
+        self._words: list[int] = []
+        self._relative: list[int] = []
+        self._patches: dict[Home, dict[int, list[tuple[int]]]] = {Home.VALUE: {}, Home.OUTPUT: {}}
+
+    def add(self, call: Call) -> int:
+        """Append a call's addresses; returns the place of the first."""
+        first = len(self._words)
+        for view in call.arguments:
+            place, buffer, offset = len(self._words), view.buffer, view.offset * WORD
+            if buffer.home is Home.ARENA:
+                self._relative.append(place)
+                offset += self._offsets[buffer]
+            elif buffer.home is Home.CONSTANT:
+                offset += address_of(self._constants[id(buffer.array)])
+            else:
+                self._patches[buffer.home].setdefault(buffer.slot, []).append((place, offset))
+            self._words.append(offset)
+        if call.kernel.scratch:
+            self._relative.append(len(self._words))
+            self._words.append(self._scratch)
+        return first
+
+    def patches(self, home: Home, shapes: Mapping[int, tuple[int, ...]]) -> tuple[Patch, ...]:
+        """Return the addresses that come by arrays of a kind."""
+        return tuple(
+            Patch(
+                slot,
+                np.array([place for place, _ in entries], np.intp),
+                np.array([offset for _, offset in entries], np.uint64),
+                shapes[slot],
+            )
+            for slot, entries in self._patches[home].items()
+        )
+
+    def finish(self) -> tuple[Array, Array]:
+        """Return the table, and the places in it that are relative to the arena."""
+        return np.array(self._words, np.uint64), np.array(self._relative, np.intp)
+
+
+def _aligned(array: Array | None) -> Array:
+    """Return an array's elements, row by row, at an address that vectors like."""
+    if array is None:
+        raise ValueError("a constant has no elements")
+    memory = aligned_empty(array.size * WORD).view(np.float32)
+    memory[...] = array.reshape(-1)
+    return memory

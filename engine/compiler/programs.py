@@ -1,0 +1,50 @@
+"""The compiled programs of one graph, one per combination of input shapes, the latest kept."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from engine.compiler.program import NativeSteps, Program, compile_plan
+from engine.compiler.target import host_target
+from engine.plan import Plan
+from engine.spec import TensorSpec
+
+PROGRAMS_KEPT = 8
+"""Programs kept per graph, least recently used dropped first; each has its own arena and packed weights."""
+
+Shapes = tuple[TensorSpec, ...]
+
+
+class Programs:
+    """Compiles plans the first time that their shapes come. Safe to use from any thread.
+
+    Args:
+        leaving: names of the operands that leave the graph.
+        threads: threads that share a run.
+    """
+
+    def __init__(self, leaving: Sequence[str], threads: int) -> None:
+        self._leaving = tuple(leaving)
+        self._threads = threads
+        self._lock = threading.Lock()
+        self._known: OrderedDict[Shapes, Program | None] = OrderedDict()
+
+    def find(self, inputs: Shapes, plan: Plan) -> Program | None:
+        """Return the program of a plan for inputs of given shapes; None where kernels can do nothing of it."""
+        known = self._known.get(inputs)  # most runs find it, and need no lock for that
+        if known is not None:
+            return known
+        with self._lock:
+            if inputs in self._known:
+                self._known.move_to_end(inputs)
+                return self._known[inputs]
+            program = self._compile(plan)
+            self._known[inputs] = program
+            if len(self._known) > PROGRAMS_KEPT:
+                self._known.popitem(last=False)
+        return program
+
+    def _compile(self, plan: Plan) -> Program | None:
+        slots = [plan.slots[name] for name in self._leaving]
+        program = compile_plan(plan, slots, host_target(), self._threads)
+        return program if any(isinstance(action, NativeSteps) for action in program.actions) else None

@@ -1,0 +1,129 @@
+"""Kernel calls: which kernel runs on which views, and what a selection rule works with."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from engine.compiler.epilogue import Epilogue, Operand, Spread
+from engine.compiler.jit import Kernel
+from engine.compiler.nodes import Epilogued, Node, Tensor
+from engine.compiler.pointwise import Leaf
+from engine.compiler.storage import Copy
+from engine.compiler.target import Target
+from engine.compiler.view import Buffer, Home, View, whole
+from engine.dtypes import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One kernel on its arguments.
+
+    Attributes:
+        kernel: the kernel.
+        arguments: where its arrays begin, in the kernel's order, scratch memory left out.
+    """
+
+    kernel: Kernel
+    arguments: tuple[View, ...]
+
+
+@dataclass(slots=True)
+class Selector:
+    """What rules ask for, and the calls that they make.
+
+    Attributes:
+        target: what is compiled for.
+        threads: threads that share a run.
+        calls: the calls of the node at hand.
+    """
+
+    target: Target
+    threads: int
+    calls: list[Call] = field(default_factory=list)
+
+    @property
+    def lanes(self) -> int:
+        """float32 lanes of a vector."""
+        return self.target.lanes
+
+    def call(self, kernel: Kernel, *arguments: View) -> None:
+        """Add a call."""
+        self.calls.append(Call(kernel, arguments))
+
+    def constant(self, array: Array) -> View:
+        """Return the view of an array that the plan keeps."""
+        flat = np.ascontiguousarray(array, np.float32)
+        return whole(Buffer(Home.CONSTANT, flat.size, flat), flat.shape)
+
+    def temporary(self, shape: tuple[int, ...], order: tuple[int, ...] | None = None) -> View:
+        """Return memory in the arena that lives for the node's calls only."""
+        size = int(np.prod(shape))
+        return whole(Buffer(Home.ARENA, size), shape, order)
+
+
+Rule: TypeAlias = Callable[[Selector, Any], None]
+
+RULES: dict[type[Node], Rule] = {}
+"""Kind of node -> what chooses its kernels."""
+
+
+def selects(kind: type[Node]) -> Callable[[Rule], Rule]:
+    """Register the rule of a kind of node."""
+
+    def register(rule: Rule) -> Rule:
+        RULES[kind] = rule
+        return rule
+
+    return register
+
+
+def view_of(tensor: Tensor) -> View:
+    """Return where a tensor lies."""
+    if tensor.view is None:
+        raise ValueError(f"a tensor of shape {tensor.shape} has no place")
+    return tensor.view
+
+
+def image_strides(view: View) -> tuple[int, int, int]:
+    """Return the elements between images, rows and pixels of (batch, channels, rows, columns)."""
+    return view.strides[0], view.strides[2], view.strides[3]
+
+
+def has_channels_last(view: View) -> bool:
+    """Whether the channels of an image lie side by side."""
+    return view.strides[1] == 1 or view.shape[1] == 1
+
+
+def channels_last(selector: Selector, view: View) -> View:
+    """Return an image whose channels lie side by side: the view itself, or a copy."""
+    if has_channels_last(view):
+        return view
+    copy = selector.temporary(view.shape, (0, 2, 3, 1))
+    RULES[Copy](selector, Copy(view, copy))
+    return copy
+
+
+def image_epilogue(selector: Selector, node: Epilogued) -> tuple[Epilogue, list[View]]:
+    """Return the epilogue of a node that computes an image, and the views that it reads."""
+    output = node.output.shape
+    operands, views = [], []
+    for tensor in node.inputs[node.own :]:
+        view = view_of(tensor)
+        view = view.expanded((*(1,) * (4 - len(view.shape)), *view.shape)) if len(view.shape) < 4 else view
+        if view.shape == output:
+            view = channels_last(selector, view)
+            operands.append(Operand(Spread.FULL, image_strides(view)))
+        elif view.size == 1:
+            operands.append(Operand(Spread.SCALAR))
+        else:
+            view = channels_last(selector, view)
+            operands.append(Operand(Spread.CHANNEL, (view.strides[0] if view.shape[0] > 1 else 0,)))
+        views.append(view)
+    return Epilogue(node.epilogue, tuple(operands)), views
+
+
+def has_work(node: Epilogued) -> bool:
+    """Whether a node goes on to do pointwise work."""
+    return node.epilogue != Leaf(0)

@@ -1,0 +1,227 @@
+"""Kernels for convolutions: Winograd, depthwise or direct, whichever is expected to be fastest."""
+
+from dataclasses import dataclass, replace
+
+from engine.compiler.epilogue import Epilogue
+from engine.compiler.kernels.convolution import Convolution as Direct
+from engine.compiler.kernels.depthwise import Depthwise
+from engine.compiler.kernels.padding import Pad
+from engine.compiler.kernels.tile import choose_tile
+from engine.compiler.kernels.winograd import Winograd
+from engine.compiler.nodes import Convolution
+from engine.compiler.selection.call import (
+    Selector,
+    channels_last,
+    has_channels_last,
+    image_epilogue,
+    image_strides,
+    selects,
+    view_of,
+)
+from engine.compiler.view import View
+
+PEAK = 11.0
+"""Multiply-adds per lane and nanosecond that a register tile reaches, about; only ratios of the figures here matter."""
+STREAM = 25.0
+"""Bytes per nanosecond that weights come at which are too many for the cache near the core."""
+SCRATCH_RATE = 60.0
+"""Bytes per nanosecond that transformed tiles are written and read at."""
+NEAR_CACHE = 1 << 20
+"""Bytes that stay in the cache near the core beside what streams through it."""
+_CHUNK_BYTES = 256 << 10
+"""Bytes of input of one chunk: what stays in the near cache while the weights go over it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A convolution as its kernels see it.
+
+    Attributes:
+        node: the node.
+        x: input.
+        out: output.
+        epilogue: what is done to the results.
+        operands: what the epilogue reads.
+    """
+
+    node: Convolution
+    x: View
+    out: View
+    epilogue: Epilogue
+    operands: list[View]
+
+
+@selects(Convolution)
+def select_convolution(selector: Selector, node: Convolution) -> None:
+    """Choose the kernel of a convolution."""
+    epilogue, operands = image_epilogue(selector, node)
+    work = Work(node, view_of(node.inputs[0]), view_of(node.output), epilogue, operands)
+    filters, channels = node.weight.shape[:2]
+    if node.groups == filters > 1 and channels == 1:
+        _depthwise(selector, replace(work, x=channels_last(selector, work.x)))
+        return
+    outputs = best_tile(selector, work)
+    if outputs:
+        _winograd(selector, replace(work, x=channels_last(selector, work.x)), outputs)
+    else:
+        _direct(selector, work)
+
+
+def best_tile(selector: Selector, work: Work) -> int:
+    """Return the outputs of the Winograd tile that is expected to be fastest, 0 where a direct convolution is."""
+    node = work.node
+    rows, columns = node.weight.shape[2:]
+    channels = node.weight.shape[1]
+    plain = node.stride == (1, 1) and node.dilation == (1, 1) and node.groups == 1
+    if (rows, columns) != (3, 3) or not plain or channels < selector.lanes:
+        return 0
+    times = {outputs: _winograd_time(selector, work, outputs) for outputs in (2, 4)}
+    times[0] = _direct_time(selector, work)
+    return min(times, key=times.__getitem__)
+
+
+def _direct_time(selector: Selector, work: Work) -> float:
+    filters, channels, rows, columns = work.node.weight.shape
+    taps = rows * columns * channels * filters
+    pixels = work.out.size // filters
+    return pixels * taps / (PEAK / 2 * selector.lanes) + _stream_time(taps * 4)
+
+
+def _winograd_time(selector: Selector, work: Work, outputs: int) -> float:
+    filters, channels = work.node.weight.shape[:2]
+    images, _, rows, columns = work.out.shape
+    tiles = images * -(-rows // outputs) * -(-columns // outputs)
+    positions = (outputs + 2) ** 2
+    products = positions * tiles * channels * filters / (PEAK / 2 * selector.lanes)
+    transforms = 2 * 4 * positions * tiles * (channels + filters) / SCRATCH_RATE
+    return products + transforms + _stream_time(positions * channels * filters * 4)
+
+
+def _stream_time(size: int) -> float:
+    return 0.7 * max(0, size - NEAR_CACHE) / STREAM
+
+
+def _winograd(selector: Selector, work: Work, outputs: int) -> None:
+    node, (images, filters, rows, columns) = work.node, work.out.shape
+    channels = node.weight.shape[1]
+    tiles = images * -(-rows // outputs) * -(-columns // outputs)
+    count = _tiles_of_chunk(selector, tiles, (outputs + 2) ** 2 * (channels + filters) * 4, node)
+    kernel = Winograd(
+        images,
+        (work.x.shape[2], work.x.shape[3]),
+        (rows, columns),
+        (node.padding[0], node.padding[1]),
+        channels,
+        filters,
+        image_strides(work.x),
+        image_strides(work.out),
+        outputs,
+        count,
+        choose_tile(selector.target, count, -(-filters // selector.lanes)),
+        selector.lanes,
+        work.epilogue,
+    )
+    weights, bias = (selector.constant(array) for array in kernel.pack(node.weight, node.bias))
+    selector.call(kernel, work.x, weights, bias, work.out, *work.operands)
+
+
+def _tiles_of_chunk(selector: Selector, tiles: int, tile_bytes: int, node: Convolution) -> int:
+    """Choose how many tiles go together: as many as the near cache holds, more where weights are many."""
+    weight_bytes = 4 * node.weight.size
+    room = NEAR_CACHE * (2 if weight_bytes > NEAR_CACHE // 4 else 1) * 3 // 4
+    most = max(1, min(room // tile_bytes, -(-tiles // selector.threads)))
+    chunks = -(-tiles // most)
+    # as many chunks for each thread
+    chunks = -(-chunks // selector.threads) * selector.threads if tiles >= selector.threads else chunks
+    return -(-tiles // chunks)
+
+
+def _depthwise(selector: Selector, work: Work) -> None:
+    node, (images, channels, *size) = work.node, work.out.shape
+    rows, columns = node.weight.shape[2:]
+    kernel = Depthwise.tuned(
+        selector.target,
+        images,
+        (work.x.shape[2], work.x.shape[3]),
+        (size[0], size[1]),
+        channels,
+        (rows, columns),
+        node.stride,
+        (node.padding[0], node.padding[1]),
+        node.dilation,
+        image_strides(work.x),
+        image_strides(work.out),
+        work.epilogue,
+    )
+    weights, bias = (selector.constant(array) for array in kernel.pack(node.weight, node.bias))
+    selector.call(kernel, work.x, weights, bias, work.out, *work.operands)
+
+
+def _direct(selector: Selector, work: Work) -> None:
+    node = work.node
+    work = replace(work, x=_padded(selector, work))
+    filters, channels, rows, columns = node.weight.shape
+    images, _, height, width = work.out.shape
+    x, out = image_strides(work.x), image_strides(work.out)
+    if _is_flat(work):
+        height, width = 1, height * width
+    blocks = -(-(filters // node.groups) // selector.lanes)
+    tile = choose_tile(selector.target, width, blocks)
+    kernel = Direct(
+        images,
+        (height, width),
+        channels,
+        filters // node.groups,
+        node.groups,
+        (rows, columns),
+        node.stride,
+        node.dilation,
+        x,
+        out,
+        tile,
+        *_chunk(selector, work, tile.pixels, (height, width), blocks * node.groups // tile.vectors),
+        selector.lanes,
+        work.epilogue,
+    )
+    weights, bias = (selector.constant(array) for array in kernel.pack(node.weight, node.bias))
+    selector.call(kernel, work.x, weights, bias, work.out, *work.operands)
+
+
+def _padded(selector: Selector, work: Work) -> View:
+    """Return the input with its padding around it and its channels side by side."""
+    top, left, bottom, right = work.node.padding
+    images, channels, rows, columns = work.x.shape
+    if not any(work.node.padding) and has_channels_last(work.x):
+        return work.x
+    padded = selector.temporary((images, channels, rows + top + bottom, columns + left + right), (0, 2, 3, 1))
+    selector.call(Pad.of(work.x, padded, (top, left), selector), work.x, padded)  # type: ignore[attr-defined]
+    return padded
+
+
+def _is_flat(work: Work) -> bool:
+    """Whether all rows of an image can be treated as one, input, output and operands alike."""
+    if work.node.weight.shape[2:] != (1, 1) or work.node.stride != (1, 1):
+        return False
+    views = [work.x, work.out, *(v for v in work.operands if v.shape == work.out.shape)]
+    return all(view.strides[2] == view.shape[3] * view.strides[3] or view.shape[2] == 1 for view in views)
+
+
+def _chunk(
+    selector: Selector, work: Work, pixels: int, size: tuple[int, int], blocks: int
+) -> tuple[int, int, int]:
+    """Choose rows, tiles of a row and blocks of filters of one chunk.
+
+    Where the whole input is small and the weights are many, a chunk takes few filters over all pixels, so that each
+    weight is read once; else it takes all filters over few pixels.
+    """
+    images, (rows, columns) = work.x.shape[0], size
+    weight_bytes, x_bytes = 4 * work.node.weight.size, 4 * work.x.size
+    tiles = -(-columns // pixels)
+    if x_bytes <= 2 * _CHUNK_BYTES < 2 * weight_bytes:
+        return images * rows, tiles, max(1, blocks // (8 * selector.threads))
+    parts = max(1, -(-x_bytes // _CHUNK_BYTES))
+    if x_bytes * weight_bytes > 1 << 30:
+        parts = max(parts, 4 * selector.threads)
+    if images * rows >= parts:
+        return max(1, images * rows // parts), tiles, blocks
+    return 1, max(1, tiles * images * rows // parts), blocks
