@@ -34,7 +34,6 @@ def v2_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 _PARAMETERS = {
-    "timeout": {"type": "integer", "minimum": 0, "description": "microseconds; 0: the server's own"},
     "priority": {"type": "integer", "minimum": 0, "description": "1 is served first; 0: the model's own"},
     "trace": {"type": "boolean", "description": "tell what every layer did, in the answer's parameters"},
     "binary_data_output": {"type": "boolean", "description": "send outputs as binary data"},
@@ -72,7 +71,13 @@ _REQUEST = {
     "required": ["inputs"],
     "properties": {
         "id": {"type": "string"},
-        "parameters": {"type": "object", "properties": _PARAMETERS},
+        "parameters": {
+            "type": "object",
+            # told in words: requests that are made from this description by chance would all run out of time
+            "description": "beside these, `timeout`: whole microseconds that the answer may take, 0 for the "
+            "server's own; 504 when they are over",
+            "properties": _PARAMETERS,
+        },
         "inputs": {"type": "array", "items": _INPUT},
         "outputs": {"type": "array", "items": _OUTPUT},
     },
