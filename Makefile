@@ -7,10 +7,10 @@ PORT ?= 8000
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help serve test lint format bench conformance golden train clean
+.PHONY: help serve test lint format bench schemathesis conformance golden train clean
 
 help: ## Show this list
-	@grep -E '^[a-z]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -48,6 +48,9 @@ format: $(VENV)/test.installed ## Format and fix what ruff can fix
 
 bench: $(VENV)/bench.installed ## ResNet18 against onnxruntime, ncnn and torch
 	$(BIN)/python -m tests.bench.resnet18
+
+schemathesis: $(VENV)/test.installed ## Try many requests made from the API's description
+	TEST_SCHEMATHESIS_EXAMPLES=300 $(BIN)/python -m pytest -q tests/service/test_schemathesis.py
 
 conformance: $(VENV)/serve.installed ## Run the exported models in CORPUS against their outputs
 	$(BIN)/python -m tests.conformance $(CORPUS)
