@@ -22,6 +22,8 @@ _CHUNK = 1 << 20
 """Multiplications that are worth a chunk, about 15 microseconds: chunks of one panel each copy it for themselves."""
 _MOST_CHUNKS = 8
 """Chunks up to which the products of a batch are split."""
+_WIDE = 4
+"""Vectors of a panel, unless there are too few rows to keep the multipliers busy."""
 _FEW_TILES = 2
 """Tiles of rows up to which a panel is read too seldom for a copy of it to pay."""
 _FAR_ROWS = 2
@@ -109,7 +111,8 @@ class MatrixProduct:
     ) -> "MatrixProduct":
         """Return the kernel with tile, packing and chunks chosen for a target."""
         vectors = -(-columns // target.lanes)
-        tile = choose_tile(target, rows, vectors)
+        # wide panels: the last one is written for its own width, so that what it lacks costs nothing
+        tile = choose_tile(target, rows, vectors if rows < _WIDE else min(vectors, _WIDE))
         readable = b_strides[3] == 1 and columns % target.lanes == 0
         far = b_strides[2] > _FAR_ROWS * tile.vectors * target.lanes
         packed = not readable or (far and rows > _FEW_TILES * tile.pixels)
@@ -141,15 +144,13 @@ class MatrixProduct:
         first = e.mul(row_part, self.chunk_rows)
         rows = first, e.minimum(e.add(first, self.chunk_rows), self.rows)
         arrays = self._arrays(e, (outer, inner))
-        for panel in self._each_panel(e, panel_part):
+        for panel in self._each_panel(e, panel_part, arrays):
             b, b_step = e.address(arrays.b, e.mul(panel.start, self.b_strides[3])), self.b_strides[2]
             if self.packed:
-                _pack_panel(e, self, (b, arrays.scratch), panel)
                 b, b_step = arrays.scratch, self._width
             for start, count in self._each_tile(e, rows):
                 product = self._multiply(e, arrays, (b, b_step), (start, count), panel)
-                place = Place(outer, inner, start, panel.start)
-                self._store(e, arrays, product, place, panel)
+                self._store(e, arrays, product, Place(outer, inner, start, panel.start), panel)
 
     @property
     def _width(self) -> int:
@@ -180,18 +181,21 @@ class MatrixProduct:
             scratch,
         )
 
-    def _each_panel(self, e: Emitter, part: Index) -> Iterator[_Panel]:
-        """Write the loop over a chunk's panels; the one that isn't full is written after it."""
+    def _each_panel(self, e: Emitter, part: Index, arrays: _Arrays) -> Iterator[_Panel]:
+        """Write the loop over a chunk's panels, each copied where it has to be; full ones and the last one apart."""
         first = e.mul(part, self.panels)
-        last = e.add(first, self.panels)
         full, rest = divmod(self.columns, self._width)
-        if full:
-            with e.loop(first, e.minimum(last, full)) as loop:
-                yield _Panel(e.mul(loop.index, self._width), (self.lanes,) * self.tile.vectors)
-        if rest:
-            valid = tuple(min(self.lanes, rest - done) for done in range(0, rest, self.lanes))
-            with e.when(e.compare(">", last, full)):
-                yield _Panel(full * self._width, valid)
+        with e.loop(first, e.minimum(e.add(first, self.panels), self._all_panels)) as loop:
+            start = e.mul(loop.index, self._width)
+            if self.packed:
+                _pack_panel(e, self, arrays, start)
+            if full:
+                with e.when(e.compare("<", loop.index, full)):
+                    yield _Panel(start, (self.lanes,) * self.tile.vectors)
+            if rest:
+                valid = tuple(min(self.lanes, rest - done) for done in range(0, rest, self.lanes))
+                with e.when(e.compare("==", loop.index, full)):
+                    yield _Panel(start, valid)
 
     def _each_tile(self, e: Emitter, rows: tuple[Index, Index]) -> Iterator[tuple[Index, int]]:
         """Write the loop over a chunk's tiles, as first row and count; the one that isn't full is written after it."""
@@ -227,37 +231,43 @@ class MatrixProduct:
             e.store(result, out, row * self.out_strides[2], vector * self.lanes, count=panel.valid[vector])
 
 
-def _pack_panel(e: Emitter, product: MatrixProduct, move: tuple[Value, Value], panel: _Panel) -> None:
-    """Write the copy of a panel into scratch memory, rows of its width below each other.
+def _pack_panel(e: Emitter, product: MatrixProduct, arrays: _Arrays, start: Index) -> None:
+    """Write the copy of the panel that starts at a column into scratch memory, rows of its width below each other.
 
     Lanes beyond the columns may hold anything: the results that they lead to are never stored.
     """
     *_, row_step, column_step = product.b_strides
+    source = e.address(arrays.b, e.mul(start, column_step))
     width = product.tile.vectors * product.lanes
+    count = e.minimum(width, e.sub(product.columns, start))
     if row_step == 1 and column_step != 1:
-        _pack_transposed(e, product, move, panel)
+        _pack_transposed(e, product, (source, arrays.scratch), count)
         return
-    source, target = move
     with e.loop(0, product.depth) as row:
-        here, there = (
-            e.address(source, e.mul(row.index, row_step)),
-            e.address(target, e.mul(row.index, width)),
-        )
-        if column_step == 1:
-            for vector, count in enumerate(panel.valid):
-                e.store(e.load(here, vector * e.lanes, count=count), there, vector * e.lanes)
-        else:
-            with e.loop(0, sum(panel.valid)) as column:
-                e.store_scalar(e.load_scalar(here, e.mul(column.index, column_step)), there, column.index)
+        here = e.address(source, e.mul(row.index, row_step))
+        there = e.address(arrays.scratch, e.mul(row.index, width))
+        _pack_row(e, (here, there), column_step, count)
 
 
-def _pack_transposed(e: Emitter, product: MatrixProduct, move: tuple[Value, Value], panel: _Panel) -> None:
-    """Write the copy of a panel whose columns lie in memory as a whole, in squares of vectors."""
+def _pack_row(e: Emitter, move: tuple[Value, Value], step: int, count: Index) -> None:
+    """Write the copy of the first `count` elements of a row with a step between them."""
+    here, there = move
+    whole: Index = 0
+    if step == 1:
+        whole = e.mul(e.divmod(count, e.lanes)[0], e.lanes)
+        with e.loop(0, whole, e.lanes) as column:
+            e.store(e.load(here, column.index), there, column.index)
+    with e.loop(whole, count) as column:
+        e.store_scalar(e.load_scalar(here, e.mul(column.index, step)), there, column.index)
+
+
+def _pack_transposed(e: Emitter, product: MatrixProduct, move: tuple[Value, Value], count: Index) -> None:
+    """Write the copy of a panel of `count` columns, each of which lies side by side, in squares of vectors."""
     source, target = move
     column_step, width, lanes = product.b_strides[3], product.tile.vectors * product.lanes, product.lanes
     high = min(lanes, product.depth)
-    last_column = sum(panel.valid) - 1
-    with e.loop(0, len(panel.valid) * lanes, lanes) as column, e.loop(0, product.depth, lanes) as row:
+    last_column = e.sub(count, 1)
+    with e.loop(0, count, lanes) as column, e.loop(0, product.depth, lanes) as row:
         # squares at an end repeat what their neighbours did: the last column, and rows of the square before
         top = e.minimum(row.index, product.depth - high)
         columns = [e.minimum(e.add(column.index, lane), last_column) for lane in range(lanes)]

@@ -25,6 +25,8 @@ from engine.dtypes import Array
 _CHUNK = 1 << 19
 """Multiplications that are worth a chunk: about 10 microseconds."""
 _MOST_CHUNKS = 32
+_NEAR_CACHE = 1 << 17
+"""Weights of a group from which on a chunk keeps to few blocks, so that all its rows find them in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +184,9 @@ class TransposedConvolution:
         all_rows, all_blocks = images * size[0], groups * -(-vectors // tile.vectors)
         work = all_rows * size[1] * taps * channels * filters * groups
         wanted = min(_MOST_CHUNKS, max(1, work // _CHUNK))
-        row_parts = min(all_rows, wanted)
-        block_parts = min(all_blocks, -(-wanted // row_parts))
+        many_weights = math.prod(axis.kernel for axis in axes) * channels * filters > _NEAR_CACHE
+        block_parts = min(all_blocks, wanted if many_weights else -(-wanted // all_rows))
+        row_parts = min(all_rows, -(-wanted // block_parts))
         return cls(
             images, size, channels, filters, groups, axes, halo, x_strides, out_strides, tile,
             -(-all_rows // row_parts), -(-all_blocks // block_parts), target.lanes, epilogue,
