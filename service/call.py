@@ -29,13 +29,13 @@ class Ending(Enum):
 
     SUCCESS = "SUCCESS"
     REJECTED = "REJECTED"
-    """The queue was full, or its deadline passed while it waited."""
+    """There was no room, or its deadline passed while it waited."""
     CANCELED = "CANCELED"
     """Its client left, or its deadline passed while it ran."""
     BACKEND = "BACKEND"
     """The model could not run on it."""
     OTHER = "OTHER"
-    """It could not be decoded, or its answer not be encoded."""
+    """It could not be read or decoded, or its answer not be encoded."""
 
 
 @dataclass(slots=True)

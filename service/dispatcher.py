@@ -1,9 +1,12 @@
 """Answers calls: the one way from a route to a model and back."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from http import HTTPStatus
 from time import perf_counter_ns
 from typing import NoReturn, TypeVar
 
+from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from engine import InputError, LayerError
@@ -54,18 +57,21 @@ class Dispatcher:
         """Give all calls up, and raise `error` where their answers are awaited."""
         self._scheduler.refuse_all(error)
 
-    def admit(self, model: LoadedModel, surface: Surface, request_id: str) -> None:
-        """Refuse early what `answer` would refuse, before its body is read; the observers are told of a refusal.
+    @contextmanager
+    def admission(self, model: LoadedModel, surface: Surface, request_id: str) -> Iterator[None]:
+        """Wrap what turns a request into a call: the observers are told of those that never become one.
 
         Raises:
-            ServiceError: 503 `queue_full` or `shutting_down`.
+            ServiceError: 503 `queue_full` or `shutting_down`: what `answer` would refuse, before the body is read.
         """
+        received = perf_counter_ns()
         try:
             self.check_room(model)
-        except ServiceError as error:
-            now = perf_counter_ns()
-            call: Call[object] = Call(model, surface, request_id, _never, _never, now)
-            self._tell(CallRecord(call, Ending.REJECTED, Stamps(received=now), error=error.message))
+            yield
+        except (ServiceError, ClientDisconnect) as error:
+            call: Call[object] = Call(model, surface, request_id, _never, _never, received)
+            text = str(error) or type(error).__name__
+            self._tell(CallRecord(call, _ending_of(error), Stamps(received=received), error=text))
             raise
 
     def check_room(self, model: LoadedModel) -> None:
@@ -134,5 +140,11 @@ class Dispatcher:
             observer.observe(record)
 
 
+def _ending_of(error: ServiceError | ClientDisconnect) -> Ending:
+    if isinstance(error, ClientDisconnect):
+        return Ending.CANCELED
+    return Ending.REJECTED if error.status == HTTPStatus.SERVICE_UNAVAILABLE else Ending.OTHER
+
+
 def _never(*_: object) -> NoReturn:
-    raise RuntimeError("a call that was refused is neither decoded nor encoded")
+    raise RuntimeError("what never became a call is neither decoded nor encoded")

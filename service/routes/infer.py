@@ -23,10 +23,10 @@ async def infer(request: Request) -> Response:
     model = services.repository.find(request.query_params.get("model"), request.query_params.get("version"))
     context = context_of(request)
     context.model = model.name
-    options = _options(request)
-    media_type = negotiate(", ".join(request.headers.getlist("accept")))
-    services.dispatcher.admit(model, Surface.INFER, context.request_id)
-    body = await read_body(request, settings.limits, settings.timeout)
+    with services.dispatcher.admission(model, Surface.INFER, context.request_id):
+        options = _options(request)
+        media_type = negotiate(", ".join(request.headers.getlist("accept")))
+        body = await read_body(request, settings.limits, settings.timeout)
     inference = Inference(
         model=model,
         request_id=context.request_id,

@@ -40,16 +40,16 @@ async def infer(request: Request, name: str, version: str | None = None) -> Resp
     services = services_of(request)
     limits = services.settings.limits
     model = find_model(request, name, version)
-    encoding = parse_encoding(request.headers.get("content-encoding"))
-    header_length = parse_header_length(request.headers.get(HEADER))
-    services.dispatcher.admit(model, Surface.V2, context_of(request).request_id)
-    lead = lead_of(header_length) if encoding == IDENTITY else 0
-    body = await read_body(request, limits, services.settings.timeout, is_encoded=True, lead=lead)
-    received = perf_counter_ns()
-    answer_encoding = choose_encoding(request.headers.get("accept-encoding"))
-    exchange = Exchange(model, body, encoding, header_length, answer_encoding, limits, lead)
-    del body  # the exchange drops it when it is decoded
-    parameters = await _scheduling(exchange)
+    with services.dispatcher.admission(model, Surface.V2, context_of(request).request_id):
+        encoding = parse_encoding(request.headers.get("content-encoding"))
+        header_length = parse_header_length(request.headers.get(HEADER))
+        lead = lead_of(header_length) if encoding == IDENTITY else 0
+        body = await read_body(request, limits, services.settings.timeout, is_encoded=True, lead=lead)
+        received = perf_counter_ns()
+        answer_encoding = choose_encoding(request.headers.get("accept-encoding"))
+        exchange = Exchange(model, body, encoding, header_length, answer_encoding, limits, lead)
+        del body  # the exchange drops it when it is decoded
+        parameters = await _scheduling(exchange)
     call = Call(
         model=model,
         surface=Surface.V2,

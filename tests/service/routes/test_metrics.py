@@ -114,6 +114,24 @@ async def test_refusals_are_counted_wherever_they_happen(client: AsyncClient) ->
     assert (await samples(client, "nv_inference_request_success"))["vector", "1"] == 9 - len(refused)
 
 
+@pytest.mark.parametrize(
+    ("path", "content", "status"),
+    [
+        ("/infer?model=vector&tarce=off", b"{}", 422),
+        ("/infer?model=vector", b"x" * 10_001, 413),
+        ("/infer?model=vector", b"{", 400),
+        ("/v2/models/vector/infer", b"{", 400),
+        ("/v2/models/vector/infer", b"x" * 10_001, 413),
+    ],
+)
+async def test_requests_that_never_become_calls_are_counted(
+    client: AsyncClient, path: str, content: bytes, status: int
+) -> None:
+    answer = await client.post(path, content=content)
+    assert answer.status_code == status
+    assert (await samples(client, "nv_inference_request_failure"))["vector", "OTHER", "1"] == 1
+
+
 async def test_busy_workers_are_counted(app: FastAPI, client: AsyncClient) -> None:
     state = look_at(services_of(app))
     assert (state.workers, state.workers_busy) == (1, 0)
