@@ -122,9 +122,10 @@ def write_answer(head: dict[str, Any], chosen: Sequence[Chosen], labels: Sequenc
 def compressed(answer: Answer, encoding: str) -> Answer:
     """Apply a content coding to an answer, where that is worth it."""
     body, applied = compress(answer.body, encoding)
-    if applied == IDENTITY:
-        return answer
-    return Answer(body, answer.media_type, answer.headers | {"Content-Encoding": applied})
+    headers = answer.headers | {"Vary": "Accept-Encoding"}
+    if applied != IDENTITY:
+        headers["Content-Encoding"] = applied
+    return Answer(body, answer.media_type, headers)
 
 
 def _find(ports: Sequence[Port], name: str, names: Sequence[str]) -> int:

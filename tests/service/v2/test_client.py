@@ -1,5 +1,6 @@
 """Every call of the real client, and what it makes of every mistake."""
 
+import base64
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -286,8 +287,6 @@ def test_images_come_as_bytes(client: Any, shape: tuple[int, ...]) -> None:
 
 
 def test_images_come_as_base64(client: Any) -> None:
-    import base64
-
     images = np.array([base64.b64encode(SAMPLE.read_bytes())], object)
     found = client.infer("digits", [tensor("0", images, binary=False)], outputs=[output("31", False)])
     assert found.as_numpy("31").argmax() == 7
