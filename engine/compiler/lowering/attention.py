@@ -14,7 +14,7 @@ def matrix_product(site: Site) -> Node | None:
     if len(site.inputs) != 2 or not (site.is_float(0) and site.is_float(1)):
         return None
     left, right = site.operand(0), site.operand(1)
-    if min(left.rank, right.rank) < 2:
+    if min(left.rank, right.rank) < 2 or max(left.rank, right.rank) > 4:
         return None
     return MatrixProduct([site.index], [left, right])
 

@@ -1,6 +1,15 @@
 """Selection: nodes of the compiler's graph -> calls of kernels. One rule per kind of node."""
 
-from engine.compiler.selection import convolution, linear, movement
+from engine.compiler.selection import convolution, linear, matrix_product, movement, transposed_convolution
 from engine.compiler.selection.call import RULES, Call, Selector
 
-__all__ = ["RULES", "Call", "Selector", "convolution", "linear", "movement"]
+__all__ = [
+    "RULES",
+    "Call",
+    "Selector",
+    "convolution",
+    "linear",
+    "matrix_product",
+    "movement",
+    "transposed_convolution",
+]

@@ -105,6 +105,15 @@ def channels_last(selector: Selector, view: View) -> View:
     return copy
 
 
+def row_by_row(selector: Selector, view: View) -> View:
+    """Return a tensor that lies row by row: the view itself, or a copy."""
+    if view.is_contiguous:
+        return view
+    copy = selector.temporary(view.shape)
+    RULES[Copy](selector, Copy(view, copy))
+    return copy
+
+
 def image_epilogue(selector: Selector, node: Epilogued) -> tuple[Epilogue, list[View]]:
     """Return the epilogue of a node that computes an image, and the views that it reads."""
     output = node.output.shape

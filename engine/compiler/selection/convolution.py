@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from engine.compiler.epilogue import Epilogue
 from engine.compiler.kernels.convolution import Convolution as Direct
 from engine.compiler.kernels.depthwise import Depthwise
-from engine.compiler.kernels.padding import Pad
 from engine.compiler.kernels.tile import choose_tile
 from engine.compiler.kernels.winograd import Winograd
 from engine.compiler.nodes import Convolution
+from engine.compiler.selection.movement import pad
 from engine.compiler.selection.call import (
     Selector,
     channels_last,
@@ -194,7 +194,7 @@ def _padded(selector: Selector, work: Work) -> View:
     if not any(work.node.padding) and has_channels_last(work.x):
         return work.x
     padded = selector.temporary((images, channels, rows + top + bottom, columns + left + right), (0, 2, 3, 1))
-    selector.call(Pad.of(work.x, padded, (top, left), selector), work.x, padded)  # type: ignore[attr-defined]
+    pad(selector, work.x, padded, (top, left))
     return padded
 
 

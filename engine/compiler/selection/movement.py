@@ -1,6 +1,7 @@
 """Kernels that move elements: copies, and what pointwise nodes compute."""
 
 from engine.compiler.kernels.elementwise import elementwise
+from engine.compiler.kernels.padding import Pad
 from engine.compiler.nodes import Pointwise
 from engine.compiler.pointwise import Expression, Leaf, substitute
 from engine.compiler.selection.call import Selector, selects, view_of
@@ -30,3 +31,23 @@ def move(selector: Selector, expression: Expression, views: list[View], output: 
     selector.call(kernel, *views, output)
 
 
+
+
+def pad(selector: Selector, x: View, padded: View, before: tuple[int, int]) -> None:
+    """Copy an image into a larger one whose channels lie side by side, with zeros around it.
+
+    Args:
+        selector: what adds the call.
+        x: the image.
+        padded: where it goes.
+        before: rows above and columns on the left.
+    """
+    images, channels, rows, columns = x.shape
+    kernel = Pad(
+        (images, channels, rows, columns),
+        (x.strides[0], x.strides[1], x.strides[2], x.strides[3]),
+        (padded.shape[2], padded.shape[3]),
+        before,
+        (padded.strides[0], padded.strides[2], padded.strides[3]),
+    )
+    selector.call(kernel, x, padded)

@@ -1,0 +1,48 @@
+"""Kernels for transposed convolutions."""
+
+from engine.compiler.kernels.transposed_convolution import Geometry
+from engine.compiler.kernels.transposed_convolution import TransposedConvolution as Kernel
+from engine.compiler.nodes import TransposedConvolution
+from engine.compiler.selection.call import Selector, has_channels_last, image_epilogue, image_strides, selects, view_of
+from engine.compiler.selection.movement import pad
+from engine.compiler.view import View
+
+
+@selects(TransposedConvolution)
+def select_transposed_convolution(selector: Selector, node: TransposedConvolution) -> None:
+    """Choose the kernel of a transposed convolution."""
+    epilogue, operands = image_epilogue(selector, node)
+    out = view_of(node.output)
+    channels, filters, *kernel = node.weight.shape
+    rows, columns = (
+        Geometry(*sizes) for sizes in zip(kernel, node.stride, node.padding, node.dilation, strict=True)
+    )
+    x, halo = _padded(selector, view_of(node.inputs[0]), out, (rows, columns))
+    choice = Kernel.tuned(
+        selector.target,
+        out.shape[0],
+        (out.shape[2], out.shape[3]),
+        channels // node.groups,
+        filters,
+        node.groups,
+        (rows, columns),
+        halo,
+        image_strides(x),
+        image_strides(out),
+        epilogue,
+    )
+    weights, bias = (selector.constant(array) for array in choice.pack(node.weight, node.bias))
+    selector.call(choice, x, weights, bias, out, *operands)
+
+
+def _padded(selector: Selector, x: View, out: View, axes: tuple[Geometry, Geometry]) -> tuple[View, tuple[int, int]]:
+    """Return the input with the zeros around it that its kernel reads, and how many come first."""
+    images, channels, rows, columns = x.shape
+    (top, bottom), (left, right) = (
+        axis.halo(have, want) for axis, have, want in zip(axes, (rows, columns), out.shape[2:], strict=True)
+    )
+    if not any((top, bottom, left, right)) and has_channels_last(x):
+        return x, (0, 0)
+    padded = selector.temporary((images, channels, rows + top + bottom, columns + left + right), (0, 2, 3, 1))
+    pad(selector, x, padded, (top, left))
+    return padded, (top, left)
