@@ -159,9 +159,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
         ("P", 0, "L", 32),
     ],
 )
-def test_memory_of_one_picture(
-    tmp_path: Path, mode: str, transparency: Any, target: str, most: int
-) -> None:
+def test_memory_of_one_picture(tmp_path: Path, mode: str, transparency: Any, target: str, most: int) -> None:
     path = tmp_path / "image.png"
     options: dict[str, Any] = {} if transparency is None else {"transparency": transparency}
     path.write_bytes(encoded(Image.new(mode, (4096, 4096)), **options))  # 64 MB as Pillow has it
