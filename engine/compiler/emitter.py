@@ -194,13 +194,13 @@ class Emitter:
             return base
         return self.builder.gep(base, [self.index(total)], source_etype=F32)
 
-    def load(self, base: Value, *offset: Index, count: int | None = None) -> Value:
-        """Load a vector; of `count` lanes only, the others 0, where a count is given."""
+    def load(self, base: Value, *offset: Index, count: int | None = None, rest: float = 0.0) -> Value:
+        """Load a vector; of `count` lanes only, the others `rest`, where a count is given."""
         place = self.address(base, *offset)
         if count is None or count == self.lanes:
             return self.builder.load(place, align=4, typ=self.vector_type)
         return self._masked("load", self.vector_type, [POINTER, self._mask_type, self.vector_type])(
-            place, self._mask(count), self.splat(0.0)
+            place, self._mask(count), self.splat(rest)
         )
 
     def store(self, value: Value, base: Value, *offset: Index, count: int | None = None) -> None:

@@ -14,6 +14,9 @@ from engine.compiler.emitter import I32, Emitter, Index, Value
 Compute = Callable[[list[Value]], Value]
 """Makes a result of the operands' values, all vectors or all scalars."""
 
+BLOCK = 128
+"""Steps of a sum that is added to the whole one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
@@ -95,6 +98,42 @@ def emit_square(
             else:
                 values.append(e.load_broadcast(source.base, line * source.across))
         e.store(compute(values), out.base, line * out.across, count=length)
+
+
+def emit_fold(
+    e: Emitter,
+    length: int,
+    totals: Sequence[Value],
+    body: Callable[[Index, int, list[Value]], list[Value]],
+) -> list[Value]:
+    """Write a pass over a line of `length` elements, vector by vector; `body` makes new totals of the old ones.
+
+    It is given the first element of a vector, how many elements the vector has, and the totals.
+    """
+    totals = list(totals)
+    whole = length - length % e.lanes
+    if whole:
+        with e.loop(0, whole, e.lanes, carry=totals) as loop:
+            loop.following = body(loop.index, e.lanes, loop.carried)
+        totals = loop.results
+    return body(whole, length - whole, totals) if whole < length else totals
+
+
+def emit_fold_blocks(
+    e: Emitter,
+    length: int,
+    start: Sequence[Value],
+    body: Callable[[Index, list[Value]], list[Value]],
+    combine: Callable[[Value, Value], Value],
+) -> list[Value]:
+    """Write a pass over `length` steps with totals of their own for each `BLOCK` of them: long sums lose digits."""
+    with e.loop(0, length, BLOCK, carry=start) as blocks:
+        stop = e.minimum(e.add(blocks.index, BLOCK), length) if length > BLOCK else length
+        first = blocks.index if length > BLOCK else 0
+        with e.loop(first, stop, carry=start) as loop:
+            loop.following = body(loop.index, loop.carried)
+        blocks.following = [combine(*pair) for pair in zip(blocks.carried, loop.results, strict=True)]
+    return blocks.results
 
 
 def moved(e: Emitter, cursor: Cursor, lines: Index, elements: Index) -> Cursor:
