@@ -225,11 +225,35 @@ class Emitter:
         """Load one element into all lanes."""
         return self.broadcast(self.load_scalar(base, *offset))
 
+    def copy(self, source: Value, target: Value, count: int) -> None:
+        """Write a loop that copies `count` elements that lie side by side."""
+        whole = count - count % self.lanes
+        with self.loop(0, whole, self.lanes) as loop:
+            self.store(self.load(source, loop.index), target, loop.index)
+        if whole < count:
+            self.store(self.load(source, whole, count=count - whole), target, whole, count=count - whole)
+
+    def fill(self, target: Value, start: int, stop: int) -> None:
+        """Write a loop that sets the elements from `start` up to `stop` to zero."""
+        whole = start + (stop - start) // self.lanes * self.lanes
+        with self.loop(start, whole, self.lanes) as loop:
+            self.store(self.splat(0.0), target, loop.index)
+        if whole < stop:
+            self.store(self.splat(0.0), target, whole, count=stop - whole)
+
     # vectors; every one of these takes scalars (float) as well, all of one kind in a call
 
     def splat(self, value: float) -> Value:
         """Return a vector that holds a number in all lanes."""
         return self.constant([value] * self.lanes)
+
+    def scalar(self, value: float) -> Value:
+        """Return a number as a scalar."""
+        return ir.Constant(F32, float(value))
+
+    def keep(self, vector: Value, count: int) -> Value:
+        """Return a vector's first `count` lanes, the others 0."""
+        return vector if count == self.lanes else self.select(self._mask(count), vector, self.splat(0.0))
 
     def constant(self, values: Sequence[float]) -> Value:
         """Return a vector of given numbers, one per lane."""

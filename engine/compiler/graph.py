@@ -9,6 +9,7 @@ from engine.compiler.lowering import RULES, Site
 from engine.compiler.nodes import Concatenation, Constant, Fallback, Node, Reshape, Tensor, Value, connect
 from engine.dtypes import Array
 from engine.errors import KuiperError
+from engine.expression import ListNode, Operand, parse
 from engine.operator import OUTPUT
 from engine.plan import Plan, Step
 from engine.spec import Spec, TensorSpec, is_known, tensor_specs
@@ -104,10 +105,14 @@ class _Builder:
         return True
 
     def _fall_back(self, index: int, step: Step) -> None:
-        read = [self.graph.tensors[slot] for slot in step.inputs if slot in self.graph.tensors]
-        for tensor in read:
-            tensor.is_kept = True
-        self._add(Fallback([index], read))
+        read = [slot for slot in step.inputs if slot in self.graph.tensors]
+        collects = _collects(step) and all(slot in self.graph.leaving for slot in step.outputs)
+        if collects:
+            self.graph.leaving = (*self.graph.leaving, *read)
+        tensors = [self.graph.tensors[slot] for slot in read]
+        for tensor in tensors:
+            tensor.is_kept |= not collects
+        self._add(Fallback([index], tensors, collects=collects))
 
     def _tensor(self, slot: int) -> Tensor:
         """Return the tensor of a slot; one that numpy fills comes by a value."""
@@ -140,6 +145,17 @@ def _is_scalar(spec: Spec) -> bool:
 
 def _is_small(spec: Spec) -> bool:
     return isinstance(spec, TensorSpec) and spec.size <= LARGEST_CONSTANT
+
+
+def _collects(step: Step) -> bool:
+    """Whether an operator only makes a list or a tuple of its inputs."""
+    if step.operator.type in ("prim::TupleConstruct", "prim::ListConstruct"):
+        return True
+    source = step.operator.params.get("expr")
+    if step.operator.type != "pnnx.Expression" or not isinstance(source, str) or not source.startswith("["):
+        return False
+    root = parse(source)
+    return isinstance(root, ListNode) and all(isinstance(item, Operand) for item in root.items)
 
 
 def _is_pure(step: Step) -> bool:

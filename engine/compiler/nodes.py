@@ -82,7 +82,15 @@ class Constant(Node):
 
 @dataclass(eq=False, slots=True)
 class Fallback(Node):
-    """An operator that its layer's numpy forward runs; it reads slots, `inputs` are those that lie in the arena."""
+    """An operator that its layer's numpy forward runs.
+
+    It reads slots; `inputs` are the tensors among them that kernels compute.
+
+    Attributes:
+        collects: whether it only puts them together, for the caller: then they have to be arrays of their own.
+    """
+
+    collects: bool = False
 
 
 @dataclass(eq=False, slots=True)

@@ -1,6 +1,6 @@
 """Decides where every tensor lies: channels-last for images, row by row for all else, parts of a whole in place."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from engine.compiler.graph import Graph
 from engine.compiler.nodes import (
@@ -52,6 +52,7 @@ class _Placer:
         self._graph = graph
         self._orders: dict[Tensor, Order] = {}
         self._leaving = {graph.tensors[slot]: slot for slot in reversed(graph.leaving) if slot in graph.tensors}
+        self._left: set[int] = set()
 
     def place(self) -> None:
         """Place all tensors."""
@@ -64,7 +65,7 @@ class _Placer:
         nodes: list[Node] = []
         for node in self._graph.nodes:
             nodes += self._place_outputs(node)
-        self._graph.nodes = [*nodes, *self._copy_outputs()]
+        self._graph.nodes = [*nodes, *self._copy_outputs(self._graph.leaving)]
 
     def _order(self, node: Node, tensor: Tensor) -> Order:
         """Return the order in memory, slowest axis first, that suits a node's output."""
@@ -94,6 +95,8 @@ class _Placer:
     def _place_outputs(self, node: Node) -> Iterator[Node]:
         """Place what a node gives; yields it and the copies that it takes."""
         if isinstance(node, Fallback):
+            if node.collects:
+                yield from self._copy_outputs([self._slot(tensor) for tensor in node.inputs])
             yield node
             return
         if isinstance(node, Reshape):
@@ -144,12 +147,16 @@ class _Placer:
                 yield _noted(Copy(_view(tensor), part), node)
 
 
-    def _copy_outputs(self) -> Iterator[Node]:
+    def _slot(self, tensor: Tensor) -> int:
+        return next(slot for slot, other in self._graph.tensors.items() if other is tensor)
+
+    def _copy_outputs(self, slots: Iterable[int]) -> Iterator[Node]:
         """Yield the copies of what leaves the graph and does not lie in memory of its own, row by row."""
-        for slot in dict.fromkeys(self._graph.leaving):
+        for slot in slots:
             tensor = self._graph.tensors.get(slot)
-            if tensor is None:
+            if tensor is None or slot in self._left:
                 continue
+            self._left.add(slot)
             view = _view(tensor)
             if view.buffer.home is not Home.OUTPUT:
                 target = whole(Buffer(Home.OUTPUT, tensor_size(tensor), slot=slot), tensor.shape)

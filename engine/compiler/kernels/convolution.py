@@ -1,10 +1,15 @@
 """Direct convolution, any kernel, stride, dilation and groups; with one pixel a row it is a matrix product.
 
-Arguments: input, weights, bias, output, then the epilogue's operands. The input is padded already; its channels and the output's lie
-side by side. Weights are packed by `pack`: [group][block of filters][kernel row][kernel column][channel][filter of the block].
+Arguments: input, weights, bias, output, the epilogue's operands, then scratch memory where it is staged. Channels of
+input and output lie side by side. Weights are packed by `pack`:
+[group][block of filters][kernel row][kernel column][channel][filter of the block].
+
+The input has its padding around it, or is staged: then each chunk first copies the rows that it needs into scratch
+memory, with zeros around them. That costs little, since the rows have to come into the cache in any case.
 """
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -12,6 +17,34 @@ from engine.compiler.emitter import Emitter, Index, Value
 from engine.compiler.epilogue import Epilogue, Place, finish
 from engine.compiler.kernels.tile import Axis, Tile, emit_tile, merged
 from engine.dtypes import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """An input without its padding.
+
+    Attributes:
+        size: rows and columns.
+        padding: rows above and columns on the left that count as zeros.
+    """
+
+    size: tuple[int, int]
+    padding: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Where a chunk's tiles read.
+
+    Attributes:
+        base: address of the first image's or staged rows' beginning.
+        strides: elements between images, rows and pixels.
+        first_row: row of output that the first staged row belongs to.
+    """
+
+    base: Value
+    strides: tuple[int, int, int]
+    first_row: Index
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +63,11 @@ class Convolution:
         x_strides: elements between images, rows and pixels of the input.
         out_strides: the same of the output.
         tile: register tile.
-        rows: rows of one chunk.
+        rows: rows of one chunk, all of one image.
         tiles: tiles of a row in one chunk.
         blocks: blocks of filters in one chunk; a block is as wide as the tile.
         epilogue: what is done to the results.
+        stage: how the input is staged; None where its padding is in memory.
     """
 
     images: int
@@ -52,11 +86,25 @@ class Convolution:
     blocks: int
     lanes: int
     epilogue: Epilogue
+    stage: Stage | None = None
 
     @property
     def scratch(self) -> int:
-        """None is needed."""
-        return 0
+        """Elements of the rows of one chunk, where they are staged."""
+        if self.stage is None:
+            return 0
+        rows, columns = self._staged_size
+        return rows * columns * self.channels * self.groups
+
+    @property
+    def _staged_size(self) -> tuple[int, int]:
+        """Rows and columns of input that a chunk's rows of output need."""
+        return tuple(  # type: ignore[return-value]  # of two, two
+            (count - 1) * stride + (taps - 1) * dilation + 1
+            for count, stride, taps, dilation in zip(
+                (self.rows, self.size[1]), self.stride, self.kernel, self.dilation, strict=True
+            )
+        )
 
     @property
     def width(self) -> int:
@@ -69,18 +117,16 @@ class Convolution:
         return -(-self.filters // self.width)
 
     @property
-    def _parts(self) -> tuple[int, int, int]:
-        """Parts that blocks, rows and tiles of a row are split into."""
-        whole_rows = self.images * self.size[0]
-        whole_tiles = -(-self.size[1] // self.tile.pixels)
+    def _parts(self) -> tuple[int, int, int, int]:
+        """Parts that blocks, images, rows and tiles of a row are split into."""
+        tiles = -(-self.size[1] // self.tile.pixels)
         blocks = self.groups * self.group_blocks
-        return -(-blocks // self.blocks), -(-whole_rows // self.rows), -(-whole_tiles // self.tiles)
+        return -(-blocks // self.blocks), self.images, -(-self.size[0] // self.rows), -(-tiles // self.tiles)
 
     @property
     def chunks(self) -> int:
         """Parts that the work is split into."""
-        blocks, rows, tiles = self._parts
-        return blocks * rows * tiles
+        return prod(self._parts)
 
     def emit(self, e: Emitter) -> None:
         """Write the kernel."""
@@ -88,17 +134,54 @@ class Convolution:
         part = e.unravel(e.chunk, self._parts)
         first_block = e.mul(part[0], self.blocks)
         last_block = e.minimum(e.add(first_block, self.blocks), self.groups * self.group_blocks)
+        source = self._source(e, arguments[0], part)
         with e.loop(first_block, last_block) as loop:
             group, block = e.divmod(loop.index, self.group_blocks)
             last = self._lanes_in_use(self.group_blocks - 1)
             if self.group_blocks == 1 or self.filters % self.width == 0:
-                self._emit_block(e, arguments, part, (group, block), last)
+                self._emit_block(e, source, arguments, part, (group, block), last)
                 return
             is_last = e.compare("==", block, self.group_blocks - 1)
             with e.when(is_last):
-                self._emit_block(e, arguments, part, (group, block), last)
+                self._emit_block(e, source, arguments, part, (group, block), last)
             with e.when(e.builder.not_(is_last)):
-                self._emit_block(e, arguments, part, (group, block), [self.lanes] * self.tile.vectors)
+                self._emit_block(e, source, arguments, part, (group, block), [self.lanes] * self.tile.vectors)
+
+    def _source(self, e: Emitter, x: Value, part: list[Index]) -> _Source:
+        """Return where the chunk reads its input; stages it where it has to be."""
+        first_row = e.mul(part[2], self.rows)
+        if self.stage is None:
+            return _Source(e.address(x, e.mul(part[1], self.x_strides[0])), self.x_strides, 0)
+        scratch = e.address(e.argument(4 + len(self.epilogue.operands)), e.mul(e.thread, self.scratch))
+        rows, columns = self._staged_size
+        depth = self.channels * self.groups
+        image = e.address(x, e.mul(part[1], self.x_strides[0]))
+        top = e.sub(e.mul(first_row, self.stride[0]), self.stage.padding[0])
+        with e.loop(0, rows) as loop:
+            row = e.add(top, loop.index)
+            target = e.address(scratch, e.mul(loop.index, columns * depth))
+            inside = e.both(e.compare(">=", row, 0), e.compare("<", row, self.stage.size[0]))
+            with e.when(inside):
+                self._stage_row(e, e.address(image, e.mul(row, self.x_strides[1])), target, columns)
+            with e.when(e.builder.not_(inside)):
+                e.fill(target, 0, columns * depth)
+        return _Source(scratch, (0, columns * depth, depth), first_row)
+
+    def _stage_row(self, e: Emitter, source: Value, target: Value, columns: int) -> None:
+        """Copy a row of input, with zeros on its left and right."""
+        stage, depth = self.stage, self.channels * self.groups
+        if stage is None:
+            return
+        left = stage.padding[1]
+        there = min(stage.size[1], columns - left)
+        e.fill(target, 0, left * depth)
+        if self.x_strides[2] == depth:
+            e.copy(source, e.address(target, left * depth), there * depth)
+        else:
+            with e.loop(0, there) as pixel:
+                to = e.address(target, e.mul(e.add(pixel.index, left), depth))
+                e.copy(e.address(source, e.mul(pixel.index, self.x_strides[2])), to, depth)
+        e.fill(target, (left + there) * depth, columns * depth)
 
     def _lanes_in_use(self, block: int) -> list[int]:
         """Return how many lanes of each vector of a block hold filters."""
@@ -107,48 +190,55 @@ class Convolution:
         return [max(0, min(self.lanes, left - start)) for start in starts]
 
     def _emit_block(
-        self, e: Emitter, arguments: list[Value], part: list[Index], where: tuple[Index, Index], lanes: list[int]
+        self,
+        e: Emitter,
+        source: _Source,
+        arguments: list[Value],
+        part: list[Index],
+        where: tuple[Index, Index],
+        lanes: list[int],
     ) -> None:
-        first_row = e.mul(part[1], self.rows)
-        last_row = e.minimum(e.add(first_row, self.rows), self.images * self.size[0])
+        first_row = e.mul(part[2], self.rows)
+        last_row = e.minimum(e.add(first_row, self.rows), self.size[0])
         full, rest = divmod(self.size[1], self.tile.pixels)
-        first_tile = e.mul(part[2], self.tiles)
+        first_tile = e.mul(part[3], self.tiles)
         last_tile = e.minimum(e.add(first_tile, self.tiles), full)
-        with e.loop(first_row, last_row) as loop:
-            image, row = e.divmod(loop.index, self.size[0])
+        with e.loop(first_row, last_row) as row:
             with e.loop(first_tile, last_tile) as tiles:
-                pixel = e.mul(tiles.index, self.tile.pixels)
-                self._emit_tile(e, arguments, (image, row, pixel), where, lanes, self.tile.pixels)
+                at = (part[1], row.index, e.mul(tiles.index, self.tile.pixels))
+                self._emit_tile(e, source, arguments, at, where, lanes, self.tile.pixels)
             if rest:
                 with e.when(e.compare(">=", e.add(first_tile, self.tiles), full + 1)):
-                    self._emit_tile(e, arguments, (image, row, full * self.tile.pixels), where, lanes, rest)
+                    at = (part[1], row.index, full * self.tile.pixels)
+                    self._emit_tile(e, source, arguments, at, where, lanes, rest)
 
     def _emit_tile(
         self,
         e: Emitter,
+        source: _Source,
         arguments: list[Value],
         at: tuple[Index, Index, Index],
         where: tuple[Index, Index],
         lanes: list[int],
         pixels: int,
     ) -> None:
-        x, w, bias, out, *operands = arguments
+        _, w, bias, out, *operands = arguments
         image, row, pixel = at
         group, block = where
         tile = Tile(pixels, sum(count > 0 for count in lanes))
         reduction = self.kernel[0] * self.kernel[1] * self.channels
         channel = e.add(e.mul(group, self.filters), e.mul(block, self.width))
-        source = e.address(
-            x,
-            e.mul(image, self.x_strides[0]),
-            e.mul(row, self.stride[0] * self.x_strides[1]),
-            e.mul(pixel, self.stride[1] * self.x_strides[2]),
+        x = e.address(
+            source.base,
+            e.mul(e.sub(row, source.first_row), self.stride[0] * source.strides[1]),
+            e.mul(pixel, self.stride[1] * source.strides[2]),
             e.mul(group, self.channels),
         )
         whole_block = e.add(e.mul(group, self.group_blocks), block)
         weights = e.address(w, e.mul(whole_block, reduction * self.width))
         start = [e.load(bias, e.mul(whole_block, self.width), v * e.lanes) for v in range(tile.vectors)]
-        sums = emit_tile(e, tile, self._axes(), source, self.stride[1] * self.x_strides[2], weights, start * pixels)
+        step = self.stride[1] * source.strides[2]
+        sums = emit_tile(e, tile, self._axes(source.strides), x, step, weights, start * pixels)
         for p in range(pixels):
             for v in range(tile.vectors):
                 place = Place(image, row, e.add(pixel, p), e.add(channel, v * e.lanes))
@@ -156,12 +246,12 @@ class Convolution:
                 offset = [e.mul(index, step) for index, step in zip((image, row, place.pixel), self.out_strides, strict=True)]
                 e.store(result, out, *offset, place.channel, count=lanes[v])
 
-    def _axes(self) -> tuple[Axis, ...]:
+    def _axes(self, strides: tuple[int, int, int]) -> tuple[Axis, ...]:
         rows, columns = self.kernel
         return merged(
             (
-                Axis(rows, self.dilation[0] * self.x_strides[1], columns * self.channels * self.width),
-                Axis(columns, self.dilation[1] * self.x_strides[2], self.channels * self.width),
+                Axis(rows, self.dilation[0] * strides[1], columns * self.channels * self.width),
+                Axis(columns, self.dilation[1] * strides[2], self.channels * self.width),
                 Axis(self.channels, 1, self.width),
             )
         )

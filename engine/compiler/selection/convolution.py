@@ -4,8 +4,9 @@ from dataclasses import dataclass, replace
 
 from engine.compiler.epilogue import Epilogue
 from engine.compiler.kernels.convolution import Convolution as Direct
+from engine.compiler.kernels.convolution import Stage
 from engine.compiler.kernels.depthwise import Depthwise
-from engine.compiler.kernels.tile import choose_tile
+from engine.compiler.kernels.tile import Tile, choose_tile
 from engine.compiler.kernels.winograd import Winograd
 from engine.compiler.nodes import Convolution
 from engine.compiler.selection.movement import pad
@@ -28,6 +29,9 @@ SCRATCH_RATE = 60.0
 """Bytes per nanosecond that transformed tiles are written and read at."""
 NEAR_CACHE = 1 << 20
 """Bytes that stay in the cache near the core beside what streams through it."""
+_ALL = 1 << 30
+_WORTH_CHUNKS = 4 << 20
+"""Multiply-adds from which on work is split for all threads: about 50 microseconds."""
 _CHUNK_BYTES = 256 << 10
 """Bytes of input of one chunk: what stays in the near cache while the weights go over it."""
 
@@ -159,14 +163,16 @@ def _depthwise(selector: Selector, work: Work) -> None:
 
 def _direct(selector: Selector, work: Work) -> None:
     node = work.node
-    work = replace(work, x=_padded(selector, work))
     filters, channels, rows, columns = node.weight.shape
     images, _, height, width = work.out.shape
-    x, out = image_strides(work.x), image_strides(work.out)
+    stage = _stage(work)
+    if stage is None:
+        work = replace(work, x=_padded(selector, work))
     if _is_flat(work):
         height, width = 1, height * width
     blocks = -(-(filters // node.groups) // selector.lanes)
     tile = choose_tile(selector.target, width, blocks)
+    chunk = _staged_chunk(selector, work) if stage else _chunk(selector, work, tile, (height, width))
     kernel = Direct(
         images,
         (height, width),
@@ -176,15 +182,33 @@ def _direct(selector: Selector, work: Work) -> None:
         (rows, columns),
         node.stride,
         node.dilation,
-        x,
-        out,
+        image_strides(work.x),
+        image_strides(work.out),
         tile,
-        *_chunk(selector, work, tile.pixels, (height, width), blocks * node.groups // tile.vectors),
+        *chunk,
         selector.lanes,
         work.epilogue,
+        stage,
     )
     weights, bias = (selector.constant(array) for array in kernel.pack(node.weight, node.bias))
     selector.call(kernel, work.x, weights, bias, work.out, *work.operands)
+
+
+def _stage(work: Work) -> Stage | None:
+    """Return how the input is staged, where that is better than a padded copy of all of it: if it is large."""
+    if not any(work.node.padding) or not has_channels_last(work.x) or 4 * work.x.size <= 2 * _CHUNK_BYTES:
+        return None
+    top, left, *_ = work.node.padding
+    return Stage((work.x.shape[2], work.x.shape[3]), (top, left))
+
+
+def _staged_chunk(selector: Selector, work: Work) -> tuple[int, int, int]:
+    """Choose rows, tiles of a row and blocks of one chunk: as many rows as fit the near cache beside the weights."""
+    node, rows = work.node, work.out.shape[2]
+    step = 4 * work.x.shape[1] * work.x.shape[3] * node.stride[0]
+    least = max(1, -(-rows // max(1, _CHUNK_BYTES * 2 // step)))
+    parts = -(-least // selector.threads) * selector.threads
+    return -(-rows // parts), _ALL, _ALL
 
 
 def _padded(selector: Selector, work: Work) -> View:
@@ -206,21 +230,20 @@ def _is_flat(work: Work) -> bool:
     return all(view.strides[2] == view.shape[3] * view.strides[3] or view.shape[2] == 1 for view in views)
 
 
-def _chunk(
-    selector: Selector, work: Work, pixels: int, size: tuple[int, int], blocks: int
-) -> tuple[int, int, int]:
+def _chunk(selector: Selector, work: Work, tile: Tile, size: tuple[int, int]) -> tuple[int, int, int]:
     """Choose rows, tiles of a row and blocks of filters of one chunk.
 
     Where the whole input is small and the weights are many, a chunk takes few filters over all pixels, so that each
     weight is read once; else it takes all filters over few pixels.
     """
-    images, (rows, columns) = work.x.shape[0], size
-    weight_bytes, x_bytes = 4 * work.node.weight.size, 4 * work.x.size
-    tiles = -(-columns // pixels)
+    node, images, (rows, columns) = work.node, work.x.shape[0], size
+    weight_bytes, x_bytes = 4 * node.weight.size, 4 * work.x.size
+    tiles = -(-columns // tile.pixels)
+    blocks = node.groups * -(-node.weight.shape[0] // node.groups // (tile.vectors * selector.lanes))
     if x_bytes <= 2 * _CHUNK_BYTES < 2 * weight_bytes:
-        return images * rows, tiles, max(1, blocks // (8 * selector.threads))
+        return rows, tiles, max(1, blocks // (8 * selector.threads))
     parts = max(1, -(-x_bytes // _CHUNK_BYTES))
-    if x_bytes * weight_bytes > 1 << 30:
+    if work.out.size * node.weight[0].size > _WORTH_CHUNKS:
         parts = max(parts, 4 * selector.threads)
     if images * rows >= parts:
         return max(1, images * rows // parts), tiles, blocks
