@@ -1,5 +1,6 @@
 """The matrix product kernel against numpy, over shapes, strides, packing and epilogues."""
 
+import ctypes
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.compiler.epilogue import Epilogue, Operand, Spread
+from engine.compiler.jit import cache
 from engine.compiler.kernels.matmul import MatrixProduct
 from engine.compiler.kernels.tile import Tile
 from engine.compiler.pointwise import Leaf, apply
@@ -121,6 +123,19 @@ def test_nan_and_infinity_go_on(target: Target) -> None:
     a[0, 0, 2, 3], b[0, 0, 1, 4] = np.nan, np.inf
     made, out = kernel_for(target, a, b)
     np.testing.assert_allclose(run(made, target, a, b, out)[2], a @ b, rtol=1e-4)
+
+
+@every_target
+def test_each_thread_has_scratch_memory_of_its_own(target: Target) -> None:
+    """The second thread leaves the first one's alone, and the third one's."""
+    a, b = numbers(1, 1, 4, 8), numbers(1, 1, 30, 8, seed=1)
+    made, out = kernel_for(target, a, b.swapaxes(2, 3))
+    scratch = np.full((3, made.scratch), 7, np.float32)
+    addresses = np.array([array.ctypes.data for array in (a, b, out, scratch)], np.uint64)
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    function(cache.compile(made, target).address)(addresses.ctypes.data, 0, 1)
+    np.testing.assert_allclose(out, a @ b.swapaxes(2, 3), rtol=1e-4, atol=1e-5)
+    assert (scratch[[0, 2]] == 7).all()
 
 
 def test_heads_are_chunks_and_one_large_product_is_split() -> None:

@@ -56,7 +56,7 @@ def kernel_for(
 @st.composite
 def geometries(draw: st.DrawFn) -> tuple[Geometry, int, int]:
     """Draw an axis: its geometry, the input's size and what is added to the output."""
-    kernel, stride, dilation = draw(st.integers(1, 4)), draw(st.integers(1, 4)), draw(st.integers(1, 4))
+    kernel, stride, dilation = draw(st.integers(1, 4)), draw(st.integers(1, 5)), draw(st.integers(1, 4))
     x_size, extra = draw(st.integers(1, 9)), draw(st.integers(0, max(stride, dilation) - 1))
     whole = (x_size - 1) * stride + (kernel - 1) * dilation + 1 + extra
     return Geometry(kernel, stride, draw(st.integers(0, min(4, (whole - 1) // 2))), dilation), x_size, extra
@@ -115,6 +115,18 @@ def test_writes_part_of_a_wider_tensor(target: Target) -> None:
     *_, out = run(made, target, x, *made.pack(weight, None), np.full((1, 6, 8, 13), 7, np.float32))
     np.testing.assert_allclose(out[..., :5], reference(x, weight, None, (axis, axis)), rtol=1e-4, atol=1e-4)
     assert (out[..., 5:] == 7).all()
+
+
+@every_target
+@pytest.mark.parametrize(("stride", "dilation"), [(5, 2), (5, 3), (6, 4), (3, 3), (2, 3)])
+def test_strides_and_dilations_with_any_divisor(target: Target, stride: int, dilation: int) -> None:
+    """Which taps a position meets is a matter of arithmetic modulo the stride."""
+    axis = Geometry(4, stride, 2, dilation)
+    x, weight = numbers(1, 4, 5, 3), numbers(3, 6, 4, 4, seed=1)
+    expected = reference(x, weight, None, (axis, axis))
+    made, padded = kernel_for(target, x, (expected.shape[1], expected.shape[2]), weight, (axis, axis))
+    *_, out = run(made, target, padded, *made.pack(weight, None), np.zeros_like(expected))
+    np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_large_layers_have_chunks_for_threads() -> None:
