@@ -46,9 +46,9 @@ def create_app(settings: Settings) -> FastAPI:
     access = Access(settings)
     _add_layers(app, services, access)
     install_error_handlers(app)
-    for surface in (docs, index, infer, graph, models, health, metrics, traces):
-        app.include_router(surface.router)
-    for router in v2.ROUTERS:
+    others = (docs, index, graph, models, health, metrics, traces)
+    # routes are tried one after the other: what is asked most comes first
+    for router in (infer.router, *v2.ROUTERS, *(surface.router for surface in others)):
         app.include_router(router)
     install_openapi(app, access)
     return app

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from random import Random
 from time import perf_counter
-from uuid import uuid4
 
 from starlette.requests import Request
 from starlette.types import Scope
@@ -12,6 +12,7 @@ from starlette.types import Scope
 REQUEST_ID_HEADER = "X-Request-ID"
 _ACCEPTABLE_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _KEY = "kuiper.context"
+_ids = Random()  # noqa: S311  # ids are no secrets; the system's randomness would cost a switch of threads for each
 
 
 @dataclass(slots=True)
@@ -64,4 +65,4 @@ def choose_request_id(headers: Iterable[tuple[bytes, bytes]]) -> str:
         text: str = value.decode("latin-1")
         if name == wanted and _ACCEPTABLE_ID.fullmatch(text):
             return text
-    return uuid4().hex
+    return f"{_ids.getrandbits(128):032x}"
