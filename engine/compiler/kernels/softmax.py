@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from engine.compiler.emitter import F32, Emitter, Index, Value
+from engine.compiler.emitter import Emitter, Index, Value
 from engine.compiler.kernels.lines import emit_fold
 from engine.compiler.vector_math import exp, log
 
@@ -138,7 +138,7 @@ class Softmax:
             else:
                 e.store_scalar(value, out, offset)
 
-        form = e.splat(0.0) if count else F32(0.0)
+        form = e.splat(0.0) if count else e.scalar(0.0)
         with e.loop(0, self.length, carry=[e.like(form, -math.inf)]) as loop:
             loop.following = [e.fmax(load(x, loop.index, self.x_step), loop.carried[0])]
         peak = loop.results[0]

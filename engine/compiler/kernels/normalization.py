@@ -1,0 +1,216 @@
+"""Layer, RMS, group and instance normalization.
+
+Arguments: input, weight and bias where there are such, output.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engine.compiler.emitter import Emitter, Index, Value
+from engine.compiler.kernels.lines import emit_fold, emit_fold_blocks
+from engine.compiler.vector_math import rsqrt
+
+_CHUNK = 16384
+"""Elements of a chunk."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerNorm:
+    """A normalization of lines that lie side by side in memory, each by itself.
+
+    Attributes:
+        lines: lines.
+        length: elements of a line.
+        x_step: elements between the starts of two lines of the input.
+        out_step: the same of the output.
+        eps: added to the variance.
+        has_weight: whether results are multiplied by a weight for each place on a line.
+        has_bias: whether a bias is added likewise.
+        is_centred: whether the mean is taken off first; RMS normalization does not.
+    """
+
+    lines: int
+    length: int
+    x_step: int
+    out_step: int
+    eps: float
+    has_weight: bool = True
+    has_bias: bool = True
+    is_centred: bool = True
+
+    @property
+    def scratch(self) -> int:
+        """None is needed."""
+        return 0
+
+    @property
+    def _grain(self) -> int:
+        return max(1, _CHUNK // self.length)
+
+    @property
+    def chunks(self) -> int:
+        """Parts that the work is split into."""
+        return -(-self.lines // self._grain)
+
+    def emit(self, e: Emitter) -> None:
+        """Write the kernel, line by line."""
+        x, *parameters, out = [e.argument(place) for place in range(2 + self.has_weight + self.has_bias)]
+        first = e.mul(e.chunk, self._grain)
+        with e.loop(first, e.minimum(e.add(first, self._grain), self.lines)) as loop:
+            source, target = (
+                e.address(base, e.mul(loop.index, step))
+                for base, step in ((x, self.x_step), (out, self.out_step))
+            )
+            self._emit_line(e, source, parameters, target)
+
+    def _emit_line(self, e: Emitter, x: Value, parameters: list[Value], out: Value) -> None:
+        mean = (
+            self._mean(e, lambda index, count: e.load(x, index, count=count))
+            if self.is_centred
+            else e.splat(0.0)
+        )
+
+        def square(index: Index, count: int) -> Value:
+            distance = e.keep(e.fsub(e.load(x, index, count=count), mean), count)
+            return e.fmul(distance, distance)
+
+        scale = rsqrt(e, e.fadd(self._mean(e, square), e.splat(self.eps)))
+
+        def write(index: Index, count: int, totals: list[Value]) -> list[Value]:
+            value = e.fmul(e.fsub(e.load(x, index, count=count), mean), scale)
+            extra = [e.load(parameter, index, count=count) for parameter in parameters]
+            if self.has_weight:
+                value = e.fmul(value, extra.pop(0))
+            if self.has_bias:
+                value = e.fadd(value, extra.pop(0))
+            e.store(value, out, index, count=count)
+            return totals
+
+        emit_fold(e, self.length, [], write)
+
+    def _mean(self, e: Emitter, term: Callable[[Index, int], Value]) -> Value:
+        """Return the mean of terms along a line, in all lanes."""
+        (sums,) = emit_fold(
+            e,
+            self.length,
+            [e.splat(0.0)],
+            lambda index, count, totals: [e.fadd(totals[0], term(index, count))],
+        )
+        return e.fmul(e.broadcast(e.reduce("add", sums)), e.splat(1 / self.length))
+
+
+@dataclass(frozen=True, slots=True)
+class GroupNorm:
+    """A normalization of groups of channels over all pixels of an image, channels last.
+
+    With one channel a group this is instance normalization.
+
+    Attributes:
+        images: batch.
+        pixels: pixels of an image; they lie at equal distances.
+        channels: channels.
+        groups: groups of channels.
+        x_strides: elements between images and pixels of the input.
+        out_strides: the same of the output.
+        eps: added to the variance.
+        has_weight: whether results are multiplied by a weight for each channel.
+        has_bias: whether a bias is added likewise.
+    """
+
+    images: int
+    pixels: int
+    channels: int
+    groups: int
+    x_strides: tuple[int, int]
+    out_strides: tuple[int, int]
+    eps: float
+    has_weight: bool = True
+    has_bias: bool = True
+
+    @property
+    def _size(self) -> int:
+        """Channels of a group."""
+        return self.channels // self.groups
+
+    @property
+    def _span(self) -> int:
+        """Groups that are done together: 16 channels at least, a whole cache line."""
+        wanted = min(self.groups, -(-16 // self._size))
+        return next(span for span in range(wanted, self.groups + 1) if self.groups % span == 0)
+
+    @property
+    def scratch(self) -> int:
+        """A sum and a factor for each channel of a unit."""
+        return 2 * self._span * self._size
+
+    @property
+    def chunks(self) -> int:
+        """Parts that the work is split into."""
+        return self.images * (self.groups // self._span)
+
+    def emit(self, e: Emitter) -> None:
+        """Write the kernel: one image and some groups a chunk."""
+        x, *parameters, out, scratch = [
+            e.argument(place) for place in range(3 + self.has_weight + self.has_bias)
+        ]
+        image, block = e.divmod(e.chunk, self.groups // self._span)
+        width = self._span * self._size
+        channel = e.mul(block, width)
+        source = e.address(x, e.mul(image, self.x_strides[0]), channel)
+        target = e.address(out, e.mul(image, self.out_strides[0]), channel)
+        means = e.address(scratch, e.mul(e.thread, self.scratch))
+        scales = e.address(means, width)
+        self._emit_sums(e, source, None, means)
+        self._emit_means(e, means, lambda mean: mean)
+        self._emit_sums(e, source, means, scales)
+        self._emit_means(e, scales, lambda variance: rsqrt(e, e.fadd(variance, e.like(variance, self.eps))))
+        extra = [e.address(parameter, channel) for parameter in parameters]
+        self._emit_results(e, source, target, (means, scales), extra)
+
+    def _emit_sums(self, e: Emitter, x: Value, means: Value | None, sums: Value) -> None:
+        """Write each channel's sum, or its sum of squared distances from a mean."""
+
+        def emit_vector(channel: Index, count: int, totals: list[Value]) -> list[Value]:
+            mean = e.load(means, channel, count=count) if means is not None else None
+
+            def add(pixel: Index, sums: list[Value]) -> list[Value]:
+                value = e.load(x, e.mul(pixel, self.x_strides[1]), channel, count=count)
+                if mean is None:
+                    return [e.fadd(sums[0], value)]
+                distance = e.fsub(value, mean)
+                return [e.fma(distance, distance, sums[0])]
+
+            (total,) = emit_fold_blocks(e, self.pixels, [e.splat(0.0)], add, e.fadd)
+            e.store(total, sums, channel, count=count)
+            return totals
+
+        emit_fold(e, self._span * self._size, [], emit_vector)
+
+    def _emit_means(self, e: Emitter, sums: Value, function: Callable[[Value], Value]) -> None:
+        """Replace the sums of a group's channels by a function of the group's mean."""
+        with e.loop(0, self._span) as groups:
+            group = e.address(sums, e.mul(groups.index, self._size))
+            with e.loop(0, self._size, carry=[e.scalar(0.0)]) as loop:
+                loop.following = [e.fadd(loop.carried[0], e.load_scalar(group, loop.index))]
+            mean = e.fmul(loop.results[0], e.scalar(1 / (self._size * self.pixels)))
+            result = function(mean)
+            with e.loop(0, self._size) as loop:
+                e.store_scalar(result, group, loop.index)
+
+    def _emit_results(
+        self, e: Emitter, x: Value, out: Value, statistics: tuple[Value, Value], parameters: list[Value]
+    ) -> None:
+        means, scales = statistics
+
+        def emit_vector(channel: Index, count: int, totals: list[Value]) -> list[Value]:
+            mean, scale = (e.load(base, channel, count=count) for base in (means, scales))
+            extra = [e.load(parameter, channel, count=count) for parameter in parameters]
+            scale = e.fmul(scale, extra.pop(0)) if self.has_weight else scale
+            shift = extra.pop(0) if self.has_bias else e.splat(0.0)
+            with e.loop(0, self.pixels) as loop:
+                value = e.load(x, e.mul(loop.index, self.x_strides[1]), channel, count=count)
+                result = e.fma(e.fsub(value, mean), scale, shift)
+                e.store(result, out, e.mul(loop.index, self.out_strides[1]), channel, count=count)
+            return totals
+
+        emit_fold(e, self._span * self._size, [], emit_vector)
