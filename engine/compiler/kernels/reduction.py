@@ -1,0 +1,169 @@
+"""Sums, means, maxima and minima over any axes of an array of any strides.
+
+Arguments: input, output. A vector runs across results that lie side by side, or along what is reduced, if that does.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.compiler.emitter import Emitter, Index, Value
+from engine.compiler.kernels.lines import emit_fold, emit_fold_blocks
+from engine.compiler.vector_math import maximum, minimum
+
+_CHUNK = 32768
+"""Elements that one chunk reads, at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """A reduction of one exact shape; make it by `reduction`.
+
+    Attributes:
+        how: "sum", "mean", "max" or "min".
+        shape: of the result.
+        x_strides: elements between neighbours on the result's axes in the input.
+        out_strides: the same in the output.
+        reduced: extents of the reduced axes, in order of their strides, largest first.
+        steps: elements between neighbours on them in the input.
+    """
+
+    how: str
+    shape: tuple[int, ...]
+    x_strides: tuple[int, ...]
+    out_strides: tuple[int, ...]
+    reduced: tuple[int, ...]
+    steps: tuple[int, ...]
+
+    @property
+    def scratch(self) -> int:
+        """None is needed."""
+        return 0
+
+    @property
+    def chunks(self) -> int:
+        """Parts that the work is split into."""
+        results = math.prod(self.shape)
+        return max(
+            1, min(results * math.prod(self.reduced) // _CHUNK, results // 16 if self._is_across else results)
+        )
+
+    @property
+    def _is_across(self) -> bool:
+        return self.x_strides[-1] == self.out_strides[-1] == 1
+
+    def emit(self, e: Emitter) -> None:
+        """Write the kernel: units of one result, or of one vector of results."""
+        x, out = e.argument(0), e.argument(1)
+        extents = list(self.shape)
+        if self._is_across:
+            extents[-1] = -(-extents[-1] // e.lanes)
+        units = math.prod(extents)
+        grain = -(-units // self.chunks)
+        first = e.mul(e.chunk, grain)
+        with e.loop(first, e.minimum(e.add(first, grain), units)) as loop:
+            place = e.unravel(loop.index, extents)
+            lane = place[-1]
+            if self._is_across:
+                place[-1] = e.mul(lane, e.lanes)
+            source, target = (
+                e.address(base, *map(e.mul, place, strides))
+                for base, strides in ((x, self.x_strides), (out, self.out_strides))
+            )
+            if self._is_across:
+                self._emit_across(e, source, target, lane)
+            else:
+                e.store_scalar(self._scaled(e, self._along(e, source)), target)
+
+    def _emit_across(self, e: Emitter, x: Value, out: Value, lane: Index) -> None:
+        """Write one vector of results."""
+        whole, rest = divmod(self.shape[-1], e.lanes)
+        for count, how in ((e.lanes if whole else 0, "<"), (rest, "==")):
+            if count:
+                with e.when(e.compare(how, lane, whole)):
+                    e.store(self._scaled(e, self._nest(e, x, 0, count)), out, count=count)
+
+    def _along(self, e: Emitter, x: Value) -> Value:
+        """Return one result, a scalar."""
+        if self.steps[-1] != 1:
+            return self._nest(e, x, 0, 0)
+        neutral = self._neutral
+        outer = self.reduced[:-1]
+
+        def add(index: Index, totals: list[Value]) -> list[Value]:
+            line = e.address(x, *map(e.mul, e.unravel(index, outer or (1,)), self.steps))
+            (total,) = emit_fold(
+                e,
+                self.reduced[-1],
+                [e.splat(neutral)],
+                lambda i, n, t: [self._combine(e, t[0], e.load(line, i, count=n, rest=neutral))],
+            )
+            return [self._combine(e, totals[0], total)]
+
+        with e.loop(0, math.prod(outer), carry=[e.splat(neutral)]) as loop:
+            loop.following = add(loop.index, loop.carried)
+        return e.reduce("add" if self.how in ("sum", "mean") else self.how, loop.results[0])
+
+    def _nest(self, e: Emitter, x: Value, axis: int, count: int) -> Value:
+        """Return the reduction over the axes from one on, of a vector of `count` results or of a scalar."""
+        neutral = e.splat(self._neutral) if count else e.scalar(self._neutral)
+        if axis == len(self.reduced):
+            return e.load(x, count=count) if count else e.load_scalar(x)
+
+        def add(index: Index, totals: list[Value]) -> list[Value]:
+            part = self._nest(e, e.address(x, e.mul(index, self.steps[axis])), axis + 1, count)
+            return [self._combine(e, totals[0], part)]
+
+        return emit_fold_blocks(e, self.reduced[axis], [neutral], add, lambda a, b: self._combine(e, a, b))[0]
+
+    @property
+    def _neutral(self) -> float:
+        return {"max": -math.inf, "min": math.inf}.get(self.how, 0.0)
+
+    def _combine(self, e: Emitter, left: Value, right: Value) -> Value:
+        combine = {"max": maximum, "min": minimum}.get(self.how, Emitter.fadd)
+        return combine(e, left, right)
+
+    def _scaled(self, e: Emitter, total: Value) -> Value:
+        if self.how != "mean":
+            return total
+        return e.fmul(total, e.like(total, 1 / math.prod(self.reduced)))
+
+
+def reduction(
+    how: str, shape: Sequence[int], strides: Sequence[int], axes: Sequence[int], out_strides: Sequence[int]
+) -> Reduction:
+    """Return the kernel of a reduction.
+
+    Args:
+        how: "sum", "mean", "max" or "min".
+        shape: of the input, without an empty axis.
+        strides: of the input, in elements.
+        axes: what is reduced, counted from the front.
+        out_strides: of the output, for each axis of the input that is not reduced.
+    """
+    kept = [axis for axis in range(len(shape)) if axis not in axes]
+    step_of = dict(zip(kept, out_strides, strict=True))
+    kept = sorted((axis for axis in kept if shape[axis] > 1), key=lambda axis: -step_of[axis])
+    reduced = sorted((axis for axis in axes if shape[axis] > 1), key=lambda axis: -strides[axis])
+    sizes, steps = _merged([(shape[axis], strides[axis]) for axis in reduced])
+    return Reduction(
+        how,
+        tuple(shape[axis] for axis in kept) or (1,),
+        tuple(strides[axis] for axis in kept) or (0,),
+        tuple(step_of[axis] for axis in kept) or (0,),
+        sizes,
+        steps,
+    )
+
+
+def _merged(axes: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Make one axis of neighbours that lie end to end; there is one axis at least."""
+    merged: list[tuple[int, int]] = []
+    for size, step in axes:
+        if merged and merged[-1][1] == size * step:
+            merged[-1] = (merged[-1][0] * size, step)
+        else:
+            merged.append((size, step))
+    merged = merged or [(1, 1)]
+    return tuple(size for size, _ in merged), tuple(step for _, step in merged)
