@@ -17,5 +17,5 @@ async def show_index(request: Request) -> Index:
         name=request.app.title,
         version=request.app.version,
         models=services_of(request).repository.names,
-        endpoints=["/infer", "/graph", "/models", "/metrics", "/traces", "/livez", "/readyz", "/docs"],
+        endpoints=["/infer", "/v2", "/graph", "/models", "/metrics", "/traces", "/livez", "/readyz", "/docs"],
     )
