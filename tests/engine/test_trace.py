@@ -1,4 +1,5 @@
 from pathlib import Path
+from time import perf_counter_ns
 
 import numpy as np
 import pytest
@@ -47,6 +48,13 @@ def test_trace_tells_every_operator(graph: RuntimeGraph) -> None:
     assert starts == sorted(starts)
     assert all(layer.duration_us >= 0 for layer in trace.layers)
     assert trace.layers[-1].start_us + trace.layers[-1].duration_us == pytest.approx(trace.total_us)
+
+
+def test_trace_tells_when_the_run_began(graph: RuntimeGraph) -> None:
+    before = perf_counter_ns()
+    trace = graph.run([X], trace=TraceLevel.ON).trace
+    assert trace is not None
+    assert before <= trace.start_ns <= perf_counter_ns() - trace.total_us * 1000
 
 
 def test_statistics_are_of_outputs(graph: RuntimeGraph) -> None:
