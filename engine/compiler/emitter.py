@@ -221,6 +221,20 @@ class Emitter:
         """Store one element."""
         self.builder.store(value, self.address(base, *offset), align=4)
 
+    def table(self, values: Sequence[int] | Sequence[float]) -> Value:
+        """Return the address of constants that the kernel brings along: indices or float32, as the first one is."""
+        kind = I64 if isinstance(values[0], int) else F32
+        name = f"table.{len(self.module.globals)}"
+        table = ir.GlobalVariable(self.module, ir.ArrayType(kind, len(values)), name)
+        table.initializer = ir.Constant(table.value_type, [ir.Constant(kind, value) for value in values])
+        table.global_constant, table.linkage = True, "private"
+        return table
+
+    def load_index(self, table: Value, place: Index) -> Value:
+        """Load an index of a table."""
+        address = self.builder.gep(table, [self.index(place)], source_etype=I64)
+        return self.builder.load(address, typ=I64)
+
     def load_broadcast(self, base: Value, *offset: Index) -> Value:
         """Load one element into all lanes."""
         return self.broadcast(self.load_scalar(base, *offset))

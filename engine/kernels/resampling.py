@@ -78,21 +78,42 @@ def resample(
     shape = resampled_shape(input.shape, size, scale_factor, mode, align_corners, recompute_scale_factor)
     if mode == "area":
         return adaptive_avg_pool(input, shape[2:])
-    scales = scale_factor if scale_factor and not recompute_scale_factor else [None] * (len(shape) - 2)
-    axes = list(zip(input.shape[2:], shape[2:], scales, strict=True))
     compute = input.dtype
-    if mode in _NEAREST:
-        small_plane = len(axes) == 2 and sum(shape[2:]) <= _SMALL_PLANE
-        tables = [_nearest_table(*axis, mode == "nearest-exact", small_plane) for axis in axes]
-    else:
+    if mode not in _NEAREST:
         require_floating("input", input)
         compute = np.promote_types(np.float32, input.dtype)
-        make_table = _cubic_table if mode == "bicubic" else _linear_table
-        tables = [make_table(*axis, bool(align_corners), compute) for axis in axes]
+    scales = None if recompute_scale_factor else scale_factor
+    tables = resampling_tables(input.shape[2:], shape[2:], scales, mode, bool(align_corners), compute)
     output = np.empty(shape, input.dtype)
     for source, target in plane_blocks(input, output):
         target[...] = _apply_tables(source.astype(compute, copy=False), tables)
     return output
+
+
+def resampling_tables(
+    sizes: Sequence[int],
+    counts: Sequence[int],
+    scale_factor: Sequence[float] | None,
+    mode: str,
+    align_corners: bool,
+    dtype: np.dtype[Any],
+) -> list[Table]:
+    """Return how each spatial axis of `counts` elements is made of one of `sizes`.
+
+    Args:
+        sizes: lengths of the input's axes.
+        counts: lengths of the output's axes.
+        scale_factor: for each axis, where the distance between sampling points follows from it alone.
+        mode: any but `area`.
+        align_corners: as in `resample`.
+        dtype: of the weights.
+    """
+    axes = list(zip(sizes, counts, scale_factor or [None] * len(sizes), strict=True))
+    if mode in _NEAREST:
+        small_plane = len(axes) == 2 and sum(counts) <= _SMALL_PLANE
+        return [_nearest_table(*axis, mode == "nearest-exact", small_plane) for axis in axes]
+    make_table = _cubic_table if mode == "bicubic" else _linear_table
+    return [make_table(*axis, align_corners, dtype) for axis in axes]
 
 
 def resampled_shape(
