@@ -92,7 +92,7 @@ class Routine:
         return self._builder.and_(self.word(value), self.word(2**bits - 1))
 
     def compare(self, how: str, left: Word, right: Word) -> Value:
-        """Tell how signed numbers compare, as in compare("<", a, b)."""
+        """Tell whether a signed number stands in a relation, such as "<", to another."""
         return self._builder.icmp_signed(how, self.word(left), self.word(right))
 
     def both(self, left: Value, right: Value) -> Value:
