@@ -40,7 +40,7 @@ def trace_of(program: Program, run: NativeRun, started: int) -> RunTrace:
                 fused_into=_name(steps, program.fused_into.get(place)),
             )
         )
-    return RunTrace((now - started) / 1000, tuple(layers))
+    return RunTrace((now - started) / 1000, tuple(layers), started)
 
 
 def _operand(program: Program, run: NativeRun, name: str) -> OperandTrace:

@@ -11,6 +11,8 @@ from engine.compiler.emitter import Emitter, Value
 from engine.compiler.target import Target
 
 _UNROLL = 4
+_WIDEST = 4
+"""Vectors of a tile, twice as many where there are too few pixels to keep the multipliers busy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,8 @@ def choose_tile(target: Target, pixels: int, vectors: int) -> Tile:
     the latency of an fma; and many multiplications per load.
     """
     best, tile = -1.0, Tile(1, 1)
-    for nv in range(1, min(vectors, target.registers // 2 - 2) + 1):
+    widest = _WIDEST if pixels >= _WIDEST else 2 * _WIDEST
+    for nv in range(1, min(vectors, widest, target.registers // 2 - 2) + 1):
         room = (target.registers - 1 - nv) // nv
         for mr in range(1, min(pixels, room) + 1):
             value = _worth(pixels, vectors, mr, nv)

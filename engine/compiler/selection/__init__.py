@@ -1,6 +1,14 @@
 """Selection: nodes of the compiler's graph -> calls of kernels. One rule per kind of node."""
 
-from engine.compiler.selection import convolution, linear, matrix_product, movement, transposed_convolution
+from engine.compiler.selection import (
+    convolution,
+    linear,
+    matrix_product,
+    movement,
+    normalization,
+    pooling,
+    transposed_convolution,
+)
 from engine.compiler.selection.call import RULES, Call, Selector
 
 __all__ = [
@@ -11,5 +19,7 @@ __all__ = [
     "linear",
     "matrix_product",
     "movement",
+    "normalization",
+    "pooling",
     "transposed_convolution",
 ]

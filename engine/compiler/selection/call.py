@@ -52,6 +52,10 @@ class Selector:
         """Add a call."""
         self.calls.append(Call(kernel, arguments))
 
+    def copy(self, source: View, target: View) -> None:
+        """Add the call that copies a view to another of its shape."""
+        RULES[Copy](self, Copy(source, target))
+
     def constant(self, array: Array) -> View:
         """Return the view of an array that the plan keeps."""
         flat = np.ascontiguousarray(array, np.float32)
@@ -101,7 +105,7 @@ def channels_last(selector: Selector, view: View) -> View:
     if has_channels_last(view):
         return view
     copy = selector.temporary(view.shape, (0, 2, 3, 1))
-    RULES[Copy](selector, Copy(view, copy))
+    selector.copy(view, copy)
     return copy
 
 
@@ -110,7 +114,7 @@ def row_by_row(selector: Selector, view: View) -> View:
     if view.is_contiguous:
         return view
     copy = selector.temporary(view.shape)
-    RULES[Copy](selector, Copy(view, copy))
+    selector.copy(view, copy)
     return copy
 
 

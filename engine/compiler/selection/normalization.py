@@ -1,0 +1,77 @@
+"""Kernels for softmax and normalization."""
+
+from engine.compiler.kernels.normalization import GroupNorm as GroupKernel
+from engine.compiler.kernels.normalization import LayerNorm as LayerKernel
+from engine.compiler.kernels.softmax import Softmax as SoftmaxKernel
+from engine.compiler.nodes import GroupNorm, LayerNorm, Softmax
+from engine.compiler.selection.call import Selector, channels_last, row_by_row, selects, view_of
+from engine.compiler.view import View
+
+
+@selects(Softmax)
+def select_softmax(selector: Selector, node: Softmax) -> None:
+    """Choose the kernel of a softmax along an axis."""
+    x, out = view_of(node.inputs[0]), view_of(node.output)
+    others = [axis for axis in range(len(x.shape)) if axis != node.axis]
+    others.sort(key=lambda axis: -out.strides[axis])
+    kernel = SoftmaxKernel(
+        x.shape[node.axis],
+        x.strides[node.axis],
+        out.strides[node.axis],
+        tuple(x.shape[axis] for axis in others),
+        tuple(x.strides[axis] for axis in others),
+        tuple(out.strides[axis] for axis in others),
+    )
+    selector.call(kernel, x, out)
+
+
+@selects(LayerNorm)
+def select_layer_norm(selector: Selector, node: LayerNorm) -> None:
+    """Choose the kernel of a layer normalization: lines are the normalized axes end to end."""
+    x, out = view_of(node.inputs[0]), view_of(node.output)
+    lines, target = _lines(x, node.axes), _lines(out, node.axes)
+    if lines is None or lines.strides[1] != 1:
+        lines = _lines(row_by_row(selector, x), node.axes)
+    if lines is None or target is None:
+        raise ValueError(f"a tensor of shape {x.shape} has no lines")
+    parameters = [array for array in (node.weight, node.bias) if array is not None]
+    kernel = LayerKernel(
+        lines.shape[0],
+        lines.shape[1],
+        lines.strides[0],
+        target.strides[0],
+        node.eps,
+        node.weight is not None,
+        node.bias is not None,
+    )
+    selector.call(kernel, lines, *map(selector.constant, parameters), target)
+
+
+@selects(GroupNorm)
+def select_group_norm(selector: Selector, node: GroupNorm) -> None:
+    """Choose the kernel of a group normalization of images."""
+    x, out = channels_last(selector, view_of(node.inputs[0])), view_of(node.output)
+    parameters = [array for array in (node.weight, node.bias) if array is not None]
+    target = out if out.strides[1] == 1 else selector.temporary(out.shape, (0, 2, 3, 1))
+    kernel = GroupKernel(
+        x.shape[0],
+        x.shape[2] * x.shape[3],
+        x.shape[1],
+        node.groups,
+        (x.strides[0], x.strides[3]),
+        (target.strides[0], target.strides[3]),
+        node.eps,
+        node.weight is not None,
+        node.bias is not None,
+    )
+    selector.call(kernel, x, *map(selector.constant, parameters), target)
+    if target is not out:
+        selector.copy(target, out)
+
+
+def _lines(view: View, axes: int) -> View | None:
+    """Return a tensor as a matrix of its last axes, None where they do not lie evenly."""
+    length = 1
+    for extent in view.shape[len(view.shape) - axes :]:
+        length *= extent
+    return view.reshaped((view.size // length, length))

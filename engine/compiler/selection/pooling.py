@@ -1,0 +1,63 @@
+"""Kernels for pooling and reductions."""
+
+from engine.compiler.kernels.pooling import Cells, Pooling, Window, cells
+from engine.compiler.kernels.reduction import reduction
+from engine.compiler.nodes import AdaptivePool, Pool, Reduction
+from engine.compiler.selection.call import Selector, channels_last, image_strides, selects, view_of
+from engine.compiler.view import View
+
+_HOW = {"max": "max", "mean": "average"}
+
+
+@selects(Pool)
+def select_pool(selector: Selector, node: Pool) -> None:
+    """Choose the kernel of a pooling over windows of one size."""
+    x, out = channels_last(selector, view_of(node.inputs[0])), view_of(node.output)
+    rows, columns = (
+        Window(
+            x.shape[axis],
+            out.shape[axis],
+            node.window[axis - 2],
+            node.stride[axis - 2],
+            node.padding[axis - 2],
+            node.dilation[axis - 2],
+            node.counts_padding,
+        )
+        for axis in (2, 3)
+    )
+    _pool(selector, node.how, x, out, (rows, columns), node.divisor or 0)
+
+
+@selects(AdaptivePool)
+def select_adaptive_pool(selector: Selector, node: AdaptivePool) -> None:
+    """Choose the kernel of a pooling over as many windows as the output has pixels."""
+    x, out = view_of(node.inputs[0]), view_of(node.output)
+    if node.how == "mean" and out.shape[2:] == (1, 1):
+        _reduce(selector, "mean", x, out, (2, 3))
+        return
+    x = channels_last(selector, x)
+    rows, columns = (cells(x.shape[axis], out.shape[axis]) for axis in (2, 3))
+    _pool(selector, node.how, x, out, (rows, columns), 0)
+
+
+@selects(Reduction)
+def select_reduction(selector: Selector, node: Reduction) -> None:
+    """Choose the kernel of a reduction; its output may lack the axes that are reduced."""
+    x, out = view_of(node.inputs[0]), view_of(node.output)
+    if len(out.shape) < len(x.shape):
+        kept = iter(zip(out.shape, out.strides, strict=True))
+        axes = [(1, 0) if axis in node.axes else next(kept) for axis in range(len(x.shape))]
+        out = View(out.buffer, out.offset, tuple(size for size, _ in axes), tuple(step for _, step in axes))
+    _reduce(selector, node.how, x, out, node.axes)
+
+
+def _pool(
+    selector: Selector, how: str, x: View, out: View, axes: tuple[Window | Cells, Window | Cells], divisor: int
+) -> None:
+    kernel = Pooling(_HOW[how], x.shape[0], x.shape[1], *axes, image_strides(x), image_strides(out), divisor)
+    selector.call(kernel, x, out)
+
+
+def _reduce(selector: Selector, how: str, x: View, out: View, axes: tuple[int, ...]) -> None:
+    steps = [step for axis, step in enumerate(out.strides) if axis not in axes]
+    selector.call(reduction(how, x.shape, x.strides, axes, steps), x, out)
