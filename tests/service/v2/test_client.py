@@ -158,6 +158,27 @@ def test_load_and_unload(client: Any) -> None:
     client.load_model("reloaded")
 
 
+def test_batched_model_answers_each_request_with_its_own_rows(client: Any) -> None:
+    batching = {"max_batch_size": 8, "dynamic_batching": {"max_queue_delay_microseconds": 50_000}}
+    start = client.get_model_config("digits")
+    client.load_model("digits", config=json.dumps(batching))
+    config = client.get_model_config("digits")
+    assert (config["max_batch_size"], config["input"][0]["dims"]) == (8, [1, 28, 28])
+    assert config["dynamic_batching"]["max_queue_delay_microseconds"] == 50_000
+    assert client.get_model_metadata("digits")["inputs"][0]["shape"] == [-1, 1, 28, 28]
+    paths = [SAMPLE.with_name(f"{digit}.png") for digit in range(4)]
+    inputs = [
+        [tensor("0", np.array([path.read_bytes()] * (1 + digit % 2), object))]
+        for digit, path in enumerate(paths)
+    ]
+    waiting = [client.async_infer("digits", one) for one in inputs]
+    for digit, request in enumerate(waiting):
+        scores = request.get_result().as_numpy("31")
+        assert scores.argmax(axis=1).tolist() == [digit] * (1 + digit % 2)
+    client.load_model("digits")
+    assert client.get_model_config("digits") == start
+
+
 @pytest.mark.parametrize(
     ("call", "status"),
     [
