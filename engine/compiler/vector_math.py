@@ -75,6 +75,8 @@ def exp(e: Emitter, x: Value) -> Value:
     x = bounded(e, x, -104.0, 89.0)
     rest, exponent = _reduced(e, x)
     power = e.fma(polynomial(e, rest, _EXPM1), rest, e.like(x, 1.0))
+    # below, 0 is multiplied: products that underflow take processors a hundred cycles
+    power = e.select(e.builder.fcmp_unordered(">", x, e.like(x, -104.0)), power, e.like(x, 0.0))
     # 2^128 and 2^-149 are no normal numbers, their roots are
     half = e.builder.ashr(exponent, _integers(e, x, 1))
     other = e.builder.sub(exponent, half)

@@ -108,7 +108,8 @@ def resampling_tables(
         align_corners: as in `resample`.
         dtype: of the weights.
     """
-    axes = list(zip(sizes, counts, scale_factor or [None] * len(sizes), strict=True))
+    scales: Sequence[float | None] = scale_factor or [None] * len(sizes)
+    axes = list(zip(sizes, counts, scales, strict=True))
     if mode in _NEAREST:
         small_plane = len(axes) == 2 and sum(counts) <= _SMALL_PLANE
         return [_nearest_table(*axis, mode == "nearest-exact", small_plane) for axis in axes]

@@ -26,10 +26,10 @@ class Pad:
     """
 
     shape: tuple[int, int, int, int]
-    x_strides: tuple[int, int, int, int]
+    x_strides: tuple[int, ...]
     size: tuple[int, int]
     before: tuple[int, int]
-    out_strides: tuple[int, int, int]
+    out_strides: tuple[int, ...]
     value: float = 0.0
 
     @property

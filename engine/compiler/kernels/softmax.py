@@ -58,71 +58,84 @@ class Softmax:
         neighbours = bool(self.shape) and self.x_strides[-1] == self.out_strides[-1] == 1
         return neighbours and not self._is_along
 
+    @property
+    def _together(self) -> int:
+        """Lines that are done side by side along vectors: what waits for one's result goes on with another."""
+        lines = math.prod(self.shape)
+        return next(count for count in (4, 2, 1) if lines % count == 0)
+
     def emit(self, e: Emitter) -> None:
-        """Write the kernel: units of one line, or of one vector of lines."""
+        """Write the kernel: units of some lines along vectors, or of one vector of lines, or of one line."""
         x, out = e.argument(0), e.argument(1)
         extents = list(self.shape) or [1]
+        units = math.prod(extents)
+        if self._is_along:
+            units //= self._together
         if self._is_across:
             extents[-1] = -(-extents[-1] // e.lanes)
-        units = math.prod(extents)
+            units = math.prod(extents)
         grain = -(-units // self.chunks)
         first = e.mul(e.chunk, grain)
         with e.loop(first, e.minimum(e.add(first, grain), units)) as loop:
-            place = e.unravel(loop.index, extents)
-            lane = place[-1]
-            if self._is_across:
-                place[-1] = e.mul(lane, e.lanes)
-            source, target = (
-                e.address(base, *map(e.mul, place, strides))
-                for base, strides in ((x, self.x_strides), (out, self.out_strides))
-            )
-            self._emit_unit(e, source, target, lane)
+            if not self._is_along:
+                self._emit_unit(e, x, out, e.unravel(loop.index, extents))
+            else:
+                lines = [e.add(e.mul(loop.index, self._together), line) for line in range(self._together)]
+                places = [self._addresses(e, x, out, e.unravel(line, extents)) for line in lines]
+                self._emit_along(e, [source for source, _ in places], [target for _, target in places])
 
-    def _emit_unit(self, e: Emitter, x: Value, out: Value, lane: Index) -> None:
-        if self._is_along:
-            self._emit_along(e, x, out)
-            return
+    def _addresses(self, e: Emitter, x: Value, out: Value, place: Sequence[Index]) -> tuple[Value, Value]:
+        """Return where a line starts in input and output."""
+        offsets = [list(map(e.mul, place, strides)) for strides in (self.x_strides, self.out_strides)]
+        return e.address(x, *offsets[0]), e.address(out, *offsets[1])
+
+    def _emit_unit(self, e: Emitter, x: Value, out: Value, place: list[Index]) -> None:
+        """Write a vector of lines, or one line."""
+        lane = place[-1]
         if not self._is_across:
-            self._emit_across(e, x, out, 0)
+            self._emit_across(e, *self._addresses(e, x, out, place), 0)
             return
+        source, target = self._addresses(e, x, out, [*place[:-1], e.mul(lane, e.lanes)])
         whole, rest = divmod(self.shape[-1], e.lanes)
-        if whole:
-            with e.when(e.compare("<", lane, whole)):
-                self._emit_across(e, x, out, e.lanes)
-        if rest:
-            with e.when(e.compare("==", lane, whole)):
-                self._emit_across(e, x, out, rest)
+        for count, how in ((e.lanes if whole else 0, "<"), (rest, "==")):
+            if count:
+                with e.when(e.compare(how, lane, whole)):
+                    self._emit_across(e, source, target, count)
 
-    def _emit_along(self, e: Emitter, x: Value, out: Value) -> None:
-        """Write one line, vector by vector; lanes past its end hold -inf, whose exponential is 0."""
+    def _emit_along(self, e: Emitter, sources: list[Value], targets: list[Value]) -> None:
+        """Write some lines, vector by vector; lanes past the end hold -inf, whose exponential is 0."""
+        lines = range(len(sources))
 
-        def load(base: Value, index: Index, count: int) -> Value:
-            return e.load(base, index, count=count, rest=-math.inf)
+        def load(bases: list[Value], index: Index, count: int) -> list[Value]:
+            return [e.load(base, index, count=count, rest=-math.inf) for base in bases]
 
-        def each(
-            totals: Sequence[Value], body: Callable[[Index, int, list[Value]], list[Value]]
-        ) -> list[Value]:
-            return emit_fold(e, self.length, totals, body)
+        def store(values: list[Value], index: Index, count: int) -> None:
+            for value, target in zip(values, targets, strict=True):
+                e.store(value, target, index, count=count)
 
-        (peaks,) = each(
-            [e.splat(-math.inf)], lambda index, count, totals: [e.fmax(load(x, index, count), totals[0])]
-        )
-        peak = e.broadcast(e.reduce("max", peaks))
+        def largest(index: Index, count: int, totals: list[Value]) -> list[Value]:
+            return [e.fmax(*pair) for pair in zip(load(sources, index, count), totals, strict=True)]
+
+        peaks = emit_fold(e, self.length, [e.splat(-math.inf) for _ in lines], largest)
+        peaks = [e.broadcast(e.reduce("max", peak)) for peak in peaks]
 
         def add(index: Index, count: int, totals: list[Value]) -> list[Value]:
-            power = exp(e, e.fsub(load(x, index, count), peak))
+            values = zip(load(sources, index, count), peaks, strict=True)
+            powers = [exp(e, e.fsub(value, peak)) for value, peak in values]
             if not self.is_log:
-                e.store(power, out, index, count=count)
-            return [e.fadd(totals[0], power)]
+                store(powers, index, count)
+            return [e.fadd(*pair) for pair in zip(totals, powers, strict=True)]
 
-        (sums,) = each([e.splat(0.0)], add)
-        finish = self._finish(e, peak, e.broadcast(e.reduce("add", sums)))
+        sums = emit_fold(e, self.length, [e.splat(0.0) for _ in lines], add)
+        sums = [e.broadcast(e.reduce("add", total)) for total in sums]
+        finish = [self._finish(e, *pair) for pair in zip(peaks, sums, strict=True)]
 
         def write(index: Index, count: int, totals: list[Value]) -> list[Value]:
-            e.store(finish(load(x if self.is_log else out, index, count)), out, index, count=count)
+            values = load(sources if self.is_log else targets, index, count)
+            store([function(value) for function, value in zip(finish, values, strict=True)], index, count)
             return totals
 
-        each([], write)
+        emit_fold(e, self.length, [], write)
 
     def _emit_across(self, e: Emitter, x: Value, out: Value, count: int) -> None:
         """Write `count` lines that lie side by side, or without a count one line, element by element."""

@@ -1,6 +1,8 @@
 """Reductions over any axes against numpy."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from engine.compiler.target import Target, supported_targets
 from tests.engine.compiler.harness import every_target, run
 from tests.engine.compiler.test_elementwise import steps
 
-REFERENCES = {"sum": np.sum, "mean": np.mean, "max": np.max, "min": np.min}
+REFERENCES: dict[str, Callable[..., Any]] = {"sum": np.sum, "mean": np.mean, "max": np.max, "min": np.min}
 
 
 @settings(max_examples=60)

@@ -30,7 +30,7 @@ def _binades() -> Array:
 POINTS = _binades()
 
 
-def _ulps(result: Array, exact: Array) -> Array:
+def _ulps(result: Array, exact: Array) -> Any:
     """Return the distance of float32 results from float64 ones in units of the exact result's last place."""
     with np.errstate(all="ignore"):
         rounded = exact.astype(np.float32)
@@ -45,7 +45,7 @@ def _apply(target: Target, points: Array, name: str, *parameters: float) -> Arra
     return run(kernel, target, points, np.full_like(points, np.nan))[1]
 
 
-def _erf(x: Array) -> Array:
+def _erf(x: Array) -> Any:
     return np.vectorize(math.erf, otypes=[float])(x)
 
 
