@@ -81,6 +81,7 @@ class Scheduler:
         """
         with self._changed:
             self._room(model)
+            self._forget(self._queues[model])  # the call may not come after all
 
     def submit(self, job: Job[Any]) -> None:
         """Queue a job; its answer comes in its future.

@@ -53,6 +53,16 @@ async def queue(dispatcher: Dispatcher, *calls: Any) -> list[Task]:
     return tasks
 
 
+async def decoded(dispatcher: Dispatcher, model: LoadedModel) -> None:
+    """Return when a call waits for others to be run with."""
+
+    def has_one() -> bool:
+        queue = dispatcher._scheduler._queues.get(model)
+        return queue is not None and queue._former is not None and len(queue._former) == 1
+
+    await until(lambda: has_one() and not dispatcher.running())
+
+
 async def test_what_waits_already_is_run_together(start: Start, graph: StubGraph, records: Records) -> None:
     dispatcher, model = start(), model_of(graph, batch_size=4)
     first = await blocked(dispatcher, graph, model)
@@ -305,7 +315,7 @@ async def test_worker_does_not_wait_for_a_batch_while_others_have_work(
     slow = model_of(graph, "slow", batch_size=2, batching={"max_queue_delay_ms": 60_000})
     other = model_of(StubGraph(), "other")
     waits = Client(dispatcher).ask(call_of(slow, rows(1)))
-    await until(lambda: dispatcher.waiting(slow) == 1 and not dispatcher.running())
+    await decoded(dispatcher, slow)
     assert await dispatcher.answer(call_of(other, rows(5)), stay) == [10]
     assert graph.sizes == []
     assert await dispatcher.answer(call_of(slow, rows(2)), stay) == [4]
@@ -317,7 +327,10 @@ async def test_call_that_waits_for_others_counts_in_the_queue(start: Start, grap
     model = model_of(graph, batch_size=9, batching={"max_queue_delay_ms": 60_000})
     leaving = Client(dispatcher)
     task = leaving.ask(call_of(model, rows(1)))
-    await until(lambda: dispatcher.waiting() == 1 and not dispatcher.running())
+    await decoded(dispatcher, model)
+    assert (dispatcher.waiting(), dispatcher.running()) == (1, 0)
+    with pytest.raises(ServiceError):
+        dispatcher._scheduler._queues[model].check_room(0)
     second = Client(dispatcher).ask(call_of(model, rows(1), timeout=0.01))
     leaving.left.set()
     for each in (task, second):

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from service.scheduling.fair_share import FairShare, VirtualClock
 from service.scheduling.job import Job
+from service.scheduling.model_queue import ModelQueue
+from service.scheduling.policy import Policy
 from service.scheduling.priority_queue import PriorityQueue
 from service.scheduling.service_rate import LONGEST_RETRY_AFTER, ServiceRate
 from service.scheduling.trace_setting import TraceSetting
@@ -72,6 +74,15 @@ def test_model_that_wanted_nothing_has_saved_nothing() -> None:
     assert idle.tag == pytest.approx(busy.tag, abs=1.0)
     idle.end(idle.begin(), 5.0)
     assert busy.tag < idle.tag
+
+
+def test_queue_that_was_empty_joins_where_the_others_are() -> None:
+    clock = VirtualClock()
+    queue = ModelQueue(CALL.model, Policy(), clock, TraceSetting(0))
+    clock.now = 5.0
+    (job,) = asyncio.run(jobs_of([1]))
+    queue.push(job, 0.0)
+    assert queue.share.tag == 5.0
 
 
 def test_turn_in_progress_is_charged_beforehand() -> None:
