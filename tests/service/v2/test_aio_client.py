@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 import tritonclient.http.aio as triton
-from tritonclient.utils import InferenceServerException, np_to_triton_dtype
+from tritonclient.utils import InferenceServerException
 
-from engine.dtypes import Array
+from tests.service.v2.calls import NUMPY, SAMPLE, output, tensor
 from tests.service.v2.models import DTYPES
-from tests.service.v2.test_client import NUMPY, SAMPLE
 
 pytestmark = [
     pytest.mark.anyio,
@@ -27,15 +26,6 @@ pytestmark = [
 async def client(address: str) -> Any:
     async with triton.InferenceServerClient(address) as created:
         yield created
-
-
-def tensor(name: str, array: Array, binary: bool = True) -> Any:
-    created = triton.InferInput(name, list(array.shape), np_to_triton_dtype(array.dtype))
-    return created.set_data_from_numpy(array, binary_data=binary)
-
-
-def output(name: str, binary: bool = True, classes: int = 0) -> Any:
-    return triton.InferRequestedOutput(name, binary_data=binary, class_count=classes)
 
 
 async def check_refused(call: Awaitable[Any], status: str, word: str) -> None:

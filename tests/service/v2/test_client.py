@@ -1,35 +1,18 @@
-"""Every call of the real client, and what it makes of every mistake."""
+"""Every call of the real client."""
 
 import base64
 import json
 from collections.abc import Iterator
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 import tritonclient.http as triton
-from tritonclient.utils import InferenceServerException, np_to_triton_dtype
+from tritonclient.utils import InferenceServerException
 
-from engine.dtypes import Array
 from service.version import kuiper_version
-from tests.service.server.process import ROOT
+from tests.service.v2.calls import NUMPY, PAIR, SAMPLE, output, pair, refusal, tensor
 from tests.service.v2.models import DTYPES
-
-SAMPLE = ROOT / "models/digits/samples/7.png"
-PAIR = (np.array([1, -2], np.float32), np.array([1, 1], np.float32))
-NUMPY = {
-    "f16": np.float16,
-    "f32": np.float32,
-    "f64": np.float64,
-    "bf16": ml_dtypes.bfloat16,
-    "i8": np.int8,
-    "i16": np.int16,
-    "i32": np.int32,
-    "i64": np.int64,
-    "u8": np.uint8,
-    "bool": np.bool_,
-}
 
 
 @pytest.fixture
@@ -37,26 +20,6 @@ def client(address: str) -> Iterator[Any]:
     created = triton.InferenceServerClient(address, concurrency=2)
     yield created
     created.close()
-
-
-def tensor(name: str, array: Array, binary: bool = True, datatype: str | None = None) -> Any:
-    created = triton.InferInput(name, list(array.shape), datatype or np_to_triton_dtype(array.dtype))
-    return created.set_data_from_numpy(array, binary_data=binary)
-
-
-def pair(binary: bool = True) -> list[Any]:
-    return [tensor(name, array, binary) for name, array in zip("ab", PAIR, strict=True)]
-
-
-def output(name: str, binary: bool = True, classes: int = 0) -> Any:
-    return triton.InferRequestedOutput(name, binary_data=binary, class_count=classes)
-
-
-def refusal(client: Any, model: str, inputs: list[Any], **options: Any) -> tuple[str, str]:
-    """Return the status and the message of an inference that is refused."""
-    with pytest.raises(InferenceServerException) as caught:
-        client.infer(model, inputs, **options)
-    return caught.value.status(), caught.value.message()
 
 
 def test_health(client: Any) -> None:
@@ -379,99 +342,3 @@ def test_timeout_is_in_microseconds(client: Any) -> None:
     status, message = refusal(client, "blocking", blocked, timeout=50_000)
     assert status == "504"
     assert "0.05" in message
-
-
-@pytest.mark.parametrize(
-    ("name", "array", "words"),
-    [
-        ("x", np.ones((1, 2), np.float32), ["no input 'x'", "'in'"]),
-        ("in", np.ones((1, 3), np.float32), ["[1, 3]", "[-1, 2]"]),
-        ("in", np.ones(2, np.float32), ["[2]", "[-1, 2]"]),
-        ("in", np.ones((1, 2, 1), np.float32), ["[1, 2, 1]", "[-1, 2]"]),
-        ("in", np.ones((1, 2), np.float64), ["FP64", "FP32"]),
-        ("in", np.ones((1, 2), np.int32), ["INT32", "FP32"]),
-        ("in", np.array([b"x"], object), ["BYTES"]),
-    ],
-)
-@pytest.mark.parametrize("binary", [True, False])
-def test_inputs_that_do_not_fit(client: Any, name: str, array: Array, words: list[str], binary: bool) -> None:
-    status, message = refusal(client, "same_f32", [tensor(name, array, binary)])
-    assert status == "400"
-    for word in words:
-        assert word in message
-
-
-def test_inputs_that_are_missing_or_given_twice(client: Any) -> None:
-    assert "missing" in refusal(client, "pair", [])[1]
-    assert "right is missing" in refusal(client, "pair", pair()[:1])[1]
-    assert "twice" in refusal(client, "pair", [*pair(), pair()[0]])[1]
-    assert "twice" in refusal(client, "pair", [*pair(), tensor("left", PAIR[0])])[1]
-
-
-@pytest.mark.parametrize("name", ["x", "output_0", "a"])
-def test_outputs_that_do_not_exist(client: Any, name: str) -> None:
-    status, message = refusal(client, "pair", pair(), outputs=[output(name)])
-    assert (status, repr(name) in message) == ("400", True)
-
-
-def test_outputs_that_are_asked_for_twice(client: Any) -> None:
-    assert "twice" in refusal(client, "pair", pair(), outputs=[output("s"), output("s")])[1]
-
-
-@pytest.mark.parametrize("change", [-4, -1, 1, 4])
-def test_sizes_that_do_not_fit(client: Any, change: int) -> None:
-    broken = tensor("in", np.ones((1, 2), np.float32))
-    broken._raw_data = bytes(8 + change)
-    status, message = refusal(client, "same_f32", [broken])
-    assert (status, f"{8 + change} bytes" in message) == ("400", True)
-    broken._parameters["binary_data_size"] = 8 + change
-    status, message = refusal(client, "same_f32", [broken])
-    assert (status, f"{8 + change} bytes" in message) == ("400", True)
-
-
-@pytest.mark.parametrize("shape", [[1 << 62, 1 << 62], [1 << 40, 2], [-1, 2], [1.5, 2], "2", None])
-def test_shapes_that_make_no_sense(client: Any, shape: Any) -> None:
-    broken = tensor("in", np.ones((1, 2), np.float32))
-    broken.set_shape(shape)
-    assert refusal(client, "same_f32", [broken])[0] == "400"
-
-
-@pytest.mark.parametrize(
-    "data", [b"", b"x", b"\x01\0\0\0", b"\x09\0\0\0x", b"\xff\xff\xff\xffx", b"\x01\0\0\0xy"]
-)
-def test_strings_that_are_not_whole(client: Any, data: bytes) -> None:
-    broken = tensor("0", np.array([b"x"], object))
-    broken._raw_data = data
-    broken._parameters["binary_data_size"] = len(data)
-    status, message = refusal(client, "digits", [broken])
-    assert (status, "bytes" in message) == ("400", True)
-
-
-def test_images_that_are_none(client: Any) -> None:
-    assert refusal(client, "digits", [tensor("0", np.array([b"x"], object))])[0] == "400"
-    assert refusal(client, "digits", [tensor("0", np.array(["?"], object), binary=False)])[0] == "400"
-    assert refusal(client, "digits", [tensor("0", np.array([], object))])[0] == "400"
-    two = tensor("0", np.array([SAMPLE.read_bytes()] * 2, object))
-    assert "2 images" in refusal(client, "digit", [two])[1]
-
-
-def test_shared_memory_is_refused(client: Any) -> None:
-    shared = tensor("in", np.ones((1, 2), np.float32)).set_shared_memory("region", 8)
-    status, message = refusal(client, "same_f32", [shared])
-    assert (status, "shared memory" in message) == ("400", True)
-
-
-def test_models_that_do_not_exist_or_fail(client: Any) -> None:
-    assert refusal(client, "none", pair())[0] == "404"
-    assert refusal(client, "pair", pair(), model_version="9")[0] == "404"
-    assert refusal(client, "fault", [tensor("0", np.ones(1, np.float32))])[0] == "500"
-
-
-def test_body_that_is_too_large(client: Any) -> None:
-    array = np.zeros((30_000, 2), np.float32)
-    assert refusal(client, "same_f32", [tensor("in", array)])[0] == "413"
-    for coding in ("gzip", "deflate"):
-        assert (
-            refusal(client, "same_f32", [tensor("in", array)], request_compression_algorithm=coding)[0]
-            == "413"
-        )

@@ -11,7 +11,7 @@ import pytest
 from httpx import AsyncClient
 
 from tests.service.v2.bodies import binary_body, binary_input, json_input
-from tests.service.v2.test_client import SAMPLE
+from tests.service.v2.calls import SAMPLE
 
 HEADER = "Inference-Header-Content-Length"
 ONES = np.ones((1, 2), np.float32)
