@@ -1,10 +1,13 @@
-"""Activation functions on vectors and scalars alike, under PyTorch's names; parameters are constants."""
+"""Activation functions on vectors and scalars alike, under PyTorch's names; parameters are constants.
+
+Errors are relative ones, the largest over all binades of float32 against float64, on targets with fma.
+"""
 
 import math
 from collections.abc import Callable
 
 from engine.compiler.emitter import Emitter, Value
-from engine.compiler.vector_math import bounded, erf, exp, exp_plus_one, expm1, inverse, log1p, tanh
+from engine.compiler.vector_math import bounded, erf, exp, exp_plus_one, expm1, log1p, tanh
 
 _ROOT_2_PI = math.sqrt(2 / math.pi)
 
@@ -25,13 +28,13 @@ def leaky_relu(e: Emitter, x: Value, slope: Value) -> Value:
 
 
 def sigmoid(e: Emitter, x: Value) -> Value:
-    """1 / (1 + e^-x); off by 3 ulp, and 1e-38 instead of less than that."""
-    return inverse(e, exp_plus_one(e, x, -1))
+    """1 / (1 + e^-x); off by 2.2e-7, and 0 below x = -88.7."""
+    return e.fdiv(e.like(x, 1.0), exp_plus_one(e, x, -1))
 
 
 def silu(e: Emitter, x: Value) -> Value:
-    """Compute x · sigmoid(x); off by 3 ulp for x > -87. -inf stays."""
-    return e.fmul(x, sigmoid(e, x))
+    """Compute x · sigmoid(x); off by 2.2e-7, and -0 below x = -88.7. -inf makes NaN, as in PyTorch."""
+    return e.fdiv(x, exp_plus_one(e, x, -1))
 
 
 def hardsigmoid(e: Emitter, x: Value) -> Value:
@@ -45,27 +48,27 @@ def hardswish(e: Emitter, x: Value) -> Value:
 
 
 def gelu(e: Emitter, x: Value) -> Value:
-    """Compute x · (1 + erf(x / sqrt(2))) / 2; off by 2.2e-7 · |x|."""
+    """Compute x · (1 + erf(x / sqrt(2))) / 2; off by 1.5e-7 of x."""
     half = e.fmul(x, e.like(x, 0.5))
     return e.fma(half, erf(e, e.fmul(x, e.like(x, math.sqrt(0.5)))), half)
 
 
 def gelu_tanh(e: Emitter, x: Value) -> Value:
-    """Compute x · (1 + tanh(sqrt(2 / pi) (x + 0.044715 x³))) / 2; off by 2.2e-7 · |x|."""
+    """Compute x · (1 + tanh(sqrt(2 / pi) (x + 0.044715 x³))) / 2; off by 1.5e-7 of x."""
     inner = e.fma(e.fmul(x, x), e.like(x, 0.044715 * _ROOT_2_PI), e.like(x, _ROOT_2_PI))
     half = e.fmul(x, e.like(x, 0.5))
     return e.fma(half, tanh(e, e.fmul(x, inner)), half)
 
 
 def mish(e: Emitter, x: Value) -> Value:
-    """Compute x · tanh(log(1 + e^x)) = x p / (p + 2) with p = e^x (e^x + 2), x itself from 20 on; off by 5 ulp."""
+    """Compute x · tanh(log(1 + e^x)) = x p / (p + 2) with p = e^x (e^x + 2), x itself from 20 on; off by 2.5e-7."""
     root = exp(e, e.fmin(e.like(x, 20.0), x))
     product = e.fmul(root, e.fadd(root, e.like(x, 2.0)))
     return e.fmul(x, e.fdiv(product, e.fadd(product, e.like(x, 2.0))))
 
 
 def softplus(e: Emitter, x: Value, beta: Value, threshold: Value) -> Value:
-    """log(1 + e^(beta x)) / beta, and x where beta x > threshold; off by 5 ulp."""
+    """log(1 + e^(beta x)) / beta, and x where beta x > threshold; off by 1.6e-7."""
     scaled = e.fmul(x, beta)
     # max(y, 0) + log(1 + e^-|y|) does not overflow
     small = log1p(e, exp(e, e.builder.fneg(e.call("llvm.fabs", scaled))))
@@ -74,7 +77,7 @@ def softplus(e: Emitter, x: Value, beta: Value, threshold: Value) -> Value:
 
 
 def elu(e: Emitter, x: Value, alpha: Value) -> Value:
-    """Compute x where x > 0, else alpha · (e^x - 1); off by 3 ulp."""
+    """Compute x where x > 0, else alpha · (e^x - 1); off by 1.3e-7."""
     negative = e.fmul(alpha, expm1(e, e.fmin(e.like(x, 0.0), x)))
     return e.select(e.builder.fcmp_ordered(">", x, e.like(x, 0.0)), x, negative)
 

@@ -239,6 +239,12 @@ class Emitter:
         """Load one element into all lanes."""
         return self.broadcast(self.load_scalar(base, *offset))
 
+    def prefetch(self, base: Value, *offset: Index) -> None:
+        """Ask for the cache line of an element to come near; it need not exist."""
+        read, second_level, data = (ir.Constant(I32, value) for value in (0, 2, 1))
+        function = self._intrinsic("llvm.prefetch.p0", ir.VoidType(), [POINTER, I32, I32, I32])
+        self.builder.call(function, [self.address(base, *offset), read, second_level, data])
+
     def copy(self, source: Value, target: Value, count: int) -> None:
         """Write a loop that copies `count` elements that lie side by side."""
         whole = count - count % self.lanes
@@ -320,14 +326,6 @@ class Emitter:
         suffix = "f32" if kind == F32 else f"v{self.lanes}f32"
         function = self._intrinsic(f"{intrinsic}.{suffix}", kind, [kind] * len(operands))
         return self.builder.call(function, list(operands))
-
-    def approximate_inverse(self, vector: Value) -> Value:
-        """Return 1 / vector to 14 bits, on AVX-512 alone."""
-        mask = ir.IntType(16)
-        function = self._intrinsic(
-            "llvm.x86.avx512.rcp14.ps.512", self.vector_type, [self.vector_type, self.vector_type, mask]
-        )
-        return self.builder.call(function, [vector, vector, ir.Constant(mask, -1)])
 
     def reduce(self, how: str, vector: Value) -> Value:
         """Return one scalar of all lanes: how is "add", "max" or "min" (NaN goes on)."""

@@ -44,17 +44,17 @@ def _softplus(x: Array, beta: float, threshold: float) -> Any:
 
 CASES: dict[str, tuple[Callable[[Array], Any], tuple[float, ...], float]] = {
     "clamp": (lambda x: np.clip(x, -1.5, 3), (-1.5, 3.0), 0.0),
-    "elu": (lambda x: np.where(x > 0, x, 1.5 * np.expm1(x)), (1.5,), 4e-7),
-    "gelu": (_gelu, (), 3e-7),
-    "gelu_tanh": (_gelu_tanh, (), 3e-7),
+    "elu": (lambda x: np.where(x > 0, x, 1.5 * np.expm1(x)), (1.5,), 1.3e-7),
+    "gelu": (_gelu, (), 1.5e-7),
+    "gelu_tanh": (_gelu_tanh, (), 1.5e-7),
     "hardsigmoid": (lambda x: np.clip(x + 3, 0, 6) / 6, (), 2e-7),
     "hardswish": (lambda x: x * np.clip(x + 3, 0, 6) / 6, (), 2e-7),
     "leaky_relu": (lambda x: np.where(x > 0, x, 0.01 * x), (0.01,), 1e-7),
-    "mish": (_mish, (), 6e-7),
+    "mish": (_mish, (), 2.5e-7),
     "relu6": (lambda x: np.clip(x, 0, 6), (), 0.0),
-    "sigmoid": (_sigmoid, (), 4e-7),
-    "silu": (lambda x: x * _sigmoid(x), (), 4e-7),
-    "softplus": (lambda x: _softplus(x, 0.5, 20), (0.5, 20.0), 6e-7),
+    "sigmoid": (_sigmoid, (), 2.2e-7),
+    "silu": (lambda x: x * _sigmoid(x), (), 2.2e-7),
+    "softplus": (lambda x: _softplus(x, 0.5, 20), (0.5, 20.0), 1.6e-7),
 }
 TO_INPUT = ("gelu", "gelu_tanh", "hardswish")
 """Functions whose error is small against the input, not against a result near 0."""
@@ -69,8 +69,8 @@ def test_error_over_all_binades(name: str, target: Target) -> None:
         exact = np.asarray(reference(POINTS.astype(np.float64)))
         error = np.abs(result - exact)
         size = np.maximum(np.abs(POINTS), 1e-2) if name in TO_INPUT else np.abs(exact)
-        # sigmoid ends at 1e-38; silu has that times its input
-        size = size + 2e-38 * np.maximum(np.abs(POINTS), 1) / bound if bound else 1
+        # sigmoid is 0 from where it is below 3e-39; silu has that times its input
+        size = size + 4e-39 * np.clip(np.abs(POINTS), 1, 100) / bound if bound else 1
         relative = np.where(np.isfinite(exact), error / size, 0)
     relative[np.isinf(exact.astype(np.float32)) & (result == exact.astype(np.float32))] = 0
     worst = int(np.argmax(relative))
