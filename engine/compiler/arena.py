@@ -6,12 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.compiler.target import ALIGNMENT
+from engine.compiler.memory import ALIGNMENT, address_of, aligned_empty
 from engine.dtypes import Array
-
-
-WORD = np.dtype(np.float32).itemsize
-"""Bytes of an element."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +70,6 @@ def least_size(lifetimes: Sequence[Lifetime]) -> int:
         held += changes[moment]
         most = max(most, held)
     return most
-
-
-def aligned_empty(size: int) -> Array:
-    """Return bytes that begin at a multiple of `ALIGNMENT`."""
-    memory = np.empty(size + ALIGNMENT, np.uint8)
-    start = -address_of(memory) % ALIGNMENT
-    return memory[start : start + size]
-
-
-def address_of(array: Array) -> int:
-    """Return where an array's elements begin in memory."""
-    return int(array.__array_interface__["data"][0])
 
 
 class Arena:

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from engine.compiler.arena import WORD, Arena, address_of
+from engine.compiler.arena import Arena
+from engine.compiler.memory import WORD, address_of
 from engine.compiler.program import NativeSteps, NumpyStep, Patch, Program
 from engine.compiler.segment import Segment
 from engine.compiler.team_pool import teams
-from engine.compiler.view import View
+from engine.compiler.view import Buffer, Home, View
 from engine.dtypes import Array
 from engine.errors import LayerError, RunStoppedError
 from engine.plan import Step, check_memory
@@ -43,6 +44,8 @@ class NativeRun:
         self._max_bytes = max_bytes
         self.values: list[Any] = list(program.values)
         self.stamps: Stamps = {}
+        self._pending = {patch.slot: patch for patch in program.inputs}
+        self._held: dict[int, Array | None] = {}  # arrays that the arena's table points at
 
     def execute(self, inputs: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
         """Run the program; returns the graph's outputs.
@@ -63,43 +66,40 @@ class NativeRun:
         return [array for value in values for array in arrays_in(as_tensors(value))]
 
     def _run(self, arena: Arena) -> None:
-        pending = {patch.slot: patch for patch in self._program.inputs}
-        held = []  # arrays that the table points at
         for patch in self._program.outputs:
             self.values[patch.slot] = array = np.empty(patch.shape, np.float32)
             _fill_in(arena, patch, array)
         with np.errstate(all="ignore"):
-            for action in self._program.actions:
+            for action, release in zip(self._program.actions, self._program.releases, strict=True):
                 if isinstance(action, NumpyStep):
                     self._run_numpy(action.step, arena)
-                    continue
-                for slot in [slot for slot in pending if self.values[slot] is not None]:
-                    array = np.ascontiguousarray(self.values[slot], np.float32)
-                    held.append(array)
-                    _fill_in(arena, pending.pop(slot), array)
-                self._run_native(action, arena)
+                else:
+                    self._run_native(action, arena)
+                if not self._is_timed:  # the trace looks at them all
+                    for slot in release:
+                        self.values[slot] = self._held[slot] = None
 
     def _run_native(self, action: NativeSteps, arena: Arena) -> None:
+        for slot in [slot for slot in self._pending if self.values[slot] is not None]:
+            self._held[slot] = array = _row_by_row(self.values[slot])
+            _fill_in(arena, self._pending.pop(slot), array)
         segment = action.segment
         stamps = np.empty(len(segment) + 1, np.int64) if self._is_timed else None
-        done = self._call(segment, arena, stamps)
-        if done < len(segment):
-            step = self._program.plan.steps[action.owners[done]]
-            self._give_up(step, self._stop() if self._stop is not None else None)
+        if self._stop is None or isinstance(self._stop, StopSignal):
+            done = self._run_segment(segment, arena, stamps, self._stop)
+            if done < len(segment):
+                self._give_up(action.owners[done], self._stop and self._stop())
+        else:
+            self._run_asking(action, arena, stamps, self._stop)
         if stamps is not None:
             self._note(action.owners, stamps.tolist())
 
-    def _call(self, segment: Segment, arena: Arena, stamps: Array | None) -> int:
-        """Run a segment; returns how many of its steps were done."""
-        stop = self._stop
-        if stop is None or isinstance(stop, StopSignal):
-            return self._run_segment(segment, arena, stamps, stop)
-        for place, step in enumerate(segment.steps):
-            # native code cannot ask a function of Python's: it is asked here, between calls
-            if stop() is not None:
-                return place
+    def _run_asking(self, action: NativeSteps, arena: Arena, stamps: Array | None, stop: StopCheck) -> None:
+        """Run a segment step by step: native code cannot ask a function of Python's."""
+        for place, (step, owner) in enumerate(zip(action.segment.steps, action.owners, strict=True)):
+            if (reason := stop()) is not None:
+                self._give_up(owner, reason)
             self._run_segment(Segment([step]), arena, None if stamps is None else stamps[place : place + 2], None)
-        return len(segment)
 
     def _run_segment(self, segment: Segment, arena: Arena, stamps: Array | None, stop: StopSignal | None) -> int:
         with teams.lease(self._program.threads) as team:
@@ -109,7 +109,7 @@ class NativeRun:
         """Run a layer's own forward on arrays that lie in the arena or came by values."""
         step = self._program.plan.steps[place]
         if self._stop is not None and (reason := self._stop()) is not None:
-            self._give_up(step, reason)
+            self._give_up(place, reason)
         started = perf_counter_ns()
         inputs = [self._value(slot, arena) for slot in step.inputs]
         if not step.is_checked:
@@ -124,7 +124,13 @@ class NativeRun:
         view = self._program.exports.get(slot)
         if view is None:
             return self.values[slot]  # type: ignore[no-any-return]  # values holds what operands carry
-        return _array(view, self._program.offsets[view.buffer], arena)
+        return _array(view, self._memory(view.buffer, arena))
+
+    def _memory(self, buffer: Buffer, arena: Arena) -> Array:
+        """Return the elements of a buffer."""
+        if buffer.home is Home.ARENA:
+            return arena.memory[self._program.offsets[buffer] :].view(np.float32)
+        return _row_by_row(self.values[buffer.slot] if buffer.array is None else buffer.array).reshape(-1)
 
     def _check_inputs(self, step: Step, inputs: Sequence[Value]) -> None:
         outputs = step.layer.infer([spec_of(value) for value in inputs])
@@ -137,7 +143,8 @@ class NativeRun:
             first, took = self.stamps.get(owner, (began, 0))
             self.stamps[owner] = (first, took + ended - began)
 
-    def _give_up(self, step: Step, reason: str | None) -> None:
+    def _give_up(self, place: int, reason: str | None) -> None:
+        step = self._program.plan.steps[place]
         raise RunStoppedError(f"stopped before {step.operator.type} {step.operator.name}: {reason}")
 
 
@@ -147,13 +154,15 @@ def _fill_in(arena: Arena, patch: Patch, array: Array) -> None:
     arena.table[patch.places] = patch.offsets + np.uint64(address_of(array))
 
 
-def _array(view: View, offset: int, arena: Arena) -> Array:
-    """Return a tensor in the arena as an array that nothing may write to."""
-    first = offset + view.offset * WORD
-    flat = arena.memory[first:].view(np.float32)
+def _row_by_row(array: Array) -> Array:
+    """Return a float32 array whose elements lie row by row where the processor likes to read them."""
+    return np.require(array, np.float32, ("C", "A"))
+
+
+def _array(view: View, memory: Array) -> Array:
+    """Return a tensor as an array that nothing may write to."""
     steps = tuple(stride * WORD for stride in view.strides)
-    array = np.lib.stride_tricks.as_strided(flat, view.shape, steps, writeable=False)
-    return array
+    return np.lib.stride_tricks.as_strided(memory[view.offset :], view.shape, steps, writeable=False)
 
 
 def _out_of(arena: Arena, value: Value) -> Value:

@@ -1,23 +1,26 @@
 """A compiled plan: kernels with their arguments, numpy layers between them, and one arena for all that is in between."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from engine.compiler.arena import WORD, ArenaPool, Arrangement, Lifetime, address_of, aligned_empty, arrange, least_size
+from engine.compiler.arena import ArenaPool, Arrangement, Lifetime, arrange, least_size
 from engine.compiler.fusion import fuse
 from engine.compiler.graph import Graph, make_graph
 from engine.compiler.jit import cache
-from engine.compiler.nodes import Fallback, Node
+from engine.compiler.memory import ALIGNMENT, WORD, address_of, aligned_empty
+from engine.compiler.nodes import Constant, Fallback, Node, Value
 from engine.compiler.segment import NativeStep, Segment
 from engine.compiler.selection import RULES, Call, Selector
 from engine.compiler.storage import place
 from engine.compiler.target import Target
 from engine.compiler.view import Buffer, Home, View
 from engine.dtypes import Array
+from engine.operator import OUTPUT
 from engine.plan import Plan
 from engine.spec import TensorSpec
+
 
 @dataclass(frozen=True, slots=True)
 class NativeSteps:
@@ -70,7 +73,9 @@ class Program:
         values: slot -> value that no input changes; None elsewhere.
         inputs: addresses of arrays that come by slots.
         outputs: addresses of arrays that a run leaves behind.
-        exports: slot -> where in the arena the tensor lies that numpy layers read.
+        exports: slot -> where the tensor lies that numpy layers read, for those that no value of the run is.
+        releases: for each action, the slots whose values nothing reads after it.
+        order: the steps as they are done, fused ones after what they are fused into.
         fused_into: step -> the step whose kernel does its work.
         fused: step -> names of the operators that its kernel does besides.
         native: steps that kernels do, fused ones among them.
@@ -89,6 +94,8 @@ class Program:
     inputs: tuple[Patch, ...]
     outputs: tuple[Patch, ...]
     exports: dict[int, View]
+    releases: tuple[tuple[int, ...], ...]
+    order: tuple[int, ...]
     fused_into: dict[int, int]
     fused: dict[int, tuple[str, ...]]
     native: frozenset[int]
@@ -165,6 +172,8 @@ class _Assembler:
             inputs=table.patches(Home.VALUE, shapes),
             outputs=table.patches(Home.OUTPUT, shapes),
             exports=self._exports(),
+            releases=self._releases(),
+            order=self._order(),
             fused_into={step: node.steps[0] for node in self.graph.nodes for step in node.steps[1:]},
             fused=self._fused(),
             native=self._native(),
@@ -227,9 +236,42 @@ class _Assembler:
         return tuple(values)
 
     def _exports(self) -> dict[int, View]:
-        tensors = self.graph.tensors.items()
-        views = {slot: tensor.view for slot, tensor in tensors if tensor.is_kept and tensor.view is not None}
-        return {slot: view for slot, view in views.items() if view.buffer.home is Home.ARENA}
+        return {
+            slot: tensor.view
+            for slot, tensor in self.graph.tensors.items()
+            if tensor.is_kept and tensor.view is not None and not isinstance(tensor.node, Value | Constant)
+        }
+
+    def _releases(self) -> tuple[tuple[int, ...], ...]:
+        last: dict[int, int] = {}
+        for place, action in enumerate(self.actions):
+            last.update(dict.fromkeys(self._values_of(action), place))
+        kept = {*self.graph.leaving, *self.graph.constants}
+        releases: list[list[int]] = [[] for _ in self.actions]
+        for slot, place in last.items():
+            if slot not in kept:
+                releases[place].append(slot)
+        return tuple(map(tuple, releases))
+
+    def _values_of(self, action: list[int] | NumpyStep) -> Iterator[int]:
+        """Yield the slots whose values an action reads or makes."""
+        if isinstance(action, NumpyStep):
+            step = self.plan.steps[action.step]
+            yield from step.outputs
+            tensors = [self.graph.tensors.get(slot) for slot in step.inputs]
+            yield from (slot for slot, tensor in zip(step.inputs, tensors, strict=True) if tensor is None)
+            views = [tensor.view for tensor in tensors if tensor is not None and tensor.view is not None]
+        else:
+            views = [view for place in action for view in self.calls[place][0].arguments]
+        yield from (view.buffer.slot for view in views if view.buffer.home is Home.VALUE)
+
+    def _order(self) -> tuple[int, ...]:
+        by_nodes = [step for node in self.graph.nodes for step in node.steps]
+        places = range(len(self.plan.steps))
+        others = [place for place in places if place not in set(by_nodes)]
+        before = [place for place in others if self.plan.steps[place].operator.type != OUTPUT]
+        after = [place for place in others if self.plan.steps[place].operator.type == OUTPUT]
+        return tuple(dict.fromkeys((*before, *by_nodes, *after)))
 
     def _fused(self) -> dict[int, tuple[str, ...]]:
         steps = self.plan.steps
@@ -294,6 +336,8 @@ def _aligned(array: Array | None) -> Array:
     """Return an array's elements, row by row, at an address that vectors like."""
     if array is None:
         raise ValueError("a constant has no elements")
+    if address_of(array) % ALIGNMENT == 0:
+        return array
     memory = aligned_empty(array.size * WORD).view(np.float32)
     memory[...] = array.reshape(-1)
     return memory

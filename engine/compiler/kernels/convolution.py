@@ -11,11 +11,10 @@ memory, with zeros around them. That costs little, since the rows have to come i
 from dataclasses import dataclass
 from math import prod
 
-import numpy as np
-
 from engine.compiler.emitter import Emitter, Index, Value
 from engine.compiler.epilogue import Epilogue, Place, finish
-from engine.compiler.kernels.tile import Axis, Tile, emit_tile, merged
+from engine.compiler.kernels.tile import LINE, Ahead, Axis, Tile, emit_tile, merged, steps_of
+from engine.compiler.memory import aligned_zeros
 from engine.dtypes import Array
 
 
@@ -68,6 +67,7 @@ class Convolution:
         blocks: blocks of filters in one chunk; a block is as wide as the tile.
         epilogue: what is done to the results.
         stage: how the input is staged; None where its padding is in memory.
+        brings_ahead: whether the next block's weights are brought near while one is worked on.
     """
 
     images: int
@@ -87,6 +87,7 @@ class Convolution:
     lanes: int
     epilogue: Epilogue
     stage: Stage | None = None
+    brings_ahead: bool = False
 
     @property
     def scratch(self) -> int:
@@ -238,13 +239,24 @@ class Convolution:
         weights = e.address(w, e.mul(whole_block, reduction * self.width))
         start = [e.load(bias, e.mul(whole_block, self.width), v * e.lanes) for v in range(tile.vectors)]
         step = self.stride[1] * source.strides[2]
-        sums = emit_tile(e, tile, self._axes(source.strides), x, step, weights, start * pixels)
+        axes = self._axes(source.strides)
+        ahead = self._ahead(e, weights, axes, row, pixel) if self.brings_ahead else None
+        sums = emit_tile(e, tile, axes, x, step, weights, start * pixels, ahead)
         for p in range(pixels):
             for v in range(tile.vectors):
                 place = Place(image, row, e.add(pixel, p), e.add(channel, v * e.lanes))
                 result = finish(e, self.epilogue, sums[p * tile.vectors + v], operands, place, lanes[v])
                 offset = [e.mul(index, step) for index, step in zip((image, row, place.pixel), self.out_strides, strict=True)]
                 e.store(result, out, *offset, place.channel, count=lanes[v])
+
+    def _ahead(self, e: Emitter, weights: Value, axes: tuple[Axis, ...], row: Index, pixel: Index) -> Ahead:
+        """Return the part of the next block's weights that one of a block's tiles brings near."""
+        size = self.kernel[0] * self.kernel[1] * self.channels * self.width
+        tiles = self.size[0] * -(-self.size[1] // self.tile.pixels)
+        lines = -(-size // (LINE * tiles * steps_of(axes)))
+        # tiles are counted by their pixels: those of a remainder bring what the full ones have left
+        place = e.divmod(e.add(e.mul(row, self.size[1]), pixel), self.tile.pixels)[0]
+        return Ahead(e.address(weights, size, e.mul(place, lines * LINE * steps_of(axes))), lines)
 
     def _axes(self, strides: tuple[int, int, int]) -> tuple[Axis, ...]:
         rows, columns = self.kernel
@@ -258,11 +270,13 @@ class Convolution:
 
     def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
         """Pack weights (filters of all groups, channels of one, rows, columns) and bias; absent filters are 0."""
-        shape = (self.groups, self.filters, self.channels, *self.kernel)
-        blocks = np.zeros((self.groups, self.group_blocks * self.width, *shape[2:]), np.float32)
-        blocks[:, : self.filters] = weight.reshape(shape)
-        starts = np.zeros((self.groups, self.group_blocks * self.width), np.float32)
+        weights = weight.reshape(self.groups, self.filters, self.channels, *self.kernel)
+        packed = aligned_zeros((self.groups, self.group_blocks, *self.kernel, self.channels, self.width))
+        starts = aligned_zeros((self.groups, self.group_blocks * self.width))
+        for group in range(self.groups):
+            for block in range(self.group_blocks):
+                filters = weights[group, block * self.width : (block + 1) * self.width]
+                packed[group, block, ..., : len(filters)] = filters.transpose(2, 3, 1, 0)
         if bias is not None:
             starts[:, : self.filters] = bias.reshape(self.groups, self.filters)
-        split = blocks.reshape(self.groups, self.group_blocks, self.width, *shape[2:])
-        return np.ascontiguousarray(split.transpose(0, 1, 4, 5, 3, 2)), starts
+        return packed, starts

@@ -6,10 +6,13 @@ A tile is `pixels` x `vectors` accumulators that stay in registers for a whole r
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from engine.compiler.emitter import Emitter, Value
 from engine.compiler.target import Target
 
+LINE = 16
+"""Elements of a cache line."""
 _UNROLL = 4
 _WIDEST = 4
 """Vectors of a tile, twice as many where there are too few pixels to keep the multipliers busy."""
@@ -82,6 +85,24 @@ def _worth(pixels: int, vectors: int, mr: int, nv: int) -> float:
     return useful * (mr * nv / 2) / (cycles + 0.02 * (mr + nv) + 0.15)
 
 
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """Weights that are wanted soon, and brought near while others are multiplied.
+
+    Attributes:
+        start: address of the first of them that this tile brings.
+        lines: cache lines that each step of the innermost loop brings.
+    """
+
+    start: Value
+    lines: int
+
+
+def steps_of(axes: Sequence[Axis]) -> int:
+    """Return how often the innermost loop of a reduction goes round."""
+    return prod(axis.count for axis in axes) // _unroll(axes[-1])
+
+
 def emit_tile(
     e: Emitter,
     tile: Tile,
@@ -90,6 +111,7 @@ def emit_tile(
     pixel_step: int,
     w: Value,
     start: Sequence[Value],
+    ahead: Ahead | None = None,
 ) -> list[Value]:
     """Write the reduction of one tile.
 
@@ -101,50 +123,60 @@ def emit_tile(
         pixel_step: elements between two pixels of the tile.
         w: address of the weights; the tile's filters lie side by side.
         start: what the accumulators start with, `pixels` x `vectors`, a pixel's vectors together.
+        ahead: weights to bring near by the way.
 
     Returns:
         The accumulators, in the order of `start`.
     """
-    return _reduce(e, tile, tuple(axes), (x, pixel_step), w, list(start))
+    reduction = _Reduction(e, tile, pixel_step, 0 if ahead is None else ahead.lines)
+    carried = [*start] if ahead is None else [*start, ahead.start]
+    return reduction.emit(tuple(axes), x, w, carried)[: len(start)]
 
 
-def _reduce(
-    e: Emitter,
-    tile: Tile,
-    axes: tuple[Axis, ...],
-    source: tuple[Value, int],
-    w: Value,
-    accumulators: list[Value],
-) -> list[Value]:
-    axis, inner = axes[0], axes[1:]
-    unroll = 1 if inner else next(u for u in (_UNROLL, 3, 2, 1) if axis.count % u == 0)
-    x, pixel_step = source
-    with e.loop(0, axis.count, unroll, carry=accumulators) as loop:
-        here = e.address(x, e.mul(loop.index, axis.x_step))
-        weights = e.address(w, e.mul(loop.index, axis.w_step))
-        if inner:
-            loop.following = _reduce(e, tile, inner, (here, pixel_step), weights, loop.carried)
-        else:
-            for step in range(unroll):
-                offsets = (step * axis.x_step, step * axis.w_step)
-                loop.following = _multiply(e, tile, (here, pixel_step), weights, loop.following, offsets)
-    return loop.results
+@dataclass(frozen=True, slots=True)
+class _Reduction:
+    """What stays the same in all loops of a reduction; an address to bring near is carried behind the accumulators."""
+
+    e: Emitter
+    tile: Tile
+    pixel_step: int
+    lines: int
+
+    def emit(self, axes: tuple[Axis, ...], x: Value, w: Value, carried: list[Value]) -> list[Value]:
+        """Write the loops over the axes; returns what they carry out."""
+        e, axis, inner = self.e, axes[0], axes[1:]
+        unroll = 1 if inner else _unroll(axis)
+        with e.loop(0, axis.count, unroll, carry=carried) as loop:
+            here = e.address(x, e.mul(loop.index, axis.x_step))
+            weights = e.address(w, e.mul(loop.index, axis.w_step))
+            if inner:
+                loop.following = self.emit(inner, here, weights, loop.carried)
+            else:
+                for step in range(unroll):
+                    at = e.address(here, step * axis.x_step), e.address(weights, step * axis.w_step)
+                    loop.following = self._multiply(*at, loop.following)
+                loop.following = self._bring(loop.following)
+        return loop.results
+
+    def _multiply(self, x: Value, w: Value, carried: list[Value]) -> list[Value]:
+        """Write one step: every pixel's number times every vector of weights."""
+        e, vectors = self.e, self.tile.vectors
+        weights = [e.load(w, vector * e.lanes) for vector in range(vectors)]
+        results = []
+        for pixel in range(self.tile.pixels):
+            number = e.load_broadcast(x, pixel * self.pixel_step)
+            row = carried[pixel * vectors : (pixel + 1) * vectors]
+            results += [e.fma(number, weight, total) for weight, total in zip(weights, row, strict=True)]
+        return results + carried[self.tile.pixels * vectors :]
+
+    def _bring(self, carried: list[Value]) -> list[Value]:
+        if not self.lines:
+            return carried
+        *accumulators, address = carried
+        for line in range(self.lines):
+            self.e.prefetch(address, line * LINE)
+        return [*accumulators, self.e.address(address, self.lines * LINE)]
 
 
-def _multiply(
-    e: Emitter,
-    tile: Tile,
-    source: tuple[Value, int],
-    w: Value,
-    accumulators: list[Value],
-    offsets: tuple[int, int],
-) -> list[Value]:
-    """Write one step: every pixel's number times every vector of weights."""
-    x, pixel_step = source
-    weights = [e.load(w, offsets[1] + vector * e.lanes) for vector in range(tile.vectors)]
-    results = []
-    for pixel in range(tile.pixels):
-        number = e.load_broadcast(x, offsets[0] + pixel * pixel_step)
-        row = accumulators[pixel * tile.vectors : (pixel + 1) * tile.vectors]
-        results += [e.fma(number, weight, total) for weight, total in zip(weights, row, strict=True)]
-    return results
+def _unroll(axis: Axis) -> int:
+    return next(u for u in (_UNROLL, 3, 2, 1) if axis.count % u == 0)

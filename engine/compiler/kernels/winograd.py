@@ -19,7 +19,8 @@ import numpy as np
 
 from engine.compiler.emitter import Emitter, Index, Value
 from engine.compiler.epilogue import Epilogue, Place, finish
-from engine.compiler.kernels.tile import Axis, Tile, emit_tile
+from engine.compiler.kernels.tile import LINE, Ahead, Axis, Tile, emit_tile, steps_of
+from engine.compiler.memory import aligned_zeros
 from engine.dtypes import Array
 
 Matrix = tuple[tuple[float, ...], ...]
@@ -88,6 +89,7 @@ class Winograd:
         tile: register tile of the matrix products.
         lanes: float32 lanes of a vector.
         epilogue: what is done to the results.
+        brings_ahead: whether the next panel of weights is brought near while one is worked on.
     """
 
     images: int
@@ -103,6 +105,7 @@ class Winograd:
     tile: Tile
     lanes: int
     epilogue: Epilogue
+    brings_ahead: bool = False
 
     @property
     def transforms(self) -> Transforms:
@@ -251,11 +254,18 @@ class Winograd:
                 zeros = [e.splat(0.0)] * (height * self.tile.vectors)
                 source = e.address(left, e.mul(row, self._depth))
                 axes = (Axis(self._depth, 1, self._width),)
-                sums = emit_tile(e, self.tile, axes, source, self._depth, weights, zeros)
+                ahead = self._ahead(e, e.address(weights, panel), axes, strip.index) if self.brings_ahead else None
+                sums = emit_tile(e, self.tile, axes, source, self._depth, weights, zeros, ahead)
                 target = e.address(right, e.mul(row, self._blocks * self._width))
                 for place, value in enumerate(sums):
                     tile, vector = divmod(place, self.tile.vectors)
                     e.store(value, target, tile * self._blocks * self._width + vector * self.lanes)
+
+    def _ahead(self, e: Emitter, following: Value, axes: tuple[Axis, ...], strip: Index) -> Ahead:
+        """Return the part of the next panel of weights that a strip of tiles brings near."""
+        share = -(-self.tiles // self.tile.pixels) * steps_of(axes)
+        lines = -(-self._depth * self._width // (LINE * share))
+        return Ahead(e.address(following, e.mul(strip, lines * LINE * steps_of(axes))), lines)
 
     def _transform_result(self, e: Emitter, arguments: Sequence[Value], tile: Index, place: Index) -> None:
         """Write A^T m A of one tile, all its filters, through the epilogue into the output."""
@@ -300,16 +310,16 @@ class Winograd:
     def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
         """Transform and pack weights (filters, channels, 3, 3) as [position][block][channel][filter], and the bias."""
         g = np.asarray(self.transforms.filter)
-        side = self.transforms.inputs
-        planes = np.zeros((side * side, self._depth, self._blocks * self._width), np.float32)
-        flat = weight.reshape(self.filters * self.channels, 9).astype(np.float32)
-        both = (np.kron(g, g).astype(np.float32) @ flat.T).reshape(side * side, self.filters, self.channels)
-        planes[:, : self.channels, : self.filters] = both.transpose(0, 2, 1)
-        split = planes.reshape(side * side, self._depth, self._blocks, self._width)
-        starts = np.zeros(self._blocks * self._width, np.float32)
+        both = np.kron(g, g).astype(np.float32).T
+        packed = aligned_zeros((self._positions, self._blocks, self._depth, self._width))
+        starts = aligned_zeros((self._blocks * self._width,))
+        for block in range(self._blocks):
+            filters = weight[block * self._width : (block + 1) * self._width]
+            transformed = (filters.reshape(-1, 9) @ both).reshape(len(filters), self.channels, self._positions)
+            packed[:, block, : self.channels, : len(filters)] = transformed.transpose(2, 1, 0)
         if bias is not None:
             starts[: self.filters] = bias
-        return np.ascontiguousarray(split.transpose(0, 2, 1, 3)), starts
+        return packed, starts
 
 
 def _both_sides(e: Emitter, matrix: Matrix, tile: Sequence[Sequence[Value]]) -> list[Value]:

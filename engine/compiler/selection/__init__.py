@@ -8,6 +8,7 @@ from engine.compiler.selection import (
     normalization,
     pooling,
     transposed_convolution,
+    upsample,
 )
 from engine.compiler.selection.call import RULES, Call, Selector
 
@@ -22,4 +23,5 @@ __all__ = [
     "normalization",
     "pooling",
     "transposed_convolution",
+    "upsample",
 ]

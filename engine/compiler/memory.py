@@ -1,0 +1,41 @@
+"""Aligned memory and its addresses."""
+
+import mmap
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from engine.dtypes import Array
+
+ALIGNMENT = 64
+"""Bytes that buffers are aligned to: the widest vector, and a cache line."""
+WORD = np.dtype(np.float32).itemsize
+"""Bytes of an element."""
+_OWN_PAGES = 1 << 18
+"""Bytes from which on memory comes from the system itself."""
+
+
+def aligned_empty(size: int) -> Array:
+    """Return bytes that begin at a multiple of `ALIGNMENT`.
+
+    Many of them come from the system and go back to it when they are freed: from the heap, which others share, they
+    would not.
+    """
+    if size >= _OWN_PAGES:
+        return np.frombuffer(mmap.mmap(-1, size), np.uint8)
+    memory = np.empty(size + ALIGNMENT, np.uint8)
+    start = -address_of(memory) % ALIGNMENT
+    return memory[start : start + size]
+
+
+def aligned_zeros(shape: Sequence[int]) -> Array:
+    """Return float32 zeros in a shape, at an address that vectors like."""
+    memory = aligned_empty(prod(shape) * WORD).view(np.float32)
+    memory[...] = 0.0
+    return memory.reshape(shape)
+
+
+def address_of(array: Array) -> int:
+    """Return where an array's elements begin in memory."""
+    return int(array.__array_interface__["data"][0])
