@@ -1,0 +1,1 @@
+"""Minutes of mixed load on a real server, and what must hold of it meanwhile and afterwards: `make soak`."""

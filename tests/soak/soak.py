@@ -1,0 +1,186 @@
+"""Minutes of mixed load on a real server, in rounds; between them nothing is asked, and all must be at rest."""
+
+import asyncio
+import random
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+
+import numpy as np
+import orjson
+
+from service.call import Ending
+from tests.service.server.process import ServerProcess
+from tests.soak.case import Case
+from tests.soak.cases import make_cases, make_guest_cases, make_hurried_cases, make_visits
+from tests.soak.clients import CLIENTS
+from tests.soak.gauge import Usage, usage_of
+from tests.soak.ledger import Ledger
+from tests.soak.load import Load
+from tests.soak.models import RECONCILED, write_models
+from tests.soak.wire import Connection, Request
+
+ADMIN_KEY = "the-key-of-the-soak-test"
+METRICS = Case("/metrics", Request("GET", "/metrics"))
+MOST_GROWTH = 24 << 20
+"""Bytes that the server may grow by in all rounds after the first: what its allocator needs to settle."""
+REST_SECONDS = 10.0
+"""Seconds until a server that is asked nothing must have come to rest."""
+CALM = 5
+"""Looks in a row that find the same."""
+THREAD_POOL = 16
+"""Requests at once that bring up all threads of a pool."""
+
+
+@dataclass
+class Report:
+    """What came of a soak.
+
+    Attributes:
+        seconds: how long the load was on, all rounds together.
+        ledger: what was seen.
+        usages: what the server used at rest after each round.
+    """
+
+    seconds: float = 0.0
+    ledger: Ledger = field(default_factory=Ledger)
+    usages: list[Usage] = field(default_factory=list)
+
+    def summary(self) -> str:
+        """Return it in words."""
+        ledger = self.ledger
+        total = ledger.statuses.total()
+        statuses = ", ".join(f"{status}: {count}" for status, count in sorted(ledger.statuses.items()))
+        lines = [
+            f"{total} answers in {self.seconds:.0f} s of load ({total / self.seconds:.0f} a second), "
+            f"{ledger.unanswered} requests abandoned; by status {statuses}"
+        ]
+        for (name, version), endings in sorted(ledger.endings.items()):
+            successes = endings[Ending.SUCCESS,]
+            lines.append(f"  {name} version {version}: {endings.total()} answers, {successes} successes")
+        for number, usage in enumerate(self.usages):
+            used = f"{usage.threads} threads, {usage.files} files, {usage.memory / 1e6:.1f} MB"
+            lines.append(f"at rest after round {number}: {used}")
+        lines.extend(f"FAULT: {fault}" for fault in ledger.faults)
+        lines.append(f"{ledger.fault_count} faults")
+        return "\n".join(lines)
+
+
+def run_soak(folder: Path, seconds: float, rounds: int, seed: int = 0) -> Report:
+    """Put a server under load, and tell what was wrong.
+
+    Args:
+        folder: where its models are written to.
+        seconds: of load; the first round, in which the server warms up, included.
+        rounds: how many; at least two.
+        seed: what is asked is drawn from it.
+    """
+    key_file = folder / "admin.keys"
+    key_file.write_text(ADMIN_KEY)
+    models = folder / "models"
+    models.mkdir()
+    flags = ("--models", str(write_models(models)), "--workers", "2", "--threads", "1", "--no-access-log")
+    control = ("--model-control", "explicit", "--admin-keys-file", str(key_file))
+    others = ("--log-format", "json", "--max-body-bytes", "1000000", "--trace-rate", "10")
+    report = Report()
+    with ServerProcess(*flags, *control, *others, module="tests.soak.server") as server:
+        asyncio.run(_Soak(server, report, random.Random(seed)).run(seconds, rounds))
+        exit_code = server.exit_code()
+    if exit_code:
+        report.ledger.blame(f"exit code {exit_code}")
+    for line in server.lines:
+        if '"level":"error"' in line or "Traceback" in line:
+            report.ledger.blame(f"log: {line[:2000]}")
+    return report
+
+
+class _Soak:
+    def __init__(self, server: ServerProcess, report: Report, chance: random.Random) -> None:
+        self._server = server
+        self._report = report
+        self._chance = chance
+
+    async def run(self, seconds: float, rounds: int) -> None:
+        load = await self._prepare()
+        await self._fill_pools()
+        for _ in range(rounds):
+            started = monotonic()
+            await load.run(CLIENTS, seconds / rounds)
+            self._report.seconds += monotonic() - started
+            await self._rest()
+        self._check_usage()
+        await self._drain(load)
+
+    async def _prepare(self) -> Load:
+        """Ask everything once, one by one, for the answers that hold from then on."""
+        cases = [await self._ask_alone(case) for case in make_cases()]
+        guests = [await self._ask_alone(case) for case in make_guest_cases()]
+        visits = [await self._ask_alone(case) for case in make_visits()]
+        hurried = make_hurried_cases()
+        ledger = self._report.ledger
+        return Load(self._server.url, ADMIN_KEY, ledger, self._chance, cases, guests, hurried, visits)
+
+    async def _ask_alone(self, case: Case) -> Case:
+        connection = await Connection.open(self._server.url)
+        reply = await connection.ask(case.request)
+        await connection.close()
+        self._report.ledger.saw(case, reply)
+        return case.alone(reply)
+
+    async def _fill_pools(self) -> None:
+        """Bring up the threads that come with the requests."""
+        index = Case("index", Request("POST", "/v2/repository/index"))
+        await asyncio.gather(*(self._ask_alone(index) for _ in range(THREAD_POOL)))
+
+    async def _rest(self) -> None:
+        """Wait until the server has come to rest, note what it uses, and compare the counters."""
+        until = monotonic() + REST_SECONDS
+        connection = await Connection.open(self._server.url)
+        seen: list[int] = []
+        while True:
+            reply = await connection.ask(METRICS.request)
+            usage = usage_of(self._server.process.pid)
+            is_busy = b"\nkuiper_workers_busy 0.0\n" not in reply.body
+            seen = [] if is_busy else [*seen, usage.files][-CALM:]
+            if (len(seen) == CALM and len(set(seen)) == 1) or monotonic() > until:
+                break
+            self._report.ledger.saw(METRICS, reply)
+            await asyncio.sleep(0.05)
+        self._report.usages.append(usage)
+        self._report.ledger.reconcile(reply.body.decode(), RECONCILED)
+        self._report.ledger.saw(METRICS, reply)
+        await connection.close()
+
+    def _check_usage(self) -> None:
+        first, *others = self._report.usages
+        ledger = self._report.ledger
+        for usage in others:
+            if usage.threads > first.threads:
+                ledger.blame(f"{usage.threads} threads at rest, {first.threads} when it was warm")
+            if usage.files > first.files:
+                ledger.blame(f"{usage.files} open files at rest, {first.files} when it was warm")
+        memories = [usage.memory for usage in self._report.usages]
+        slope = float(np.polyfit(range(len(memories)), memories, 1)[0])
+        growth = slope * (len(memories) - 1)
+        if growth > MOST_GROWTH:
+            ledger.blame(f"{growth / 1e6:.1f} MB more memory at rest than when it was warm")
+
+    async def _drain(self, load: Load) -> None:
+        """End the server while it answers: what it has accepted it answers, and then it ends."""
+        slow = load.named("slow")
+        connections = [await Connection.open(load.url) for _ in range(4)]
+        for connection, case in zip(connections, slow, strict=False):
+            await connection.send(case.request.head() + case.request.wire_body())
+        await self._wait_for_work()
+        self._server.terminate()
+        for connection, case in zip(connections, slow, strict=False):
+            load.ledger.saw(case, await connection.receive())
+            await connection.close()
+
+    async def _wait_for_work(self) -> None:
+        """Return when the last request that was sent has come to its queue."""
+        connection = await Connection.open(self._server.url)
+        request = Request("GET", "/v2/models/slow/stats")
+        for _ in range(2):  # whatever came before has been read when the second answer is there
+            orjson.loads((await connection.ask(request)).body)
+        await connection.close()
