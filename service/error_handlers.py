@@ -37,7 +37,8 @@ def internal_error(request_id: str) -> ServiceError:
     )
 
 
-def _answer(request: Request, error: Exception) -> Response:
+async def _answer(request: Request, error: Exception) -> Response:
+    # not a plain function: such a handler gets a thread of a pool, and refusals come when there is least to spare
     explained = _explain(request, error)
     return error_response(as_v2(explained) if speaks_v2(request.url.path) else explained)
 
