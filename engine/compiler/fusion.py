@@ -1,10 +1,12 @@
 """Fusion: pointwise work moves into the node that computes what it works on, so that nothing is written in between."""
 
+from collections.abc import Collection
+
 import numpy as np
 
 from engine.compiler.graph import Graph
 from engine.compiler.nodes import Constant, Convolution, Epilogued, Linear, Node, Pointwise, Tensor
-from engine.compiler.pointwise import Apply, Expression, Leaf, substitute
+from engine.compiler.pointwise import MAX_NODES, Apply, Expression, Leaf, size, substitute
 from engine.dtypes import Array
 
 MAX_OPERANDS = 6
@@ -14,11 +16,12 @@ MAX_OPERANDS = 6
 def fuse(graph: Graph) -> None:
     """Move pointwise nodes into their producers, until none is left that can move."""
     order = {node: place for place, node in enumerate(graph.nodes)}
+    leaving = {graph.tensors[slot] for slot in graph.leaving if slot in graph.tensors}
     gone: set[Node] = set()
     for node in graph.nodes:
         current: Node = node
         # what has moved into another pointwise node may move on with it
-        while isinstance(current, Pointwise) and (producer := _best_producer(current, order)) is not None:
+        while isinstance(current, Pointwise) and (producer := _best_producer(current, order, leaving)):
             if not _fold_affine(producer, current):
                 _absorb(producer, current)
             # the producer now runs where the pointwise node did: everything that it reads is there by then
@@ -28,7 +31,7 @@ def fuse(graph: Graph) -> None:
     graph.nodes = sorted((node for node in graph.nodes if node not in gone), key=order.__getitem__)
 
 
-def _best_producer(node: Pointwise, order: dict[Node, int]) -> Epilogued | None:
+def _best_producer(node: Pointwise, order: dict[Node, int], leaving: Collection[Tensor]) -> Epilogued | None:
     """Return the node that computes an operand and may do this one's work as well, the last of several."""
     shape = node.output.shape
     candidates = [
@@ -38,6 +41,7 @@ def _best_producer(node: Pointwise, order: dict[Node, int]) -> Epilogued | None:
         and tensor.shape == shape
         and all(user is node for user in tensor.users)
         and not tensor.is_kept
+        and tensor not in leaving
         and _may_take(tensor.node, node, tensor)
     ]
     return max(candidates, key=order.__getitem__, default=None)
@@ -46,6 +50,9 @@ def _best_producer(node: Pointwise, order: dict[Node, int]) -> Epilogued | None:
 def _may_take(producer: Epilogued, node: Pointwise, via: Tensor) -> bool:
     others = [tensor for tensor in node.inputs if tensor is not via]
     if len(producer.inputs) - producer.own + len(others) > MAX_OPERANDS:
+        return False
+    uses = sum(tensor is via for tensor in node.inputs)
+    if size(node.epilogue) + uses * size(producer.epilogue) > MAX_NODES:
         return False
     if isinstance(producer, Pointwise):
         return True
@@ -109,7 +116,11 @@ def _affine(node: Pointwise, producer: Epilogued) -> tuple[Array, Array] | None:
     if node.inputs[0].node is not producer or len(factors) != 2:
         return None
     channels = node.output.shape[producer.channel_axis]
-    arrays = [factor.array.reshape(-1).astype(np.float64) for factor in factors if isinstance(factor, Constant)]
-    if len(arrays) != 2 or any(array.size != channels for array in arrays):
-        return None
-    return arrays[0], arrays[1]
+    arrays = [
+        factor.array.reshape(-1).astype(np.float64)
+        for factor in factors
+        if isinstance(factor, Constant)
+        and factor.array.size == channels
+        and spreads(factor.array.shape, node.output.shape, producer.channel_axis)
+    ]
+    return (arrays[0], arrays[1]) if len(arrays) == 2 else None

@@ -12,9 +12,10 @@ from engine.errors import KuiperError
 from engine.expression import ListNode, Operand, parse
 from engine.operator import OUTPUT
 from engine.plan import Plan, Step
-from engine.spec import Spec, TensorSpec, is_known, tensor_specs
+from engine.spec import Spec, TensorSpec, arrays_in, is_known, tensor_specs
 
 FLOAT = np.dtype(np.float32)
+_RANDOM = ("torch.randn_like", "torch.normal")
 LARGEST_CONSTANT = 16 << 20
 """Elements of a tensor that is computed at build because no input changes it."""
 
@@ -98,6 +99,8 @@ class _Builder:
                 values = step.layer.forward([constants[slot] for slot in step.inputs])  # type: ignore[misc]  # values of operands all
             except KuiperError:
                 return False  # the run will tell
+            for array in arrays_in(tuple(values)):
+                array.flags.writeable = False  # it is the same in every run
             constants.update(zip(step.outputs, values, strict=True))
         else:
             return False
@@ -161,6 +164,5 @@ def _collects(step: Step) -> bool:
 def _is_pure(step: Step) -> bool:
     """Whether an operator gives the same for the same inputs: attributes, and all that has inputs."""
     name = step.operator.type
-    return name == "pnnx.Attribute" or (bool(step.inputs) and "rand" not in name and "norm" not in name)
-
+    return name == "pnnx.Attribute" or (bool(step.inputs) and name not in _RANDOM)
 

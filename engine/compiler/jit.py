@@ -4,6 +4,7 @@ import threading
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
+from weakref import WeakValueDictionary
 
 import llvmlite.binding as llvm
 
@@ -28,7 +29,7 @@ class Kernel(Protocol):
     def __hash__(self) -> int: ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Code:
     """Machine code of a kernel.
 
@@ -42,10 +43,10 @@ class Code:
 
 
 class KernelCache:
-    """All kernels of a process by target and shape. Safe to use from any thread."""
+    """The kernels of a process by target and shape, as long as something uses them. Safe to use from any thread."""
 
     def __init__(self) -> None:
-        self._codes: dict[tuple[Target, Kernel], Code] = {}
+        self._codes: WeakValueDictionary[tuple[Target, Kernel], Code] = WeakValueDictionary()
         self._lock = threading.Lock()
 
     def compile(self, kernel: Kernel, target: Target) -> Code:

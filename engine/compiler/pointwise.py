@@ -21,9 +21,15 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A constant."""
+    """A constant. Numbers are equal where they are the same in memory: NaN is, 0 and -0 are not."""
 
     value: float
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Number) and self.value.hex() == other.value.hex()
+
+    def __hash__(self) -> int:
+        return hash(self.value.hex())
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,9 @@ class Apply:
     function: str
     arguments: tuple["Expression", ...]
 
+
+MAX_NODES = 64
+"""Nodes of the largest expression that is compiled: each is an instruction or more."""
 
 Expression: TypeAlias = Leaf | Number | Apply
 
@@ -49,7 +58,12 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
 
 def apply(function: str, *arguments: "Expression | float") -> Apply:
     """Return a function applied to expressions and numbers."""
-    return Apply(function, tuple(Number(a) if isinstance(a, int | float) else a for a in arguments))
+    return Apply(function, tuple(Number(float(a)) if isinstance(a, int | float) else a for a in arguments))
+
+
+def size(expression: Expression) -> int:
+    """Return how many nodes an expression has."""
+    return 1 + sum(map(size, expression.arguments)) if isinstance(expression, Apply) else 1
 
 
 def substitute(expression: Expression, leaves: Sequence[Expression]) -> Expression:

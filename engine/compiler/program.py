@@ -77,7 +77,7 @@ class Program:
         releases: for each action, the slots whose values nothing reads after it.
         order: the steps as they are done, fused ones after what they are fused into.
         fused_into: step -> the step whose kernel does its work.
-        fused: step -> names of the operators that its kernel does besides.
+        fused: step -> the steps whose work its kernel does besides.
         native: steps that kernels do, fused ones among them.
         folded: steps that were done at build.
         arenas: memory for runs.
@@ -97,7 +97,7 @@ class Program:
     releases: tuple[tuple[int, ...], ...]
     order: tuple[int, ...]
     fused_into: dict[int, int]
-    fused: dict[int, tuple[str, ...]]
+    fused: dict[int, tuple[int, ...]]
     native: frozenset[int]
     folded: frozenset[int]
     arenas: ArenaPool
@@ -175,7 +175,7 @@ class _Assembler:
             releases=self._releases(),
             order=self._order(),
             fused_into={step: node.steps[0] for node in self.graph.nodes for step in node.steps[1:]},
-            fused=self._fused(),
+            fused={node.steps[0]: tuple(node.steps[1:]) for node in self.graph.nodes if len(node.steps) > 1},
             native=self._native(),
             folded=frozenset(self.graph.folded),
             arenas=ArenaPool(arrangement.size + scratch, template, relative),
@@ -272,14 +272,6 @@ class _Assembler:
         before = [place for place in others if self.plan.steps[place].operator.type != OUTPUT]
         after = [place for place in others if self.plan.steps[place].operator.type == OUTPUT]
         return tuple(dict.fromkeys((*before, *by_nodes, *after)))
-
-    def _fused(self) -> dict[int, tuple[str, ...]]:
-        steps = self.plan.steps
-        return {
-            node.steps[0]: tuple(steps[step].operator.source.name for step in node.steps[1:])
-            for node in self.graph.nodes
-            if len(node.steps) > 1
-        }
 
     def _native(self) -> frozenset[int]:
         done = {step for node in self.graph.nodes if not isinstance(node, Fallback) for step in node.steps}

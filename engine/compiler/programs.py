@@ -4,6 +4,8 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 
+import numpy as np
+
 from engine.compiler.program import NativeSteps, Program, compile_plan
 from engine.compiler.target import host_target
 from engine.plan import Plan
@@ -27,24 +29,37 @@ class Programs:
         self._leaving = tuple(leaving)
         self._threads = threads
         self._lock = threading.Lock()
+        self._compiling = threading.Lock()
         self._known: OrderedDict[Shapes, Program | None] = OrderedDict()
 
     def find(self, inputs: Shapes, plan: Plan) -> Program | None:
         """Return the program of a plan for inputs of given shapes; None where kernels can do nothing of it."""
-        known = self._known.get(inputs)  # most runs find it, and need no lock for that
-        if known is not None:
-            return known
+        known, program = self._look_up(inputs)
+        if known:
+            return program
+        with self._compiling:  # one at a time; runs on shapes that are known go on meanwhile
+            known, program = self._look_up(inputs)
+            if not known:
+                program = self._compile(plan)
+                self._keep(inputs, program)
+        return program
+
+    def _look_up(self, inputs: Shapes) -> tuple[bool, Program | None]:
         with self._lock:
-            if inputs in self._known:
-                self._known.move_to_end(inputs)
-                return self._known[inputs]
-            program = self._compile(plan)
+            if inputs not in self._known:
+                return False, None
+            self._known.move_to_end(inputs)
+            return True, self._known[inputs]
+
+    def _keep(self, inputs: Shapes, program: Program | None) -> None:
+        with self._lock:
             self._known[inputs] = program
             if len(self._known) > PROGRAMS_KEPT:
                 self._known.popitem(last=False)
-        return program
 
     def _compile(self, plan: Plan) -> Program | None:
         slots = [plan.slots[name] for name in self._leaving]
-        program = compile_plan(plan, slots, host_target(), self._threads)
+        # constants may be out of range here as in a run
+        with np.errstate(all="ignore"):
+            program = compile_plan(plan, slots, host_target(), self._threads)
         return program if any(isinstance(action, NativeSteps) for action in program.actions) else None

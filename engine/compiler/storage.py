@@ -154,8 +154,8 @@ class _Placer:
         """Yield the copies of what leaves the graph and does not lie in memory of its own, row by row."""
         for slot in slots:
             tensor = self._graph.tensors.get(slot)
-            if tensor is None or slot in self._left:
-                continue
+            if tensor is None or slot in self._left or isinstance(tensor.node, Value | Constant):
+                continue  # what kernels do not compute is an array of its own already
             self._left.add(slot)
             view = _view(tensor)
             if view.buffer.home is not Home.OUTPUT:

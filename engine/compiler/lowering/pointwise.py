@@ -1,5 +1,6 @@
 """Activations, batch normalisation and whole expressions."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -7,11 +8,10 @@ import numpy as np
 from engine import expression as source
 from engine.compiler.lowering.site import FLOAT, Site, lowers
 from engine.compiler.nodes import Node, Pointwise, Tensor
-from engine.compiler.pointwise import FUNCTIONS, Expression, Leaf, Number, apply
+from engine.compiler.pointwise import FUNCTIONS, MAX_NODES, Expression, Leaf, Number, apply
 from engine.spec import TensorSpec
 
-_MAX_NODES = 64
-"""Nodes of an expression that is still compiled: each is an instruction or more."""
+_LARGEST = float(np.finfo(np.float32).max)
 
 _X = Leaf(1)
 _ACTIVATIONS: dict[str, Callable[[Site], Expression]] = {
@@ -106,7 +106,7 @@ def expression(site: Site) -> Node | None:
     output = site.outputs[0]
     if not isinstance(output, TensorSpec) or output.dtype != FLOAT:
         return None
-    if len(source.postorder(root)) > _MAX_NODES:
+    if len(source.postorder(root)) > MAX_NODES:
         return None
     places = sorted(source.operands(root))
     tensors = [place for place in places if isinstance(site.inputs[place], TensorSpec)]
@@ -134,5 +134,7 @@ def _translate(node: source.Node, site: Site, leaves: dict[int, Leaf]) -> Expres
 
 
 def _number(value: object) -> Number | None:
-    plain = isinstance(value, int | float) and not isinstance(value, bool)
-    return Number(float(value)) if plain else None  # type: ignore[arg-type]  # plain says that it is a number
+    """Return a plain number that a kernel computes with as numpy does; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return None if math.inf > abs(value) > _LARGEST else Number(float(value))

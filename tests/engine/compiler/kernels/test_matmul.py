@@ -133,7 +133,8 @@ def test_each_thread_has_scratch_memory_of_its_own(target: Target) -> None:
     scratch = np.full((3, made.scratch), 7, np.float32)
     addresses = np.array([array.ctypes.data for array in (a, b, out, scratch)], np.uint64)
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-    function(cache.compile(made, target).address)(addresses.ctypes.data, 0, 1)
+    code = cache.compile(made, target)
+    function(code.address)(addresses.ctypes.data, 0, 1)
     np.testing.assert_allclose(out, a @ b.swapaxes(2, 3), rtol=1e-4, atol=1e-5)
     assert (scratch[[0, 2]] == 7).all()
 
