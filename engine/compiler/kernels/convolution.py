@@ -13,7 +13,7 @@ from math import prod
 
 from engine.compiler.emitter import Emitter, Index, Value
 from engine.compiler.epilogue import Epilogue, Place, finish
-from engine.compiler.kernels.tile import LINE, Ahead, Axis, Tile, emit_tile, merged, steps_of
+from engine.compiler.kernels.tile import Axis, Tile, emit_tile, merged
 from engine.compiler.memory import aligned_zeros
 from engine.dtypes import Array
 
@@ -67,7 +67,6 @@ class Convolution:
         blocks: blocks of filters in one chunk; a block is as wide as the tile.
         epilogue: what is done to the results.
         stage: how the input is staged; None where its padding is in memory.
-        brings_ahead: whether the next block's weights are brought near while one is worked on.
     """
 
     images: int
@@ -87,7 +86,6 @@ class Convolution:
     lanes: int
     epilogue: Epilogue
     stage: Stage | None = None
-    brings_ahead: bool = False
 
     @property
     def scratch(self) -> int:
@@ -240,23 +238,13 @@ class Convolution:
         start = [e.load(bias, e.mul(whole_block, self.width), v * e.lanes) for v in range(tile.vectors)]
         step = self.stride[1] * source.strides[2]
         axes = self._axes(source.strides)
-        ahead = self._ahead(e, weights, axes, row, pixel) if self.brings_ahead else None
-        sums = emit_tile(e, tile, axes, x, step, weights, start * pixels, ahead)
+        sums = emit_tile(e, tile, axes, x, step, weights, start * pixels)
         for p in range(pixels):
             for v in range(tile.vectors):
                 place = Place(image, row, e.add(pixel, p), e.add(channel, v * e.lanes))
                 result = finish(e, self.epilogue, sums[p * tile.vectors + v], operands, place, lanes[v])
                 offset = [e.mul(index, step) for index, step in zip((image, row, place.pixel), self.out_strides, strict=True)]
                 e.store(result, out, *offset, place.channel, count=lanes[v])
-
-    def _ahead(self, e: Emitter, weights: Value, axes: tuple[Axis, ...], row: Index, pixel: Index) -> Ahead:
-        """Return the part of the next block's weights that one of a block's tiles brings near."""
-        size = self.kernel[0] * self.kernel[1] * self.channels * self.width
-        tiles = self.size[0] * -(-self.size[1] // self.tile.pixels)
-        lines = -(-size // (LINE * tiles * steps_of(axes)))
-        # tiles are counted by their pixels: those of a remainder bring what the full ones have left
-        place = e.divmod(e.add(e.mul(row, self.size[1]), pixel), self.tile.pixels)[0]
-        return Ahead(e.address(weights, size, e.mul(place, lines * LINE * steps_of(axes))), lines)
 
     def _axes(self, strides: tuple[int, int, int]) -> tuple[Axis, ...]:
         rows, columns = self.kernel

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from engine.compiler.epilogue import Epilogue
 from engine.compiler.kernels.convolution import Convolution as Direct
 from engine.compiler.kernels.convolution import Stage
+from engine.compiler.kernels.streamed_convolution import StreamedConvolution as Streamed
 from engine.compiler.kernels.depthwise import Depthwise
 from engine.compiler.kernels.tile import Tile, choose_tile
 from engine.compiler.kernels.winograd import Winograd
@@ -23,14 +24,16 @@ from engine.compiler.view import View
 
 PEAK = 11.0
 """Multiply-adds per lane and nanosecond that a register tile reaches, about; only ratios of the figures here matter."""
-STREAM = 12.0
+STREAM = 10.0
 """Bytes per nanosecond that weights come at which are too many for the cache near the core."""
-DIRECT_STREAM = 5.0
-"""The same for a direct convolution, whose blocks of weights are long: measured on 512 channels of 7 x 7."""
+DIRECT_STREAM = 7.5
+"""The same for a direct convolution of few pixels."""
 SCRATCH_RATE = 60.0
 """Bytes per nanosecond that transformed tiles are written and read at."""
 NEAR_CACHE = 1 << 20
 """Bytes that stay in the cache near the core beside what streams through it."""
+MOST_PARTIAL = 64 << 10
+"""Bytes of partial sums, of one block of filters, that leave room for the rest in the nearest caches."""
 _ALL = 1 << 30
 _WORTH_CHUNKS = 4 << 20
 """Multiply-adds from which on work is split for all threads: about 50 microseconds."""
@@ -177,27 +180,49 @@ def _direct(selector: Selector, work: Work) -> None:
         height, width = 1, height * width
     blocks = -(-(filters // node.groups) // selector.lanes)
     tile = choose_tile(selector.target, width, blocks)
-    chunk = _staged_chunk(selector, work) if stage else _chunk(selector, work, tile, (height, width))
-    kernel = Direct(
-        images,
-        (height, width),
-        channels,
-        filters // node.groups,
-        node.groups,
-        (rows, columns),
-        node.stride,
-        node.dilation,
-        image_strides(work.x),
-        image_strides(work.out),
-        tile,
-        *chunk,
-        selector.lanes,
-        work.epilogue,
-        stage,
-        stage is None and 4 * node.weight.size > NEAR_CACHE,
-    )
+    kernel: Direct | Streamed
+    if _is_streamed(work, tile.vectors * selector.lanes):
+        kernel = Streamed(
+            images,
+            (height, width),
+            channels,
+            filters,
+            (rows, columns),
+            node.stride,
+            node.dilation,
+            image_strides(work.x),
+            image_strides(work.out),
+            tile,
+            selector.lanes,
+            work.epilogue,
+        )
+    else:
+        kernel = Direct(
+            images,
+            (height, width),
+            channels,
+            filters // node.groups,
+            node.groups,
+            (rows, columns),
+            node.stride,
+            node.dilation,
+            image_strides(work.x),
+            image_strides(work.out),
+            tile,
+            *(_staged_chunk(selector, work) if stage else _chunk(selector, work, tile, (height, width))),
+            selector.lanes,
+            work.epilogue,
+            stage,
+        )
     weights, bias = (selector.constant(array) for array in kernel.pack(node.weight, node.bias))
     selector.call(kernel, work.x, weights, bias, work.out, *work.operands)
+
+
+def _is_streamed(work: Work, width: int) -> bool:
+    """Whether there are so many weights for so few pixels that the order of loops has to follow the weights."""
+    filters = work.out.shape[1]
+    partial_bytes = 4 * width * work.out.size // filters
+    return work.node.groups == 1 and 4 * work.node.weight.size > NEAR_CACHE and partial_bytes <= MOST_PARTIAL
 
 
 def _stage(work: Work) -> Stage | None:

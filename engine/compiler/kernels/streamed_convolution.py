@@ -1,0 +1,168 @@
+"""Direct convolution for few pixels and many weights, which come from far away: deep layers on small images.
+
+The order of loops follows the weights, each of which is read once: a chunk is one block of filters; position by
+position of the kernel, its weights (channels x filters of the block) meet all pixels, whose partial sums wait in
+scratch memory. While they do, the weights of the next position are brought near, so that memory and arithmetic work at
+the same time.
+
+Arguments: input with its padding around it, weights, bias, output, the epilogue's operands, scratch. Channels of input
+and output lie side by side. Weights are packed by `pack`: [block of filters][row][column][channel][filter of the block].
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from engine.compiler.emitter import Emitter, Index, Value
+from engine.compiler.epilogue import Epilogue, Place, finish
+from engine.compiler.kernels.tile import LINE, Ahead, Axis, Tile, emit_tile, steps_of
+from engine.compiler.memory import aligned_zeros
+from engine.dtypes import Array
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedConvolution:
+    """A convolution of one exact shape.
+
+    Attributes:
+        images: batch.
+        size: rows and columns of the output.
+        channels: input channels.
+        filters: output channels.
+        kernel: rows and columns.
+        stride: rows and columns.
+        dilation: rows and columns.
+        x_strides: elements between images, rows and pixels of the input.
+        out_strides: the same of the output.
+        tile: register tile; a block of filters is as wide.
+        lanes: float32 lanes of a vector.
+        epilogue: what is done to the results.
+    """
+
+    images: int
+    size: tuple[int, int]
+    channels: int
+    filters: int
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    x_strides: tuple[int, int, int]
+    out_strides: tuple[int, int, int]
+    tile: Tile
+    lanes: int
+    epilogue: Epilogue
+
+    @property
+    def scratch(self) -> int:
+        """Elements of the partial sums of one block."""
+        return self.images * self.size[0] * self.size[1] * self._width
+
+    @property
+    def chunks(self) -> int:
+        """Parts that the work is split into: blocks of filters."""
+        return -(-self.filters // self._width)
+
+    @property
+    def _width(self) -> int:
+        return self.tile.vectors * self.lanes
+
+    @property
+    def _panel(self) -> int:
+        """Weights of one position of the kernel."""
+        return self.channels * self._width
+
+    def emit(self, e: Emitter) -> None:
+        """Write the kernel."""
+        x, w, bias, *rest, scratch = (e.argument(place) for place in range(5 + len(self.epilogue.operands)))
+        sums = e.address(scratch, e.mul(e.thread, self.scratch))
+        positions = self.kernel[0] * self.kernel[1]
+        weights = e.address(w, e.mul(e.chunk, positions * self._panel))
+        self._start(e, e.address(bias, e.mul(e.chunk, self._width)), sums)
+        with e.loop(0, positions) as position:
+            row, column = e.divmod(position.index, self.kernel[1])
+            corner = e.address(
+                x,
+                e.mul(row, self.dilation[0] * self.x_strides[1]),
+                e.mul(column, self.dilation[1] * self.x_strides[2]),
+            )
+            self._multiply(e, corner, e.address(weights, e.mul(position.index, self._panel)), sums)
+        self._finish(e, sums, rest)
+
+    def _start(self, e: Emitter, bias: Value, sums: Value) -> None:
+        """Write the bias into the partial sums."""
+        starts = [e.load(bias, vector * e.lanes) for vector in range(self.tile.vectors)]
+        with e.loop(0, self.images * self.size[0] * self.size[1]) as pixel:
+            for vector, start in enumerate(starts):
+                e.store(start, sums, e.mul(pixel.index, self._width), vector * e.lanes)
+
+    def _multiply(self, e: Emitter, x: Value, weights: Value, sums: Value) -> None:
+        """Write what one position of the kernel adds to all partial sums."""
+        axes = (Axis(self.channels, 1, self._width),)
+        step = self.stride[1] * self.x_strides[2]
+        for image, row, pixel, count in self._tiles(e):
+            source = e.address(
+                x,
+                e.mul(image, self.x_strides[0]),
+                e.mul(row, self.stride[0] * self.x_strides[1]),
+                e.mul(pixel, step),
+            )
+            place = e.add(e.mul(e.add(e.mul(image, self.size[0]), row), self.size[1]), pixel)
+            here = e.address(sums, e.mul(place, self._width))
+            offsets = [p * self._width + v * e.lanes for p in range(count) for v in range(self.tile.vectors)]
+            before = [e.load(here, offset) for offset in offsets]
+            ahead = self._ahead(e, e.address(weights, self._panel), axes, place)
+            tile = Tile(count, self.tile.vectors)
+            after = emit_tile(e, tile, axes, source, step, weights, before, ahead)
+            for offset, value in zip(offsets, after, strict=True):
+                e.store(value, here, offset)
+
+    def _tiles(self, e: Emitter) -> Iterator[tuple[Index, Index, Index, int]]:
+        """Write the loops over tiles; yields image, row, first pixel and pixels of each."""
+        full, rest = divmod(self.size[1], self.tile.pixels)
+        with e.loop(0, self.images * self.size[0]) as rows:
+            image, row = e.divmod(rows.index, self.size[0])
+            with e.loop(0, full) as tiles:
+                yield image, row, e.mul(tiles.index, self.tile.pixels), self.tile.pixels
+            if rest:
+                yield image, row, full * self.tile.pixels, rest
+
+    def _ahead(self, e: Emitter, following: Value, axes: Sequence[Axis], place: Index) -> Ahead:
+        """Return the part of the next position's weights that the tile at a place brings near."""
+        tiles = max(1, self.images * self.size[0] * self.size[1] // self.tile.pixels)
+        lines = max(1, round(self._panel / (LINE * tiles * steps_of(axes))))
+        part = e.divmod(place, self.tile.pixels)[0]
+        return Ahead(e.address(following, e.mul(part, lines * LINE * steps_of(axes))), lines)
+
+    def _finish(self, e: Emitter, sums: Value, arguments: Sequence[Value]) -> None:
+        """Write the sums through the epilogue into the output; of the last block only the filters that there are."""
+        last = self.filters - (self.chunks - 1) * self._width
+        if last == self._width or self.chunks == 1:
+            self._finish_block(e, sums, arguments, last)
+            return
+        is_last = e.compare("==", e.chunk, self.chunks - 1)
+        with e.when(is_last):
+            self._finish_block(e, sums, arguments, last)
+        with e.when(e.builder.not_(is_last)):
+            self._finish_block(e, sums, arguments, self._width)
+
+    def _finish_block(self, e: Emitter, sums: Value, arguments: Sequence[Value], filters: int) -> None:
+        out, *operands = arguments
+        with e.loop(0, self.images * self.size[0] * self.size[1]) as loop:
+            image, row, pixel = e.unravel(loop.index, (self.images, *self.size))
+            for start in range(0, filters, e.lanes):
+                count = min(e.lanes, filters - start)
+                value = e.load(sums, e.mul(loop.index, self._width), start)
+                place = Place(image, row, pixel, e.add(e.mul(e.chunk, self._width), start))
+                result = finish(e, self.epilogue, value, operands, place, count)
+                offset = [e.mul(i, step) for i, step in zip((image, row, pixel), self.out_strides, strict=True)]
+                e.store(result, out, *offset, place.channel, count=count)
+
+    def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
+        """Pack weights (filters, channels, rows, columns) and bias; absent filters are 0."""
+        packed = aligned_zeros((self.chunks, *self.kernel, self.channels, self._width))
+        starts = aligned_zeros((self.chunks * self._width,))
+        for block in range(self.chunks):
+            filters = weight[block * self._width : (block + 1) * self._width]
+            packed[block, ..., : len(filters)] = filters.transpose(2, 3, 1, 0)
+        if bias is not None:
+            starts[: self.filters] = bias
+        return packed, starts
