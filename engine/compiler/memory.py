@@ -36,6 +36,15 @@ def aligned_zeros(shape: Sequence[int]) -> Array:
     return memory.reshape(shape)
 
 
+def aligned(array: Array) -> Array:
+    """Return float32 elements row by row at an address that vectors like: the array itself, or a copy."""
+    if array.flags.c_contiguous and address_of(array) % ALIGNMENT == 0:
+        return array
+    memory = aligned_empty(array.size * WORD).view(np.float32).reshape(array.shape)
+    memory[...] = array
+    return memory
+
+
 def address_of(array: Array) -> int:
     """Return where an array's elements begin in memory."""
     return int(array.__array_interface__["data"][0])

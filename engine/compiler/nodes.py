@@ -123,6 +123,7 @@ class Convolution(Epilogued):
         padding: zeros above, left, below, right.
         dilation: rows and columns.
         groups: groups.
+        folded: steps whose work went into weight and bias.
     """
 
     weight: Array
@@ -131,6 +132,7 @@ class Convolution(Epilogued):
     padding: tuple[int, int, int, int]
     dilation: tuple[int, int]
     groups: int
+    folded: tuple[int, ...] = ()
 
 
 @dataclass(eq=False, slots=True)
@@ -163,10 +165,12 @@ class Linear(Epilogued):
     Attributes:
         weight: (out, in).
         bias: (out,), or None.
+        folded: steps whose work went into weight and bias.
     """
 
     weight: Array
     bias: Array | None
+    folded: tuple[int, ...] = ()
 
     @property
     def channel_axis(self) -> int:

@@ -9,10 +9,10 @@ from engine.compiler.arena import ArenaPool, Arrangement, Lifetime, arrange, lea
 from engine.compiler.fusion import fuse
 from engine.compiler.graph import Graph, make_graph
 from engine.compiler.jit import cache
-from engine.compiler.memory import ALIGNMENT, WORD, address_of, aligned_empty
+from engine.compiler.memory import WORD, address_of, aligned
 from engine.compiler.nodes import Constant, Fallback, Node, Value
 from engine.compiler.segment import NativeStep, Segment
-from engine.compiler.selection import RULES, Call, Selector
+from engine.compiler.selection import RULES, Call, Packed, Selector
 from engine.compiler.storage import place
 from engine.compiler.target import Target
 from engine.compiler.view import Buffer, Home, View
@@ -114,7 +114,9 @@ class Program:
         return sum(array.nbytes for array in self.constants)
 
 
-def compile_plan(plan: Plan, leaving: Sequence[int], target: Target, threads: int) -> Program:
+def compile_plan(
+    plan: Plan, leaving: Sequence[int], target: Target, threads: int, packed: Packed | None = None
+) -> Program:
     """Compile a plan.
 
     Args:
@@ -122,11 +124,12 @@ def compile_plan(plan: Plan, leaving: Sequence[int], target: Target, threads: in
         leaving: slots that leave the graph.
         target: what to compile for.
         threads: threads that share a run.
+        packed: weights that other programs of the graph packed; gets those that this one does.
     """
     graph = make_graph(plan, leaving, RULES)
     fuse(graph)
     place(graph)
-    return _Assembler(plan, graph, target, threads).assemble()
+    return _Assembler(plan, graph, target, threads, {} if packed is None else packed).assemble()
 
 
 @dataclass(slots=True)
@@ -141,6 +144,7 @@ class _Assembler:
     graph: Graph
     target: Target
     threads: int
+    packed: Packed
     calls: list[tuple[Call, Node]] = field(default_factory=list)
     actions: list[list[int] | NumpyStep] = field(default_factory=list)
     uses: dict[Buffer, _Use] = field(default_factory=dict)
@@ -198,7 +202,7 @@ class _Assembler:
         rule = RULES.get(type(node))
         if rule is None:
             return  # it is only a place in memory
-        selector = Selector(self.target, self.threads)
+        selector = Selector(self.target, self.threads, self.packed)
         rule(selector, node)
         for call in selector.calls:
             for view in call.arguments:
@@ -226,8 +230,8 @@ class _Assembler:
         if buffer.home is Home.ARENA:
             use = self.uses.setdefault(buffer, _Use(self.moment, self.moment))
             use.last = self.moment
-        elif buffer.home is Home.CONSTANT and id(buffer.array) not in self.constants:
-            self.constants[id(buffer.array)] = _aligned(buffer.array)
+        elif buffer.array is not None and id(buffer.array) not in self.constants:
+            self.constants[id(buffer.array)] = aligned(buffer.array)
 
     def _values(self) -> tuple[object, ...]:
         values: list[object] = [None] * len(self.plan.slots)
@@ -322,14 +326,3 @@ class _Table:
     def finish(self) -> tuple[Array, Array]:
         """Return the table, and the places in it that are relative to the arena."""
         return np.array(self._words, np.uint64), np.array(self._relative, np.intp)
-
-
-def _aligned(array: Array | None) -> Array:
-    """Return an array's elements, row by row, at an address that vectors like."""
-    if array is None:
-        raise ValueError("a constant has no elements")
-    if address_of(array) % ALIGNMENT == 0:
-        return array
-    memory = aligned_empty(array.size * WORD).view(np.float32)
-    memory[...] = array.reshape(-1)
-    return memory

@@ -4,15 +4,14 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 
-import numpy as np
-
 from engine.compiler.program import NativeSteps, Program, compile_plan
+from engine.compiler.selection import Packed
 from engine.compiler.target import host_target
 from engine.plan import Plan
 from engine.spec import TensorSpec
 
-PROGRAMS_KEPT = 8
-"""Programs kept per graph, least recently used dropped first; each has its own arena and packed weights."""
+PROGRAMS_KEPT = 16
+"""Programs kept per graph, least recently used dropped first; each has its own arena, all share packed weights."""
 
 Shapes = tuple[TensorSpec, ...]
 
@@ -31,27 +30,37 @@ class Programs:
         self._lock = threading.Lock()
         self._compiling = threading.Lock()
         self._known: OrderedDict[Shapes, Program | None] = OrderedDict()
+        self._coming: set[Shapes] = set()
+        self._packed: Packed = {}
 
     def find(self, inputs: Shapes, plan: Plan) -> Program | None:
         """Return the program of a plan for inputs of given shapes; None where kernels can do nothing of it."""
-        known, program = self._look_up(inputs)
-        if known:
-            return program
-        with self._compiling:  # one at a time; runs on shapes that are known go on meanwhile
-            known, program = self._look_up(inputs)
-            if not known:
-                program = self._compile(plan)
-                self._keep(inputs, program)
-        return program
-
-    def _look_up(self, inputs: Shapes) -> tuple[bool, Program | None]:
         with self._lock:
+            if inputs in self._known:
+                self._known.move_to_end(inputs)
+                return self._known[inputs]
+        with self._compiling:
             if inputs not in self._known:
-                return False, None
-            self._known.move_to_end(inputs)
-            return True, self._known[inputs]
+                self._add(inputs, self._compile(plan))
+            return self._known[inputs]
 
-    def _keep(self, inputs: Shapes, program: Program | None) -> None:
+    def find_soon(self, inputs: Shapes, plan: Plan) -> Program | None:
+        """Return the program if it is there; otherwise None, and another thread goes to compile it."""
+        with self._lock:
+            is_coming = inputs in self._coming
+            if inputs not in self._known and not is_coming:
+                self._coming.add(inputs)
+                threading.Thread(target=self._bring, args=(inputs, plan), name="compiler", daemon=True).start()
+        return None if inputs not in self._known else self.find(inputs, plan)
+
+    def _bring(self, inputs: Shapes, plan: Plan) -> None:
+        try:
+            self.find(inputs, plan)
+        finally:
+            with self._lock:
+                self._coming.discard(inputs)
+
+    def _add(self, inputs: Shapes, program: Program | None) -> None:
         with self._lock:
             self._known[inputs] = program
             if len(self._known) > PROGRAMS_KEPT:
@@ -59,7 +68,5 @@ class Programs:
 
     def _compile(self, plan: Plan) -> Program | None:
         slots = [plan.slots[name] for name in self._leaving]
-        # constants may be out of range here as in a run
-        with np.errstate(all="ignore"):
-            program = compile_plan(plan, slots, host_target(), self._threads)
+        program = compile_plan(plan, slots, host_target(), self._threads, self._packed)
         return program if any(isinstance(action, NativeSteps) for action in program.actions) else None

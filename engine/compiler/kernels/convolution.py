@@ -256,6 +256,11 @@ class Convolution:
             )
         )
 
+    @property
+    def layout(self) -> tuple[object, ...]:
+        """What the order of packed weights depends on."""
+        return (self.groups, self.width)
+
     def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
         """Pack weights (filters of all groups, channels of one, rows, columns) and bias; absent filters are 0."""
         weights = weight.reshape(self.groups, self.filters, self.channels, *self.kernel)

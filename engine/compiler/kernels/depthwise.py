@@ -144,6 +144,11 @@ class Depthwise:
         rows, vectors = self._parts
         return rows * vectors
 
+    @property
+    def layout(self) -> tuple[object, ...]:
+        """What the order of packed weights depends on."""
+        return (self.lanes,)
+
     def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
         """Pack weights (channels, 1, rows, columns) and bias (channels); absent channels are 0."""
         weights = np.zeros((*self.kernel, self._packed_channels), np.float32)

@@ -156,6 +156,11 @@ class StreamedConvolution:
                 offset = [e.mul(i, step) for i, step in zip((image, row, pixel), self.out_strides, strict=True)]
                 e.store(result, out, *offset, place.channel, count=count)
 
+    @property
+    def layout(self) -> tuple[object, ...]:
+        """What the order of packed weights depends on."""
+        return (self._width,)
+
     def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
         """Pack weights (filters, channels, rows, columns) and bias; absent filters are 0."""
         packed = aligned_zeros((self.chunks, *self.kernel, self.channels, self._width))

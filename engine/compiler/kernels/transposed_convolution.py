@@ -203,6 +203,11 @@ class TransposedConvolution:
         blocks, rows = self._parts
         return blocks * rows
 
+    @property
+    def layout(self) -> tuple[object, ...]:
+        """What the order of packed weights depends on."""
+        return (self.groups, self._width)
+
     def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
         """Pack weights (channels of all groups, filters of one, rows, columns) and bias; absent filters are 0."""
         kernel = self.axes[0].kernel, self.axes[1].kernel

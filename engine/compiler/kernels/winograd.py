@@ -307,6 +307,11 @@ class Winograd:
                 with e.when(e.both(e.compare("<", row, self.size[0]), e.compare("<", pixel, self.size[1]))):
                     put()
 
+    @property
+    def layout(self) -> tuple[object, ...]:
+        """What the order of packed weights depends on."""
+        return (self.outputs, self._width)
+
     def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
         """Transform and pack weights (filters, channels, 3, 3) as [position][block][channel][filter], and the bias."""
         g = np.asarray(self.transforms.filter)

@@ -10,11 +10,12 @@ from engine.compiler.selection import (
     transposed_convolution,
     upsample,
 )
-from engine.compiler.selection.call import RULES, Call, Selector
+from engine.compiler.selection.call import RULES, Call, Packed, Selector
 
 __all__ = [
     "RULES",
     "Call",
+    "Packed",
     "Selector",
     "convolution",
     "linear",

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from engine.compiler.epilogue import Epilogue, Operand, Spread
 from engine.compiler.jit import Kernel
-from engine.compiler.nodes import Epilogued, Node, Tensor
+from engine.compiler.memory import aligned
+from engine.compiler.nodes import Convolution, Epilogued, Linear, Node, Tensor
 from engine.compiler.pointwise import Leaf
 from engine.compiler.storage import Copy
 from engine.compiler.target import Target
@@ -29,6 +30,21 @@ class Call:
     arguments: tuple[View, ...]
 
 
+class Packing(Protocol):
+    """A kernel that wants its weights in an order of its own."""
+
+    @property
+    def layout(self) -> tuple[object, ...]:
+        """What the order depends on: kernels of equal layout may share packed weights."""
+
+    def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
+        """Return weights and bias as the kernel reads them."""
+
+
+Packed = dict[tuple[object, ...], tuple[Array, Array]]
+"""Operator and layout -> its weights and bias, packed; shared by all programs of a graph."""
+
+
 @dataclass(slots=True)
 class Selector:
     """What rules ask for, and the calls that they make.
@@ -36,11 +52,13 @@ class Selector:
     Attributes:
         target: what is compiled for.
         threads: threads that share a run.
+        packed: weights that were packed before.
         calls: the calls of the node at hand.
     """
 
     target: Target
     threads: int
+    packed: Packed
     calls: list[Call] = field(default_factory=list)
 
     @property
@@ -55,6 +73,16 @@ class Selector:
     def copy(self, source: View, target: View) -> None:
         """Add the call that copies a view to another of its shape."""
         RULES[Copy](self, Copy(source, target))
+
+    def weights(self, node: Node, kernel: Packing, weight: Array, bias: Array | None) -> tuple[View, View]:
+        """Return the views of a node's weights and bias, packed for a kernel."""
+        folded = node.folded if isinstance(node, Convolution | Linear) else ()
+        key = (node.steps[0], folded, type(kernel).__name__, *kernel.layout)
+        if key not in self.packed:
+            packed, start = kernel.pack(weight, bias)
+            self.packed[key] = aligned(packed), aligned(start)
+        packed, start = self.packed[key]
+        return self.constant(packed), self.constant(start)
 
     def constant(self, array: Array) -> View:
         """Return the view of an array that the plan keeps."""

@@ -133,7 +133,7 @@ def _winograd(selector: Selector, work: Work, outputs: int) -> None:
         work.epilogue,
         4 * (outputs + 2) ** 2 * node.weight[:, :, 0, 0].size > NEAR_CACHE,
     )
-    weights, bias = (selector.constant(array) for array in kernel.pack(node.weight, node.bias))
+    weights, bias = selector.weights(node, kernel, node.weight, node.bias)
     selector.call(kernel, work.x, weights, bias, work.out, *work.operands)
 
 
@@ -165,7 +165,7 @@ def _depthwise(selector: Selector, work: Work) -> None:
         image_strides(work.out),
         work.epilogue,
     )
-    weights, bias = (selector.constant(array) for array in kernel.pack(node.weight, node.bias))
+    weights, bias = selector.weights(node, kernel, node.weight, node.bias)
     selector.call(kernel, work.x, weights, bias, work.out, *work.operands)
 
 
@@ -214,7 +214,7 @@ def _direct(selector: Selector, work: Work) -> None:
             work.epilogue,
             stage,
         )
-    weights, bias = (selector.constant(array) for array in kernel.pack(node.weight, node.bias))
+    weights, bias = selector.weights(node, kernel, node.weight, node.bias)
     selector.call(kernel, work.x, weights, bias, work.out, *work.operands)
 
 

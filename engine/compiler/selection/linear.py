@@ -23,7 +23,7 @@ def select_linear(selector: Selector, node: Linear) -> None:
         raise ValueError(f"a linear layer of shape {node.output.shape} has no rows")
     epilogue, operands = _epilogue(selector, node)
     kernel = _kernel(selector, x, out, epilogue)
-    weights, bias = (selector.constant(a) for a in kernel.pack(node.weight[:, :, None, None], node.bias))
+    weights, bias = selector.weights(node, kernel, node.weight[:, :, None, None], node.bias)
     selector.call(kernel, x, weights, bias, out, *operands)
 
 

@@ -31,7 +31,7 @@ def select_transposed_convolution(selector: Selector, node: TransposedConvolutio
         image_strides(out),
         epilogue,
     )
-    weights, bias = (selector.constant(array) for array in choice.pack(node.weight, node.bias))
+    weights, bias = selector.weights(node, choice, node.weight, node.bias)
     selector.call(choice, x, weights, bias, out, *operands)
 
 
