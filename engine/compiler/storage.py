@@ -87,9 +87,10 @@ class _Placer:
         start = 0
         for tensor in node.inputs:
             extent = tensor.shape[node.axis]
-            fits = self._orders[tensor] == self._orders[output] or _is_flat(tensor)
+            part = view.sliced(node.axis, start, extent)
+            fits = self._orders[tensor] == self._orders[output] or _is_vector(part)
             if tensor.node.writes_anywhere and tensor.view is None and fits and tensor not in self._leaving:
-                tensor.view = view.sliced(node.axis, start, extent)
+                tensor.view = part
             start += extent
 
     def _place_outputs(self, node: Node) -> Iterator[Node]:
@@ -175,9 +176,10 @@ def _arena(tensor: Tensor) -> Buffer:
     return Buffer(Home.ARENA, tensor_size(tensor))
 
 
-def _is_flat(tensor: Tensor) -> bool:
-    """Whether all orders of a tensor's axes are the same in memory."""
-    return sum(extent > 1 for extent in tensor.shape) <= 1
+def _is_vector(view: View) -> bool:
+    """Whether a tensor's elements lie side by side along its only axis: it has them in any order of its axes."""
+    strides = [stride for extent, stride in zip(view.shape, view.strides, strict=True) if extent > 1]
+    return not strides or strides == [1]
 
 
 def _noted(copy: Copy, node: Node) -> Copy:
