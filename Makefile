@@ -46,8 +46,8 @@ format: $(VENV)/test.installed ## Format and fix what ruff can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/bench.installed ## ResNet18 against onnxruntime, ncnn and torch
-	$(BIN)/python -m tests.bench.resnet18
+bench: $(VENV)/bench.installed ## Six models against onnxruntime, openvino, ncnn and torch; BENCH=--save keeps the figures
+	$(BIN)/python -m tests.bench $(BENCH)
 
 schemathesis: $(VENV)/test.installed ## Try many requests made from the API's description
 	TEST_SCHEMATHESIS_EXAMPLES=300 $(BIN)/python -m pytest -q tests/service/test_schemathesis.py

@@ -1,84 +1,94 @@
-"""Other runtimes on the same weights and input: each peer takes a torch module and gives a callable."""
+"""Other runtimes on the same weights and input: each function reads a model's files and returns how to run it.
 
-import subprocess
-import warnings
+All are asked for float32 and a number of threads, and for nothing else that differs from what they do by themselves.
+"""
+
 from collections.abc import Callable
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import torch
 
 from engine.dtypes import Array
-from tests.golden.networks.export import find_exporter
+from tests.bench.models import Files
 
-Call = Callable[[], Array]
+Call = Callable[[], list[Array]]
+"""Runs a model once on its input; returns its outputs."""
 
 
-def onnxruntime_call(module: Any, image: Array, folder: Path, threads: int) -> Call:
-    """Prepare a session on the CPU with `threads` threads inside an operator and one between them."""
+def onnxruntime(files: Files, threads: int) -> Call:
+    """Prepare an onnxruntime session on the CPU."""
     import onnxruntime
 
-    path = folder / "model.onnx"
-    if not path.exists():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the exporter announces its successor
-            torch.onnx.export(module, (torch.from_numpy(image),), str(path), dynamo=False, verbose=False)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    feeds = {session.get_inputs()[0].name: image}
-    return lambda: np.asarray(session.run(None, feeds)[0])
+    session = onnxruntime.InferenceSession(str(files.onnx), options, providers=["CPUExecutionProvider"])
+    feeds = {session.get_inputs()[0].name: files.model.input()}
+    return lambda: session.run(None, feeds)
 
 
-def ncnn_call(module: Any, image: Array, folder: Path, threads: int) -> Call:
-    """Prepare an ncnn net of the exporter's own f32 files."""
+def openvino(files: Files, threads: int) -> Call:
+    """Prepare an OpenVINO request; by itself it would compute in bfloat16 where the processor can."""
+    import openvino
+
+    config = {
+        "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_NUM_THREADS": threads,
+        "PERFORMANCE_HINT": "LATENCY",
+    }
+    core = openvino.Core()
+    compiled = core.compile_model(core.read_model(files.onnx), "CPU", config)
+    request = compiled.create_infer_request()
+    image = files.model.input()
+    ports = range(len(compiled.outputs))
+
+    def call() -> list[Array]:
+        answer = request.infer([image], share_inputs=True, share_outputs=True)
+        return [answer[port] for port in ports]
+
+    return call
+
+
+def ncnn(files: Files, threads: int) -> Call:
+    """Prepare an ncnn net, which knows no batch."""
     import ncnn
 
-    param = folder / "model.ncnn.param"
-    if not param.exists():
-        traced = folder / "model.pt"
-        torch.jit.trace(module, torch.from_numpy(image), check_trace=False).save(str(traced))
-        shape = ",".join(map(str, image.shape))
-        command = [find_exporter(), str(traced), f"inputshape=[{shape}]", "fp16=0"]
-        subprocess.run(command, cwd=folder, check=True, capture_output=True)
     net = ncnn.Net()
     net.opt.num_threads = threads
-    net.load_param(str(param))
-    net.load_model(str(param.with_suffix(".bin")))
-    mat = ncnn.Mat(image[0])
+    net.opt.use_fp16_packed = net.opt.use_fp16_storage = net.opt.use_fp16_arithmetic = False
+    net.opt.use_bf16_storage = False
+    if net.load_param(str(files.ncnn)) or net.load_model(str(files.ncnn.with_suffix(".bin"))):
+        raise ValueError("ncnn does not load the files")
+    image = files.model.input()[0]
+    names = net.output_names()
 
-    def call() -> Array:
+    def call() -> list[Array]:
         extractor = net.create_extractor()
-        extractor.set_light_mode(True)
-        extractor.input("in0", mat)
-        return np.array(extractor.extract("out0")[1])[None]
+        extractor.input("in0", ncnn.Mat(image))
+        outputs = []
+        for name in names:
+            code, mat = extractor.extract(name)
+            if code:
+                raise ValueError(f"ncnn gives no {name}: code {code}")
+            outputs.append(np.asarray(mat)[None])
+        return outputs
 
     return call
 
 
-def torch_call(module: Any, image: Array, folder: Path, threads: int) -> Call:
+def torch(files: Files, threads: int) -> Call:
     """Prepare the module itself in inference mode."""
-    del folder
-    tensor = torch.from_numpy(image)
+    import torch
 
-    def call() -> Array:
-        torch.set_num_threads(threads)
+    from tests.golden.networks import NETWORKS
+
+    torch.set_num_threads(threads)
+    module = NETWORKS[files.model.network].construct(**files.model.options).eval()
+    module.load_state_dict(torch.load(files.weights, weights_only=True))
+    image = torch.from_numpy(files.model.input())
+
+    def call() -> list[Array]:
         with torch.inference_mode():
-            return np.asarray(module(tensor))
+            outputs = module(image)
+        return [output.numpy() for output in ([outputs] if isinstance(outputs, torch.Tensor) else outputs)]
 
     return call
-
-
-PEERS: dict[str, Callable[[Any, Array, Path, int], Call]] = {
-    "onnxruntime": onnxruntime_call,
-    "ncnn": ncnn_call,
-    "torch": torch_call,
-}
-
-
-def available() -> dict[str, Callable[[Any, Array, Path, int], Call]]:
-    """Return the peers that are installed."""
-    return {name: prepare for name, prepare in PEERS.items() if find_spec(name) is not None}

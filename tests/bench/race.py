@@ -1,0 +1,77 @@
+"""Contenders take turns on one model, so that whatever else the machine does meets them all alike."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from random import Random
+from statistics import median
+from time import sleep
+
+from tests.bench.contenders import Contender
+from tests.bench.models import Files
+from tests.bench.results import Result, Start
+from tests.bench.seat import start_of, take, take_turn
+from tests.bench.worker import Worker, WorkerError
+
+PAUSE_SECONDS = 0.025
+"""Between turns: threads of the one before may spin a while before they sleep."""
+
+
+def race(files: Files, contenders: Sequence[Contender], threads: int, rounds: int) -> list[Result]:
+    """Return every contender's result on one model; one that fails has the reason in place of a time."""
+    with ExitStack() as stack:
+        workers: dict[str, Worker] = {}
+        starts: dict[str, Start] = {}
+        failures: dict[str, str] = {}
+        for contender in contenders:
+            worker = stack.enter_context(Worker(take, contender.name, files, threads))
+            try:
+                starts[contender.name] = worker.ask(start_of)
+                workers[contender.name] = worker
+            except WorkerError as error:
+                failures[contender.name] = str(error)
+        turns = {name: _asker(worker) for name, worker in workers.items()}
+        medians = interleave(turns, rounds, failures)
+    return [
+        Result(
+            files.model.name,
+            threads,
+            contender.name,
+            medians.get(contender.name),
+            starts.get(contender.name),
+            failures.get(contender.name),
+        )
+        for contender in contenders
+    ]
+
+
+def interleave(
+    turns: Mapping[str, Callable[[], list[float]]],
+    rounds: int,
+    failures: dict[str, str],
+    pause: float = PAUSE_SECONDS,
+) -> dict[str, float]:
+    """Return the median over rounds of the median of each contender's turn, in seconds.
+
+    Each round everyone has a turn, in an order of its own, so that nobody always follows the same one. Who fails is
+    noted among the failures and takes no further part.
+    """
+    random = Random(0)
+    medians: dict[str, list[float]] = {name: [] for name in turns}
+    for _ in range(rounds):
+        names = [name for name in turns if name not in failures]
+        random.shuffle(names)
+        for name in names:
+            sleep(pause)
+            try:
+                medians[name].append(median(turns[name]()))
+            except WorkerError as error:
+                failures[name] = str(error)
+    return {name: median(times) for name, times in medians.items() if name not in failures}
+
+
+def _asker(worker: Worker) -> Callable[[], list[float]]:
+    def ask() -> list[float]:
+        times: list[float] = worker.ask(take_turn)
+        return times
+
+    return ask

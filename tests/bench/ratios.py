@@ -1,0 +1,51 @@
+"""Ratios between contenders, and their means over models."""
+
+from collections.abc import Iterable
+from math import exp, log
+from statistics import fmean
+
+from tests.bench.contenders import BASE, PEERS
+from tests.bench.models import MODELS
+from tests.bench.results import Report, Result
+
+
+def geometric_mean(values: Iterable[float]) -> float | None:
+    """Return the geometric mean of positive numbers; None of none."""
+    logarithms = [log(value) for value in values]
+    return exp(fmean(logarithms)) if logarithms else None
+
+
+def fastest_peer(results: dict[str, Result]) -> Result | None:
+    """Return the other runtime with the least time; None where none has a time."""
+    peers = [results[name] for name in PEERS if name in results and results[name].seconds is not None]
+    return min(peers, key=lambda result: result.seconds or 0.0, default=None)
+
+
+def to_base(results: dict[str, Result], contender: str) -> float | None:
+    """Return a contender's time over onnxruntime's."""
+    return _ratio(results.get(contender), results.get(BASE))
+
+
+def to_fastest(results: dict[str, Result], contender: str) -> float | None:
+    """Return a contender's time over that of the fastest other runtime."""
+    return _ratio(results.get(contender), fastest_peer(results))
+
+
+def means(report: Report, threads: int, contender: str) -> tuple[float | None, float | None]:
+    """Return the geometric means over the averaged models of both ratios, to onnxruntime and to the fastest peer.
+
+    None where a ratio of one of the report's models is missing: a mean over other models would compare with nothing.
+    """
+    tables = [report.find(name, threads) for name in report.models if MODELS[name].is_averaged]
+    return _mean([to_base(t, contender) for t in tables]), _mean([to_fastest(t, contender) for t in tables])
+
+
+def _mean(ratios: list[float | None]) -> float | None:
+    known = [ratio for ratio in ratios if ratio is not None]
+    return geometric_mean(known) if len(known) == len(ratios) else None
+
+
+def _ratio(result: Result | None, other: Result | None) -> float | None:
+    if result is None or other is None or result.seconds is None or other.seconds is None:
+        return None
+    return result.seconds / other.seconds

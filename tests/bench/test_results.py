@@ -1,0 +1,205 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.bench import plot, report
+from tests.bench.memory import parse_peak, peak_bytes
+from tests.bench.models import MODELS, relative_error
+from tests.bench.ratios import fastest_peer, geometric_mean, means, to_base, to_fastest
+from tests.bench.results import (
+    SAVED,
+    Layer,
+    LayerTable,
+    Report,
+    Result,
+    Split,
+    Start,
+    Throughput,
+    TraceCost,
+    from_json,
+    to_json,
+)
+
+TIMES = {
+    "resnet18": {"native": 0.008, "numpy": 0.040, "onnxruntime": 0.010, "openvino": 0.016, "torch": 0.020},
+    "unet": {"native": 0.064, "numpy": 0.320, "onnxruntime": 0.080, "openvino": 0.040, "torch": 0.160},
+    "vit": {"native": 0.500, "numpy": 0.001, "onnxruntime": 0.010, "openvino": 0.010, "torch": 0.010},
+}
+START = Start(0.25, 0.5, 100 * 2**20, 1e-6)
+
+
+def results(threads: int) -> list[Result]:
+    found = [
+        Result(model, threads, contender, seconds, START)
+        for model, times in TIMES.items()
+        for contender, seconds in times.items()
+    ]
+    return [*found, Result("unet", threads, "ncnn", None, None, "ValueError: no such <layer>")]
+
+
+@pytest.fixture
+def found() -> Report:
+    machine = {"processor": "A & B", "cores": "2", "instructions": "avx2", "versions": "numpy 2"}
+    fast = Layer("conv1", "nn.Conv2d", "native", 2, (1, 64, 56, 56), 0.001, 200.0, 0.5)
+    slow = Layer("pool", "nn.MaxPool2d", "numpy", 0, (1, 64, 28, 28), 0.003, 0.0, 0.0)
+    return Report(
+        machine,
+        20,
+        tuple(results(1) + results(2)),
+        (LayerTable("resnet18", 1, 400.0, (fast, slow)),),
+        (TraceCost("resnet18", 1, 0.010, 0.0101),),
+        Throughput("resnet18", 120.0, 100.0),
+        Split("resnet18", 0.1, 0.05, 0.01, 0.7, 0.008),
+        0.2,
+        ("unet, ncnn, 1 threads: ValueError: no such <layer>",),
+    )
+
+
+def test_geometric_mean_multiplies() -> None:
+    assert geometric_mean([0.5, 2.0]) == pytest.approx(1.0)
+    assert geometric_mean([0.1, 0.4, 0.2]) == pytest.approx(0.2)
+    assert geometric_mean([]) is None
+
+
+def test_ratios_are_to_onnxruntime_and_to_the_fastest_other_runtime(found: Report) -> None:
+    unet = found.find("unet", 1)
+    best = fastest_peer(unet)
+    assert best is not None
+    assert best.contender == "openvino"
+    assert to_base(unet, "native") == pytest.approx(0.8)
+    assert to_fastest(unet, "native") == pytest.approx(1.6)
+
+
+def test_this_engine_is_no_peer_of_itself(found: Report) -> None:
+    best = fastest_peer(found.find("vit", 1))
+    assert best is not None
+    assert best.contender == "onnxruntime"
+
+
+def test_contender_that_failed_has_no_ratio(found: Report) -> None:
+    assert to_base(found.find("unet", 1), "ncnn") is None
+    assert to_base(found.find("unet", 1), "nobody") is None
+    assert fastest_peer({}) is None
+
+
+def test_mean_leaves_out_models_that_do_not_count(found: Report) -> None:
+    to_onnxruntime, to_best = means(found, 1, "native")
+    assert to_onnxruntime == pytest.approx((0.8 * 0.8) ** 0.5)
+    assert to_best == pytest.approx((0.8 * 1.6) ** 0.5)
+
+
+def test_mean_needs_every_model(found: Report) -> None:
+    assert means(found, 1, "ncnn") == (None, None)
+
+
+def test_json_gives_the_report_back(found: Report) -> None:
+    text = to_json(found)
+    assert from_json(text) == found
+    assert max(map(len, text.splitlines())) < 350
+    assert len(text.splitlines()) > len(found.results)
+    assert to_json(from_json(text)) == text
+
+
+def test_json_of_a_report_without_measurements() -> None:
+    empty = Report({"processor": "x"}, 3)
+    assert from_json(to_json(empty)) == empty
+
+
+def test_json_rounds() -> None:
+    report = Report({}, 1, import_seconds=0.123456789)
+    assert '"import_seconds": 0.12346' in to_json(report)
+
+
+def test_summary_shows_times_ratios_failures_and_means(found: Report) -> None:
+    lines = [line.split("|") for line in report.summary(found).splitlines() if line.startswith("|")]
+    cells = [[cell.strip() for cell in line[1:-1]] for line in lines]
+    head, _, resnet18, unet, vit, mean = cells[:6]
+    assert head[:2] == ["model", "native"]
+    assert resnet18[1] == "8.00 (0.80)"
+    assert resnet18[-1] == "onnxruntime, 0.80"
+    assert unet[head.index("ncnn")] == "fails"
+    assert resnet18[head.index("ncnn")] == ""
+    assert vit[1] == "500.0 (50.00)"
+    assert mean[0] == "geometric mean of 2, ViT aside"
+    assert mean[1] == "0.80"
+    assert mean[-1] == "1.13"
+    assert len(cells) == 12
+
+
+def test_full_report_has_every_figure(found: Report) -> None:
+    text = report.full(found)
+    for part in ("+1.0%", "120.0 requests", "1.20x", "read 0.050 s", "compile 0.70 s", "100 MiB", "0.20 s"):
+        assert part in text
+    assert "no such <layer>" in text
+
+
+def test_layers_keep_their_order_and_drop_the_fast_ones(found: Report) -> None:
+    both = report.layers(found.layers[0]).splitlines()
+    assert both[0].startswith("ResNet18 224², one thread, all layers; machine's peak 400 GFLOP/s")
+    assert "conv1" in both[4]
+    assert "nn.Conv2d +2" in both[4]
+    assert "25.0%" in both[4]
+    assert "50%" in both[4]
+    assert "pool" in both[5]
+    slowest = report.layers(found.layers[0], 1)
+    assert "the 1 slowest of 2 layers" in slowest
+    assert "pool" in slowest
+    assert "conv1" not in slowest
+
+
+def test_table_lines_up() -> None:
+    assert report.table(["a", "bb"], [["ccc", "d"]]) == "| a   | bb |\n| --- | -- |\n| ccc | d  |"
+
+
+def test_readme_gets_the_tables_between_its_marks(found: Report) -> None:
+    before = f"# Title\n{report.BEGIN}\nold\n{report.END}\nrest"
+    after = report.put_into_readme(before, report.readme_text(found))
+    assert after.startswith(f"# Title\n{report.BEGIN}\n\nBatch 1, float32")
+    assert after.endswith(f"\n\n{report.END}\nrest")
+    assert "old" not in after
+    assert report.put_into_readme(after, report.readme_text(found)) == after
+    with pytest.raises(ValueError, match="needs one"):
+        report.put_into_readme("# Title", "text")
+
+
+def test_readme_shows_what_is_saved() -> None:
+    root = Path(__file__).parents[2]
+    readme, saved = (root / report.README).read_text(), root / SAVED
+    text = report.readme_text(from_json(saved.read_text())) if saved.exists() else None
+    shown = readme.split(report.BEGIN)[1].split(report.END)[0].strip()
+    assert text is None or shown == text.strip()
+
+
+def test_plot_draws_a_bar_for_each_ratio(found: Report) -> None:
+    from xml.etree import ElementTree
+
+    tree = ElementTree.fromstring(plot.draw(found))
+    fills = [element.get("fill") for element in tree.iter("{http://www.w3.org/2000/svg}rect")]
+    # in the legend, and for three models on two numbers of threads
+    assert fills.count(plot.COLOURS["native"]) == 1 + 3 * 2
+    assert fills.count(plot.COLOURS["ncnn"]) == 1
+    texts = [element.text for element in tree.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts.count("50.00") == 2
+    assert "UNet 256²" in texts
+    heights = [float(e.get("height", 0)) for e in tree.iter("{http://www.w3.org/2000/svg}rect")][1:]
+    assert max(heights) <= plot.HEIGHT
+
+
+def test_peak_of_memory_is_read_from_the_status() -> None:
+    assert parse_peak("VmPeak:\t  900 kB\nVmHWM:\t   200 kB\nVmRSS:\t 100 kB\n") == 200 * 1024
+    assert parse_peak("VmPeak:\t  900 kB\n") is None
+    peak = peak_bytes()
+    assert peak is None or peak > 2**20
+
+
+def test_relative_error_of_outputs_that_are_not_finite_is_infinite() -> None:
+    wanted = np.array([1.0, -4.0], np.float32)
+    assert relative_error(np.array([1.0, -3.0], np.float32), wanted) == 0.25
+    assert relative_error(np.array([np.nan, -4.0], np.float32), wanted) == float("inf")
+
+
+def test_five_models_are_averaged() -> None:
+    assert sum(model.is_averaged for model in MODELS.values()) == 5
+    assert MODELS["vit"].input().dtype == np.float32
+    assert MODELS["vit"].input().shape == (1, 3, 224, 224)
