@@ -36,9 +36,12 @@ def make_graph(
     *,
     build: bool = True,
     layers: LayerRegistry = registry,
+    backend: str | None = None,
+    threads: int = 1,
 ) -> RuntimeGraph:
     """Write a model and open it, built unless told otherwise."""
-    graph = RuntimeGraph(write_model(folder, lines, attributes), layers=layers)
+    param = write_model(folder, lines, attributes)
+    graph = RuntimeGraph(param, layers=layers, backend=backend, threads=threads)
     if build:
         graph.build()
     return graph

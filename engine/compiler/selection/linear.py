@@ -1,30 +1,30 @@
 """Kernels for linear layers: a matrix product is a convolution of one pixel a row."""
 
+from math import prod
+
 from engine.compiler.epilogue import Epilogue, Operand, Spread
 from engine.compiler.kernels.convolution import Convolution as Direct
 from engine.compiler.kernels.tile import choose_tile
 from engine.compiler.nodes import Linear
 from engine.compiler.selection.call import Selector, selects, view_of
-from engine.compiler.selection.movement import move
-from engine.compiler.pointwise import Leaf
 from engine.compiler.view import View
 
 
 @selects(Linear)
 def select_linear(selector: Selector, node: Linear) -> None:
     """Choose the kernel of a linear layer."""
-    out, x = _rows(view_of(node.output)), _rows(view_of(node.inputs[0]))
-    if x is None or x.strides[1] != 1:
-        shape = node.inputs[0].shape
-        copy = selector.temporary(shape)
-        move(selector, Leaf(0), [view_of(node.inputs[0])], copy)
-        x = _rows(copy)
-    if x is None or out is None:
-        raise ValueError(f"a linear layer of shape {node.output.shape} has no rows")
+    target = view_of(node.output)
+    x, out = _copied_rows(selector, view_of(node.inputs[0])), _rows(target)
+    if out is None:
+        # it is a part of a whole in which its rows do not lie evenly
+        target = selector.temporary(node.output.shape)
+        out = _rows(target)
     epilogue, operands = _epilogue(selector, node)
     kernel = _kernel(selector, x, out, epilogue)
     weights, bias = selector.weights(node, kernel, node.weight[:, :, None, None], node.bias)
     selector.call(kernel, x, weights, bias, out, *operands)
+    if target is not node.output.view:
+        selector.copy(target, view_of(node.output))
 
 
 def _kernel(selector: Selector, x: View, out: View, epilogue: Epilogue) -> Direct:
@@ -59,29 +59,31 @@ def _epilogue(selector: Selector, node: Linear) -> tuple[Epilogue, list[View]]:
     operands, views = [], []
     for tensor in node.inputs[node.own :]:
         view = view_of(tensor)
-        if tensor.shape == shape:
-            rows = _rows(view)
-            if rows is None or rows.strides[1] != 1:
-                copy = selector.temporary(shape)
-                move(selector, Leaf(0), [view], copy)
-                rows = _rows(copy)
-            if rows is None:
-                raise ValueError(f"a tensor of shape {shape} has no rows")
+        rows = _copied_rows(selector, view)
+        if view.size == prod(shape):
             operands.append(Operand(Spread.FULL, (0, 0, rows.strides[0])))
-            view = rows
         elif view.size == 1:
             operands.append(Operand(Spread.SCALAR))
         else:
-            if view.strides[-1] != 1:
-                copy = selector.temporary(tensor.shape)
-                move(selector, Leaf(0), [view], copy)
-                view = copy
             operands.append(Operand(Spread.CHANNEL, (0,)))
-        views.append(view)
+        views.append(rows)
     return Epilogue(node.epilogue, tuple(operands)), views
 
 
 def _rows(view: View) -> View | None:
-    """Return a tensor as a matrix of its last axis, None where its rows do not lie evenly."""
+    """Return a tensor as a matrix of its last axis; None where its rows or what is in them do not lie evenly."""
     columns = view.shape[-1]
-    return view.reshaped((view.size // columns, columns))
+    rows = view.reshaped((view.size // columns, columns))
+    return rows if rows is not None and (rows.strides[1] == 1 or columns == 1) else None
+
+
+def _copied_rows(selector: Selector, view: View) -> View:
+    """Return a tensor as a matrix of its last axis, copied where its rows do not lie evenly."""
+    rows = _rows(view)
+    if rows is None:
+        copy = selector.temporary(view.shape)
+        selector.copy(view, copy)
+        rows = copy.reshaped((view.size // view.shape[-1], view.shape[-1]))
+    if rows is None:
+        raise ValueError(f"a tensor of shape {view.shape} has no rows")
+    return rows

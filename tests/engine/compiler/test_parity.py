@@ -1,0 +1,303 @@
+"""What compiled graphs do at the edges: results, errors and ownership of memory are those of the numpy backend."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine import KuiperError, RuntimeGraph, TraceLevel
+from engine.dtypes import Array
+from tests.engine.models import make_graph
+
+X = np.arange(24, dtype=np.float32).reshape(2, 3, 4) - 7
+ODD = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, 1.5e38, -88.9, 104.0, -0.5], np.float32)
+WEIGHTS = {"w.data": np.arange(4, dtype=np.float32), "fc.weight": np.eye(4, dtype=np.float32) * 2}
+USES = {"w.data": "pnnx.Attribute w ", "fc.weight": "nn.Linear fc "}
+INPUT = "pnnx.Input in 0 1 a #a=(2,3,4)f32"
+LINEAR = "nn.Linear fc 1 1 a b bias=False in_features=4 out_features=4 @weight=(4,4)f32"
+GRAPHS = {
+    "a result leaves and goes on": "F.relu r 1 1 a b $input=a|F.tanh t 1 1 b c $input=b|pnnx.Output o 2 0 b c",
+    "a linear layer's result leaves and goes on": f"{LINEAR}|F.relu r 1 1 b c $input=b|pnnx.Output o 2 0 b c",
+    "one operand leaves twice": "F.relu r 1 1 a b $input=a|pnnx.Output o 2 0 b b",
+    "one operand leaves by two operators": "F.relu r 1 1 a b $input=a|pnnx.Output o 1 0 b|pnnx.Output p 1 0 b",
+    "an input leaves as well": "F.relu r 1 1 a b $input=a|pnnx.Output o 2 0 a b",
+    "a constant leaves as well": (
+        "pnnx.Attribute w 0 1 k @data=(4)f32|pnnx.Expression e 2 1 a k b expr=mul(@0,@1)|pnnx.Output o 2 0 b k"
+    ),
+    "a view of an input leaves": "Tensor.permute p 1 1 a b dims=(2,0,1) $input=a|pnnx.Output o 1 0 b",
+    "numpy reads a view of an input": (
+        "Tensor.permute p 1 1 a b dims=(2,0,1) $input=a|torch.cumsum c 1 1 b c dim=1 $input=b|pnnx.Output o 2 0 c b"
+    ),
+    "numpy reads a view of a result": (
+        "F.relu r 1 1 a b $input=a|Tensor.select s 1 1 b c dim=1 index=2 $input=b|"
+        "torch.cumsum c 1 1 c d dim=1 $input=c|F.relu q 1 1 d e $input=d|pnnx.Output o 2 0 e d"
+    ),
+    "numpy reads a result that another reads too": (
+        "F.relu r 1 1 a b $input=a|torch.cumsum c 1 1 b c dim=1 $input=b|F.tanh t 1 1 b d $input=b|pnnx.Output o 2 0 c d"
+    ),
+    "a tuple leaves": "F.relu r 1 1 a b $input=a|prim::TupleConstruct t 2 1 b a c|pnnx.Output o 1 0 c",
+    "a tuple of tuples leaves": (
+        "F.relu r 1 1 a b $input=a|prim::TupleConstruct t 2 1 b a c|F.tanh h 1 1 b d $input=b|"
+        "prim::TupleConstruct u 3 1 c d b e|pnnx.Output o 2 0 e b"
+    ),
+    "a list leaves": "F.relu r 1 1 a b $input=a|pnnx.Expression l 2 1 a b c expr=[@1,@0,@1]|pnnx.Output o 1 0 c",
+    "chunks leave": "F.relu r 1 1 a b $input=a|torch.chunk c 1 2 b c d chunks=2 dim=2 $input=b|pnnx.Output o 2 0 d c",
+    "parts of a whole leave": (
+        "F.relu r 1 1 a b $input=a|F.tanh t 1 1 a c $input=a|torch.cat k 3 1 b c b d dim=1|pnnx.Output o 2 0 d c"
+    ),
+    "a whole is part of another": (
+        "F.relu r 1 1 a b $input=a|torch.cat k 2 1 b a c dim=0|torch.cat l 2 1 c c d dim=2|pnnx.Output o 1 0 d"
+    ),
+    "nothing but constants": (
+        "pnnx.Attribute w 0 1 k @data=(4)f32|F.relu r 1 1 k l $input=k|pnnx.Expression e 2 1 a l b expr=add(@0,@1)|"
+        "pnnx.Output o 2 0 b l"
+    ),
+    "division by a constant 0": (
+        "pnnx.Attribute w 0 1 k @data=(4)f32|pnnx.Expression d 1 1 k l expr=div(1,@0)|"
+        "pnnx.Expression e 2 1 a l b expr=mul(@0,@1)|pnnx.Output o 1 0 b"
+    ),
+    "a scalar leaves": (
+        "F.relu r 1 1 a b $input=a|Tensor.size s 1 1 a n dim=1 $input=a|pnnx.Expression e 2 1 b n c expr=mul(@0,@1)|"
+        "pnnx.Output o 2 0 c n"
+    ),
+    "a mean over all axes": (
+        "torch.mean m 1 1 a b dim=(0,1,2) keepdim=False $input=a|pnnx.Expression e 2 1 a b c expr=sub(@0,@1)|"
+        "F.relu r 1 1 b d $input=b|pnnx.Output o 2 0 c d"
+    ),
+    "an expanded operand": (
+        "Tensor.slice s 1 1 a b dim=1 start=0 end=1 step=1 $input=a|Tensor.expand x 1 1 b c sizes=(-1,5,4) $input=b|"
+        "F.relu r 1 1 c d $input=c|pnnx.Output o 2 0 d c"
+    ),
+    "a step backwards through numpy": (
+        "F.relu r 1 1 a b $input=a|torch.flip f 1 1 b c dims=(1) $input=b|F.tanh t 1 1 c d $input=c|pnnx.Output o 1 0 d"
+    ),
+    "a product with itself, over and over": "|".join(
+        ["pnnx.Expression e0 1 1 a b0 expr=mul(@0,0.1)"]
+        + [f"pnnx.Expression e{i} 1 1 b{i - 1} b{i} expr=mul(@0,@0)" for i in range(1, 40)]
+        + ["pnnx.Output o 1 0 b39"]
+    ),
+    "long chains": "|".join(
+        ["F.relu e0 1 1 a b0 $input=a"]
+        + [f"F.tanh e{i} 1 1 b{i - 1} b{i} $input=b{i - 1}" for i in range(1, 150)]
+        + ["pnnx.Output o 1 0 b149"]
+    ),
+    "many operands": "|".join(
+        ["F.relu e0 1 1 a b0 $input=a"]
+        + [f"F.leaky_relu e{i} 1 1 a b{i} negative_slope=0.{i} $input=a" for i in range(1, 10)]
+        + [f"pnnx.Expression s 10 1 {' '.join(f'b{i}' for i in range(10))} c expr={'add(' * 9}@0"]
+        + ["pnnx.Output o 1 0 c"]
+    ).replace("@0|", "@0" + "".join(f",@{i})" for i in range(1, 10)) + "|"),
+}
+
+
+def open_both(folder: Path, lines: str, attributes: Mapping[str, Array] | None = None) -> list[RuntimeGraph]:
+    """Return a graph run by numpy and by kernels, the latter once with helpers."""
+    return [
+        make_graph(folder, lines, attributes, backend=backend, threads=threads)
+        for backend, threads in (("numpy", 1), ("native", 1), ("native", 2))
+    ]
+
+
+def assert_same(output: Array, wanted: Array) -> None:
+    assert (output.shape, output.dtype) == (wanted.shape, wanted.dtype)
+    np.testing.assert_allclose(output, wanted, rtol=1e-5, atol=1e-6)
+
+
+def text(graph: str, head: str = INPUT) -> str:
+    return "\n".join([head, *graph.split("|")])
+
+
+def weights(lines: str) -> dict[str, Array]:
+    return {name: array for name, array in WEIGHTS.items() if USES[name] in lines}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_graph_gives_what_numpy_gives(tmp_path: Path, name: str) -> None:
+    lines = text(GRAPHS[name])
+    plain, *compiled = open_both(tmp_path, lines, weights(lines))
+    for x in (X[:1] * 0.5, np.concatenate([X, X])):  # other batches get programs of their own
+        wanted = plain.forward([x])
+        for graph in compiled:
+            for _ in range(2):
+                outputs = graph.run([x], trace=TraceLevel.ON).outputs
+                assert len(outputs) == len(wanted)
+                for output, expected in zip(outputs, wanted, strict=True):
+                    assert_same(output, expected)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_results_belong_to_the_caller(tmp_path: Path, name: str) -> None:
+    """They stay what they are in later runs, and what is written to them reaches no other run."""
+    lines = text(GRAPHS[name])
+    graph = make_graph(tmp_path, lines, weights(lines), backend="native")
+    given = X.copy()
+    first = graph.forward([given])
+    kept = [output.copy() for output in first]
+    for output in graph.forward([-X]):
+        if output.flags.writeable:
+            output[...] = 99.0
+    for output, expected in zip(first, kept, strict=True):
+        np.testing.assert_array_equal(output, expected)
+    np.testing.assert_array_equal(given, X)
+    for output, expected in zip(graph.forward([X.copy()]), kept, strict=True):
+        np.testing.assert_array_equal(output, expected)
+
+
+ACTIVATIONS = [
+    "F.relu",
+    "F.relu6",
+    "F.sigmoid",
+    "F.tanh",
+    "F.silu",
+    "F.gelu",
+    "F.gelu approximate=tanh",
+    "F.mish",
+    "F.elu alpha=1.5",
+    "F.hardswish",
+    "F.hardsigmoid",
+    "F.leaky_relu negative_slope=0.1",
+    "F.hardtanh min_val=-0.5 max_val=0.7",
+    "F.softmax dim=0",
+]
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_activation_of_odd_numbers(tmp_path: Path, activation: str) -> None:
+    kind, *given = activation.split()
+    line = f"{kind} f 1 1 a b $input=a {' '.join(given)}"
+    plain, native, _ = open_both(tmp_path, f"pnnx.Input in 0 1 a #a=(?)f32\n{line}\npnnx.Output o 1 0 b")
+    for x in (ODD, np.linspace(-12, 12, 100, dtype=np.float32)):
+        assert_same(native.forward([x])[0], plain.forward([x])[0])
+
+
+EXPRESSIONS = [
+    *("add(@0,@1)", "sub(@0,@1)", "mul(@0,@1)", "div(@0,@1)", "max(@0,@1)", "min(@0,@1)", "pow(@0,@1)"),
+    *("neg(@0)", "abs(@0)", "sqrt(@0)", "rsqrt(@0)", "square(@0)", "reciprocal(@0)", "exp(@0)", "log(@0)"),
+    *("tanh(@0)", "erf(@0)", "floor(@0)", "ceil(@0)", "pow(@0,2)", "pow(@0,0.5)", "pow(@0,-1)", "pow(2,@0)"),
+    *("div(@0,0)", "div(1,@0)", "mul(@0,-0.0)", "mul(@0,0.0)", "mul(@0,1e39)", "add(@0,1e-46)", "pow(@0,3)"),
+    *("floor_divide(@0,@1)", "remainder(@0,@1)", "fmod(@0,@1)", "atan2(@0,@1)", "sin(@0)", "round(@0)"),
+    *("mul(@0,mul(2,3))", "add(@0,div(7,2))", "sub(1,@0)", "mul(@0,9000000000000000000)", "sign(@0)"),
+]
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_expression_of_odd_numbers(tmp_path: Path, expression: str) -> None:
+    count = 2 if "@1" in expression else 1
+    lines = [f"pnnx.Input in{i} 0 1 {'ab'[i]} #{'ab'[i]}=(?)f32" for i in range(count)]
+    lines += [f"pnnx.Expression e {count} 1 {'a b'[: 2 * count - 1]} c expr={expression}", "pnnx.Output o 1 0 c"]
+    plain, native, _ = open_both(tmp_path, "\n".join(lines))
+    pairs = np.array(np.meshgrid(ODD, ODD), np.float32).reshape(2, -1)
+    assert_same(native.forward(list(pairs[:count]))[0], plain.forward(list(pairs[:count]))[0])
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.asfortranarray(X),
+        X[:, ::-1, ::-1],
+        np.broadcast_to(X[:1], X.shape),
+        X.astype(">f4"),
+        np.frombuffer(b"." + X.tobytes(), np.float32, offset=1).reshape(X.shape),
+        X.tolist(),
+        np.empty((0, 3, 4), np.float32),
+        np.empty((2, 0, 4), np.float32),
+    ],
+    ids=["columns first", "backwards", "repeated", "byte order", "unaligned", "list", "no batch", "empty"],
+)
+def test_inputs_of_all_kinds(tmp_path: Path, x: Array) -> None:
+    lines = text(f"{LINEAR}|pnnx.Expression e 2 1 a b c expr=add(@0,@1)|pnnx.Output o 1 0 c")
+    given = np.asarray(x, np.float32) if isinstance(x, list) else x
+    plain, *compiled = open_both(tmp_path, lines, {"fc.weight": WEIGHTS["fc.weight"]})
+    for graph in compiled:
+        assert_same(graph.forward([given])[0], plain.forward([given])[0])
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (5,)])
+def test_tensors_of_few_axes(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    lines = "pnnx.Input in 0 1 a\nF.relu r 1 1 a b $input=a\npnnx.Output o 2 0 b a"
+    plain, native, _ = open_both(tmp_path, lines)
+    x = np.full(shape, -2, np.float32)
+    for output, wanted in zip(native.forward([x]), plain.forward([x]), strict=True):
+        assert_same(output, wanted)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [X.astype(np.float64), X[0], X[:, :, :3], [X, X], np.empty((2, 3, 3), np.float32)],
+    ids=["dtype", "rank", "extent", "count", "empty extent"],
+)
+def test_refusals_are_the_same(tmp_path: Path, x: Array | list[Array]) -> None:
+    lines = text(f"{LINEAR}|F.relu r 1 1 b c $input=b|pnnx.Output o 1 0 c")
+    messages = []
+    for graph in open_both(tmp_path, lines, {"fc.weight": WEIGHTS["fc.weight"]}):
+        with pytest.raises(KuiperError) as caught:
+            graph.forward(x if isinstance(x, list) else [x])
+        messages.append((type(caught.value), str(caught.value)))
+    assert messages[0] == messages[1] == messages[2]
+
+
+def test_errors_that_only_a_run_can_tell_are_the_same(tmp_path: Path) -> None:
+    lines = """
+        pnnx.Input in 0 1 a #a=(2,3,4)f32
+        F.relu r 1 1 a b $input=a
+        pnnx.Expression k 1 1 a k expr=gt(@0,0)
+        torch.masked_select m 2 1 b k c $input=b $mask=k
+        Tensor.reshape s 1 1 c d shape=(5,5) $input=c
+        F.relu q 1 1 d e $input=d
+        pnnx.Output o 1 0 e
+    """
+    messages = []
+    for graph in open_both(tmp_path, lines):
+        with pytest.raises(KuiperError) as caught:
+            graph.forward([X])
+        messages.append((type(caught.value), str(caught.value)))
+    assert messages[0] == messages[1] == messages[2]
+
+
+def test_shapes_that_only_a_run_can_tell(tmp_path: Path) -> None:
+    lines = """
+        pnnx.Input in 0 1 a #a=(2,3,4)f32
+        F.relu r 1 1 a b $input=a
+        torch.masked_select m 2 1 b k c $input=b $mask=k
+        pnnx.Expression k 1 1 a k expr=gt(@0,0)
+        F.relu q 1 1 c d $input=c
+        F.tanh t 1 1 b e $input=b
+        pnnx.Output o 2 0 d e
+    """
+    plain, *compiled = open_both(tmp_path, lines)
+    for graph in compiled:
+        for x in (X, -X):
+            trace = graph.run([x], trace=TraceLevel.ON).trace
+            assert trace is not None
+            assert all(layer.bytes_moved for layer in trace.layers if layer.type != "pnnx.Output")
+            for output, wanted in zip(graph.forward([x]), plain.forward([x]), strict=True):
+                assert_same(output, wanted)
+
+
+def test_batch_normalization_is_folded_along_its_own_axis(tmp_path: Path) -> None:
+    """A linear layer's features lie last; batch normalization of three axes scales the middle one."""
+    lines = """
+        pnnx.Input in 0 1 a #a=(2,4,4)f32
+        nn.Linear fc 1 1 a b bias=False in_features=4 out_features=4 @weight=(4,4)f32
+        nn.BatchNorm1d bn 1 1 b c affine=False eps=1e-5 num_features=4 @running_mean=(4)f32 @running_var=(4)f32
+        pnnx.Output o 1 0 c
+    """
+    attributes = {
+        "fc.weight": WEIGHTS["fc.weight"],
+        "bn.running_mean": np.arange(4, dtype=np.float32),
+        "bn.running_var": np.arange(1, 5, dtype=np.float32),
+    }
+    plain, native, _ = open_both(tmp_path, lines, attributes)
+    x = np.arange(32, dtype=np.float32).reshape(2, 4, 4)
+    assert_same(native.forward([x])[0], plain.forward([x])[0])
+
+
+def test_position_embedding_without_batch_axis(tmp_path: Path) -> None:
+    lines = text(
+        f"pnnx.Attribute w 0 1 k @data=(3,4)f32|{LINEAR}|pnnx.Expression e 2 1 b k c expr=add(@0,@1)|pnnx.Output o 1 0 c"
+    )
+    attributes = {"w.data": np.arange(12, dtype=np.float32).reshape(3, 4), "fc.weight": WEIGHTS["fc.weight"]}
+    plain, native, _ = open_both(tmp_path, lines, attributes)
+    for x in (X, X[:1]):
+        assert_same(native.forward([x])[0], plain.forward([x])[0])
