@@ -66,7 +66,7 @@ def parse() -> argparse.Namespace:
         "--contenders", nargs="+", choices=tuple(CONTENDERS), default=list(CONTENDERS), metavar="NAME"
     )
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], metavar="N")
-    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=20, help="at most; fewer on slow models")
     parser.add_argument("--save", action="store_true", help="write docs/bench/ as well")
     return parser.parse_args()
 

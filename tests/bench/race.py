@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from random import Random
 from statistics import median
-from time import sleep
+from time import perf_counter, sleep
 
 from tests.bench.contenders import Contender
 from tests.bench.models import Files
@@ -14,6 +14,8 @@ from tests.bench.worker import Worker, WorkerError
 
 PAUSE_SECONDS = 0.025
 """Between turns: threads of the one before may spin a while before they sleep."""
+FEWEST_ROUNDS, MOST_SECONDS = 5, 40
+"""A race ends early after so many seconds, but not before so many rounds."""
 
 
 def race(files: Files, contenders: Sequence[Contender], threads: int, rounds: int) -> list[Result]:
@@ -30,15 +32,16 @@ def race(files: Files, contenders: Sequence[Contender], threads: int, rounds: in
             except WorkerError as error:
                 failures[contender.name] = str(error)
         turns = {name: _asker(worker) for name, worker in workers.items()}
-        medians = interleave(turns, rounds, failures)
+        times = interleave(turns, rounds, failures)
     return [
         Result(
             files.model.name,
             threads,
             contender.name,
-            medians.get(contender.name),
+            median(times[contender.name]) if contender.name in times else None,
             starts.get(contender.name),
             failures.get(contender.name),
+            len(times.get(contender.name, [])),
         )
         for contender in contenders
     ]
@@ -49,15 +52,19 @@ def interleave(
     rounds: int,
     failures: dict[str, str],
     pause: float = PAUSE_SECONDS,
-) -> dict[str, float]:
-    """Return the median over rounds of the median of each contender's turn, in seconds.
+    most_seconds: float = MOST_SECONDS,
+) -> dict[str, list[float]]:
+    """Return the medians of each contender's turns, in seconds.
 
     Each round everyone has a turn, in an order of its own, so that nobody always follows the same one. Who fails is
     noted among the failures and takes no further part.
     """
     random = Random(0)
+    started = perf_counter()
     medians: dict[str, list[float]] = {name: [] for name in turns}
-    for _ in range(rounds):
+    for done in range(rounds):
+        if done >= FEWEST_ROUNDS and perf_counter() - started > most_seconds:
+            break
         names = [name for name in turns if name not in failures]
         random.shuffle(names)
         for name in names:
@@ -66,7 +73,7 @@ def interleave(
                 medians[name].append(median(turns[name]()))
             except WorkerError as error:
                 failures[name] = str(error)
-    return {name: median(times) for name, times in medians.items() if name not in failures}
+    return {name: times for name, times in medians.items() if times and name not in failures}
 
 
 def _asker(worker: Worker) -> Callable[[], list[float]]:

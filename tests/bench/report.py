@@ -44,7 +44,7 @@ def readme_text(report: Report) -> str:
     """Return what the README shows."""
     machine = report.machine
     intro = (
-        f"Batch 1, float32, weights from a seed, {report.rounds} rounds in turns, medians, on {machine['processor']}, "
+        f"Batch 1, float32, weights from a seed, medians of {_rounds(report)} in turns, on {machine['processor']}, "
         f"{machine['cores']} cores, {machine['instructions']} ({machine['versions']}). "
         "The ratios matter, not the milliseconds."
     )
@@ -56,7 +56,7 @@ def readme_text(report: Report) -> str:
 def full(report: Report) -> str:
     """Return all tables, of layers the slowest."""
     parts = [
-        f"{report.machine['processor']}; {report.machine['versions']}; {report.rounds} rounds",
+        f"{report.machine['processor']}; {report.machine['versions']}; {_rounds(report)}",
         summary(report),
     ]
     parts += [starts(report), asides(report)]
@@ -192,6 +192,13 @@ def _ratio(value: float | None) -> str:
 
 def _milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:.2f}" if seconds < 0.01 else f"{seconds * 1e3:.1f}"
+
+
+def _rounds(report: Report) -> str:
+    fewest = report.fewest_rounds
+    return f"{report.rounds} rounds" + (
+        f" ({fewest} of the slowest models)" if fewest < report.rounds else ""
+    )
 
 
 def _threads(count: int) -> str:

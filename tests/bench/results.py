@@ -37,7 +37,14 @@ class Start:
 
 @dataclass(frozen=True)
 class Result:
-    """One contender on one model with a number of threads: its median seconds, or why it has none."""
+    """One contender on one model with a number of threads.
+
+    Attributes:
+        seconds: median over the rounds; None where it failed.
+        start: what it took until it could run.
+        failure: why it has no time.
+        rounds: in how many it had a turn.
+    """
 
     model: str
     threads: int
@@ -45,6 +52,7 @@ class Result:
     seconds: float | None
     start: Start | None
     failure: str | None = None
+    rounds: int = 0
 
 
 @dataclass(frozen=True)
@@ -134,6 +142,11 @@ class Report:
     def find(self, model: str, threads: int) -> dict[str, Result]:
         """Return a model's results by contender."""
         return {r.contender: r for r in self.results if (r.model, r.threads) == (model, threads)}
+
+    @property
+    def fewest_rounds(self) -> int:
+        """The rounds of the slowest model: races have a limit of time."""
+        return min((result.rounds for result in self.results if result.seconds is not None), default=0)
 
     @property
     def models(self) -> list[str]:

@@ -4,7 +4,7 @@ import pytest
 
 from engine.trace import LayerTrace, OperandTrace, RunTrace
 from tests.bench.layers import layer_rows
-from tests.bench.race import interleave
+from tests.bench.race import FEWEST_ROUNDS, interleave
 from tests.bench.seat import MOST_CALLS, turn
 from tests.bench.worker import Worker, WorkerError, in_own_process
 
@@ -39,7 +39,7 @@ def test_everyone_has_a_turn_each_round_in_changing_order() -> None:
     times = {"a": [1.0, 2.0, 9.0, 2.0, 2.0], "b": [5.0] * 5, "c": [7.0] * 5}
     turns = {name: (lambda name=name: contender(name, times[name])) for name in times}
     medians = interleave(turns, 5, {}, pause=0)
-    assert medians == {"a": 2.0, "b": 5.0, "c": 7.0}
+    assert medians == {"a": [1.0, 2.0, 9.0, 2.0, 2.0], "b": [5.0] * 5, "c": [7.0] * 5}
     rounds = [order[start : start + 3] for start in range(0, 15, 3)]
     assert all(sorted(names) == ["a", "b", "c"] for names in rounds)
     assert len({tuple(names) for names in rounds}) > 1
@@ -54,9 +54,14 @@ def test_who_fails_takes_no_further_part() -> None:
 
     failures: dict[str, str] = {}
     medians = interleave({"good": lambda: [1.0], "bad": fail}, 4, failures, pause=0)
-    assert medians == {"good": 1.0}
+    assert medians == {"good": [1.0] * 4}
     assert failures == {"bad": "gone"}
     assert calls == ["fail"]
+
+
+def test_race_ends_early_when_time_is_up() -> None:
+    times = interleave({"slow": lambda: [1.0]}, 1000, {}, pause=0, most_seconds=0)
+    assert len(times["slow"]) == FEWEST_ROUNDS
 
 
 def test_turn_calls_untimed_first_and_bounds_its_calls() -> None:
