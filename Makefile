@@ -4,13 +4,15 @@ VENV ?= .venv
 HOST ?= 127.0.0.1
 CORPUS ?= ../shared/corpus
 PORT ?= 8000
+SECONDS ?=
+PEERS ?= .venv-bench
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help serve test lint format bench schemathesis conformance golden train clean
+.PHONY: help serve test lint format bench bench-service soak schemathesis conformance golden train clean
 
 help: ## Show this list
-	@grep -E '^[a-z]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -49,11 +51,23 @@ format: $(VENV)/test.installed ## Format and fix what ruff can fix
 bench: $(VENV)/bench.installed ## Six models against onnxruntime, openvino, ncnn and torch; BENCH=--save keeps the figures
 	$(BIN)/python -m tests.bench $(BENCH)
 
+# other servers pin other versions of the same packages: each has an environment of its own
+$(PEERS)/%/installed: tests/bench/service/requirements/%.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip --disable-pip-version-check --quiet install -r $<
+	@touch $@
+
+bench-service: $(VENV)/bench.installed $(PEERS)/fastapi/installed $(PEERS)/litserve/installed $(PEERS)/mlserver/installed ## This server against LitServe, MLServer and FastAPI
+	$(BIN)/python -m tests.bench.service --environments $(PEERS) $(if $(SECONDS),--seconds $(SECONDS))
+
+soak: $(VENV)/test.installed ## Mixed load on a server for SECONDS (300), and what must hold
+	$(BIN)/python -m tests.soak $(if $(SECONDS),--seconds $(SECONDS))
+
 schemathesis: $(VENV)/test.installed ## Try many requests made from the API's description
 	TEST_SCHEMATHESIS_EXAMPLES=300 $(BIN)/python -m pytest -q tests/service/test_schemathesis.py
 
-conformance: $(VENV)/serve.installed ## Run the exported models in CORPUS against their outputs
-	$(BIN)/python -m tests.conformance $(CORPUS)
+conformance: $(VENV)/serve.installed ## Run the exported models in CORPUS against their outputs (BACKEND=numpy or native)
+	$(BIN)/python -m tests.conformance $(CORPUS) --backend $(or $(BACKEND),auto)
 
 golden: $(VENV)/train.installed ## Make the golden data anew from PyTorch and the exporter
 	$(BIN)/python -m tests.golden.make
@@ -62,4 +76,4 @@ train: $(VENV)/train.installed ## Train models/digits anew
 	$(BIN)/python models/digits/train.py
 
 clean: ## Remove the virtual environment and caches
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* *.egg-info
+	rm -rf $(VENV) $(PEERS) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* *.egg-info

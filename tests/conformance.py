@@ -1,6 +1,6 @@
 """Runs a folder of exported models with inputs and outputs, and prints pass or fail with the reason.
 
-Run: make conformance CORPUS=DIR      (or python -m tests.conformance DIR [--only TEXT])
+Run: make conformance CORPUS=DIR      (or python -m tests.conformance DIR [--only TEXT] [--backend NAME])
 
 Each folder of DIR holds `case.pnnx.param`, `case.pnnx.bin`, `inputs.npz` (in_0, in_1 … in the order of the inputs) and
 `outputs.npz` (out_0 …, nested tuples flattened in order). A case passes when every output has the shape and dtype
@@ -15,6 +15,7 @@ from time import perf_counter
 import numpy as np
 
 from engine import KuiperError, RuntimeGraph
+from engine.backend import Backend
 from engine.dtypes import Array
 
 TOLERANCE = 1e-3
@@ -35,9 +36,9 @@ def difference(output: Array, wanted: Array) -> str | None:
     return f"largest difference {np.abs(output.astype(complex) - wanted).max():.3g}"
 
 
-def run_case(folder: Path) -> str | None:
+def run_case(folder: Path, backend: str) -> str | None:
     """Run one case; returns why it fails, None where it passes."""
-    graph = RuntimeGraph(folder / "case.pnnx.param", folder / "case.pnnx.bin")
+    graph = RuntimeGraph(folder / "case.pnnx.param", folder / "case.pnnx.bin", backend=backend)
     try:
         graph.build()
         outputs = graph.forward(load_arrays(folder / "inputs.npz", "in"))
@@ -57,6 +58,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--only", default="", help="run the cases whose names hold this text")
+    names = [backend.value for backend in Backend]
+    parser.add_argument("--backend", default="auto", choices=names, help="what runs the layers")
     arguments = parser.parse_args()
     folders = sorted(
         p.parent for p in arguments.corpus.glob("*/case.pnnx.param") if arguments.only in p.parent.name
@@ -64,7 +67,7 @@ def main() -> int:
     failed = 0
     for folder in folders:
         started = perf_counter()
-        problem = run_case(folder)
+        problem = run_case(folder, arguments.backend)
         failed += problem is not None
         print(
             f"{'pass' if problem is None else 'FAIL'} {perf_counter() - started:6.2f} s  {folder.name}  {problem or ''}"

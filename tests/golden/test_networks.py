@@ -1,11 +1,12 @@
 """Whole networks against what PyTorch computed, on the shapes of the file and on others."""
 
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from engine import RuntimeGraph, TensorSpec
+from engine import RuntimeGraph, TensorSpec, TraceLevel
 from engine.dtypes import Array
 from engine.spec import spec_of
 
@@ -13,8 +14,10 @@ DATA = Path(__file__).parent / "networks" / "data"
 NAMES = sorted(path.name for path in DATA.iterdir())
 
 
-def open_network(name: str) -> RuntimeGraph:
-    graph = RuntimeGraph(DATA / name / f"{name}.pnnx.param", DATA / name / f"{name}.pnnx.bin")
+@lru_cache(maxsize=None)
+def open_network(name: str, backend: str = "numpy", threads: int = 1) -> RuntimeGraph:
+    param = DATA / name / f"{name}.pnnx.param"
+    graph = RuntimeGraph(param, param.with_suffix(".bin"), backend=backend, threads=threads)
     graph.build()
     return graph
 
@@ -27,9 +30,10 @@ def arrays(name: str, run: str, side: str) -> list[Array]:
 
 
 @pytest.mark.parametrize("run", ["file", "other"])
+@pytest.mark.parametrize("backend", ["numpy", "native"])
 @pytest.mark.parametrize("name", NAMES)
-def test_network_matches_pytorch(name: str, run: str) -> None:
-    graph = open_network(name)
+def test_network_matches_pytorch(name: str, backend: str, run: str) -> None:
+    graph = open_network(name, backend)
     inputs = arrays(name, run, "in")
     outputs = graph.forward(inputs)
     expected = arrays(name, run, "out")
@@ -39,6 +43,23 @@ def test_network_matches_pytorch(name: str, run: str) -> None:
         np.testing.assert_allclose(output, wanted, rtol=1e-4, atol=1e-5 * np.abs(wanted).max())
     plan = graph.plan([TensorSpec(array.shape, array.dtype) for array in inputs])
     assert [plan.specs[port.operand] for port in graph.outputs] == [spec_of(output) for output in outputs]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_threads_do_not_change_results(name: str) -> None:
+    inputs = arrays(name, "file", "in")
+    alone = open_network(name, "native").forward(inputs)
+    for threads in (2, 3):
+        for output, wanted in zip(open_network(name, "native", threads).forward(inputs), alone, strict=True):
+            np.testing.assert_array_equal(output, wanted)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_kernels_do_almost_all_of_a_network(name: str) -> None:
+    trace = open_network(name, "native").run(arrays(name, "file", "in"), trace=TraceLevel.ON).trace
+    assert trace is not None
+    left = [layer.type for layer in trace.layers if layer.backend == "numpy"]
+    assert set(left) <= {"pnnx.Input", "pnnx.Output", "pnnx.Expression", "prim::TupleConstruct", "models.yolo.Detect"}
 
 
 def test_detect_head_decodes_other_image_sizes() -> None:
