@@ -53,8 +53,8 @@ def main() -> None:
             arguments.rounds,
             Path(folder),
         )
-    print("\n" + report.full(found))
     write(found, arguments.save)
+    print("\n" + report.full(found))
     print(f"\n{perf_counter() - started:.0f} s")
 
 
