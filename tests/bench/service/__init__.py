@@ -1,0 +1,1 @@
+"""This server against others that run the same weights: `make bench-service`."""
