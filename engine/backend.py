@@ -30,7 +30,7 @@ def choose_backend(wanted: Backend | str | None = None) -> Backend:
     Raises:
         BuildError: there is no such backend, or NATIVE is asked for and cannot be had.
     """
-    text = wanted.value if isinstance(wanted, Backend) else wanted or os.environ.get(VARIABLE) or "numpy"
+    text = wanted.value if isinstance(wanted, Backend) else wanted or os.environ.get(VARIABLE) or "auto"
     try:
         backend = Backend(text.lower())
     except ValueError as error:

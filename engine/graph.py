@@ -185,6 +185,16 @@ class RuntimeGraph:
         run = Run(plan, trace, capture, stop, self._max_run_bytes)
         return run.execute(given, self._leaving)
 
+    def prepare(self, inputs: Sequence[TensorSpec]) -> None:
+        """Plan and compile for inputs of these shapes and dtypes now, so that the first run on them does not have to.
+
+        Raises:
+            StateError, InputError, LayerError: as `plan`.
+        """
+        plan = self.plan(inputs)
+        if self._native is not None:
+            self._native.program(tuple(inputs), plan)
+
     def plan(self, inputs: Sequence[TensorSpec]) -> Plan:
         """Return the plan of a run on inputs of these shapes and dtypes, in the order of `inputs`.
 

@@ -49,6 +49,8 @@ def load_model(
     version: str = ONLY_VERSION,
     config: ModelConfig | None = None,
     max_batch_size: int = 1,
+    threads: int = 1,
+    backend: str | None = None,
 ) -> LoadedModel:
     """Read, build and check the model in a folder.
 
@@ -61,13 +63,21 @@ def load_model(
         version: which version the folder holds.
         config: its configuration; by default the `model.toml` in the folder.
         max_batch_size: most rows of a run that serves several requests, where the configuration does not say.
+        threads: threads inside one run.
+        backend: what runs the layers; None for what the environment says.
 
     Raises:
         ModelFilesError, ModelConfigError, KuiperError, OSError: the model is broken; the message says why.
     """
     files = find_files(folder)
     config = load_model_config(folder) if config is None else config
-    graph = RuntimeGraph(files.param, files.bin, max_run_bytes=max_run_bytes)
+    graph = RuntimeGraph(
+        files.param,
+        files.bin,
+        max_run_bytes=max_run_bytes,
+        backend=backend,
+        threads=threads,
+    )
     graph.build()
     check_model(config, graph.inputs, graph.outputs)
     if warm:

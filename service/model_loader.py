@@ -64,6 +64,7 @@ class ModelLoader:
         settings = self.settings
         if folder.name == version and (folder / FILE_NAME).exists():
             config = _own_config(folder)
+        own = config if override is None else override.apply_to(config)
         model = load_model(
             name,
             folder,
@@ -71,8 +72,10 @@ class ModelLoader:
             settings.warm_up,
             settings.max_run_bytes,
             version=version,
-            config=config if override is None else override.apply_to(config),
+            config=own,
             max_batch_size=settings.max_batch_size,
+            threads=own.scheduling.threads or settings.thread_count,
+            backend=settings.backend,
         )
         fields = {
             "model": name,

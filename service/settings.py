@@ -31,6 +31,7 @@ ENV_PREFIX = "KUIPER_"
 _LIMITS = Limits()
 
 LogFormat = Literal["text", "json"]
+BackendName = Literal["auto", "native", "numpy"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 ModelControl = Literal["none", "explicit"]
 
@@ -76,6 +77,10 @@ class Settings(BaseSettings):
         default="none", description="explicit: clients may have models loaded, reloaded and unloaded"
     )
     warm_up: bool = Field(default=True, description="run each model once on zeros when it is loaded")
+    backend: BackendName = Field(
+        default="auto",
+        description="what runs the layers: compiled kernels (native), numpy, or auto: native where it can be had",
+    )
     workers: int = Field(
         default=0, ge=0, le=1024, description="requests that run side by side; 0: one per core"
     )

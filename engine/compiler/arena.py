@@ -1,7 +1,7 @@
 """Lays tensors that are not alive at once into the same memory, and keeps that memory from run to run."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,11 +39,36 @@ class Arrangement:
 
 
 def arrange(lifetimes: Sequence[Lifetime]) -> Arrangement:
-    """Give each buffer a place where nothing else lies while it is in use, the largest first, as low as it fits."""
+    """Give each buffer a place where nothing else lies while it is in use, in as little memory as some orders take."""
+    least = least_size([Lifetime(_rounded(life.size), life.first, life.last) for life in lifetimes])
+    best = None
+    for order in _orders(lifetimes):
+        tried = _arrange_in(order, lifetimes)
+        if best is None or tried.size < best.size:
+            best = tried
+        if best.size == least:
+            break
+    return best or Arrangement((), 0)
+
+
+def _orders(lifetimes: Sequence[Lifetime]) -> Iterator[list[int]]:
+    """Yield orders to place buffers in: the largest first, or those of the fullest moments first."""
+    places = range(len(lifetimes))
+    yield sorted(places, key=lambda i: (-lifetimes[i].size, lifetimes[i].first))
+    held: dict[int, int] = {}
+    for life in lifetimes:
+        for moment in range(life.first, life.last + 1):
+            held[moment] = held.get(moment, 0) + life.size
+    fullest = [max(held[moment] for moment in range(life.first, life.last + 1)) for life in lifetimes]
+    yield sorted(places, key=lambda i: (-fullest[i], lifetimes[i].first - lifetimes[i].last, -lifetimes[i].size))
+    yield sorted(places, key=lambda i: (-fullest[i], -lifetimes[i].size))
+
+
+def _arrange_in(order: Sequence[int], lifetimes: Sequence[Lifetime]) -> Arrangement:
+    """Place buffers one by one, each as low as it fits beside those that are in use with it."""
     offsets = [0] * len(lifetimes)
     placed: list[int] = []
     size = 0
-    order = sorted(range(len(lifetimes)), key=lambda i: (-lifetimes[i].size, lifetimes[i].first))
     for index in order:
         life = lifetimes[index]
         offset = 0

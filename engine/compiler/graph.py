@@ -38,6 +38,14 @@ class Graph:
     folded: set[int] = field(default_factory=set)
     leaving: tuple[int, ...] = ()
 
+    def dissolve(self) -> None:
+        """Take the graph apart, so that weights which its nodes hold go as soon as nobody else needs them."""
+        for node in self.nodes:
+            node.inputs.clear()
+            node.outputs.clear()
+        self.nodes.clear()
+        self.tensors.clear()
+
 
 def make_graph(plan: Plan, leaving: Sequence[int], kinds: Collection[type[Node]]) -> Graph:
     """Lower every operator of a plan that a rule takes; numpy keeps the others.

@@ -129,7 +129,10 @@ def compile_plan(
     graph = make_graph(plan, leaving, RULES)
     fuse(graph)
     place(graph)
-    return _Assembler(plan, graph, target, threads, {} if packed is None else packed).assemble()
+    try:
+        return _Assembler(plan, graph, target, threads, {} if packed is None else packed).assemble()
+    finally:
+        graph.dissolve()
 
 
 @dataclass(slots=True)

@@ -4,6 +4,8 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 
+import numpy as np
+
 from engine.compiler.program import NativeSteps, Program, compile_plan
 from engine.compiler.selection import Packed
 from engine.compiler.target import host_target
@@ -30,7 +32,6 @@ class Programs:
         self._lock = threading.Lock()
         self._compiling = threading.Lock()
         self._known: OrderedDict[Shapes, Program | None] = OrderedDict()
-        self._coming: set[Shapes] = set()
         self._packed: Packed = {}
 
     def find(self, inputs: Shapes, plan: Plan) -> Program | None:
@@ -44,22 +45,6 @@ class Programs:
                 self._add(inputs, self._compile(plan))
             return self._known[inputs]
 
-    def find_soon(self, inputs: Shapes, plan: Plan) -> Program | None:
-        """Return the program if it is there; otherwise None, and another thread goes to compile it."""
-        with self._lock:
-            is_coming = inputs in self._coming
-            if inputs not in self._known and not is_coming:
-                self._coming.add(inputs)
-                threading.Thread(target=self._bring, args=(inputs, plan), name="compiler", daemon=True).start()
-        return None if inputs not in self._known else self.find(inputs, plan)
-
-    def _bring(self, inputs: Shapes, plan: Plan) -> None:
-        try:
-            self.find(inputs, plan)
-        finally:
-            with self._lock:
-                self._coming.discard(inputs)
-
     def _add(self, inputs: Shapes, program: Program | None) -> None:
         with self._lock:
             self._known[inputs] = program
@@ -68,5 +53,7 @@ class Programs:
 
     def _compile(self, plan: Plan) -> Program | None:
         slots = [plan.slots[name] for name in self._leaving]
-        program = compile_plan(plan, slots, host_target(), self._threads, self._packed)
+        # constants may be out of range here as in a run
+        with np.errstate(all="ignore"):
+            program = compile_plan(plan, slots, host_target(), self._threads, self._packed)
         return program if any(isinstance(action, NativeSteps) for action in program.actions) else None

@@ -115,6 +115,9 @@ def _layer(layer: LayerTrace) -> dict[str, Any]:
         "share": round(layer.share, 6),
         "multiply_adds": layer.multiply_adds,
         "bytes": layer.bytes_moved,
+        "backend": layer.backend,
+        "fused": list(layer.fused),
+        "fused_into": layer.fused_into,
     }
 
 

@@ -10,6 +10,7 @@ from typing import Generic, TypeVar, cast
 
 from engine import RunResult, RunStoppedError, RunTrace, TraceLevel
 from engine.dtypes import Array
+from engine.stop import StopSignal
 from service.call import Call, CallRecord, Ending, Outcome, Stamps
 from service.codec import Decoded
 from service.errors import ServiceError
@@ -62,20 +63,18 @@ class Job(Generic[Payload]):
         self.trace: RunTrace | None = None
         self.is_recorded = False
         self._context = copy_context()
-        self._stop_reason: str | None = None
+        self._signal = StopSignal(self.deadline)
         self._answer: Payload | None = None
         self._error: BaseException | None = None
         self._ending: Ending | None = None
 
     def stop(self, reason: str) -> None:
         """Ask for it to be given up; its run stops before the model's next layer."""
-        self._stop_reason = self._stop_reason or reason
+        self._signal.stop(reason)
 
     def stop_reason(self) -> str | None:
         """Tell why it is given up, None while it is to go on."""
-        if self._stop_reason is None and monotonic() >= self.deadline:
-            return "its time is up"
-        return self._stop_reason
+        return self._signal.reason()
 
     def seconds_left(self) -> float:
         """Return the seconds until the deadline, 0 from then on."""
@@ -135,7 +134,7 @@ class Job(Generic[Payload]):
                 decoded.inputs,
                 trace=level,
                 capture=decoded.options.capture or (),
-                stop=self.stop_reason,
+                stop=self._signal,
             )
         except RunStoppedError as error:
             self.fail(Ending.CANCELED, error)

@@ -150,6 +150,8 @@ def _describe(layer: LayerTrace) -> dict[str, Any]:
         "GB/s": _per_nanosecond(layer.bytes_moved, layer),
         "multiply_adds": layer.multiply_adds,
         "bytes": layer.bytes_moved,
+        "backend": layer.backend,
+        "fused": ", ".join(layer.fused),
     }
 
 

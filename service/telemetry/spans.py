@@ -217,4 +217,6 @@ def _describe_layer(layer: LayerTrace) -> dict[str, str | int]:
         "kuiper.layer.outputs": ", ".join(str(list(operand.shape or ())) for operand in layer.outputs),
         "kuiper.layer.multiply_adds": layer.multiply_adds,
         "kuiper.layer.bytes": layer.bytes_moved,
+        "kuiper.layer.backend": layer.backend,
+        "kuiper.layer.fused": ", ".join(layer.fused),
     }

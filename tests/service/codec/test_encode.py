@@ -28,6 +28,8 @@ TRACE = RunTrace(
             share=1 / 3,
             multiply_adds=7,
             bytes_moved=16,
+            backend="native",
+            fused=("act",),
         ),
     ),
 )
@@ -94,6 +96,9 @@ def test_whole_json_answer() -> None:
                     "share": 0.333333,
                     "multiply_adds": 7,
                     "bytes": 16,
+                    "backend": "native",
+                    "fused": ["act"],
+                    "fused_into": None,
                 }
             ],
         },

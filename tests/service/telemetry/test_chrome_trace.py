@@ -72,6 +72,8 @@ def test_layers_tell_shapes_and_speed() -> None:
         "GB/s": 1.5,
         "multiply_adds": 5_000,
         "bytes": 3_000,
+        "backend": "numpy",
+        "fused": "",
     }
 
 
