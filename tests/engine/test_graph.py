@@ -68,7 +68,7 @@ def test_failed_build_leaves_the_state(tmp_path: Path) -> None:
 
 
 def test_order_is_breadth_first_and_operators_off_the_path_do_not_block(tmp_path: Path) -> None:
-    graph = make_graph(tmp_path, CHAIN)
+    graph = make_graph(tmp_path, CHAIN, backend="numpy")
     assert [operator.name for operator in graph.execution_order] == ["in", "double", "unused", "plus", "out"]
     trace = graph.run([X], trace=TraceLevel.ON).trace
     assert trace is not None

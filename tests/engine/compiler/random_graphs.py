@@ -131,7 +131,7 @@ def _concatenate(draw: st.DrawFn, graph: RandomGraph, x: str) -> None:
     fits = [
         name
         for name, other in graph.tensors.items()
-        if (*other[:axis], 0, *other[axis + 1 :]) == (*shape[:axis], 0, *shape[axis + 1 :])
+        if len(other) == len(shape) and (*other[:axis], *other[axis + 1 :]) == (*shape[:axis], *shape[axis + 1 :])
     ]
     parts = [x, *draw(st.lists(st.sampled_from(fits), min_size=1, max_size=2))]
     extent = sum(graph.tensors[name][axis] for name in parts)
