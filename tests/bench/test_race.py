@@ -1,4 +1,5 @@
 import os
+import sys
 
 import pytest
 
@@ -23,6 +24,13 @@ def plus(number: int, other: int) -> int:
 
 def refused(number: int) -> int:
     raise ValueError(f"not {number}\nsecond line")
+
+
+def loaded_modules() -> list[str]:
+    import tests.bench.__main__  # noqa: F401  # with all that it needs
+    import tests.bench.seat  # noqa: F401
+
+    return list(sys.modules)
 
 
 def ended(number: int) -> int:
@@ -88,6 +96,11 @@ def test_worker_that_cannot_start_says_why() -> None:
 def test_worker_that_dies_is_told_apart() -> None:
     with pytest.raises(WorkerError, match="exit code 7"):
         in_own_process(ended, 7)
+
+
+def test_contenders_do_not_load_other_runtimes_by_themselves() -> None:
+    modules = in_own_process(loaded_modules)
+    assert not {"torch", "onnxruntime", "openvino", "ncnn"} & set(modules)
 
 
 def layer(name: str, microseconds: float, multiply_adds: int, fused_into: str | None = None) -> LayerTrace:
