@@ -67,7 +67,12 @@ class Emitter:
     def finish(self) -> str:
         """End the kernel; returns its module as text."""
         self.builder.ret_void()
-        return str(self.module)
+        text = str(self.module)
+        # blocks and their instructions refer to each other: taken apart, they go at once and not some time later
+        for block in self.function.blocks:
+            block.instructions.clear()
+        self.function.blocks.clear()
+        return text
 
     # arguments and index arithmetic
 

@@ -73,6 +73,7 @@ def compile_module(text: str, name: str, target: Target) -> Code:
     machine = _machine(target)
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
+    engine.remove_module(module)  # the code stays; what it was made of is no longer needed
     return Code(engine.get_function_address(name), engine)
 
 

@@ -12,6 +12,7 @@ ALIGNMENT = 64
 """Bytes that buffers are aligned to: the widest vector, and a cache line."""
 WORD = np.dtype(np.float32).itemsize
 """Bytes of an element."""
+_PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 _OWN_PAGES = 1 << 18
 """Bytes from which on memory comes from the system itself."""
 
@@ -23,7 +24,7 @@ def aligned_empty(size: int) -> Array:
     would not.
     """
     if size >= _OWN_PAGES:
-        return np.frombuffer(mmap.mmap(-1, size), np.uint8)
+        return np.frombuffer(mmap.mmap(-1, size, **_PRIVATE), np.uint8)
     memory = np.empty(size + ALIGNMENT, np.uint8)
     start = -address_of(memory) % ALIGNMENT
     return memory[start : start + size]
