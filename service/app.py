@@ -18,6 +18,7 @@ from service.repository import RepositoryError, load_repository
 from service.routes import docs, graph, health, index, infer, metrics, models, traces, v2
 from service.services import Services, services_of
 from service.settings import Settings
+from service.shortcut import ShortcutMiddleware
 from service.telemetry.telemetry import make_telemetry
 from service.version import kuiper_version
 
@@ -57,6 +58,7 @@ def create_app(settings: Settings) -> FastAPI:
 def _add_layers(app: FastAPI, services: Services, access: Access) -> None:
     """Put the middleware around the routes, innermost first."""
     settings = services.settings
+    app.add_middleware(ShortcutMiddleware)
     app.add_middleware(AccessMiddleware, access=access)
     app.add_middleware(GuardMiddleware, lifecycle=services.lifecycle)
     if settings.cors_origins:

@@ -18,7 +18,7 @@ from service.v2.errors import as_v2, speaks_v2
 def install_error_handlers(app: FastAPI) -> None:
     """Answer every exception that has a status of its own; the middleware answers the rest."""
     for kind in (ServiceError, InputError, LayerError, RequestValidationError, HTTPException):
-        app.add_exception_handler(kind, _answer)
+        app.add_exception_handler(kind, answer_error)
 
 
 def error_response(error: ServiceError) -> Response:
@@ -37,7 +37,8 @@ def internal_error(request_id: str) -> ServiceError:
     )
 
 
-async def _answer(request: Request, error: Exception) -> Response:
+async def answer_error(request: Request, error: Exception) -> Response:
+    """Return the answer to a request that ended in an exception, in the form of its surface."""
     # not a plain function: such a handler gets a thread of a pool, and refusals come when there is least to spare
     explained = _explain(request, error)
     return error_response(as_v2(explained) if speaks_v2(request.url.path) else explained)
