@@ -27,7 +27,7 @@ def refused(number: int) -> int:
 
 
 def loaded_modules() -> list[str]:
-    import tests.bench.__main__  # noqa: F401  # with all that it needs
+    import tests.bench.__main__  # with all that it needs
     import tests.bench.seat  # noqa: F401
 
     return list(sys.modules)
