@@ -9,13 +9,16 @@ from engine.compiler.arena import ArenaPool, Arrangement, Lifetime, arrange, lea
 from engine.compiler.fusion import fuse
 from engine.compiler.graph import Graph, make_graph
 from engine.compiler.jit import cache
-from engine.compiler.memory import WORD, address_of, aligned
+from engine.compiler.footprint import release_compiler_memory
+from engine.compiler.memory import WORD, address_of
 from engine.compiler.nodes import Constant, Fallback, Node, Value
+from engine.compiler.runner import runner
 from engine.compiler.segment import NativeStep, Segment
-from engine.compiler.selection import RULES, Call, Packed, Selector
+from engine.compiler.selection import RULES, Call, Selector
 from engine.compiler.storage import place
 from engine.compiler.target import Target
 from engine.compiler.view import Buffer, Home, View
+from engine.compiler.weights import PackedStore
 from engine.dtypes import Array
 from engine.operator import OUTPUT
 from engine.plan import Plan
@@ -115,7 +118,7 @@ class Program:
 
 
 def compile_plan(
-    plan: Plan, leaving: Sequence[int], target: Target, threads: int, packed: Packed | None = None
+    plan: Plan, leaving: Sequence[int], target: Target, threads: int, packed: PackedStore | None = None
 ) -> Program:
     """Compile a plan.
 
@@ -147,11 +150,10 @@ class _Assembler:
     graph: Graph
     target: Target
     threads: int
-    packed: Packed
+    packed: PackedStore
     calls: list[tuple[Call, Node]] = field(default_factory=list)
     actions: list[list[int] | NumpyStep] = field(default_factory=list)
     uses: dict[Buffer, _Use] = field(default_factory=dict)
-    constants: dict[int, Array] = field(default_factory=dict)
     moment: int = 0
 
     def assemble(self) -> Program:
@@ -163,11 +165,15 @@ class _Assembler:
         arrangement = arrange(lifetimes)
         offsets = dict(zip(buffers, arrangement.offsets, strict=True))
         scratch = max((call.kernel.scratch for call, _ in self.calls), default=0) * WORD * self.threads
-        table = _Table(offsets, arrangement.size, self.constants)
-        steps = []
-        for call, node in self.calls:
-            code = cache.compile(call.kernel, self.target)
-            steps.append(NativeStep(code, table.add(call), call.kernel.chunks))
+        codes = [cache.compile(call.kernel, self.target) for call, _ in self.calls]
+        runner()
+        # weights are packed when the compiler has let go of its memory: never are both held at once
+        release_compiler_memory()
+        table = _Table(offsets, arrangement.size)
+        steps = [
+            NativeStep(code, table.add(call), call.kernel.chunks)
+            for code, (call, _) in zip(codes, self.calls, strict=True)
+        ]
         template, relative = table.finish()
         specs = self.plan.specs
         tensors = {slot: specs.get(name) for name, slot in self.plan.slots.items()}
@@ -191,7 +197,7 @@ class _Assembler:
             scratch_bytes=scratch,
             threads=self.threads,
             offsets=offsets,
-            constants=tuple(self.constants.values()),
+            constants=tuple(table.constants.values()),
         )
 
     def _add(self, node: Node) -> None:
@@ -233,8 +239,6 @@ class _Assembler:
         if buffer.home is Home.ARENA:
             use = self.uses.setdefault(buffer, _Use(self.moment, self.moment))
             use.last = self.moment
-        elif buffer.array is not None and id(buffer.array) not in self.constants:
-            self.constants[id(buffer.array)] = aligned(buffer.array)
 
     def _values(self) -> tuple[object, ...]:
         values: list[object] = [None] * len(self.plan.slots)
@@ -288,10 +292,10 @@ class _Assembler:
 class _Table:
     """The addresses of all calls, one after the other."""
 
-    def __init__(self, offsets: dict[Buffer, int], scratch: int, constants: dict[int, Array]) -> None:
+    def __init__(self, offsets: dict[Buffer, int], scratch: int) -> None:
         self._offsets = offsets
         self._scratch = scratch
-        self._constants = constants
+        self.constants: dict[int, Array] = {}
         self._words: list[int] = []
         self._relative: list[int] = []
         self._patches: dict[Home, dict[int, list[tuple[int]]]] = {Home.VALUE: {}, Home.OUTPUT: {}}
@@ -304,8 +308,10 @@ class _Table:
             if buffer.home is Home.ARENA:
                 self._relative.append(place)
                 offset += self._offsets[buffer]
-            elif buffer.home is Home.CONSTANT:
-                offset += address_of(self._constants[id(buffer.array)])
+            elif buffer.load is not None:
+                array = buffer.load()
+                self.constants[id(array)] = array
+                offset += address_of(array)
             else:
                 self._patches[buffer.home].setdefault(buffer.slot, []).append((place, offset))
             self._words.append(offset)

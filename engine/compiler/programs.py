@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from engine.compiler.program import NativeSteps, Program, compile_plan
-from engine.compiler.selection import Packed
 from engine.compiler.target import host_target
+from engine.compiler.weights import PackedStore
 from engine.plan import Plan
 from engine.spec import TensorSpec
 
@@ -32,7 +32,7 @@ class Programs:
         self._lock = threading.Lock()
         self._compiling = threading.Lock()
         self._known: OrderedDict[Shapes, Program | None] = OrderedDict()
-        self._packed: Packed = {}
+        self._packed: PackedStore = {}
 
     def find(self, inputs: Shapes, plan: Plan) -> Program | None:
         """Return the program of a plan for inputs of given shapes; None where kernels can do nothing of it."""

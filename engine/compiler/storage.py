@@ -2,7 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 
+import numpy as np
+
 from engine.compiler.graph import Graph
+from engine.compiler.memory import aligned
 from engine.compiler.nodes import (
     AdaptivePool,
     Concatenation,
@@ -112,7 +115,8 @@ class _Placer:
 
     def _new_view(self, node: Node, tensor: Tensor) -> View:
         if isinstance(node, Constant):
-            return whole(Buffer(Home.CONSTANT, tensor_size(tensor), node.array), tensor.shape)
+            array = aligned(np.ascontiguousarray(node.array, np.float32))
+            return whole(Buffer(Home.CONSTANT, tensor_size(tensor), lambda: array), tensor.shape)
         if isinstance(node, Value):
             return whole(Buffer(Home.VALUE, tensor_size(tensor), slot=node.slot), tensor.shape)
         order = self._orders[tensor]

@@ -1,6 +1,6 @@
 """Where a tensor lies: strided views over buffers, as numpy has them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import prod
@@ -28,13 +28,13 @@ class Buffer:
     Attributes:
         home: whose it is.
         size: elements.
-        array: a constant's elements.
+        load: gives a constant's elements; asked once the kernels are compiled.
         slot: of a VALUE or OUTPUT, the operand's slot.
     """
 
     home: Home
     size: int
-    array: Array | None = None
+    load: Callable[[], Array] | None = None
     slot: int = -1
 
 

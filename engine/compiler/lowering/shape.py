@@ -7,20 +7,18 @@ from engine.compiler.nodes import Concatenation, Node, Reshape
 from engine.compiler.view import View
 from engine.spec import Spec, TensorSpec
 
-_SAME = ("nn.Identity", "nn.Dropout", "nn.Dropout2d", "nn.Dropout3d", "nn.AlphaDropout", "F.dropout", "Tensor.clone")
-_SAME_TOO = ("torch.clone", "Tensor.contiguous", "Tensor.detach", "Tensor.alias", "noop", "F.alpha_dropout")
 
-
-@lowers(*_SAME, *_SAME_TOO)
+@lowers("nn.Dropout", "nn.Dropout2d", "nn.Dropout3d", "nn.AlphaDropout", "F.dropout", "F.dropoutnd", "F.dropout1d")
+@lowers("F.dropout2d", "F.dropout3d", "F.alpha_dropout", "F.feature_alpha_dropout", "torch.clone", "Tensor.clone")
+@lowers("Tensor.contiguous", "Tensor.detach", "Tensor.alias")
 def same(site: Site) -> Node | None:
     """Lower an operator that gives its input as it is."""
     return Reshape([site.index], [site.operand(0)], look=lambda view: [view]) if site.is_float(0) else None
 
 
-@lowers("Tensor.reshape", "Tensor.view", "torch.flatten", "nn.Flatten", "torch.unflatten", "Tensor.unflatten")
-@lowers("torch.squeeze", "torch.unsqueeze", "Tensor.reshape_as", "Tensor.view_as")
-@lowers("Tensor.permute", "torch.permute", "torch.transpose", "torch.t", "torch.movedim")
-@lowers("Tensor.slice", "Tensor.select", "torch.narrow", "Tensor.expand", "Tensor.expand_as")
+@lowers("Tensor.reshape", "Tensor.view", "torch.flatten", "torch.unflatten", "Tensor.unflatten")
+@lowers("torch.squeeze", "torch.unsqueeze", "Tensor.permute", "torch.permute", "torch.transpose", "torch.t")
+@lowers("Tensor.slice", "Tensor.select", "torch.narrow", "Tensor.expand")
 @lowers("torch.split", "torch.chunk", "torch.tensor_split", "torch.unbind")
 def look(site: Site) -> Node | None:
     """Lower an operator whose numpy forward gives views of its input: the layer itself shows where they lie."""

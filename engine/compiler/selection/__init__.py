@@ -10,12 +10,11 @@ from engine.compiler.selection import (
     transposed_convolution,
     upsample,
 )
-from engine.compiler.selection.call import RULES, Call, Packed, Selector
+from engine.compiler.selection.call import RULES, Call, Selector
 
 __all__ = [
     "RULES",
     "Call",
-    "Packed",
     "Selector",
     "convolution",
     "linear",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from engine.compiler.pointwise import Leaf
 from engine.compiler.storage import Copy
 from engine.compiler.target import Target
 from engine.compiler.view import Buffer, Home, View, whole
+from engine.compiler.weights import PackedStore, PackedWeights, Packing
 from engine.dtypes import Array
 
 
@@ -30,21 +31,6 @@ class Call:
     arguments: tuple[View, ...]
 
 
-class Packing(Protocol):
-    """A kernel that wants its weights in an order of its own."""
-
-    @property
-    def layout(self) -> tuple[object, ...]:
-        """What the order depends on: kernels of equal layout may share packed weights."""
-
-    def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
-        """Return weights and bias as the kernel reads them."""
-
-
-Packed = dict[tuple[object, ...], tuple[Array, Array]]
-"""Operator and layout -> its weights and bias, packed; shared by all programs of a graph."""
-
-
 @dataclass(slots=True)
 class Selector:
     """What rules ask for, and the calls that they make.
@@ -58,7 +44,7 @@ class Selector:
 
     target: Target
     threads: int
-    packed: Packed
+    packed: PackedStore
     calls: list[Call] = field(default_factory=list)
 
     @property
@@ -79,15 +65,18 @@ class Selector:
         folded = node.folded if isinstance(node, Convolution | Linear) else ()
         key = (node.steps[0], folded, type(kernel).__name__, *kernel.layout)
         if key not in self.packed:
-            packed, start = kernel.pack(weight, bias)
-            self.packed[key] = aligned(packed), aligned(start)
-        packed, start = self.packed[key]
-        return self.constant(packed), self.constant(start)
+            self.packed[key] = PackedWeights(kernel, (weight, bias))
+        packed = self.packed[key]
+        return self._constant(packed.weight), self._constant(packed.bias)
 
     def constant(self, array: Array) -> View:
         """Return the view of an array that the plan keeps."""
-        flat = np.ascontiguousarray(array, np.float32)
-        return whole(Buffer(Home.CONSTANT, flat.size, flat), flat.shape)
+        flat = aligned(np.ascontiguousarray(array, np.float32))
+        return self._constant(lambda: flat)
+
+    def _constant(self, load: Callable[[], Array]) -> View:
+        # where it begins is all that a kernel has to know
+        return View(Buffer(Home.CONSTANT, 0, load), 0, (), ())
 
     def temporary(self, shape: tuple[int, ...], order: tuple[int, ...] | None = None) -> View:
         """Return memory in the arena that lives for the node's calls only."""
