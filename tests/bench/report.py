@@ -35,7 +35,7 @@ def summary(report: Report) -> str:
     """Return the tables of times: milliseconds of all contenders, and this engine's ratios."""
     parts = []
     for threads in report.threads:
-        parts.append(f"{_threads(threads)}, median ms; in brackets the ratio to {BASE}:")
+        parts.append(f"{_threads(threads).capitalize()}, median ms; in brackets the ratio to {BASE}:")
         parts.append(_times(report, threads))
     return "\n\n".join(parts)
 
