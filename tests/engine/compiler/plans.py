@@ -10,7 +10,7 @@ from engine.compiler.nodes import Constant, Node, Value
 from engine.compiler.program import Program, compile_plan
 from engine.compiler.selection import RULES
 from engine.compiler.target import host_target
-from engine.dtypes import Array
+from engine.dtypes import PNNX_COMPUTE, Array
 from engine.operator import OUTPUT
 from engine.plan import Plan
 from engine.spec import TensorSpec
@@ -59,8 +59,8 @@ def plan_of(folder: Path, *lines: str, shapes: Mapping[str, tuple[int, ...]] | N
     graph = models.make_graph(folder, text, weights_of(text), backend="numpy")
     specs = []
     for port in graph.inputs:
-        given = (shapes or {}).get(port.operand) or tuple(extent or 1 for extent in port.shape or ())
-        specs.append(TensorSpec(given, np.dtype(np.float32)))
+        given = (shapes or {}).get(port.operand) or tuple(1 if extent is None else extent for extent in port.shape or ())
+        specs.append(TensorSpec(given, PNNX_COMPUTE[port.dtype or "f32"]))
     plan = graph.plan(specs)
     ends = [operator for operator in graph.operators if operator.type == OUTPUT]
     return plan, [plan.slots[operand.name] for operator in ends for operand in operator.inputs]
