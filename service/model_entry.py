@@ -58,6 +58,8 @@ class ModelEntry:
     @property
     def default(self) -> LoadedModel | None:
         """The highest version that is served, if any is."""
+        if len(self.versions) == 1:
+            return next(iter(self.versions.values()))
         return max(self.versions.values(), key=lambda model: int(model.version), default=None)
 
     @property

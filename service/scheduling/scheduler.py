@@ -70,8 +70,11 @@ class Scheduler:
 
     def policy(self, model: LoadedModel) -> Policy:
         """Return how the calls of a model are scheduled."""
-        with self._changed:
-            return self._queue(model).policy
+        queue = self._queues.get(model)
+        if queue is None:
+            with self._changed:
+                queue = self._queue(model)
+        return queue.policy
 
     def check_room(self, model: LoadedModel) -> None:
         """Refuse early what `submit` would refuse: before its body is read.
@@ -79,9 +82,14 @@ class Scheduler:
         Raises:
             ServiceError: 503 `queue_full` or `shutting_down`.
         """
-        with self._changed:
-            self._room(model)
-            self._forget(self._queues[model])  # the call may not come after all
+        queue = self._queues.get(model)
+        if queue is None or self._closed:
+            with self._changed:
+                self._room(model)
+                self._forget(self._queues[model])  # the call may not come after all
+        else:
+            # not locked, so not kept waiting by workers: `submit` looks again anyway
+            queue.check_room(self._size - self._turns)
 
     def submit(self, job: Job[Any]) -> None:
         """Queue a job; its answer comes in its future.
