@@ -118,7 +118,7 @@ class NativeRun:
         for slot, value in zip(step.outputs, results, strict=True):
             self.values[slot] = _out_of(arena, value)
         if self._is_timed:
-            self.stamps[place] = (started, perf_counter_ns() - started)
+            self._note([place], [started, perf_counter_ns()])
 
     def _value(self, slot: int, arena: Arena) -> Value:
         view = self._program.exports.get(slot)

@@ -30,6 +30,7 @@ class Graph:
         constants: slot -> array or scalar that no input changes; nothing computes them in a run.
         folded: steps whose work is done at build.
         leaving: slots that leave the graph.
+        ends: slot -> step by which it leaves.
     """
 
     nodes: list[Node] = field(default_factory=list)
@@ -37,6 +38,7 @@ class Graph:
     constants: dict[int, object] = field(default_factory=dict)
     folded: set[int] = field(default_factory=set)
     leaving: tuple[int, ...] = ()
+    ends: dict[int, int] = field(default_factory=dict)
 
     def dissolve(self) -> None:
         """Take the graph apart, so that weights which its nodes hold go as soon as nobody else needs them."""
@@ -70,6 +72,8 @@ class _Builder:
 
     def lower(self, index: int, step: Step) -> None:
         """Add the nodes of one operator."""
+        if step.operator.type == OUTPUT:
+            self.graph.ends.update(dict.fromkeys(step.inputs, index))
         if step.is_input or step.operator.type == OUTPUT:
             return
         if self._fold(index, step):

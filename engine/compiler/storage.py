@@ -1,6 +1,6 @@
 """Decides where every tensor lies: channels-last for images, row by row for all else, parts of a whole in place."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -68,7 +68,7 @@ class _Placer:
         nodes: list[Node] = []
         for node in self._graph.nodes:
             nodes += self._place_outputs(node)
-        self._graph.nodes = [*nodes, *self._copy_outputs(self._graph.leaving)]
+        self._graph.nodes = [*nodes, *self._copy_outputs(self._graph.ends)]
 
     def _order(self, node: Node, tensor: Tensor) -> Order:
         """Return the order in memory, slowest axis first, that suits a node's output."""
@@ -100,7 +100,7 @@ class _Placer:
         """Place what a node gives; yields it and the copies that it takes."""
         if isinstance(node, Fallback):
             if node.collects:
-                yield from self._copy_outputs([self._slot(tensor) for tensor in node.inputs])
+                yield from self._copy_outputs({self._slot(tensor): node.steps[0] for tensor in node.inputs})
             yield node
             return
         if isinstance(node, Reshape):
@@ -155,9 +155,13 @@ class _Placer:
     def _slot(self, tensor: Tensor) -> int:
         return next(slot for slot, other in self._graph.tensors.items() if other is tensor)
 
-    def _copy_outputs(self, slots: Iterable[int]) -> Iterator[Node]:
-        """Yield the copies of what leaves the graph and does not lie in memory of its own, row by row."""
-        for slot in slots:
+    def _copy_outputs(self, slots: Mapping[int, int]) -> Iterator[Node]:
+        """Yield the copies of what leaves the graph and does not lie in memory of its own, row by row.
+
+        Args:
+            slots: slot -> step that its copy's time counts for.
+        """
+        for slot, step in slots.items():
             tensor = self._graph.tensors.get(slot)
             if tensor is None or slot in self._left or isinstance(tensor.node, Value | Constant):
                 continue  # what kernels do not compute is an array of its own already
@@ -165,7 +169,9 @@ class _Placer:
             view = _view(tensor)
             if view.buffer.home is not Home.OUTPUT:
                 target = whole(Buffer(Home.OUTPUT, tensor_size(tensor), slot=slot), tensor.shape)
-                yield _noted(Copy(view, target), tensor.node)
+                copy = Copy(view, target)
+                copy.steps = [step]
+                yield copy
 
 
 def tensor_size(tensor: Tensor) -> int:

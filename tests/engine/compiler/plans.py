@@ -23,9 +23,7 @@ CONV = (
 LINEAR = "nn.Linear {name} 1 1 {x} {y} bias=False in_features=4 out_features=4 @weight=(4,4)f32"
 IMAGE = "pnnx.Input in 0 1 x #x=(2,3,5,6)f32"
 ROWS = "pnnx.Input in 0 1 x #x=(2,3,4)f32"
-BATCH_NORM = (
-    "nn.BatchNorm2d {name} 1 1 {x} {y} affine=False eps=1e-5 num_features=4 @running_mean=(4)f32 @running_var=(4)f32"
-)
+BATCH_NORM = "nn.BatchNorm2d {name} 1 1 {x} {y} affine=False eps=1e-5 num_features=4 @running_mean=(4)f32 @running_var=(4)f32"
 
 
 def conv(name: str, x: str, y: str) -> str:
@@ -49,17 +47,23 @@ def weights_of(lines: str) -> dict[str, Array]:
             if word.startswith("@"):
                 name, kind = word[1:].split("=")
                 shape = tuple(int(extent) for extent in kind[1 : kind.index(")")].split(","))
-                arrays[f"{words[1]}.{name}"] = np.linspace(0.5, 1.5, int(np.prod(shape)), dtype=np.float32).reshape(shape)
+                arrays[f"{words[1]}.{name}"] = np.linspace(
+                    0.5, 1.5, int(np.prod(shape)), dtype=np.float32
+                ).reshape(shape)
     return arrays
 
 
-def plan_of(folder: Path, *lines: str, shapes: Mapping[str, tuple[int, ...]] | None = None) -> tuple[Plan, list[int]]:
+def plan_of(
+    folder: Path, *lines: str, shapes: Mapping[str, tuple[int, ...]] | None = None
+) -> tuple[Plan, list[int]]:
     """Return the plan of a model on inputs of the shapes that it declares, and the slots that leave it."""
     text = "\n".join(lines)
     graph = models.make_graph(folder, text, weights_of(text), backend="numpy")
     specs = []
     for port in graph.inputs:
-        given = (shapes or {}).get(port.operand) or tuple(1 if extent is None else extent for extent in port.shape or ())
+        given = (shapes or {}).get(port.operand) or tuple(
+            1 if extent is None else extent for extent in port.shape or ()
+        )
         specs.append(TensorSpec(given, PNNX_COMPUTE[port.dtype or "f32"]))
     plan = graph.plan(specs)
     ends = [operator for operator in graph.operators if operator.type == OUTPUT]

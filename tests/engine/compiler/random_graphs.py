@@ -51,7 +51,12 @@ def graphs(draw: st.DrawFn) -> tuple[RandomGraph, list[str]]:
     """Draw a graph of up to eight operators and the operands that leave it."""
     graph = RandomGraph()
     for _ in range(draw(st.integers(1, 2))):
-        shape = (draw(st.integers(1, 2)), draw(st.sampled_from([1, 3, 16, 18])), 4, draw(st.sampled_from([1, 5])))
+        shape = (
+            draw(st.integers(1, 2)),
+            draw(st.sampled_from([1, 3, 16, 18])),
+            4,
+            draw(st.sampled_from([1, 5])),
+        )
         graph.inputs.append(shape)
         graph.add("pnnx.Input", [], shape)
     for _ in range(draw(st.integers(1, 8))):
@@ -63,7 +68,17 @@ def graphs(draw: st.DrawFn) -> tuple[RandomGraph, list[str]]:
 def _grow(draw: st.DrawFn, graph: RandomGraph) -> None:
     """Add an operator on operands that are there."""
     x = draw(st.sampled_from(list(graph.tensors)[-4:]))
-    choices = [_function, _pair, _scalar_product, _reshape, _permute, _slice, _chunk, _concatenate, _normalize]
+    choices = [
+        _function,
+        _pair,
+        _scalar_product,
+        _reshape,
+        _permute,
+        _slice,
+        _chunk,
+        _concatenate,
+        _normalize,
+    ]
     if len(graph.tensors[x]) == 4:
         choices += [_convolve, _convolve, _pool]
     if len(graph.tensors[x]) >= 2:
@@ -131,7 +146,8 @@ def _concatenate(draw: st.DrawFn, graph: RandomGraph, x: str) -> None:
     fits = [
         name
         for name, other in graph.tensors.items()
-        if len(other) == len(shape) and (*other[:axis], *other[axis + 1 :]) == (*shape[:axis], *shape[axis + 1 :])
+        if len(other) == len(shape)
+        and (*other[:axis], *other[axis + 1 :]) == (*shape[:axis], *shape[axis + 1 :])
     ]
     parts = [x, *draw(st.lists(st.sampled_from(fits), min_size=1, max_size=2))]
     extent = sum(graph.tensors[name][axis] for name in parts)

@@ -43,7 +43,13 @@ def test_activation_moves_into_convolution(tmp_path: Path) -> None:
 
 def test_residual_addition_moves_into_the_later_convolution(tmp_path: Path) -> None:
     graph = fused(
-        tmp_path, IMAGE, conv("c", "x", "a"), conv("d", "x", "b"), add("s", "a", "b", "y"), relu("r", "y", "z"), out("z")
+        tmp_path,
+        IMAGE,
+        conv("c", "x", "a"),
+        conv("d", "x", "b"),
+        add("s", "a", "b", "y"),
+        relu("r", "y", "z"),
+        out("z"),
     )
     first, last = work_of(graph)
     assert isinstance(last, Convolution)
@@ -53,7 +59,11 @@ def test_residual_addition_moves_into_the_later_convolution(tmp_path: Path) -> N
 
 
 def test_activation_with_a_gate_is_one_epilogue(tmp_path: Path) -> None:
-    lines = (conv("c", "x", "a"), "F.sigmoid s 1 1 a b $input=a", "pnnx.Expression m 2 1 a b y expr=mul(@0,@1)")
+    lines = (
+        conv("c", "x", "a"),
+        "F.sigmoid s 1 1 a b $input=a",
+        "pnnx.Expression m 2 1 a b y expr=mul(@0,@1)",
+    )
     (node,) = work_of(fused(tmp_path, IMAGE, *lines, out("y")))
     assert isinstance(node, Convolution)
     assert node.epilogue == apply("mul", Leaf(0), apply("sigmoid", Leaf(0)))
@@ -87,8 +97,14 @@ def test_batch_normalization_after_an_activation_is_part_of_the_epilogue(tmp_pat
     ("lines", "kinds"),
     [
         ((relu("r", "a", "b"), out("a", "b")), ["Convolution", "Pointwise"]),
-        ((relu("r", "a", "b"), "prim::TupleConstruct t 2 1 a b y", out("y")), ["Convolution", "Pointwise", "Fallback"]),
-        ((relu("r", "a", "b"), "F.tanh t 1 1 a c $input=a", out("b", "c")), ["Convolution", "Pointwise", "Pointwise"]),
+        (
+            (relu("r", "a", "b"), "prim::TupleConstruct t 2 1 a b y", out("y")),
+            ["Convolution", "Pointwise", "Fallback"],
+        ),
+        (
+            (relu("r", "a", "b"), "F.tanh t 1 1 a c $input=a", out("b", "c")),
+            ["Convolution", "Pointwise", "Pointwise"],
+        ),
         (
             (relu("r", "a", "b"), "torch.cumsum t 1 1 a c dim=1 $input=a", out("b", "c")),
             ["Convolution", "Pointwise", "Fallback"],
@@ -110,7 +126,14 @@ def test_what_spreads_the_result_stays(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("shape", "is_fused"),
-    [((2, 4, 5, 6), True), ((4, 1, 1), True), ((2, 4, 1, 1), True), ((1,), True), ((5, 6), False), ((2, 1, 1, 1), False)],
+    [
+        ((2, 4, 5, 6), True),
+        ((4, 1, 1), True),
+        ((2, 4, 1, 1), True),
+        ((1,), True),
+        ((5, 6), False),
+        ((2, 1, 1, 1), False),
+    ],
 )
 def test_operand_that_spreads_over_channels(tmp_path: Path, shape: tuple[int, ...], is_fused: bool) -> None:
     other = f"pnnx.Input other 0 1 w #w=({','.join(map(str, shape))})f32"
@@ -136,7 +159,9 @@ def test_batch_normalization_across_rows_is_not_folded_into_columns(tmp_path: Pa
 
 
 def test_expressions_do_not_grow_without_end(tmp_path: Path) -> None:
-    lines = [f"pnnx.Expression e{i} 1 1 {'x' if not i else f'b{i - 1}'} b{i} expr=mul(@0,@0)" for i in range(30)]
+    lines = [
+        f"pnnx.Expression e{i} 1 1 {'x' if not i else f'b{i - 1}'} b{i} expr=mul(@0,@0)" for i in range(30)
+    ]
     nodes = work_of(fused(tmp_path, IMAGE, *lines, out("b29")))
     assert all(isinstance(node, Epilogued) and size(node.epilogue) <= MAX_NODES for node in nodes)
     assert sum(len(node.steps) for node in nodes) == 30
@@ -147,4 +172,6 @@ def test_epilogue_reads_so_many_operands(tmp_path: Path) -> None:
     names = ["a", *(f"s{i}" for i in range(MAX_OPERANDS + 3))]
     sums = [add(f"e{i}", names[i], f"w{i}", names[i + 1]) for i in range(MAX_OPERANDS + 3)]
     graph = fused(tmp_path, IMAGE, *others, conv("c", "x", "a"), *sums, out(names[-1]))
-    assert all(len(node.inputs) - node.own <= MAX_OPERANDS for node in work_of(graph) if isinstance(node, Epilogued))
+    assert all(
+        len(node.inputs) - node.own <= MAX_OPERANDS for node in work_of(graph) if isinstance(node, Epilogued)
+    )

@@ -185,7 +185,10 @@ EXPRESSIONS = [
 def test_expression_of_odd_numbers(tmp_path: Path, expression: str) -> None:
     count = 2 if "@1" in expression else 1
     lines = [f"pnnx.Input in{i} 0 1 {'ab'[i]} #{'ab'[i]}=(?)f32" for i in range(count)]
-    lines += [f"pnnx.Expression e {count} 1 {'a b'[: 2 * count - 1]} c expr={expression}", "pnnx.Output o 1 0 c"]
+    lines += [
+        f"pnnx.Expression e {count} 1 {'a b'[: 2 * count - 1]} c expr={expression}",
+        "pnnx.Output o 1 0 c",
+    ]
     plain, native, _ = open_both(tmp_path, "\n".join(lines))
     pairs = np.array(np.meshgrid(ODD, ODD), np.float32).reshape(2, -1)
     assert_same(native.forward(list(pairs[:count]))[0], plain.forward(list(pairs[:count]))[0])

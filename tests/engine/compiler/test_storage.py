@@ -56,7 +56,12 @@ def test_result_goes_straight_to_the_callers_array(tmp_path: Path) -> None:
 
 def test_parts_are_made_where_they_belong(tmp_path: Path) -> None:
     graph = placed(
-        tmp_path, IMAGE, conv("c", "x", "a"), conv("d", "x", "b"), "torch.cat k 2 1 a b y dim=1", "pnnx.Output o 1 0 y"
+        tmp_path,
+        IMAGE,
+        conv("c", "x", "a"),
+        conv("d", "x", "b"),
+        "torch.cat k 2 1 a b y dim=1",
+        "pnnx.Output o 1 0 y",
     )
     first, second = map(view_of, of_kind(graph, Convolution))
     (whole,) = map(view_of, of_kind(graph, Concatenation))
@@ -86,7 +91,10 @@ def test_parts_of_parts_are_made_where_they_belong(tmp_path: Path) -> None:
     [
         (("torch.cat k 2 1 a a y dim=1",), 1),  # the second time it is a copy
         (("torch.cat k 2 1 a x y dim=1",), 1),  # an input lies where the caller put it
-        (("torch.cat k 2 1 a b y dim=0", "torch.cat l 2 1 a b z dim=1"), 2),  # two wholes cannot share their parts
+        (
+            ("torch.cat k 2 1 a b y dim=0", "torch.cat l 2 1 a b z dim=1"),
+            2,
+        ),  # two wholes cannot share their parts
     ],
 )
 def test_parts_that_lie_elsewhere_are_copied(tmp_path: Path, lines: tuple[str, ...], count: int) -> None:
@@ -102,9 +110,9 @@ def test_part_that_leaves_lies_by_itself(tmp_path: Path) -> None:
     graph = placed(
         tmp_path, ROWS, "F.relu r 1 1 x a $input=x", "torch.cat k 2 1 a a y dim=1", "pnnx.Output o 2 0 a y"
     )
-    assert {copy.target.buffer.slot for copy in copies(graph) if copy.target.buffer.home is Home.OUTPUT} == set(
-        graph.leaving
-    )
+    assert {
+        copy.target.buffer.slot for copy in copies(graph) if copy.target.buffer.home is Home.OUTPUT
+    } == set(graph.leaving)
 
 
 def test_vector_is_no_part_that_its_kernel_cannot_write(tmp_path: Path) -> None:

@@ -42,7 +42,9 @@ def views(draw: st.DrawFn) -> View:
 def test_whole_buffer_in_an_order_of_axes(shape: tuple[int, ...], data: st.DataObject) -> None:
     order = data.draw(st.permutations(range(len(shape))))
     lying = np.arange(prod(shape)).reshape([shape[axis] for axis in order])
-    np.testing.assert_array_equal(shown(whole(buffer_of(shape), shape, order)), lying.transpose(np.argsort(order)))
+    np.testing.assert_array_equal(
+        shown(whole(buffer_of(shape), shape, order)), lying.transpose(np.argsort(order))
+    )
     assert strides_in_order(shape, range(len(shape))) == natural_strides(shape)
 
 

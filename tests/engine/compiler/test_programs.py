@@ -1,0 +1,104 @@
+"""Programs are compiled once per combination of shapes, and the latest are kept."""
+
+import gc
+import weakref
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.compiler import programs as module
+from engine.compiler.jit import cache
+from engine.compiler.programs import PROGRAMS_KEPT, Programs
+from engine.plan import Plan
+from engine.spec import TensorSpec
+from tests.engine.compiler.plans import ROWS, linear, plan_of
+
+LINES = (ROWS, linear("l", "x", "y"), "pnnx.Output out 1 0 y")
+FLOAT = np.dtype(np.float32)
+
+
+@pytest.fixture
+def compilations(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Plan]]:
+    """The plans that were compiled."""
+    plans: list[Plan] = []
+    compile_plan = module.compile_plan
+
+    def note(plan: Plan, *rest: Any) -> Any:
+        plans.append(plan)
+        return compile_plan(plan, *rest)
+
+    monkeypatch.setattr(module, "compile_plan", note)
+    yield plans
+
+
+def shapes(batch: int) -> tuple[TensorSpec, ...]:
+    return (TensorSpec((batch, 3, 4), FLOAT),)
+
+
+def plan_for(folder: Path, batch: int) -> Plan:
+    return plan_of(folder, *LINES, shapes={"x": (batch, 3, 4)})[0]
+
+
+def test_each_combination_is_compiled_once(tmp_path: Path, compilations: list[Plan]) -> None:
+    programs = Programs(["y"], 1)
+    plan = plan_for(tmp_path, 1)
+    first = programs.find(shapes(1), plan)
+    assert first is not None
+    assert programs.find(shapes(1), plan) is first
+    assert programs.find(shapes(2), plan_for(tmp_path, 2)) is not first
+    assert len(compilations) == 2
+
+
+def test_least_recently_used_goes_first(tmp_path: Path, compilations: list[Plan]) -> None:
+    programs = Programs(["y"], 1)
+    plans = [plan_for(tmp_path, batch + 1) for batch in range(PROGRAMS_KEPT + 1)]
+    for batch, plan in enumerate(plans[:-1]):
+        programs.find(shapes(batch), plan)
+    programs.find(shapes(0), plans[0])
+    programs.find(shapes(PROGRAMS_KEPT), plans[-1])  # the second one goes
+    programs.find(shapes(0), plans[0])
+    assert len(compilations) == PROGRAMS_KEPT + 1
+    programs.find(shapes(1), plans[1])
+    assert len(compilations) == PROGRAMS_KEPT + 2
+
+
+def test_plan_without_work_for_kernels_has_no_program(tmp_path: Path, compilations: list[Plan]) -> None:
+    plan, _ = plan_of(tmp_path, ROWS, "torch.cumsum c 1 1 x y dim=0 $input=x", "pnnx.Output out 1 0 y")
+    programs = Programs(["y"], 1)
+    assert programs.find(shapes(2), plan) is None
+    assert programs.find(shapes(2), plan) is None
+    assert len(compilations) == 1
+
+
+def test_threads_that_ask_at_once_get_one_program(tmp_path: Path, compilations: list[Plan]) -> None:
+    programs = Programs(["y"], 1)
+    plan = plan_for(tmp_path, 1)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: programs.find(shapes(1), plan), range(16)))
+    assert all(program is found[0] for program in found)
+    assert len(compilations) == 1
+
+
+def test_programs_share_packed_weights(tmp_path: Path) -> None:
+    programs = Programs(["y"], 1)
+    first, second = (programs.find(shapes(batch), plan_for(tmp_path, batch)) for batch in (1, 2))
+    assert first is not None
+    assert second is not None
+    shared = {id(array) for array in first.constants} & {id(array) for array in second.constants}
+    assert shared
+
+
+def test_kernels_go_with_the_programs_that_use_them(tmp_path: Path) -> None:
+    programs = Programs(["y"], 1)
+    program = programs.find(shapes(37), plan_for(tmp_path, 37))
+    assert program is not None
+    codes = [weakref.ref(step.code) for action in program.actions for step in action.segment.steps]  # type: ignore[union-attr]
+    before = len(cache._codes)
+    del program, programs
+    gc.collect()
+    assert [code() for code in codes] == [None] * len(codes)
+    assert len(cache._codes) == before - len(codes)

@@ -1,0 +1,118 @@
+"""The trace of a compiled run tells of every operator once, whoever did its work."""
+
+from pathlib import Path
+from time import perf_counter_ns
+
+import numpy as np
+import pytest
+
+from engine import LayerTrace, RunTrace, TraceLevel
+from tests.engine.compiler.plans import IMAGE, conv, weights_of
+from tests.engine.models import make_graph
+from tests.golden.test_networks import NAMES, arrays, open_network
+
+LINES = (
+    IMAGE,
+    "pnnx.Attribute w 0 1 k @data=(4,1,1)f32",
+    conv("first", "x", "a"),
+    "F.relu act 1 1 a b $input=a",
+    "Tensor.permute turn 1 1 b t dims=(0,2,3,1) $input=b",
+    conv("second", "x", "c"),
+    "pnnx.Expression add 3 1 c b k d expr=add(add(@0,@1),@2)",
+    "Tensor.size size 1 1 x n dim=0 $input=x",
+    "torch.cumsum sum 1 1 d e dim=1 $input=d",
+    "pnnx.Expression over 1 1 e m expr=gt(@0,1)",
+    "torch.masked_select pick 2 1 e m f $input=e $mask=m",
+    "pnnx.Output out 3 0 e f t",
+)
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> RunTrace:
+    text = "\n".join(LINES)
+    graph = make_graph(tmp_path, text, weights_of(text), backend="native")
+    image = np.ones((2, 3, 5, 6), np.float32)
+    trace = graph.run([image], trace=TraceLevel.ON).trace
+    assert trace is not None
+    return trace
+
+
+def named(trace: RunTrace) -> dict[str, LayerTrace]:
+    return {layer.name: layer for layer in trace.layers}
+
+
+def test_every_operator_is_there_once(trace: RunTrace) -> None:
+    names = [line.split()[1] for line in LINES]
+    assert sorted(layer.name for layer in trace.layers) == sorted(names)
+    assert [layer.index for layer in trace.layers] == list(range(len(names)))
+
+
+def test_backends(trace: RunTrace) -> None:
+    backends = {name: layer.backend for name, layer in named(trace).items()}
+    native = dict.fromkeys(["first", "act", "turn", "second", "add", "out"], "native")
+    numpy = dict.fromkeys(["in", "sum", "over", "pick"], "numpy")
+    assert backends == native | numpy | dict.fromkeys(["w", "size"], "folded")
+
+
+def test_fused_operators_are_named_both_ways(trace: RunTrace) -> None:
+    layers = named(trace)
+    assert layers["first"].fused == ("act",)
+    assert layers["second"].fused == ("add",)
+    assert {name: layer.fused_into for name, layer in layers.items() if layer.fused_into} == {
+        "act": "first",
+        "add": "second",
+    }
+    assert layers["act"].duration_us == 0
+    assert layers["first"].duration_us > 0
+
+
+def test_layers_come_in_the_order_in_which_they_ran(trace: RunTrace) -> None:
+    starts = [layer.start_us for layer in trace.layers]
+    assert starts == sorted(starts)
+    order = [layer.name for layer in trace.layers]
+    assert order[0] == "in"
+    assert order[-1] == "out"
+    assert order.index("act") == order.index("first") + 1
+
+
+def test_times_add_up_to_the_run(trace: RunTrace) -> None:
+    assert sum(layer.share for layer in trace.layers) == pytest.approx(1)
+    assert sum(layer.duration_us for layer in trace.layers) <= trace.total_us
+    ends = [layer.start_us + layer.duration_us for layer in trace.layers]
+    assert max(ends) == pytest.approx(trace.total_us)
+    for layer, following in zip(trace.layers, trace.layers[1:], strict=False):
+        assert layer.start_us + layer.duration_us <= following.start_us + 1e-6
+    assert trace.start_ns <= perf_counter_ns() - trace.total_us * 1000
+
+
+def test_operands_are_those_of_the_model(trace: RunTrace) -> None:
+    layers = named(trace)
+    assert [(o.name, o.shape, o.dtype) for o in layers["turn"].outputs] == [("t", (2, 5, 6, 4), "f32")]
+    assert [operand.name for operand in layers["add"].inputs] == ["c", "b", "k"]
+    assert [(o.shape, o.dtype) for o in layers["size"].outputs] == [(None, "int")]
+    (picked,) = layers["pick"].outputs
+    assert picked.shape is not None
+    assert layers["pick"].bytes_moved == 5 * 2 * 4 * 5 * 6 + 4 * picked.shape[0]
+    assert layers["first"].multiply_adds == 2 * 4 * 5 * 6 * 27
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_networks(name: str) -> None:
+    graph = open_network(name, "native")
+    trace = graph.run(arrays(name, "file", "in"), trace=TraceLevel.ON).trace
+    assert trace is not None
+    layers = named(trace)
+    assert sorted(layers) == sorted(operator.name for operator in graph.operators)
+    for layer in trace.layers:
+        assert all(layers[other].fused_into == layer.name for other in layer.fused)
+        assert layer.fused_into is None or layer.name in layers[layer.fused_into].fused
+    assert sum(layer.multiply_adds for layer in trace.layers) > 0
+
+
+def test_numpy_makes_statistics_of_all_tensors(tmp_path: Path) -> None:
+    text = "\n".join(LINES)
+    graph = make_graph(tmp_path, text, weights_of(text), backend="native")
+    trace = graph.run([np.ones((2, 3, 5, 6), np.float32)], trace=TraceLevel.STATISTICS).trace
+    assert trace is not None
+    assert {layer.backend for layer in trace.layers} == {"numpy"}
+    assert named(trace)["first"].outputs[0].statistics is not None
