@@ -134,7 +134,7 @@ class Generator:
     async def _ask(self, seconds: float) -> list[Asker]:
         loop = asyncio.get_running_loop()
         until = perf_counter() + seconds
-        host, port = self._address.hostname, self._address.port
+        host, port = self._address.hostname or "", self._address.port or 80
         askers = []
         for _ in range(self._connections):
             _, asker = await loop.create_connection(lambda: Asker(self._request, until), host, port)

@@ -53,5 +53,5 @@ class Session:
         picture = Image.open(BytesIO(data)).convert(self._mode)
         small = picture.resize((self._side, self._side), Image.Resampling.BILINEAR)
         pixels = np.asarray(small, np.float32).reshape(self._side, self._side, -1) / 255
-        prepared: Array = ((pixels.transpose(2, 0, 1) - self._mean) / self._std)[None]
-        return prepared
+        prepared = (pixels.transpose(2, 0, 1) - self._mean) / self._std
+        return prepared[None].astype(np.float32, copy=False)
