@@ -52,8 +52,7 @@ class OperandTrace(NamedTuple):
     statistics: Statistics | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LayerTrace:
+class LayerTrace(NamedTuple):
     """One operator's part of a run.
 
     Attributes:

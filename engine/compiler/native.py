@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from time import perf_counter_ns
+from weakref import WeakKeyDictionary
 
 from engine.compiler.execution import NativeRun
 from engine.compiler.program import Program
 from engine.compiler.programs import Programs
-from engine.compiler.tracing import trace_of
+from engine.compiler.tracing import Tracer
 from engine.dtypes import Array
 from engine.plan import Plan
 from engine.run import RunResult, StopCheck
@@ -26,6 +27,7 @@ class NativeBackend:
         self._leaving = tuple(leaving)
         self._max_run_bytes = max_run_bytes
         self._programs = Programs(self._leaving, threads)
+        self._tracers: WeakKeyDictionary[Program, Tracer] = WeakKeyDictionary()
 
     def program(self, inputs: tuple[TensorSpec, ...], plan: Plan) -> Program | None:
         """Return the program of a plan, compiled the first time; None where kernels can do nothing of it."""
@@ -43,4 +45,10 @@ class NativeBackend:
         run = NativeRun(program, stop, is_traced, self._max_run_bytes)
         started = perf_counter_ns()
         outputs = run.execute(inputs, self._leaving)
-        return RunResult(outputs, trace_of(program, run, started) if is_traced else None)
+        return RunResult(outputs, self._tracer(program).trace(run, started) if is_traced else None)
+
+    def _tracer(self, program: Program) -> Tracer:
+        tracer = self._tracers.get(program)
+        if tracer is None:
+            tracer = self._tracers[program] = Tracer(program)
+        return tracer

@@ -66,7 +66,7 @@ class Patch:
     shape: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Program:
     """A compiled plan for inputs of given shapes. Immutable, shared by all runs.
 

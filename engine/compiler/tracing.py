@@ -1,56 +1,101 @@
 """The trace of a compiled run: every operator of the model, whichever kernel did its work."""
 
+from typing import NamedTuple
+
 from engine.compiler.execution import NativeRun
 from engine.compiler.program import Program
 from engine.dtypes import pnnx_name
+from engine.operator import RuntimeOperand
 from engine.plan import Step
 from engine.spec import TensorSpec, arrays_in
 from engine.trace import LayerTrace, OperandTrace, RunTrace, shares, trace_operand
 
 
-def trace_of(program: Program, run: NativeRun, started: int) -> RunTrace:
-    """Return the trace of a run that began at `started`, in nanoseconds of `perf_counter_ns`.
+class _Row(NamedTuple):
+    """What is known of an operator's trace before any run; None where only the run can tell."""
+
+    place: int
+    step: Step
+    inputs: tuple[OperandTrace, ...] | None
+    outputs: tuple[OperandTrace, ...] | None
+    backend: str
+    fused: tuple[str, ...]
+    fused_into: str | None
+
+
+class Tracer:
+    """Makes the traces of a program's runs; all that does not change from run to run is made once.
 
     The time of a kernel counts for the operator that it begins with; those that were fused into it took none.
     """
-    steps = program.plan.steps
-    durations = [run.stamps.get(place, (0, 0))[1] / 1000 for place in program.order]
-    layers = []
-    now = started
-    for index, (place, share) in enumerate(zip(program.order, shares(durations), strict=True)):
-        began, took = run.stamps.get(place, (now, 0))
-        now = max(now, began + took)
-        step = steps[place]
-        layers.append(
-            LayerTrace(
-                index=index,
-                name=_name(step),
-                type=step.operator.source.type,
-                inputs=tuple(_operand(program, run, operand.name) for operand in step.operator.inputs),
-                outputs=tuple(_operand(program, run, operand.name) for operand in step.operator.outputs),
-                start_us=(began - started) / 1000,
-                duration_us=durations[index],
-                share=share,
-                multiply_adds=step.multiply_adds,
-                bytes_moved=_bytes_moved(run, step),
-                backend=_backend(program, place),
-                fused=tuple(_name(steps[other]) for other in program.fused.get(place, ())),
-                fused_into=_name(steps[program.fused_into[place]]) if place in program.fused_into else None,
+
+    def __init__(self, program: Program) -> None:
+        self._slots = program.plan.slots
+        self._rows = [_row(program, place) for place in program.order]
+
+    def trace(self, run: NativeRun, started: int) -> RunTrace:
+        """Return the trace of a run that began at `started`, in nanoseconds of `perf_counter_ns`."""
+        stamps = run.stamps
+        durations = [stamps[row.place][1] / 1000 if row.place in stamps else 0.0 for row in self._rows]
+        layers = []
+        now = started
+        for index, (row, duration, share) in enumerate(
+            zip(self._rows, durations, shares(durations), strict=True)
+        ):
+            began, took = stamps.get(row.place, (now, 0))
+            now = max(now, began + took)
+            step = row.step
+            operator = step.operator
+            layers.append(
+                LayerTrace(
+                    index,
+                    operator.source.name,
+                    operator.source.type,
+                    self._operands(run, operator.inputs) if row.inputs is None else row.inputs,
+                    self._operands(run, operator.outputs) if row.outputs is None else row.outputs,
+                    (began - started) / 1000,
+                    duration,
+                    share,
+                    step.multiply_adds,
+                    _bytes_moved(run, step) if step.bytes_moved is None else step.bytes_moved,
+                    row.backend,
+                    row.fused,
+                    row.fused_into,
+                )
             )
-        )
-    return RunTrace((now - started) / 1000, tuple(layers), started)
+        return RunTrace((now - started) / 1000, tuple(layers), started)
+
+    def _operands(self, run: NativeRun, operands: list[RuntimeOperand]) -> tuple[OperandTrace, ...]:
+        return tuple(trace_operand(operand.name, run.values[self._slots[operand.name]]) for operand in operands)
 
 
-def _operand(program: Program, run: NativeRun, name: str) -> OperandTrace:
-    spec = program.plan.specs.get(name)
-    if isinstance(spec, TensorSpec):
-        return OperandTrace(name, spec.shape, pnnx_name(spec.dtype))
-    return trace_operand(name, run.values[program.plan.slots[name]])
+def _row(program: Program, place: int) -> _Row:
+    step = program.plan.steps[place]
+    names = [other.operator.source.name for other in program.plan.steps]
+    into = program.fused_into.get(place)
+    return _Row(
+        place,
+        step,
+        _known(program, step.operator.inputs),
+        _known(program, step.operator.outputs),
+        _backend(program, place),
+        tuple(names[other] for other in program.fused.get(place, ())),
+        None if into is None else names[into],
+    )
+
+
+def _known(program: Program, operands: list[RuntimeOperand]) -> tuple[OperandTrace, ...] | None:
+    """Return operands as they are in every run, None where one is no tensor of a known shape."""
+    traces = []
+    for operand in operands:
+        spec = program.plan.specs.get(operand.name)
+        if not isinstance(spec, TensorSpec):
+            return None
+        traces.append(OperandTrace(operand.name, spec.shape, pnnx_name(spec.dtype)))
+    return tuple(traces)
 
 
 def _bytes_moved(run: NativeRun, step: Step) -> int:
-    if step.bytes_moved is not None:
-        return step.bytes_moved
     touched = [array for slot in (*step.inputs, *step.outputs) for array in arrays_in(run.values[slot])]
     return step.layer.attribute_bytes + sum(array.nbytes for array in touched)
 
@@ -59,7 +104,3 @@ def _backend(program: Program, place: int) -> str:
     if place in program.native:
         return "native"
     return "folded" if place in program.folded else "numpy"
-
-
-def _name(step: Step) -> str:
-    return step.operator.source.name

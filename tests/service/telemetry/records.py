@@ -42,7 +42,7 @@ def make_layer(index: int, type: str, start_us: float, duration_us: float, **cha
         multiply_adds=12,
         bytes_moved=76,
     )
-    return replace(layer, **changes)
+    return layer._replace(**changes)
 
 
 def make_trace() -> RunTrace:
