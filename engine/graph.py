@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from engine import pnnx
-from engine.backend import Backend, choose_backend
+from engine.backend import Backend, Footprint, choose_backend
 from engine.binding import BoundLayer
 from engine.dtypes import PNNX_COMPUTE, Array
 from engine.errors import InputError, KuiperError, StateError, UnsupportedOperator, UnsupportedOperatorError
@@ -185,15 +185,18 @@ class RuntimeGraph:
         run = Run(plan, trace, capture, stop, self._max_run_bytes)
         return run.execute(given, self._leaving)
 
-    def prepare(self, inputs: Sequence[TensorSpec]) -> None:
+    def prepare(self, inputs: Sequence[TensorSpec]) -> Footprint | None:
         """Plan and compile for inputs of these shapes and dtypes now, so that the first run on them does not have to.
+
+        Returns:
+            What the compiled plan takes; None where nothing of it is compiled.
 
         Raises:
             StateError, InputError, LayerError: as `plan`.
         """
         plan = self.plan(inputs)
-        if self._native is not None:
-            self._native.program(tuple(inputs), plan)
+        program = self._native.program(tuple(inputs), plan) if self._native is not None else None
+        return None if program is None else program.footprint
 
     def plan(self, inputs: Sequence[TensorSpec]) -> Plan:
         """Return the plan of a run on inputs of these shapes and dtypes, in the order of `inputs`.

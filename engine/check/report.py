@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from engine.backend import Footprint
 from engine.dtypes import PNNX_COMPUTE
 from engine.errors import InputError, UnsupportedOperator, UnsupportedOperatorError
 from engine.graph import RuntimeGraph
@@ -25,7 +26,8 @@ class Report:
         parameters: elements of all attributes.
         attribute_bytes: bytes of all attributes as they are stored.
         multiply_adds: multiply-adds of one run on the shapes asked for; None where unknown.
-        peak_bytes: most bytes of intermediate tensors alive at once in such a run; None where unknown.
+        peak_bytes: most bytes of intermediate tensors alive at once in such a run, layer by layer; None where unknown.
+        footprint: what such a run takes compiled; None where it is not compiled.
     """
 
     types: Counter[str]
@@ -36,6 +38,7 @@ class Report:
     attribute_bytes: int
     multiply_adds: int | None
     peak_bytes: int | None
+    footprint: Footprint | None = None
 
     def lines(self) -> Iterator[str]:
         """Yield the report as text, line by line."""
@@ -47,6 +50,8 @@ class Report:
         yield f"parameters      {self.parameters:,} in {self.attribute_bytes:,} bytes"
         yield f"multiply-adds   {_count(self.multiply_adds)}"
         yield f"intermediates   {_count(self.peak_bytes)} bytes at the most"
+        if self.footprint is not None:
+            yield from _compiled(self.footprint)
         yield from (f"unsupported     {operator}" for operator in self.unsupported)
 
 
@@ -77,7 +82,21 @@ def inspect(graph: RuntimeGraph, shapes: Sequence[Sequence[int]] = ()) -> Report
         attribute_bytes=sum(a.data.nbytes for operator in graph.operators for a in operator.attrs.values()),
         multiply_adds=plan.multiply_adds if plan is not None else None,
         peak_bytes=plan.peak_bytes if plan is not None else None,
+        footprint=_footprint(graph, plan) if plan is not None else None,
     )
+
+
+def _footprint(graph: RuntimeGraph, plan: Plan) -> Footprint | None:
+    specs = [plan.specs[port.operand] for port in graph.inputs]
+    tensors = [spec for spec in specs if isinstance(spec, TensorSpec)]
+    return graph.prepare(tensors) if len(tensors) == len(specs) else None
+
+
+def _compiled(footprint: Footprint) -> Iterator[str]:
+    yield f"compiled        {footprint.native} operators, {footprint.numpy} left to numpy"
+    arena, least = footprint.arena_bytes, footprint.least_bytes
+    yield f"arena           {arena:,} bytes, at least {least:,} are needed; scratch {footprint.scratch_bytes:,}"
+    yield f"packed weights  {footprint.constant_bytes:,} bytes"
 
 
 def _plan(graph: RuntimeGraph, shapes: Sequence[Sequence[int]]) -> Plan | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from engine.backend import Footprint
 from engine.compiler.arena import ArenaPool, Arrangement, Lifetime, arrange, least_size
 from engine.compiler.fusion import fuse
 from engine.compiler.graph import Graph, make_graph
@@ -112,9 +113,16 @@ class Program:
     constants: tuple[Array, ...]
 
     @property
-    def constant_bytes(self) -> int:
-        """Bytes of packed weights and other constants."""
-        return sum(array.nbytes for array in self.constants)
+    def footprint(self) -> Footprint:
+        """What the program takes."""
+        return Footprint(
+            arena_bytes=self.arrangement.size,
+            least_bytes=self.least_bytes,
+            scratch_bytes=self.scratch_bytes,
+            constant_bytes=sum(array.nbytes for array in self.constants),
+            native=len(self.native),
+            numpy=sum(isinstance(action, NumpyStep) for action in self.actions),
+        )
 
 
 def compile_plan(
@@ -298,7 +306,7 @@ class _Table:
         self.constants: dict[int, Array] = {}
         self._words: list[int] = []
         self._relative: list[int] = []
-        self._patches: dict[Home, dict[int, list[tuple[int]]]] = {Home.VALUE: {}, Home.OUTPUT: {}}
+        self._patches: dict[Home, dict[int, list[tuple[int, int]]]] = {Home.VALUE: {}, Home.OUTPUT: {}}
 
     def add(self, call: Call) -> int:
         """Append a call's addresses; returns the place of the first."""
