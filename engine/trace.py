@@ -72,7 +72,7 @@ class LayerTrace(NamedTuple):
         fused_into: the operator whose kernel did this one's work, in no time of its own; None for all others.
     """
 
-    index: int
+    index: int  # type: ignore[assignment]  # a layer is told by its fields, and not searched as tuples are
     name: str
     type: str
     inputs: tuple[OperandTrace, ...]

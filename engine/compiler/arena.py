@@ -60,7 +60,9 @@ def _orders(lifetimes: Sequence[Lifetime]) -> Iterator[list[int]]:
         for moment in range(life.first, life.last + 1):
             held[moment] = held.get(moment, 0) + life.size
     fullest = [max(held[moment] for moment in range(life.first, life.last + 1)) for life in lifetimes]
-    yield sorted(places, key=lambda i: (-fullest[i], lifetimes[i].first - lifetimes[i].last, -lifetimes[i].size))
+    yield sorted(
+        places, key=lambda i: (-fullest[i], lifetimes[i].first - lifetimes[i].last, -lifetimes[i].size)
+    )
     yield sorted(places, key=lambda i: (-fullest[i], -lifetimes[i].size))
 
 
@@ -75,7 +77,11 @@ def _arrange_in(order: Sequence[int], lifetimes: Sequence[Lifetime]) -> Arrangem
         for other in placed:
             there = lifetimes[other]
             meets = there.first <= life.last and life.first <= there.last
-            if meets and offset < offsets[other] + _rounded(there.size) and offsets[other] < offset + life.size:
+            if (
+                meets
+                and offset < offsets[other] + _rounded(there.size)
+                and offsets[other] < offset + life.size
+            ):
                 offset = offsets[other] + _rounded(there.size)
         offsets[index] = offset
         size = max(size, offset + _rounded(life.size))
@@ -117,7 +123,7 @@ class ArenaPool:
     """Arenas of one program: as many as runs were ever under way at once."""
 
     def __init__(self, size: int, template: Array, relative: Array) -> None:
-        self._make = lambda: Arena(size, template, relative)
+        self._size, self._template, self._relative = size, template, relative
         self._free: list[Arena] = []
         self._lock = threading.Lock()
 
@@ -126,7 +132,7 @@ class ArenaPool:
         with self._lock:
             if self._free:
                 return self._free.pop()
-        return self._make()
+        return Arena(self._size, self._template, self._relative)
 
     def give_back(self, arena: Arena) -> None:
         """Let the next run have an arena."""

@@ -394,7 +394,7 @@ class Emitter:
 
     def _choose(self, how: str, left: Index, right: Index, fold: Any) -> Index:
         if isinstance(left, int) and isinstance(right, int):
-            return fold(left, right)  # type: ignore[no-any-return]
+            return fold(left, right)
         return self.builder.select(self.compare(how, left, right), self.index(left), self.index(right))
 
     def _block(self, name: str) -> Value:

@@ -55,7 +55,12 @@ class Place:
 
 
 def finish(
-    e: Emitter, epilogue: Epilogue, result: Value, bases: Sequence[Value], place: Place, count: int | None = None
+    e: Emitter,
+    epilogue: Epilogue,
+    result: Value,
+    bases: Sequence[Value],
+    place: Place,
+    count: int | None = None,
 ) -> Value:
     """Write an epilogue for the result at a place, a vector of `count` channels (all lanes by default)."""
     leaves = [result]

@@ -88,7 +88,7 @@ class NativeRun:
         if self._stop is None or isinstance(self._stop, StopSignal):
             done = self._run_segment(segment, arena, stamps, self._stop)
             if done < len(segment):
-                self._give_up(action.owners[done], self._stop and self._stop())
+                self._give_up(action.owners[done], None if self._stop is None else self._stop())
         else:
             self._run_asking(action, arena, stamps, self._stop)
         if stamps is not None:
@@ -99,9 +99,13 @@ class NativeRun:
         for place, (step, owner) in enumerate(zip(action.segment.steps, action.owners, strict=True)):
             if (reason := stop()) is not None:
                 self._give_up(owner, reason)
-            self._run_segment(Segment([step]), arena, None if stamps is None else stamps[place : place + 2], None)
+            self._run_segment(
+                Segment([step]), arena, None if stamps is None else stamps[place : place + 2], None
+            )
 
-    def _run_segment(self, segment: Segment, arena: Arena, stamps: Array | None, stop: StopSignal | None) -> int:
+    def _run_segment(
+        self, segment: Segment, arena: Arena, stamps: Array | None, stop: StopSignal | None
+    ) -> int:
         with teams.lease(self._program.threads) as team:
             return team.run(segment, arena.table_address, stamps, stop)
 
@@ -130,7 +134,7 @@ class NativeRun:
         """Return the elements of a buffer."""
         if buffer.home is Home.ARENA:
             return arena.memory[self._program.offsets[buffer] :].view(np.float32)
-        return _row_by_row(self.values[buffer.slot] if buffer.array is None else buffer.array).reshape(-1)
+        return _row_by_row(self.values[buffer.slot] if buffer.load is None else buffer.load()).reshape(-1)
 
     def _check_inputs(self, step: Step, inputs: Sequence[Value]) -> None:
         outputs = step.layer.infer([spec_of(value) for value in inputs])

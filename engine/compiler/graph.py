@@ -67,7 +67,9 @@ class _Builder:
     def __init__(self, plan: Plan, leaving: Sequence[int], kinds: Collection[type[Node]]) -> None:
         self._kinds = kinds
         names = {slot: name for name, slot in plan.slots.items()}
-        self._specs: dict[int, Spec] = {slot: plan.specs[name] for slot, name in names.items() if name in plan.specs}
+        self._specs: dict[int, Spec] = {
+            slot: plan.specs[name] for slot, name in names.items() if name in plan.specs
+        }
         self.graph = Graph(leaving=tuple(leaving))
 
     def lower(self, index: int, step: Step) -> None:
@@ -96,7 +98,11 @@ class _Builder:
             return None
         site = Site(index, step, inputs, outputs, self._tensor, self._constant, self._make_constant)
         node = rule(site)
-        return node if node is None or isinstance(node, Reshape | Concatenation) or type(node) in self._kinds else None
+        return (
+            node
+            if node is None or isinstance(node, Reshape | Concatenation) or type(node) in self._kinds
+            else None
+        )
 
     def _fold(self, index: int, step: Step) -> bool:
         """Compute now what no input changes: scalars that shapes tell, and tensors made of constants."""
@@ -177,4 +183,3 @@ def _is_pure(step: Step) -> bool:
     """Whether an operator gives the same for the same inputs: attributes, and all that has inputs."""
     name = step.operator.type
     return name == "pnnx.Attribute" or (bool(step.inputs) and name not in _RANDOM)
-

@@ -54,7 +54,9 @@ class _Placer:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._orders: dict[Tensor, Order] = {}
-        self._leaving = {graph.tensors[slot]: slot for slot in reversed(graph.leaving) if slot in graph.tensors}
+        self._leaving = {
+            graph.tensors[slot]: slot for slot in reversed(graph.leaving) if slot in graph.tensors
+        }
         self._left: set[int] = set()
 
     def place(self) -> None:
@@ -121,7 +123,12 @@ class _Placer:
             return whole(Buffer(Home.VALUE, tensor_size(tensor), slot=node.slot), tensor.shape)
         order = self._orders[tensor]
         slot = self._leaving.get(tensor)
-        if slot is not None and not tensor.users and not tensor.is_kept and order == tuple(range(tensor.rank)):
+        if (
+            slot is not None
+            and not tensor.users
+            and not tensor.is_kept
+            and order == tuple(range(tensor.rank))
+        ):
             return whole(Buffer(Home.OUTPUT, tensor_size(tensor), slot=slot), tensor.shape)
         return whole(_arena(tensor), tensor.shape, order)
 
@@ -150,7 +157,6 @@ class _Placer:
             start += tensor.shape[node.axis]
             if _view(tensor) != part:
                 yield _noted(Copy(_view(tensor), part), node)
-
 
     def _slot(self, tensor: Tensor) -> int:
         return next(slot for slot, other in self._graph.tensors.items() if other is tensor)

@@ -66,7 +66,9 @@ class Tracer:
         return RunTrace((now - started) / 1000, tuple(layers), started)
 
     def _operands(self, run: NativeRun, operands: list[RuntimeOperand]) -> tuple[OperandTrace, ...]:
-        return tuple(trace_operand(operand.name, run.values[self._slots[operand.name]]) for operand in operands)
+        return tuple(
+            trace_operand(operand.name, run.values[self._slots[operand.name]]) for operand in operands
+        )
 
 
 def _row(program: Program, place: int) -> _Row:

@@ -89,7 +89,9 @@ class View:
         """Whether the elements lie row by row without gaps."""
         return all(
             extent == 1 or stride == usual
-            for extent, stride, usual in zip(self.shape, self.strides, natural_strides(self.shape), strict=True)
+            for extent, stride, usual in zip(
+                self.shape, self.strides, natural_strides(self.shape), strict=True
+            )
         )
 
 

@@ -1,6 +1,6 @@
 """Whole networks against what PyTorch computed, on the shapes of the file and on others."""
 
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ DATA = Path(__file__).parent / "networks" / "data"
 NAMES = sorted(path.name for path in DATA.iterdir())
 
 
-@lru_cache(maxsize=None)
+@cache
 def open_network(name: str, backend: str = "numpy", threads: int = 1) -> RuntimeGraph:
     param = DATA / name / f"{name}.pnnx.param"
     graph = RuntimeGraph(param, param.with_suffix(".bin"), backend=backend, threads=threads)
@@ -59,7 +59,13 @@ def test_kernels_do_almost_all_of_a_network(name: str) -> None:
     trace = open_network(name, "native").run(arrays(name, "file", "in"), trace=TraceLevel.ON).trace
     assert trace is not None
     left = [layer.type for layer in trace.layers if layer.backend == "numpy"]
-    assert set(left) <= {"pnnx.Input", "pnnx.Output", "pnnx.Expression", "prim::TupleConstruct", "models.yolo.Detect"}
+    assert set(left) <= {
+        "pnnx.Input",
+        "pnnx.Output",
+        "pnnx.Expression",
+        "prim::TupleConstruct",
+        "models.yolo.Detect",
+    }
 
 
 def test_detect_head_decodes_other_image_sizes() -> None:

@@ -243,7 +243,10 @@ class Convolution:
             for v in range(tile.vectors):
                 place = Place(image, row, e.add(pixel, p), e.add(channel, v * e.lanes))
                 result = finish(e, self.epilogue, sums[p * tile.vectors + v], operands, place, lanes[v])
-                offset = [e.mul(index, step) for index, step in zip((image, row, place.pixel), self.out_strides, strict=True)]
+                offset = [
+                    e.mul(index, step)
+                    for index, step in zip((image, row, place.pixel), self.out_strides, strict=True)
+                ]
                 e.store(result, out, *offset, place.channel, count=lanes[v])
 
     def _axes(self, strides: tuple[int, int, int]) -> tuple[Axis, ...]:

@@ -153,7 +153,9 @@ class StreamedConvolution:
                 value = e.load(sums, e.mul(loop.index, self._width), start)
                 place = Place(image, row, pixel, e.add(e.mul(e.chunk, self._width), start))
                 result = finish(e, self.epilogue, value, operands, place, count)
-                offset = [e.mul(i, step) for i, step in zip((image, row, pixel), self.out_strides, strict=True)]
+                offset = [
+                    e.mul(i, step) for i, step in zip((image, row, pixel), self.out_strides, strict=True)
+                ]
                 e.store(result, out, *offset, place.channel, count=count)
 
     @property

@@ -152,7 +152,9 @@ class Winograd:
         An odd number of cache lines, so that a tile's positions do not meet in the same sets of the cache.
         """
         line = max(self.lanes, 16)
-        return tuple((-(-self.tiles * width // line) | 1) * line for width in (self._depth, self._blocks * self._width))  # type: ignore[return-value]
+        return tuple(
+            (-(-self.tiles * width // line) | 1) * line for width in (self._depth, self._blocks * self._width)
+        )  # type: ignore[return-value]
 
     @property
     def scratch(self) -> int:
@@ -162,7 +164,9 @@ class Winograd:
 
     def emit(self, e: Emitter) -> None:
         """Write the kernel."""
-        x, u, bias, out, *operands, scratch = (e.argument(place) for place in range(5 + len(self.epilogue.operands)))
+        x, u, bias, out, *operands, scratch = (
+            e.argument(place) for place in range(5 + len(self.epilogue.operands))
+        )
         patches = e.address(scratch, e.mul(e.thread, self.scratch))
         products = e.address(patches, self._positions * self._planes[0])
         border = e.address(products, self._positions * self._planes[1])
@@ -196,7 +200,11 @@ class Winograd:
         pixel_step = e.select(inside, e.index(self.x_strides[2]), e.index(self._depth))
         target = e.address(patches, e.mul(place, self._depth))
         whole = self.channels // self.lanes * self.lanes
-        pixels = [e.address(source, e.mul(i, row_step), e.mul(j, pixel_step)) for i in range(side) for j in range(side)]
+        pixels = [
+            e.address(source, e.mul(i, row_step), e.mul(j, pixel_step))
+            for i in range(side)
+            for j in range(side)
+        ]
         with e.loop(0, whole, self.lanes) as loop:
             self._transform_channels(e, pixels, target, loop.index, None)
         if whole < self.channels:
@@ -227,7 +235,9 @@ class Winograd:
             )
             target = e.address(border, e.mul(e.add(e.mul(rows.index, side), columns.index), self._depth))
             with e.when(there):
-                source = e.address(corner, e.mul(rows.index, self.x_strides[1]), e.mul(columns.index, self.x_strides[2]))
+                source = e.address(
+                    corner, e.mul(rows.index, self.x_strides[1]), e.mul(columns.index, self.x_strides[2])
+                )
                 self._copy_channels(e, source, target)
             with e.when(e.builder.not_(there)), e.loop(0, self._depth, self.lanes) as loop:
                 e.store(e.splat(0.0), target, loop.index)
@@ -248,13 +258,19 @@ class Winograd:
         with e.loop(0, self._positions) as position, e.loop(0, self._blocks) as block:
             weights = e.address(u, e.mul(e.add(e.mul(position.index, self._blocks), block.index), panel))
             left = e.address(patches, e.mul(position.index, self._planes[0]))
-            right = e.address(products, e.mul(position.index, self._planes[1]), e.mul(block.index, self._width))
+            right = e.address(
+                products, e.mul(position.index, self._planes[1]), e.mul(block.index, self._width)
+            )
             with e.loop(0, strips) as strip:
                 row = e.mul(strip.index, height)
                 zeros = [e.splat(0.0)] * (height * self.tile.vectors)
                 source = e.address(left, e.mul(row, self._depth))
                 axes = (Axis(self._depth, 1, self._width),)
-                ahead = self._ahead(e, e.address(weights, panel), axes, strip.index) if self.brings_ahead else None
+                ahead = (
+                    self._ahead(e, e.address(weights, panel), axes, strip.index)
+                    if self.brings_ahead
+                    else None
+                )
                 sums = emit_tile(e, self.tile, axes, source, self._depth, weights, zeros, ahead)
                 target = e.address(right, e.mul(row, self._blocks * self._width))
                 for place, value in enumerate(sums):
@@ -294,7 +310,11 @@ class Winograd:
         products = [here[row * side : (row + 1) * side] for row in range(side)]
         start = e.load(bias, channel)
         for index, value in enumerate(_both_sides(e, self.transforms.result, products)):
-            image, row, pixel = corner[0], e.add(corner[1], index // outputs), e.add(corner[2], index % outputs)
+            image, row, pixel = (
+                corner[0],
+                e.add(corner[1], index // outputs),
+                e.add(corner[2], index % outputs),
+            )
 
             def put(value: Value = value, place: Place = Place(image, row, pixel, channel)) -> None:
                 result = finish(e, self.epilogue, e.fadd(value, start), operands, place, count)
@@ -320,7 +340,9 @@ class Winograd:
         starts = aligned_zeros((self._blocks * self._width,))
         for block in range(self._blocks):
             filters = weight[block * self._width : (block + 1) * self._width]
-            transformed = (filters.reshape(-1, 9) @ both).reshape(len(filters), self.channels, self._positions)
+            transformed = (filters.reshape(-1, 9) @ both).reshape(
+                len(filters), self.channels, self._positions
+            )
             packed[:, block, : self.channels, : len(filters)] = transformed.transpose(2, 1, 0)
         if bias is not None:
             starts[: self.filters] = bias

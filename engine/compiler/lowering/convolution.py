@@ -65,6 +65,3 @@ def _are_weights(site: Site) -> bool:
         return False
     shapes = [site.shape(name) for name in ("weight", "bias") if site.value(name) is not None]
     return None not in shapes
-
-
-

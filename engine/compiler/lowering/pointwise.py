@@ -46,8 +46,13 @@ _EXPRESSION = {
     "pow": "pow",
     "max": "maximum",
     "min": "minimum",
-    **{name: name for name in ("add", "sub", "mul", "div", "neg", "abs", "sqrt", "rsqrt", "square", "reciprocal")},
-    **{name: name for name in ("exp", "log", "tanh", "sigmoid", "erf", "floor", "ceil", "maximum", "minimum")},
+    **{
+        name: name
+        for name in ("add", "sub", "mul", "div", "neg", "abs", "sqrt", "rsqrt", "square", "reciprocal")
+    },
+    **{
+        name: name for name in ("exp", "log", "tanh", "sigmoid", "erf", "floor", "ceil", "maximum", "minimum")
+    },
 }
 """Function of pnnx.Expression -> the kernels' name."""
 

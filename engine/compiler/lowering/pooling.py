@@ -51,7 +51,11 @@ def average_pool(site: Site) -> Node | None:
 def adaptive_average_pool(site: Site) -> Node | None:
     """Lower adaptive average pooling of a batch."""
     shape = site.shape("input")
-    return None if shape is None or len(shape) != 4 else AdaptivePool([site.index], [site.tensor("input")], how="mean")
+    return (
+        None
+        if shape is None or len(shape) != 4
+        else AdaptivePool([site.index], [site.tensor("input")], how="mean")
+    )
 
 
 @lowers("nn.AdaptiveMaxPool2d", "F.adaptive_max_pool2d")
@@ -70,9 +74,15 @@ def reduction(site: Site) -> Node | None:
     if shape is None or not isinstance(output, TensorSpec) or output.dtype != site.spec("input").dtype:  # type: ignore[union-attr]  # shape tells that there is one
         return None
     dims = site.value("dim")
-    axes = tuple(range(len(shape))) if dims is None or dims == () else (dims if isinstance(dims, tuple) else (dims,))
+    axes = (
+        tuple(range(len(shape)))
+        if dims is None or dims == ()
+        else (dims if isinstance(dims, tuple) else (dims,))
+    )
     how = site.type.removeprefix("torch.")
-    return Reduction([site.index], [site.tensor("input")], how=how, axes=tuple(sorted(a % len(shape) for a in axes)))
+    return Reduction(
+        [site.index], [site.tensor("input")], how=how, axes=tuple(sorted(a % len(shape) for a in axes))
+    )
 
 
 @lowers("nn.Upsample", "F.upsample", "F.interpolate", "nn.UpsamplingNearest2d", "F.upsample_nearest")

@@ -8,8 +8,12 @@ from engine.compiler.view import View
 from engine.spec import Spec, TensorSpec
 
 
-@lowers("nn.Dropout", "nn.Dropout2d", "nn.Dropout3d", "nn.AlphaDropout", "F.dropout", "F.dropoutnd", "F.dropout1d")
-@lowers("F.dropout2d", "F.dropout3d", "F.alpha_dropout", "F.feature_alpha_dropout", "torch.clone", "Tensor.clone")
+@lowers(
+    "nn.Dropout", "nn.Dropout2d", "nn.Dropout3d", "nn.AlphaDropout", "F.dropout", "F.dropoutnd", "F.dropout1d"
+)
+@lowers(
+    "F.dropout2d", "F.dropout3d", "F.alpha_dropout", "F.feature_alpha_dropout", "torch.clone", "Tensor.clone"
+)
 @lowers("Tensor.contiguous", "Tensor.detach", "Tensor.alias")
 def same(site: Site) -> Node | None:
     """Lower an operator that gives its input as it is."""
@@ -45,7 +49,9 @@ def _views(site: Site, view: View) -> list[View] | None:
     for result in results:
         if not isinstance(result, np.ndarray) or not np.may_share_memory(result, memory):
             return None
-        offset = (result.__array_interface__["data"][0] - memory.__array_interface__["data"][0]) // memory.itemsize
+        offset = (
+            result.__array_interface__["data"][0] - memory.__array_interface__["data"][0]
+        ) // memory.itemsize
         strides = tuple(step // memory.itemsize for step in result.strides)
         views.append(View(view.buffer, view.offset + offset, result.shape, strides))
     return views

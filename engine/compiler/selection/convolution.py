@@ -103,7 +103,7 @@ def _winograd_time(selector: Selector, work: Work, outputs: int) -> float:
     positions = (outputs + 2) ** 2
     products = positions * tiles * channels * filters / (PEAK / 2 * selector.lanes)
     transforms = 2 * 4 * positions * tiles * (channels + filters) / SCRATCH_RATE
-    return transforms + _overlapped(products, positions * channels * filters * 4, STREAM)
+    return float(transforms + _overlapped(products, positions * channels * filters * 4, STREAM))
 
 
 def _overlapped(products: float, weight_bytes: int, rate: float) -> float:

@@ -18,7 +18,7 @@ def select_linear(selector: Selector, node: Linear) -> None:
     if out is None:
         # it is a part of a whole in which its rows do not lie evenly
         target = selector.temporary(node.output.shape)
-        out = _rows(target)
+        out = _copied_rows(selector, target)
     epilogue, operands = _epilogue(selector, node)
     kernel = _kernel(selector, x, out, epilogue)
     weights, bias = selector.weights(node, kernel, node.weight[:, :, None, None], node.bias)
@@ -34,7 +34,11 @@ def _kernel(selector: Selector, x: View, out: View, epilogue: Epilogue) -> Direc
     tiles, parts = -(-rows // tile.pixels), -(-blocks // tile.vectors)
     # few rows: split the weights, so that each is read once; many rows: split those
     by_rows = rows * x.shape[1] > columns * x.shape[1] // 4 and tiles >= 4 * selector.threads
-    chunk = (tiles // (4 * selector.threads), parts) if by_rows else (tiles, max(1, parts // (4 * selector.threads)))
+    chunk = (
+        (tiles // (4 * selector.threads), parts)
+        if by_rows
+        else (tiles, max(1, parts // (4 * selector.threads)))
+    )
     return Direct(
         1,
         (1, rows),

@@ -31,8 +31,6 @@ def move(selector: Selector, expression: Expression, views: list[View], output: 
     selector.call(kernel, *views, output)
 
 
-
-
 def pad(selector: Selector, x: View, padded: View, before: tuple[int, int]) -> None:
     """Copy an image into a larger one whose channels lie side by side, with zeros around it.
 

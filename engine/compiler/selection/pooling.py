@@ -52,7 +52,12 @@ def select_reduction(selector: Selector, node: Reduction) -> None:
 
 
 def _pool(
-    selector: Selector, how: str, x: View, out: View, axes: tuple[Window | Cells, Window | Cells], divisor: int
+    selector: Selector,
+    how: str,
+    x: View,
+    out: View,
+    axes: tuple[Window | Cells, Window | Cells],
+    divisor: int,
 ) -> None:
     kernel = Pooling(_HOW[how], x.shape[0], x.shape[1], *axes, image_strides(x), image_strides(out), divisor)
     selector.call(kernel, x, out)

@@ -3,7 +3,14 @@
 from engine.compiler.kernels.transposed_convolution import Geometry
 from engine.compiler.kernels.transposed_convolution import TransposedConvolution as Kernel
 from engine.compiler.nodes import TransposedConvolution
-from engine.compiler.selection.call import Selector, has_channels_last, image_epilogue, image_strides, selects, view_of
+from engine.compiler.selection.call import (
+    Selector,
+    has_channels_last,
+    image_epilogue,
+    image_strides,
+    selects,
+    view_of,
+)
 from engine.compiler.selection.movement import pad
 from engine.compiler.view import View
 
@@ -35,7 +42,9 @@ def select_transposed_convolution(selector: Selector, node: TransposedConvolutio
     selector.call(choice, x, weights, bias, out, *operands)
 
 
-def _padded(selector: Selector, x: View, out: View, axes: tuple[Geometry, Geometry]) -> tuple[View, tuple[int, int]]:
+def _padded(
+    selector: Selector, x: View, out: View, axes: tuple[Geometry, Geometry]
+) -> tuple[View, tuple[int, int]]:
     """Return the input with the zeros around it that its kernel reads, and how many come first."""
     images, channels, rows, columns = x.shape
     (top, bottom), (left, right) = (

@@ -23,7 +23,10 @@ CONV = (
 LINEAR = "nn.Linear {name} 1 1 {x} {y} bias=False in_features=4 out_features=4 @weight=(4,4)f32"
 IMAGE = "pnnx.Input in 0 1 x #x=(2,3,5,6)f32"
 ROWS = "pnnx.Input in 0 1 x #x=(2,3,4)f32"
-BATCH_NORM = "nn.BatchNorm2d {name} 1 1 {x} {y} affine=False eps=1e-5 num_features=4 @running_mean=(4)f32 @running_var=(4)f32"
+BATCH_NORM = (
+    "nn.BatchNorm2d {name} 1 1 {x} {y} affine=False eps=1e-5 num_features=4 "
+    "@running_mean=(4)f32 @running_var=(4)f32"
+)
 
 
 def conv(name: str, x: str, y: str) -> str:

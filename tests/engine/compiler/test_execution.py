@@ -74,22 +74,14 @@ def test_arena_comes_back_from_a_run_that_fails(tmp_path: Path) -> None:
         *LINES[:3],
         "pnnx.Expression m 1 1 b m expr=gt(@0,0)",
         "torch.masked_select s 2 1 b m c $input=b $mask=m",
-        "Tensor.reshape r 1 1 c y shape=(2,-1) $input=c",
+        "Tensor.reshape r 1 1 c y shape=(3,100000) $input=c",
         "pnnx.Output out 1 0 y",
     )
     program = compiled(tmp_path, *lines)
     arena = program.arenas.take()
     program.arenas.give_back(arena)
-    odd = np.full_like(X, -1)
-    odd[0, 0, 0, 0] = 100.0  # an odd number of positive results
-    outcomes = []
-    for image in (odd, *images(8)):
-        try:
-            outcomes.append(NativeRun(program, None, False, 1 << 30).execute({"x": image}, ["y"]))
-        except LayerError as error:
-            assert "r" in str(error)
-            outcomes.append([])
-    assert [] in outcomes
+    with pytest.raises(LayerError, match="Tensor.reshape r"):
+        NativeRun(program, None, False, 1 << 30).execute({"x": X}, ["y"])
     assert program.arenas.take() is arena
 
 

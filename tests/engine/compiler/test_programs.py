@@ -2,7 +2,6 @@
 
 import gc
 import weakref
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.compiler import programs as module
 from engine.compiler.jit import cache
+from engine.compiler.program import compile_plan
 from engine.compiler.programs import PROGRAMS_KEPT, Programs
 from engine.plan import Plan
 from engine.spec import TensorSpec
@@ -22,17 +21,16 @@ FLOAT = np.dtype(np.float32)
 
 
 @pytest.fixture
-def compilations(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Plan]]:
+def compilations(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
     """The plans that were compiled."""
     plans: list[Plan] = []
-    compile_plan = module.compile_plan
 
     def note(plan: Plan, *rest: Any) -> Any:
         plans.append(plan)
         return compile_plan(plan, *rest)
 
-    monkeypatch.setattr(module, "compile_plan", note)
-    yield plans
+    monkeypatch.setattr("engine.compiler.programs.compile_plan", note)
+    return plans
 
 
 def shapes(batch: int) -> tuple[TensorSpec, ...]:
