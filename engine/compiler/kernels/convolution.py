@@ -36,7 +36,7 @@ class _Source:
     """Where a chunk's tiles read.
 
     Attributes:
-        base: address of the first image's or staged rows' beginning.
+        base: address of the image's or the staged rows' beginning.
         strides: elements between images, rows and pixels.
         first_row: row of output that the first staged row belongs to.
     """
@@ -44,6 +44,42 @@ class _Source:
     base: Value
     strides: tuple[int, int, int]
     first_row: Index
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """What a call works on.
+
+    Attributes:
+        arguments: addresses of weights, bias, output and the epilogue's operands.
+        source: where its input is.
+        image: its image.
+        rows: its first row and the end of them.
+        tiles: its first whole tile of a row and the end of them.
+        has_rest: whether it has the end of rows that is less than a tile; None where there is none.
+    """
+
+    arguments: list[Value]
+    source: _Source
+    image: Index
+    rows: tuple[Index, Index]
+    tiles: tuple[Index, Index]
+    has_rest: Value | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A block of filters.
+
+    Attributes:
+        group: its group.
+        place: its place in the group.
+        lanes: lanes of each of its vectors that hold filters.
+    """
+
+    group: Index
+    place: Index
+    lanes: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,23 +164,33 @@ class Convolution:
         return prod(self._parts)
 
     def emit(self, e: Emitter) -> None:
-        """Write the kernel."""
-        arguments = [e.argument(place) for place in range(4 + len(self.epilogue.operands))]
+        """Write the kernel: the loop over a chunk's blocks of filters."""
+        x, *arguments = (e.argument(place) for place in range(4 + len(self.epilogue.operands)))
         part = e.unravel(e.chunk, self._parts)
         first_block = e.mul(part[0], self.blocks)
         last_block = e.minimum(e.add(first_block, self.blocks), self.groups * self.group_blocks)
-        source = self._source(e, arguments[0], part)
+        chunk = self._chunk(e, arguments, self._source(e, x, part), part)
+        last = self._lanes_in_use(self.group_blocks - 1)
         with e.loop(first_block, last_block) as loop:
-            group, block = e.divmod(loop.index, self.group_blocks)
-            last = self._lanes_in_use(self.group_blocks - 1)
+            group, place = e.divmod(loop.index, self.group_blocks)
             if self.group_blocks == 1 or self.filters % self.width == 0:
-                self._emit_block(e, source, arguments, part, (group, block), last)
+                self._emit_block(e, chunk, _Block(group, place, last))
                 return
-            is_last = e.compare("==", block, self.group_blocks - 1)
+            is_last = e.compare("==", place, self.group_blocks - 1)
             with e.when(is_last):
-                self._emit_block(e, source, arguments, part, (group, block), last)
+                self._emit_block(e, chunk, _Block(group, place, last))
             with e.when(e.builder.not_(is_last)):
-                self._emit_block(e, source, arguments, part, (group, block), [self.lanes] * self.tile.vectors)
+                self._emit_block(e, chunk, _Block(group, place, [self.lanes] * self.tile.vectors))
+
+    def _chunk(self, e: Emitter, arguments: list[Value], source: _Source, part: list[Index]) -> _Chunk:
+        first_row = e.mul(part[2], self.rows)
+        last_row = e.minimum(e.add(first_row, self.rows), self.size[0])
+        full, rest = divmod(self.size[1], self.tile.pixels)
+        first_tile = e.mul(part[3], self.tiles)
+        end = e.add(first_tile, self.tiles)
+        has_rest = e.compare(">", end, full) if rest else None
+        tiles = (first_tile, e.minimum(end, full))
+        return _Chunk(arguments, source, part[1], (first_row, last_row), tiles, has_rest)
 
     def _source(self, e: Emitter, x: Value, part: list[Index]) -> _Source:
         """Return where the chunk reads its input; stages it where it has to be."""
@@ -188,66 +234,44 @@ class Convolution:
         starts = range(0, self.width, self.lanes)
         return [max(0, min(self.lanes, left - start)) for start in starts]
 
-    def _emit_block(
-        self,
-        e: Emitter,
-        source: _Source,
-        arguments: list[Value],
-        part: list[Index],
-        where: tuple[Index, Index],
-        lanes: list[int],
-    ) -> None:
-        first_row = e.mul(part[2], self.rows)
-        last_row = e.minimum(e.add(first_row, self.rows), self.size[0])
+    def _emit_block(self, e: Emitter, chunk: _Chunk, block: _Block) -> None:
+        """Write the loops over rows and tiles, for one block of filters."""
         full, rest = divmod(self.size[1], self.tile.pixels)
-        first_tile = e.mul(part[3], self.tiles)
-        last_tile = e.minimum(e.add(first_tile, self.tiles), full)
-        with e.loop(first_row, last_row) as row:
-            with e.loop(first_tile, last_tile) as tiles:
-                at = (part[1], row.index, e.mul(tiles.index, self.tile.pixels))
-                self._emit_tile(e, source, arguments, at, where, lanes, self.tile.pixels)
-            if rest:
-                with e.when(e.compare(">=", e.add(first_tile, self.tiles), full + 1)):
-                    at = (part[1], row.index, full * self.tile.pixels)
-                    self._emit_tile(e, source, arguments, at, where, lanes, rest)
+        with e.loop(*chunk.rows) as row:
+            with e.loop(*chunk.tiles) as tiles:
+                pixel = e.mul(tiles.index, self.tile.pixels)
+                self._emit_tile(e, chunk, block, (row.index, pixel), self.tile.pixels)
+            if chunk.has_rest is not None:
+                with e.when(chunk.has_rest):
+                    self._emit_tile(e, chunk, block, (row.index, full * self.tile.pixels), rest)
 
     def _emit_tile(
-        self,
-        e: Emitter,
-        source: _Source,
-        arguments: list[Value],
-        at: tuple[Index, Index, Index],
-        where: tuple[Index, Index],
-        lanes: list[int],
-        pixels: int,
+        self, e: Emitter, chunk: _Chunk, block: _Block, at: tuple[Index, Index], pixels: int
     ) -> None:
-        _, w, bias, out, *operands = arguments
-        image, row, pixel = at
-        group, block = where
-        tile = Tile(pixels, sum(count > 0 for count in lanes))
-        reduction = self.kernel[0] * self.kernel[1] * self.channels
-        channel = e.add(e.mul(group, self.filters), e.mul(block, self.width))
+        """Write one tile: the reduction, and its results through the epilogue into the output."""
+        w, bias, out, *operands = chunk.arguments
+        row, pixel = at
+        tile = Tile(pixels, sum(count > 0 for count in block.lanes))
+        place = e.add(e.mul(block.group, self.group_blocks), block.place)
+        weights = e.address(w, e.mul(place, prod(self.kernel) * self.channels * self.width))
+        start = [e.load(bias, e.mul(place, self.width), v * e.lanes) for v in range(tile.vectors)]
+        strides = chunk.source.strides
         x = e.address(
-            source.base,
-            e.mul(e.sub(row, source.first_row), self.stride[0] * source.strides[1]),
-            e.mul(pixel, self.stride[1] * source.strides[2]),
-            e.mul(group, self.channels),
+            chunk.source.base,
+            e.mul(e.sub(row, chunk.source.first_row), self.stride[0] * strides[1]),
+            e.mul(pixel, self.stride[1] * strides[2]),
+            e.mul(block.group, self.channels),
         )
-        whole_block = e.add(e.mul(group, self.group_blocks), block)
-        weights = e.address(w, e.mul(whole_block, reduction * self.width))
-        start = [e.load(bias, e.mul(whole_block, self.width), v * e.lanes) for v in range(tile.vectors)]
-        step = self.stride[1] * source.strides[2]
-        axes = self._axes(source.strides)
-        sums = emit_tile(e, tile, axes, x, step, weights, start * pixels)
-        for p in range(pixels):
-            for v in range(tile.vectors):
-                place = Place(image, row, e.add(pixel, p), e.add(channel, v * e.lanes))
-                result = finish(e, self.epilogue, sums[p * tile.vectors + v], operands, place, lanes[v])
-                offset = [
-                    e.mul(index, step)
-                    for index, step in zip((image, row, place.pixel), self.out_strides, strict=True)
-                ]
-                e.store(result, out, *offset, place.channel, count=lanes[v])
+        sums = emit_tile(
+            e, tile, self._axes(strides), x, self.stride[1] * strides[2], weights, start * pixels
+        )
+        channel = e.add(e.mul(block.group, self.filters), e.mul(block.place, self.width))
+        for index, value in enumerate(sums):
+            p, v = divmod(index, tile.vectors)
+            to = Place(chunk.image, row, e.add(pixel, p), e.add(channel, v * e.lanes))
+            result = finish(e, self.epilogue, value, operands, to, block.lanes[v])
+            steps = zip((to.image, to.row, to.pixel), self.out_strides, strict=True)
+            e.store(result, out, *(e.mul(i, step) for i, step in steps), to.channel, count=block.lanes[v])
 
     def _axes(self, strides: tuple[int, int, int]) -> tuple[Axis, ...]:
         rows, columns = self.kernel
