@@ -41,9 +41,12 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse a packet, and refuse a head without an end."""
-        if self._in_head:
+        was_in_head = self._in_head
+        if was_in_head:
             self._head_bytes += len(data)
         super().data_received(data)
+        if self._in_head and (not was_in_head or self._head_timer is None):
+            self._await_head()  # most heads come in one packet: a timer for each would be for nothing
         if self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
             message = f"the request's head has more than {HEAD_BYTES} bytes"
             self._refuse(ServiceError(431, "head_too_large", message, {"limit": HEAD_BYTES}))
@@ -52,7 +55,6 @@ class Connection(HttpToolsProtocol):
         """Note that a head begins."""
         super().on_message_begin()
         self._in_head = True
-        self._await_head()
 
     def on_headers_complete(self) -> None:
         """Note that a head has ended."""

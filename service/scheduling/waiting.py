@@ -13,7 +13,7 @@ from service.scheduling.scheduler import Scheduler
 
 Payload = TypeVar("Payload")
 
-_PATIENCE = 0.005
+_PATIENCE = 0.02
 """Seconds before a client is watched: most answers come sooner, and a task for each would cost more than it saves."""
 
 
