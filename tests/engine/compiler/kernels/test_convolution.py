@@ -1,0 +1,204 @@
+"""The direct and the streamed convolution kernels against the numpy routine."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.compiler.epilogue import NOTHING, Epilogue, Operand, Spread
+from engine.compiler.kernels.convolution import Convolution, Stage
+from engine.compiler.kernels.streamed_convolution import StreamedConvolution
+from engine.compiler.kernels.tile import Tile
+from engine.compiler.pointwise import Leaf, apply
+from engine.compiler.target import Target
+from engine.dtypes import Array
+from engine.kernels.convolution import convolve
+from tests.engine.compiler.harness import every_target, run
+
+Pair = tuple[int, int]
+small = st.integers(1, 3)
+
+
+def numbers(*shape: int, seed: int = 0) -> Array:
+    """Return normal numbers."""
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def strides(rows: int, columns: int, channels: int) -> tuple[int, int, int]:
+    """Return the strides of images, rows and pixels that lie without gaps."""
+    return rows * columns * channels, columns * channels, channels
+
+
+def output_size(x: Array, kernel: Pair, stride: Pair, dilation: Pair, padding: Pair = (0, 0)) -> Pair:
+    """Return rows and columns of the output; `padding` is what both sides of an axis have together."""
+    rows, columns = (
+        (extent + pads - (taps - 1) * gap - 1) // step + 1
+        for extent, pads, taps, gap, step in zip(x.shape[1:3], padding, kernel, dilation, stride, strict=True)
+    )
+    return rows, columns
+
+
+def reference(
+    x: Array,
+    weight: Array,
+    bias: Array | None,
+    stride: Pair,
+    dilation: Pair,
+    groups: int,
+    padding: Pair = (0, 0),
+) -> Array:
+    """Return the numpy routine's result, channels last."""
+    pairs = [(pads // 2, pads - pads // 2) for pads in padding]
+    y = convolve(x.transpose(0, 3, 1, 2), weight, bias, stride, pairs, dilation, groups)
+    return np.ascontiguousarray(y.transpose(0, 2, 3, 1))
+
+
+@every_target
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_any_shape(target: Target, data: st.DataObject) -> None:
+    """Any kernel, stride, dilation, groups and tile; filters beside whole vectors; any partition into chunks."""
+    kernel, stride, dilation = (data.draw(st.tuples(small, small)) for _ in range(3))
+    least = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    rows, columns = (n + data.draw(st.integers(0, extra)) for n, extra in zip(least, (4, 20), strict=True))
+    groups = data.draw(st.integers(1, 3))
+    channels, filters = data.draw(st.integers(1, 9)), data.draw(st.sampled_from([1, 3, 8, 16, 17, 40]))
+    x = numbers(data.draw(st.integers(1, 2)), rows, columns, channels * groups)
+    weight = numbers(filters * groups, channels, *kernel, seed=1)
+    bias = numbers(filters * groups, seed=2) if data.draw(st.booleans()) else None
+    size = output_size(x, kernel, stride, dilation)
+    made = Convolution(
+        len(x),
+        size,
+        channels,
+        filters,
+        groups,
+        kernel,
+        stride,
+        dilation,
+        strides(*x.shape[1:]),
+        strides(*size, filters * groups),
+        Tile(data.draw(st.integers(1, 7)), data.draw(st.integers(1, 3))),
+        data.draw(st.integers(1, size[0])),
+        data.draw(st.integers(1, 4)),
+        data.draw(st.integers(1, 4)),
+        target.lanes,
+        NOTHING,
+    )
+    expected = reference(x, weight, bias, stride, dilation, groups)
+    *_, out = run(made, target, x, *made.pack(weight, bias), np.zeros_like(expected))
+    np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
+
+
+@every_target
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_staged_padding(target: Target, data: st.DataObject) -> None:
+    """Padding that is not in memory; pixels of the input may lie apart."""
+    kernel, stride = (data.draw(st.tuples(small, small)) for _ in range(2))
+    padding = data.draw(st.tuples(st.integers(0, 5), st.integers(0, 5)))
+    rows, columns = data.draw(st.integers(3, 9)), data.draw(st.integers(3, 20))
+    channels, gap = data.draw(st.integers(1, 20)), data.draw(st.integers(0, 3))
+    wide = numbers(2, rows, columns, channels + gap)
+    x = wide[..., :channels]
+    weight, bias = numbers(5, channels, *kernel, seed=1), numbers(5, seed=2)
+    size = output_size(x, kernel, stride, (1, 1), padding)
+    made = Convolution(
+        2,
+        size,
+        channels,
+        5,
+        1,
+        kernel,
+        stride,
+        (1, 1),
+        strides(rows, columns, channels + gap),
+        strides(*size, 5),
+        Tile(4, 1),
+        data.draw(st.integers(1, size[0])),
+        100,
+        100,
+        target.lanes,
+        NOTHING,
+        Stage((rows, columns), (padding[0] // 2, padding[1] // 2)),
+    )
+    expected = reference(x, weight, bias, stride, (1, 1), 1, padding)
+    *_, out = run(made, target, wide, *made.pack(weight, bias), np.zeros_like(expected))
+    np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
+
+
+@every_target
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_streamed(target: Target, data: st.DataObject) -> None:
+    """Blocks of filters over all pixels, partial sums in scratch memory."""
+    kernel, stride, dilation = (data.draw(st.tuples(small, small)) for _ in range(3))
+    least = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    rows, columns = (n + data.draw(st.integers(0, 6)) for n in least)
+    channels, filters = data.draw(st.integers(1, 12)), data.draw(st.sampled_from([1, 8, 16, 17, 40, 64]))
+    x = numbers(data.draw(st.integers(1, 2)), rows, columns, channels)
+    weight, bias = numbers(filters, channels, *kernel, seed=1), numbers(filters, seed=2)
+    size = output_size(x, kernel, stride, dilation)
+    made = StreamedConvolution(
+        len(x),
+        size,
+        channels,
+        filters,
+        kernel,
+        stride,
+        dilation,
+        strides(*x.shape[1:]),
+        strides(*size, filters),
+        Tile(data.draw(st.integers(1, 5)), data.draw(st.integers(1, 2))),
+        target.lanes,
+        NOTHING,
+    )
+    expected = reference(x, weight, bias, stride, dilation, 1)
+    *_, out = run(made, target, x, *made.pack(weight, bias), np.zeros_like(expected))
+    np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
+
+
+EPILOGUE = apply("relu", apply("add", apply("mul", Leaf(0), Leaf(1)), apply("sub", Leaf(2), Leaf(3))))
+
+
+@every_target
+@pytest.mark.parametrize("streamed", [False, True])
+def test_epilogue_reads_every_kind_of_operand(target: Target, streamed: bool) -> None:
+    x, weight = numbers(2, 5, 6, 7), numbers(19, 7, 3, 3, seed=1)
+    scale, shift = numbers(2, 19, seed=3), numbers(1, seed=4)
+    expected = reference(x, weight, None, (1, 1), (1, 1), 1)
+    other = numbers(*expected.shape, seed=5)
+    size = expected.shape[1], expected.shape[2]
+    operands = (
+        Operand(Spread.CHANNEL, (19,)),
+        Operand(Spread.FULL, strides(*size, 19)),
+        Operand(Spread.SCALAR),
+    )
+    epilogue = Epilogue(EPILOGUE, operands)
+    shape = (strides(5, 6, 7), strides(*size, 19), Tile(3, 1))
+    made: Convolution | StreamedConvolution
+    if streamed:
+        made = StreamedConvolution(2, size, 7, 19, (3, 3), (1, 1), (1, 1), *shape, target.lanes, epilogue)
+    else:
+        made = Convolution(2, size, 7, 19, 1, (3, 3), (1, 1), (1, 1), *shape, 2, 1, 1, target.lanes, epilogue)
+    arrays = [x, *made.pack(weight, None), np.zeros_like(expected), scale, other, shift]
+    out = run(made, target, *arrays)[3]
+    wanted = np.maximum(expected * scale[:, None, None] + (other - shift), 0)
+    np.testing.assert_allclose(out, wanted, rtol=1e-4, atol=1e-4)
+
+
+@every_target
+def test_results_do_not_depend_on_the_tile(target: Target) -> None:
+    """Every sum is made in the same order, whatever the tile and the chunks: the same to the bit."""
+    x, weight, bias = numbers(1, 6, 11, 13), numbers(33, 13, 3, 3, seed=1), numbers(33, seed=2)
+    shape = (strides(6, 11, 13), strides(4, 9, 33))
+    first = Convolution(
+        1, (4, 9), 13, 33, 1, (3, 3), (1, 1), (1, 1), *shape, Tile(4, 1), 4, 9, 9, target.lanes, NOTHING
+    )
+    results = [
+        run(made, target, x, *made.pack(weight, bias), np.zeros((1, 4, 9, 33), np.float32))[3]
+        for made in (first, replace(first, tile=Tile(3, 2), rows=1, tiles=1, blocks=1))
+    ]
+    np.testing.assert_array_equal(*results)

@@ -1,0 +1,89 @@
+"""The Winograd kernel against the numpy routine."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.compiler.epilogue import NOTHING, Epilogue, Operand, Spread
+from engine.compiler.kernels.tile import Tile
+from engine.compiler.kernels.winograd import TRANSFORMS, Winograd
+from engine.compiler.pointwise import Leaf, apply
+from engine.compiler.target import Target
+from tests.engine.compiler.harness import every_target, run
+from tests.engine.compiler.kernels.test_convolution import numbers, reference, strides
+
+
+@pytest.mark.parametrize("outputs", TRANSFORMS)
+def test_matrices_convolve(outputs: int) -> None:
+    """A^T [ (G g G^T) * (B^T d B) ] A is the convolution of a patch, in double precision."""
+    transforms = TRANSFORMS[outputs]
+    b, g, a = (np.asarray(m) for m in (transforms.patch, transforms.filter, transforms.result))
+    generator = np.random.default_rng(0)
+    patch, taps = generator.standard_normal((outputs + 2, outputs + 2)), generator.standard_normal((3, 3))
+    result = a @ ((g @ taps @ g.T) * (b @ patch @ b.T)) @ a.T
+    windows = np.lib.stride_tricks.sliding_window_view(patch, (3, 3))
+    np.testing.assert_allclose(result, np.einsum("ijkl,kl->ij", windows, taps), atol=1e-12)
+
+
+@every_target
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_any_shape(target: Target, data: st.DataObject) -> None:
+    """Images that tiles do not divide, channels and filters beside whole vectors, any padding and partition."""
+    rows, columns = data.draw(st.integers(1, 11)), data.draw(st.integers(1, 11))
+    pads = data.draw(st.tuples(st.integers(0, 4), st.integers(0, 4)))
+    size = rows + pads[0] - 2, columns + pads[1] - 2
+    if min(size) < 1:
+        return
+    channels, filters = (data.draw(st.sampled_from([1, 4, 7, 16, 18, 33])) for _ in range(2))
+    x = numbers(data.draw(st.integers(1, 2)), rows, columns, channels)
+    weight, bias = numbers(filters, channels, 3, 3, seed=1), numbers(filters, seed=2)
+    made = Winograd(
+        len(x),
+        (rows, columns),
+        size,
+        (pads[0] // 2, pads[1] // 2),
+        channels,
+        filters,
+        strides(rows, columns, channels),
+        strides(*size, filters),
+        data.draw(st.sampled_from([2, 4])),
+        data.draw(st.integers(1, 9)),
+        Tile(data.draw(st.integers(1, 5)), data.draw(st.integers(1, 2))),
+        target.lanes,
+        NOTHING,
+        data.draw(st.booleans()),
+    )
+    expected = reference(x, weight, bias, (1, 1), (1, 1), 1, pads)
+    *_, out = run(made, target, x, *made.pack(weight, bias), np.zeros_like(expected))
+    np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4 * abs(expected).max())
+
+
+@every_target
+def test_relative_error(target: Target) -> None:
+    """The additions of the transforms cost accuracy: below 1e-5 of the largest result, at 64 channels."""
+    x, weight = numbers(1, 12, 12, 64), numbers(32, 64, 3, 3, seed=1)
+    expected = reference(x, weight.astype(np.float64).astype(np.float32), None, (1, 1), (1, 1), 1, (2, 2))
+    made = Winograd(
+        1, (12, 12), (12, 12), (1, 1), 64, 32, strides(12, 12, 64), strides(12, 12, 32),
+        4, 9, Tile(3, 1), target.lanes, NOTHING,
+    )  # fmt: skip
+    *_, out = run(made, target, x, *made.pack(weight, None), np.zeros_like(expected))
+    assert abs(out - expected).max() < 1e-5 * abs(expected).max()
+
+
+@every_target
+def test_epilogue(target: Target) -> None:
+    x, weight, bias = numbers(1, 7, 6, 9), numbers(18, 9, 3, 3, seed=1), numbers(18, seed=2)
+    expected = reference(x, weight, bias, (1, 1), (1, 1), 1, (2, 2))
+    other = numbers(*expected.shape, seed=3)
+    epilogue = Epilogue(
+        apply("relu", apply("add", Leaf(0), Leaf(1))), (Operand(Spread.FULL, strides(7, 6, 18)),)
+    )
+    made = Winograd(
+        1, (7, 6), (7, 6), (1, 1), 9, 18, strides(7, 6, 9), strides(7, 6, 18),
+        4, 2, Tile(2, 1), target.lanes, epilogue,
+    )  # fmt: skip
+    out = run(made, target, x, *made.pack(weight, bias), np.zeros_like(expected), other)[3]
+    np.testing.assert_allclose(out, np.maximum(expected + other, 0), rtol=1e-4, atol=1e-4)
