@@ -94,7 +94,7 @@ class _Placer:
             extent = tensor.shape[node.axis]
             part = view.sliced(node.axis, start, extent)
             fits = self._orders[tensor] == self._orders[output] or _is_vector(part)
-            if tensor.node.writes_anywhere and tensor.view is None and fits and tensor not in self._leaving:
+            if tensor.node.writes_anywhere and tensor.view is None and fits:
                 tensor.view = part
             start += extent
 

@@ -8,7 +8,7 @@ import pytest
 from engine.compiler.fusion import MAX_OPERANDS, fuse, spreads
 from engine.compiler.graph import Graph
 from engine.compiler.nodes import Convolution, Epilogued, Linear
-from engine.compiler.pointwise import MAX_NODES, Leaf, apply, size
+from engine.compiler.pointwise import MAX_NODES, Leaf, Number, apply, size
 from tests.engine.compiler.plans import IMAGE, ROWS, batch_norm, conv, kinds_of, linear, lowered, work_of
 
 RELU = "F.relu {0} 1 1 {1} {2} $input={1}"
@@ -139,6 +139,12 @@ def test_operand_that_spreads_over_channels(tmp_path: Path, shape: tuple[int, ..
     other = f"pnnx.Input other 0 1 w #w=({','.join(map(str, shape))})f32"
     graph = fused(tmp_path, IMAGE, other, conv("c", "x", "a"), add("s", "a", "w", "y"), out("y"))
     assert kinds_of(graph) == (["Convolution"] if is_fused else ["Convolution", "Pointwise"])
+
+
+def test_numbers_are_equal_where_kernels_are() -> None:
+    assert Number(0.0) != Number(-0.0)
+    assert Number(float("nan")) == Number(float("nan"))
+    assert len({Number(1.0), Number(1.0), Number(-0.0), Number(0.0)}) == 3
 
 
 def test_spreads() -> None:

@@ -106,7 +106,7 @@ def test_parts_that_lie_elsewhere_are_copied(tmp_path: Path, lines: tuple[str, .
     assert len(parts) == count
 
 
-def test_part_that_leaves_lies_by_itself(tmp_path: Path) -> None:
+def test_part_that_leaves_is_copied_out(tmp_path: Path) -> None:
     graph = placed(
         tmp_path, ROWS, "F.relu r 1 1 x a $input=x", "torch.cat k 2 1 a a y dim=1", "pnnx.Output o 2 0 a y"
     )
