@@ -1,0 +1,1 @@
+"""Compiles plans to machine code: operators -> graph -> kernels -> programs."""

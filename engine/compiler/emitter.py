@@ -130,7 +130,7 @@ class Emitter:
         return self._choose(">", left, right, max)
 
     def compare(self, how: str, left: Index, right: Index) -> Value:
-        """Compare signed indices, as in compare("<", a, b)."""
+        """Compare two signed indices; `how` is "<", "==" and the like."""
         return self.builder.icmp_signed(how, self.index(left), self.index(right))
 
     def both(self, *conditions: Value) -> Value:
@@ -326,7 +326,7 @@ class Emitter:
         return self.builder.select(self.builder.fcmp_ordered("<", left, right), left, right)
 
     def call(self, intrinsic: str, *operands: Value) -> Value:
-        """Call an intrinsic of LLVM that takes and gives values of one float type, as in call("llvm.sqrt", x)."""
+        """Call an intrinsic of LLVM, such as "llvm.sqrt", that takes and gives values of one float type."""
         kind = operands[0].type
         suffix = "f32" if kind == F32 else f"v{self.lanes}f32"
         function = self._intrinsic(f"{intrinsic}.{suffix}", kind, [kind] * len(operands))

@@ -32,11 +32,15 @@ class Operand:
     strides: tuple[int, ...] = ()
 
 
+RESULT = Leaf(0)
+"""What a kernel has just computed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Epilogue:
     """An expression over a kernel's result (`Leaf(0)`) and the operands (`Leaf(1)` …)."""
 
-    expression: Expression = Leaf(0)
+    expression: Expression = RESULT
     operands: tuple[Operand, ...] = ()
 
 

@@ -1,4 +1,4 @@
-"""A compiled plan: kernels with their arguments, numpy layers between them, and one arena for all that is in between."""
+"""A compiled plan: kernels with their arguments, numpy layers between them, one arena for all in between."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,10 +7,10 @@ import numpy as np
 
 from engine.backend import Footprint
 from engine.compiler.arena import ArenaPool, Arrangement, Lifetime, arrange, least_size
+from engine.compiler.footprint import release_compiler_memory
 from engine.compiler.fusion import fuse
 from engine.compiler.graph import Graph, make_graph
 from engine.compiler.jit import cache
-from engine.compiler.footprint import release_compiler_memory
 from engine.compiler.memory import WORD, address_of
 from engine.compiler.nodes import Constant, Fallback, Node, Value
 from engine.compiler.runner import runner
@@ -263,13 +263,13 @@ class _Assembler:
 
     def _releases(self) -> tuple[tuple[int, ...], ...]:
         last: dict[int, int] = {}
-        for place, action in enumerate(self.actions):
-            last.update(dict.fromkeys(self._values_of(action), place))
+        for moment, action in enumerate(self.actions):
+            last.update(dict.fromkeys(self._values_of(action), moment))
         kept = {*self.graph.leaving, *self.graph.constants}
         releases: list[list[int]] = [[] for _ in self.actions]
-        for slot, place in last.items():
+        for slot, moment in last.items():
             if slot not in kept:
-                releases[place].append(slot)
+                releases[moment].append(slot)
         return tuple(map(tuple, releases))
 
     def _values_of(self, action: list[int] | NumpyStep) -> Iterator[int]:

@@ -1,0 +1,1 @@
+"""Kernels: what writes the machine code of one operation for one exact shape."""

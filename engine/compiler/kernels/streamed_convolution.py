@@ -6,7 +6,7 @@ scratch memory. While they do, the weights of the next position are brought near
 the same time.
 
 Arguments: input with its padding around it, weights, bias, output, the epilogue's operands, scratch. Channels of input
-and output lie side by side. Weights are packed by `pack`: [block of filters][row][column][channel][filter of the block].
+and output lie side by side. `pack` packs weights: [block of filters][row][column][channel][filter of the block].
 """
 
 from collections.abc import Iterator, Sequence

@@ -316,7 +316,9 @@ class Winograd:
                 e.add(corner[2], index % outputs),
             )
 
-            def put(value: Value = value, place: Place = Place(image, row, pixel, channel)) -> None:
+            place = Place(image, row, pixel, channel)
+
+            def put(value: Value = value, place: Place = place) -> None:
                 result = finish(e, self.epilogue, e.fadd(value, start), operands, place, count)
                 steps = zip((place.image, place.row, place.pixel), self.out_strides, strict=True)
                 e.store(result, out, *(e.mul(i, step) for i, step in steps), channel, count=count)

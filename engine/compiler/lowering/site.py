@@ -1,4 +1,4 @@
-"""What a lowering rule sees: one operator of a plan, its arguments as tensors of the compiler's graph or plain values."""
+"""What a lowering rule sees: one operator, its arguments as tensors of the compiler's graph or plain values."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias

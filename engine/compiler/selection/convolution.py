@@ -5,12 +5,11 @@ from dataclasses import dataclass, replace
 from engine.compiler.epilogue import Epilogue
 from engine.compiler.kernels.convolution import Convolution as Direct
 from engine.compiler.kernels.convolution import Stage
-from engine.compiler.kernels.streamed_convolution import StreamedConvolution as Streamed
 from engine.compiler.kernels.depthwise import Depthwise
+from engine.compiler.kernels.streamed_convolution import StreamedConvolution as Streamed
 from engine.compiler.kernels.tile import Tile, choose_tile
 from engine.compiler.kernels.winograd import Winograd
 from engine.compiler.nodes import Convolution
-from engine.compiler.selection.movement import pad
 from engine.compiler.selection.call import (
     Selector,
     channels_last,
@@ -20,6 +19,7 @@ from engine.compiler.selection.call import (
     selects,
     view_of,
 )
+from engine.compiler.selection.movement import pad
 from engine.compiler.view import View
 
 PEAK = 11.0
