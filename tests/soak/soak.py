@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -66,7 +67,7 @@ class Report:
         return "\n".join(lines)
 
 
-def run_soak(folder: Path, seconds: float, rounds: int, seed: int = 0) -> Report:
+def run_soak(folder: Path, seconds: float, rounds: int, seed: int = 0, flags: Sequence[str] = ()) -> Report:
     """Put a server under load, and tell what was wrong.
 
     Args:
@@ -74,16 +75,17 @@ def run_soak(folder: Path, seconds: float, rounds: int, seed: int = 0) -> Report
         seconds: of load; the first round, in which the server warms up, included.
         rounds: how many; at least two.
         seed: what is asked is drawn from it.
+        flags: for the server, beside those that it gets anyway.
     """
     key_file = folder / "admin.keys"
     key_file.write_text(ADMIN_KEY)
     models = folder / "models"
     models.mkdir()
-    flags = ("--models", str(write_models(models)), "--workers", "2", "--threads", "1", "--no-access-log")
+    general = ("--models", str(write_models(models)), "--workers", "2", "--threads", "1", "--no-access-log")
     control = ("--model-control", "explicit", "--admin-keys-file", str(key_file))
     others = ("--log-format", "json", "--max-body-bytes", "1000000", "--trace-rate", "10")
     report = Report()
-    with ServerProcess(*flags, *control, *others, module="tests.soak.server") as server:
+    with ServerProcess(*general, *control, *others, *flags, module="tests.soak.server") as server:
         asyncio.run(_Soak(server, report, random.Random(seed)).run(seconds, rounds))
         exit_code = server.exit_code()
     if exit_code:

@@ -14,7 +14,8 @@ ROUNDS = 4
 
 
 def test_mixed_load_leaves_nothing_wrong_and_nothing_behind(tmp_path: Path) -> None:
-    report = run_soak(tmp_path, SECONDS, ROUNDS)
+    # kernels are compiled for each new shape, which is no matter of so short a time
+    report = run_soak(tmp_path, SECONDS, ROUNDS, flags=("--backend", "numpy"))
     assert not report.ledger.faults, report.summary()
     statuses = report.ledger.statuses
     assert statuses["503"] > 50, "the queues were never full"
