@@ -7,6 +7,7 @@ from enum import Enum
 
 from engine.errors import BuildError
 
+
 @dataclass(frozen=True, slots=True)
 class Footprint:
     """What a compiled plan takes.

@@ -1,10 +1,10 @@
 """RuntimeGraph: reads a PNNX pair of files, binds layers once, runs many times."""
 
-from typing import TYPE_CHECKING
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 

@@ -1,7 +1,7 @@
 """The API's description as a page for people: plain HTML, made here, that loads nothing from anywhere."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, TypeAlias
 
@@ -168,7 +168,7 @@ def _default(schema: Schema) -> str:
     return "" if default is None else f", by default {_code(json.dumps(default))}"
 
 
-def _table(title: str, rows: list[tuple[str, ...]]) -> str:
+def _table(title: str, rows: Sequence[tuple[str, ...]]) -> str:
     if not rows:
         return ""
     lines = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)

@@ -209,8 +209,12 @@ class TracedLayer(BaseModel):
     backend: Literal["native", "numpy", "folded"] = Field(
         description="what did the work: a compiled kernel, numpy, or nothing any more, as no input changes the result"
     )
-    fused: list[str] = Field(description="names of the layers whose work was done in the same go, and is in its time")
-    fused_into: str | None = Field(description="name of the layer that did this one's work; null for all others")
+    fused: list[str] = Field(
+        description="names of the layers whose work was done in the same go, and is in its time"
+    )
+    fused_into: str | None = Field(
+        description="name of the layer that did this one's work; null for all others"
+    )
 
 
 class Trace(BaseModel):

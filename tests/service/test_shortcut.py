@@ -36,7 +36,7 @@ CASES = [
 
 
 async def _answers(client: AsyncClient) -> list[tuple[object, ...]]:
-    found = []
+    found: list[tuple[object, ...]] = []
     for number, (method, path, body) in enumerate(CASES):
         answer = await client.request(method, path, json=body, headers={"X-Request-ID": str(number)})
         kept = {name: value for name, value in answer.headers.items() if name != "content-length"}

@@ -39,7 +39,9 @@ def run(kernel: Kernel, target: Target, *arrays: Array, threads: int = 3) -> lis
     """
     code = cache.compile(kernel, target)
     scratch = [np.full(kernel.scratch * threads, np.nan, np.float32)] if kernel.scratch else []
-    first, second = (_run_once(kernel, code.address, [*arrays, *scratch], threads, end) for end in (False, True))
+    first, second = (
+        _run_once(kernel, code.address, [*arrays, *scratch], threads, end) for end in (False, True)
+    )
     for one, other in zip(first[: len(arrays)], second, strict=False):
         np.testing.assert_array_equal(one, other, "results depend on where arrays lie or which thread runs")
     return first[: len(arrays)]
