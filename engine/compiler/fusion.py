@@ -102,7 +102,7 @@ def _fold_affine(producer: Epilogued, node: Pointwise) -> bool:
     producer.weight = (producer.weight * scale.reshape(spread)).astype(np.float32)
     bias = 0.0 if producer.bias is None else producer.bias
     producer.bias = (bias * scale + shift).astype(np.float32)
-    producer.folded += tuple(node.steps)
+    producer.is_computed = True
     _take_place(producer, node)
     return True
 

@@ -123,7 +123,7 @@ class Convolution(Epilogued):
         padding: zeros above, left, below, right.
         dilation: rows and columns.
         groups: groups.
-        folded: steps whose work went into weight and bias.
+        is_computed: whether weight or bias were computed at build, rather than read from the model's file.
     """
 
     weight: Array
@@ -132,7 +132,7 @@ class Convolution(Epilogued):
     padding: tuple[int, int, int, int]
     dilation: tuple[int, int]
     groups: int
-    folded: tuple[int, ...] = ()
+    is_computed: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -147,6 +147,7 @@ class TransposedConvolution(Epilogued):
         output_padding: rows below and columns to the right that are added.
         dilation: rows and columns.
         groups: groups.
+        is_computed: whether weight or bias were computed at build, rather than read from the model's file.
     """
 
     weight: Array
@@ -156,6 +157,7 @@ class TransposedConvolution(Epilogued):
     output_padding: tuple[int, int]
     dilation: tuple[int, int]
     groups: int
+    is_computed: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -165,12 +167,12 @@ class Linear(Epilogued):
     Attributes:
         weight: (out, in).
         bias: (out,), or None.
-        folded: steps whose work went into weight and bias.
+        is_computed: whether weight or bias were computed at build, rather than read from the model's file.
     """
 
     weight: Array
     bias: Array | None
-    folded: tuple[int, ...] = ()
+    is_computed: bool = False
 
     @property
     def channel_axis(self) -> int:

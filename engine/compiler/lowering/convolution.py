@@ -24,6 +24,7 @@ def convolution(site: Site) -> Node | None:
         padding=(top, left, bottom, right),
         dilation=(dilation[0], dilation[1]),
         groups=site.value("groups"),
+        is_computed=_are_computed(site),
     )
 
 
@@ -45,6 +46,7 @@ def transposed_convolution(site: Site) -> Node | None:
         output_padding=(extra[0], extra[1]),
         dilation=(dilation[0], dilation[1]),
         groups=site.value("groups"),
+        is_computed=_are_computed(site),
     )
 
 
@@ -56,7 +58,14 @@ def linear(site: Site) -> Node | None:
         return None
     if bias is not None and bias.shape != weight.shape[:1]:
         return None
-    return Linear([site.index], [site.tensor("input")], weight=weight, bias=bias)
+    return Linear(
+        [site.index], [site.tensor("input")], weight=weight, bias=bias, is_computed=_are_computed(site)
+    )
+
+
+def _are_computed(site: Site) -> bool:
+    """Whether weight or bias come by an operand, which may depend on the shapes of the inputs."""
+    return site.has_operand("weight") or site.has_operand("bias")
 
 
 def _are_weights(site: Site) -> bool:

@@ -1,5 +1,6 @@
 """Kernel calls: which kernel runs on which views, and what a selection rule works with."""
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -9,13 +10,16 @@ import numpy as np
 from engine.compiler.epilogue import Epilogue, Operand, Spread
 from engine.compiler.jit import Kernel
 from engine.compiler.memory import aligned
-from engine.compiler.nodes import Convolution, Epilogued, Linear, Node, Tensor
+from engine.compiler.nodes import Convolution, Epilogued, Linear, Node, Tensor, TransposedConvolution
 from engine.compiler.pointwise import Leaf
 from engine.compiler.storage import Copy
 from engine.compiler.target import Target
 from engine.compiler.view import Buffer, Home, View, whole
 from engine.compiler.weights import PackedStore, PackedWeights, Packing
 from engine.dtypes import Array
+
+Weighted: TypeAlias = Convolution | TransposedConvolution | Linear
+"""Nodes with weights that kernels read in an order of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +64,13 @@ class Selector:
         """Add the call that copies a view to another of its shape."""
         RULES[Copy](self, Copy(source, target))
 
-    def weights(self, node: Node, kernel: Packing, weight: Array, bias: Array | None) -> tuple[View, View]:
+    def weights(
+        self, node: Weighted, kernel: Packing, weight: Array, bias: Array | None
+    ) -> tuple[View, View]:
         """Return the views of a node's weights and bias, packed for a kernel."""
-        folded = node.folded if isinstance(node, Convolution | Linear) else ()
-        key = (node.steps[0], folded, type(kernel).__name__, *kernel.layout)
+        # a program for other shapes may have computed others
+        content = (_digest(weight), _digest(bias)) if node.is_computed else ()
+        key = (node.steps[0], content, type(kernel).__name__, *kernel.layout)
         if key not in self.packed:
             self.packed[key] = PackedWeights(kernel, (weight, bias))
         packed = self.packed[key]
@@ -157,3 +164,8 @@ def image_epilogue(selector: Selector, node: Epilogued) -> tuple[Epilogue, list[
 def has_work(node: Epilogued) -> bool:
     """Whether a node goes on to do pointwise work."""
     return node.epilogue != Leaf(0)
+
+
+def _digest(array: Array | None) -> bytes:
+    """Return what tells an array's elements from those of others."""
+    return b"" if array is None else hashlib.blake2b(np.ascontiguousarray(array).data).digest()

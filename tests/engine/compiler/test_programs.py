@@ -14,7 +14,8 @@ from engine.compiler.program import compile_plan
 from engine.compiler.programs import PROGRAMS_KEPT, Programs
 from engine.plan import Plan
 from engine.spec import TensorSpec
-from tests.engine.compiler.plans import ROWS, linear, plan_of
+from tests.engine.compiler.plans import ROWS, conv, linear, plan_of, weights_of
+from tests.engine.models import make_graph
 
 LINES = (ROWS, linear("l", "x", "y"), "pnnx.Output out 1 0 y")
 FLOAT = np.dtype(np.float32)
@@ -100,3 +101,48 @@ def test_kernels_go_with_the_programs_that_use_them(tmp_path: Path) -> None:
     gc.collect()
     assert [code() for code in codes] == [None] * len(codes)
     assert len(cache._codes) == before - len(codes)
+
+
+SIZED = (
+    "pnnx.Input in 0 1 x #x=(1,4,?,3)f32",
+    "Tensor.size size 1 1 x n dim=2 $input=x",
+    "pnnx.Attribute w 0 1 w @data=(4,4,1,1)f32",
+    "pnnx.Expression scale 2 1 w n v expr=mul(@0,@1)",
+)
+WEIGHTS_OF_SIZES = {
+    "convolution": (
+        *SIZED,
+        "F.conv2d c 2 1 x v y bias=None dilation=(1,1) groups=1 padding=(0,0) stride=(1,1) $input=x $weight=v",
+    ),
+    "transposed convolution": (
+        *SIZED,
+        "F.conv_transpose2d c 2 1 x v y bias=None dilation=(1,1) groups=1 output_padding=(0,0) padding=(0,0) "
+        "stride=(1,1) $input=x $weight=v",
+    ),
+    "linear": (
+        "pnnx.Input in 0 1 x #x=(1,4,?,3)f32",
+        "Tensor.size size 1 1 x n dim=2 $input=x",
+        "pnnx.Attribute w 0 1 w @data=(2,3)f32",
+        "pnnx.Expression scale 2 1 w n v expr=mul(@0,@1)",
+        "F.linear l 2 1 x v y bias=None $input=x $weight=v",
+    ),
+    "folded factor": (
+        "pnnx.Input in 0 1 x #x=(1,3,?,3)f32",
+        "Tensor.size size 1 1 x n dim=2 $input=x",
+        "pnnx.Attribute w 0 1 w @data=(4,1,1)f32",
+        "pnnx.Expression scale 2 1 w n v expr=mul(@0,@1)",
+        conv("c", "x", "z"),
+        "pnnx.Expression affine 3 1 z v w y expr=add(mul(@0,@1),@2)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTS_OF_SIZES)
+def test_weights_that_depend_on_shapes_are_not_shared(tmp_path: Path, name: str) -> None:
+    lines = "\n".join((*WEIGHTS_OF_SIZES[name], "pnnx.Output out 1 0 y"))
+    plain, native = (
+        make_graph(tmp_path, lines, weights_of(lines), backend=backend) for backend in ("numpy", "native")
+    )
+    for rows in (5, 7, 5):
+        x = np.ones((1, 3 if name == "folded factor" else 4, rows, 3), np.float32)
+        np.testing.assert_allclose(native.forward([x])[0], plain.forward([x])[0], rtol=1e-5)
