@@ -5,24 +5,10 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
+from service.scheduling.batch_rule import BatchRule
 from service.scheduling.job import Job
 from service.scheduling.priority_queue import PriorityQueue
 from service.scheduling.rows import Signature
-
-
-@dataclass(frozen=True, slots=True)
-class BatchRule:
-    """When a batch is run.
-
-    Attributes:
-        max_size: most items (rows).
-        max_delay: seconds that the oldest call waits for others at most.
-        preferred_sizes: items that are not waited beyond.
-    """
-
-    max_size: int
-    max_delay: float = 0.0
-    preferred_sizes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +38,7 @@ class BatchFormer:
 
     def __init__(self, rule: BatchRule) -> None:
         self.rule = rule
+        self._sizes = rule.sizes
         self._groups: dict[Signature | Job[Any], PriorityQueue] = {}
         self._length = 0
 
@@ -100,7 +87,7 @@ class BatchFormer:
         if isinstance(key, Job):
             return _Prospect([key], -inf)
         jobs: list[Job[Any]] = []
-        items, preferred = 0, 0
+        items, even, preferred = 0, 0, 0
         is_full = False
         for job in group:
             if items + job.items > self.rule.max_size:
@@ -108,13 +95,17 @@ class BatchFormer:
                 break
             jobs.append(job)
             items += job.items
+            if items in self._sizes:
+                even = len(jobs)
             if items in self.rule.preferred_sizes:
                 preferred = len(jobs)
-        if is_full or items == self.rule.max_size:
-            return _Prospect(jobs, -inf)
-        if preferred:
+        if preferred and not is_full and items != self.rule.max_size:
             return _Prospect(jobs[:preferred], -inf)
-        return _Prospect(jobs, min(self._latest(job, run_seconds) for job in group))
+        # those beyond a size that is run often wait for the next run, which comes at once
+        chosen = jobs[:even] if even else jobs
+        if is_full or items == self.rule.max_size:
+            return _Prospect(chosen, -inf)
+        return _Prospect(chosen, min(self._latest(job, run_seconds) for job in group))
 
     def _latest(self, job: Job[Any], run_seconds: float) -> float:
         """Return until when a call waits for others: half of its time and what a run takes are kept for the run."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from service.model_config import BatchingConfig, ModelConfig
-from service.scheduling.batch_former import BatchRule
+from service.scheduling.batch_rule import BatchRule
 from service.scheduling.batching import UNBATCHED, Batching
 from service.settings import Settings
 

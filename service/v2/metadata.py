@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from engine import Port
 from service.loaded_model import LoadedModel
 from service.model_config import ImageConfig
-from service.scheduling.batch_former import BatchRule
+from service.scheduling.batch_rule import BatchRule
 from service.scheduling.policy import Policy
 from service.tasks.image import Target, find_target
 from service.v2.batching import is_batch_open, max_batch_size

@@ -120,7 +120,7 @@ async def test_trace_goes_to_those_who_asked(start: Start, graph: StubGraph, rec
     def has_trace(outcome: Outcome) -> bool:
         return outcome.result.trace is not None
 
-    dispatcher, model = start(), model_of(graph, batch_size=4)
+    dispatcher, model = start(), model_of(graph, batch_size=3)
     first = await blocked(dispatcher, graph, model)
     asked = Options(trace=TraceLevel.ON)
     tasks = await queue(
@@ -172,7 +172,7 @@ async def test_call_that_cannot_be_decoded_fails_alone(
 
 
 async def test_call_that_does_not_run_fails_alone(start: Start, graph: StubGraph, records: Records) -> None:
-    dispatcher, model = start(), model_of(graph, batch_size=4)
+    dispatcher, model = start(), model_of(graph, batch_size=3)
     first = await blocked(dispatcher, graph, model)
     tasks = await queue(dispatcher, *(call_of(model, rows(number)) for number in (1, -1, 2)))
     graph.open.set()
@@ -403,3 +403,18 @@ def test_counts_of_runs_add_up() -> None:
     records, graph = asyncio.run(ask_all())
     assert sum(record.leads_run for record in records) == len(graph.sizes)
     assert sorted(itertools.chain(*graph.firsts)) == list(range(200))
+
+
+async def test_batches_have_few_sizes(start: Start, graph: StubGraph) -> None:
+    """Each size is compiled when it first comes: seven calls are run as four, two and one."""
+    dispatcher, model = start(), model_of(graph, batch_size=16)
+    first = await blocked(dispatcher, graph, model)
+    tasks = await queue(dispatcher, *(call_of(model, rows(number)) for number in range(7)))
+    graph.open.set()
+    await asyncio.gather(first, *tasks)
+    assert [len(firsts) for firsts in graph.firsts[1:]] == [4, 2, 1]
+    assert [number for firsts in graph.firsts[1:] for number in firsts] == list(range(7))
+
+
+def test_run_sizes_end_with_the_largest_batch() -> None:
+    assert [run_sizes(size) for size in (1, 2, 6, 16)] == [[1], [1, 2], [1, 2, 4, 6], [1, 2, 4, 8, 16]]
