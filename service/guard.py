@@ -5,11 +5,14 @@ import logging
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.access import HEALTH_PATHS
+from service.access import HEALTH_PATHS, METRICS_PATHS
 from service.context import context_in
 from service.error_handlers import error_response, internal_error
 from service.lifecycle import Lifecycle, Phase
 from service.scheduling.refusals import shutting_down
+
+OPEN_TO_THE_END = HEALTH_PATHS | METRICS_PATHS
+"""What answers while the server drains: whoever watches wants to see that too, the last counts among it."""
 
 _logger = logging.getLogger(__name__)
 
@@ -17,7 +20,7 @@ _logger = logging.getLogger(__name__)
 class GuardMiddleware:
     """Refuses requests while the server drains, counts those that it accepts, and answers for faults.
 
-    Health answers while the server drains, and nothing waits for it.
+    Health and metrics answer while the server drains, and nothing waits for them.
     """
 
     def __init__(self, app: ASGIApp, lifecycle: Lifecycle) -> None:
@@ -28,7 +31,7 @@ class GuardMiddleware:
         """Handle one ASGI connection."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
-        elif scope["path"] in HEALTH_PATHS:
+        elif scope["path"] in OPEN_TO_THE_END:
             await self._run(scope, receive, send)
         elif self._lifecycle.phase is Phase.DRAINING:
             await error_response(shutting_down())(scope, receive, send)

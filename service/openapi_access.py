@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from service.access import HEALTH_PATHS, Access
+from service.access import Access
+from service.guard import OPEN_TO_THE_END
 
 _SCHEMES = {
     "bearer": {"type": "http", "scheme": "bearer"},
@@ -24,7 +25,7 @@ def describe_access(schema: dict[str, Any], access: Access) -> None:
             responses = operation["responses"]
             _drop_unused(responses)
             statuses = access.statuses(method.upper(), path)
-            for status in statuses if path in HEALTH_PATHS else (*statuses, 503):
+            for status in statuses if path in OPEN_TO_THE_END else (*statuses, 503):
                 responses.setdefault(str(status), _error(status))
             if statuses:
                 operation["security"] = [{name: []} for name in _SCHEMES]

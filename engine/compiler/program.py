@@ -1,6 +1,6 @@
 """A compiled plan: kernels with their arguments, numpy layers between them, one arena for all in between."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -89,7 +89,7 @@ class Program:
         least_bytes: most bytes of tensors in use at once.
         scratch_bytes: bytes of scratch memory, in the arena after the tensors.
         threads: threads that share a run.
-        constants: arrays that kernels read.
+        loads: what gave the arrays that kernels read besides; they keep packed weights for other programs.
     """
 
     plan: Plan
@@ -110,7 +110,13 @@ class Program:
     scratch_bytes: int
     threads: int
     offsets: dict[Buffer, int]
-    constants: tuple[Array, ...]
+    loads: tuple[Callable[[], Array], ...]
+
+    @property
+    def constants(self) -> tuple[Array, ...]:
+        """Arrays that kernels read besides inputs and the arena, each once."""
+        arrays = [load() for load in self.loads]
+        return tuple({id(array): array for array in arrays}.values())
 
     @property
     def footprint(self) -> Footprint:
@@ -141,7 +147,9 @@ def compile_plan(
     fuse(graph)
     place(graph)
     try:
-        return _Assembler(plan, graph, target, threads, {} if packed is None else packed).assemble()
+        return _Assembler(
+            plan, graph, target, threads, PackedStore() if packed is None else packed
+        ).assemble()
     finally:
         graph.dissolve()
 
@@ -205,7 +213,7 @@ class _Assembler:
             scratch_bytes=scratch,
             threads=self.threads,
             offsets=offsets,
-            constants=tuple(table.constants.values()),
+            loads=tuple(table.loads),
         )
 
     def _add(self, node: Node) -> None:
@@ -303,7 +311,7 @@ class _Table:
     def __init__(self, offsets: dict[Buffer, int], scratch: int) -> None:
         self._offsets = offsets
         self._scratch = scratch
-        self.constants: dict[int, Array] = {}
+        self.loads: dict[Callable[[], Array], None] = {}
         self._words: list[int] = []
         self._relative: list[int] = []
         self._patches: dict[Home, dict[int, list[tuple[int, int]]]] = {Home.VALUE: {}, Home.OUTPUT: {}}
@@ -317,9 +325,8 @@ class _Table:
                 self._relative.append(place)
                 offset += self._offsets[buffer]
             elif buffer.load is not None:
-                array = buffer.load()
-                self.constants[id(array)] = array
-                offset += address_of(array)
+                self.loads[buffer.load] = None
+                offset += address_of(buffer.load())
             else:
                 self._patches[buffer.home].setdefault(buffer.slot, []).append((place, offset))
             self._words.append(offset)

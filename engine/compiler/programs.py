@@ -32,7 +32,7 @@ class Programs:
         self._lock = threading.Lock()
         self._compiling = threading.Lock()
         self._known: OrderedDict[Shapes, Program | None] = OrderedDict()
-        self._packed: PackedStore = {}
+        self._packed = PackedStore()
 
     def find(self, inputs: Shapes, plan: Plan) -> Program | None:
         """Return the program of a plan for inputs of given shapes; None where kernels can do nothing of it."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from typing import Protocol
+from weakref import WeakValueDictionary
 
 from engine.compiler.memory import aligned
 from engine.dtypes import Array
@@ -18,7 +19,7 @@ class Packing(Protocol):
         """Return weights and bias as the kernel reads them."""
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class PackedWeights:
     """Weights and bias of one operator, packed when they are first asked for.
 
@@ -49,5 +50,5 @@ class PackedWeights:
         return self._packed
 
 
-PackedStore = dict[tuple[object, ...], PackedWeights]
-"""Operator and layout -> its weights, shared by all programs of a graph."""
+PackedStore = WeakValueDictionary[tuple[object, ...], PackedWeights]
+"""Operator and layout -> its weights, shared by the programs of a graph as long as one of them needs them."""

@@ -79,9 +79,12 @@ def _has_bare_name(data: bytes | memoryview, position: int) -> bool:
 
 def _parse_leniently(data: bytes | memoryview, what: str) -> Any:
     try:
-        return json.loads(str(data, "utf-8"))
+        document = json.loads(str(data, "utf-8"))
+        # halves of surrogate pairs, which orjson refuses, are text that no answer could hold
+        json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise _not_json(what, error) from error
+    return document
 
 
 def _not_json(what: str, error: Exception) -> ServiceError:

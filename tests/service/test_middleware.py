@@ -94,9 +94,10 @@ async def test_client_that_left_gets_a_status_of_its_own_in_the_log(
     assert services_of(app).lifecycle.accepted == 0
 
 
-async def test_while_draining_only_health_answers(app: FastAPI, client: AsyncClient) -> None:
+async def test_while_draining_only_health_and_metrics_answer(app: FastAPI, client: AsyncClient) -> None:
     services_of(app).lifecycle.drain()
-    assert (await client.get("/livez")).status_code == 200
+    for path in ("/livez", "/metrics"):
+        assert (await client.get(path)).status_code == 200
     for path in ("/readyz", "/models", "/nowhere"):
         answer = await client.get(path)
         assert answer.status_code == 503

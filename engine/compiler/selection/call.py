@@ -71,9 +71,9 @@ class Selector:
         # a program for other shapes may have computed others
         content = (_digest(weight), _digest(bias)) if node.is_computed else ()
         key = (node.steps[0], content, type(kernel).__name__, *kernel.layout)
-        if key not in self.packed:
-            self.packed[key] = PackedWeights(kernel, (weight, bias))
-        packed = self.packed[key]
+        packed = self.packed.get(key)
+        if packed is None:
+            packed = self.packed[key] = PackedWeights(kernel, (weight, bias))
         return self._constant(packed.weight), self._constant(packed.bias)
 
     def constant(self, array: Array) -> View:

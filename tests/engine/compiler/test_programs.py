@@ -91,6 +91,17 @@ def test_programs_share_packed_weights(tmp_path: Path) -> None:
     assert shared
 
 
+def test_packed_weights_go_with_the_programs_that_use_them(tmp_path: Path) -> None:
+    programs = Programs(["y"], 1)
+    for batch in range(PROGRAMS_KEPT + 1):
+        programs.find(shapes(batch + 1), plan_for(tmp_path, batch + 1))
+    gc.collect()
+    assert programs._packed
+    programs._known.clear()
+    gc.collect()
+    assert not programs._packed
+
+
 def test_kernels_go_with_the_programs_that_use_them(tmp_path: Path) -> None:
     programs = Programs(["y"], 1)
     program = programs.find(shapes(37), plan_for(tmp_path, 37))

@@ -17,6 +17,7 @@ from service.codec import Decoded, Options
 from service.dispatcher import Dispatcher
 from service.errors import ServiceError
 from service.loaded_model import LoadedModel
+from service.scheduling.batch_rule import run_sizes
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.stubs import (
     SOON,

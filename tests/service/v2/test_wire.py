@@ -118,6 +118,15 @@ def test_not_a_number_may_stand_bare_or_as_its_name(http: httpx.Client) -> None:
     )
 
 
+def test_half_of_a_surrogate_pair_is_not_json_beside_bare_names_either(http: httpx.Client) -> None:
+    head = '{"inputs": [{"name": "in", "shape": [1, 2], "datatype": "FP32", "data": [NaN, 1]}], '
+    answer = http.post(INFER, content=head + '"id": "\\u00e4"}')
+    assert answer.json()["id"] == "ä"
+    for rest in ('"outputs": [{"name": "\\ud800"}]}', '"id": "\\udfff"}', '"\\ud800": 1}'):
+        check_error(http.post(INFER, content=head + rest), 400, "invalid_json")
+    check_error(http.post("/v2/trace/setting", content='{"\\ud800": NaN}'), 400, "invalid_json")
+
+
 def test_raw_body_is_the_only_input(http: httpx.Client) -> None:
     answer = http.post(INFER, content=ONES.tobytes(), headers={HEADER: "0"})
     end = int(answer.headers[HEADER])
