@@ -89,7 +89,7 @@ class Program:
         least_bytes: most bytes of tensors in use at once.
         scratch_bytes: bytes of scratch memory, in the arena after the tensors.
         threads: threads that share a run.
-        loads: what gave the arrays that kernels read besides; they keep packed weights for other programs.
+        loads: what gave the constant arrays that kernels read; they keep packed weights for other programs, too.
     """
 
     plan: Plan
@@ -114,7 +114,7 @@ class Program:
 
     @property
     def constants(self) -> tuple[Array, ...]:
-        """Arrays that kernels read besides inputs and the arena, each once."""
+        """The constant arrays that kernels read, each once."""
         arrays = [load() for load in self.loads]
         return tuple({id(array): array for array in arrays}.values())
 
