@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable
-from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -15,13 +14,6 @@ HEALTH_PATHS = frozenset({"/livez", "/readyz", "/v2/health/live", "/v2/health/re
 """Whoever watches over the process has no key."""
 METRICS_PATHS = frozenset({"/metrics"})
 DOCS_PATHS = frozenset({"/docs", "/openapi.json"})
-
-CORS_OPTIONS: dict[str, Any] = {
-    "allow_methods": ("GET", "HEAD", "POST"),
-    "allow_headers": ("*",),
-    "expose_headers": ("X-Request-ID", "Retry-After", "Inference-Header-Content-Length", "WWW-Authenticate"),
-}
-"""What web pages of an allowed origin may send and see. Cookies are none of it: keys come as headers."""
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _ADMIN_PATH = re.compile(

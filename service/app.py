@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
-from starlette.middleware.cors import CORSMiddleware
 
-from service.access import CORS_OPTIONS, Access, AccessMiddleware
+from service.access import Access, AccessMiddleware
 from service.body_budget import BodyBudget
+from service.cors import CorsMiddleware
 from service.dispatcher import Dispatcher
 from service.error_handlers import install_error_handlers
 from service.guard import GuardMiddleware
@@ -62,7 +62,7 @@ def _add_layers(app: FastAPI, services: Services, access: Access) -> None:
     app.add_middleware(AccessMiddleware, access=access)
     app.add_middleware(GuardMiddleware, lifecycle=services.lifecycle)
     if settings.cors_origins:
-        app.add_middleware(CORSMiddleware, allow_origins=settings.cors_origins, **CORS_OPTIONS)
+        app.add_middleware(CorsMiddleware, origins=settings.cors_origins)
     app.add_middleware(
         RequestMiddleware,
         lifecycle=services.lifecycle,

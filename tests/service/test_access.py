@@ -232,8 +232,14 @@ async def test_preflight_needs_no_key(visitor: AsyncClient) -> None:
     assert "authorization" in answer.headers["access-control-allow-headers"]
     assert "x-request-id" in answer.headers
     refused = await visitor.options("/infer", headers=asks | {"Origin": "https://b.example"})
-    assert refused.status_code == 400
+    assert (refused.status_code, refused.json()["code"]) == (400, "cors_refused")
+    assert refused.json()["error"] == "Disallowed CORS origin"
     assert "access-control-allow-origin" not in refused.headers
+    assert "x-request-id" in refused.headers
+    wrong_method = await visitor.options("/infer", headers=asks | {"Access-Control-Request-Method": "BREW"})
+    assert (wrong_method.status_code, wrong_method.json()["error"]) == (400, "Disallowed CORS method")
+    assert wrong_method.headers["access-control-allow-origin"] == "https://a.example"
+    assert "Origin" in wrong_method.headers["vary"]
 
 
 async def test_pages_of_an_allowed_origin_can_read_answers_and_errors(
