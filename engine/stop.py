@@ -48,6 +48,11 @@ class StopSignal:
                 self._reason = reason
                 self._flag.value = 1
 
+    @property
+    def stopped(self) -> str | None:
+        """The reason that was given to `stop`, None where it was not called."""
+        return self._reason
+
     def reason(self) -> str | None:
         """Tell why the run is to stop, None while it is to go on."""
         if self._reason is None and self._deadline != NEVER and monotonic_ns() >= self._deadline:

@@ -7,6 +7,7 @@ from engine import RunResult, RunStoppedError, TraceLevel
 from service.call import Ending
 from service.scheduling.job import Job
 from service.scheduling.rows import join, split
+from service.scheduling.shared_stop import SharedStop
 
 Sampler = Callable[[], bool]
 """Tells whether the next run is to be traced unasked."""
@@ -45,7 +46,7 @@ def _run_together(jobs: Sequence[Job[Any]], sampled: bool) -> list[tuple[Job[Any
         job.begin_run(sum(counts))
     try:
         inputs = join([job.inputs for job in jobs])
-        result = jobs[0].call.model.graph.run(inputs, trace=level, stop=_Stop(jobs))
+        result = jobs[0].call.model.graph.run(inputs, trace=level, stop=SharedStop(jobs))
         parts = split(result.outputs, counts)
     except RunStoppedError as error:
         for job in jobs:
@@ -62,18 +63,3 @@ def _run_together(jobs: Sequence[Job[Any]], sampled: bool) -> list[tuple[Job[Any
         (job, RunResult(part, result.trace if job is first or job.level else None))
         for job, part in zip(jobs, parts, strict=True)
     ]
-
-
-class _Stop:
-    """Stops a run when all of its calls are given up."""
-
-    def __init__(self, jobs: Sequence[Job[Any]]) -> None:
-        self._jobs = jobs
-
-    def __call__(self) -> str | None:
-        reason = None
-        for job in self._jobs:
-            reason = job.stop_reason()
-            if reason is None:
-                return None
-        return reason

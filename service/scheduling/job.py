@@ -1,10 +1,11 @@
 """One call, from its place in the queue to the coroutine that waits for its answer."""
 
 import asyncio
+from collections.abc import Callable
 from contextvars import copy_context
 from dataclasses import replace
 from itertools import count
-from threading import current_thread
+from threading import Lock, current_thread
 from time import monotonic, perf_counter_ns
 from typing import Generic, TypeVar, cast
 
@@ -64,13 +65,28 @@ class Job(Generic[Payload]):
         self.is_recorded = False
         self._context = copy_context()
         self._signal = StopSignal(self.deadline)
+        self._stop_lock = Lock()
+        self._on_stop: Callable[[str], None] | None = None
         self._answer: Payload | None = None
         self._error: BaseException | None = None
         self._ending: Ending | None = None
 
     def stop(self, reason: str) -> None:
         """Ask for it to be given up; its run stops before the model's next layer."""
-        self._signal.stop(reason)
+        with self._stop_lock:
+            told, self._on_stop = self._on_stop, None
+            self._signal.stop(reason)
+        if told is not None:
+            told(reason)
+
+    def when_stopped(self, tell: Callable[[str], None]) -> None:
+        """Have it told, once, that the call is given up, at once if it is already; deadlines are not told."""
+        with self._stop_lock:
+            reason = self._signal.stopped
+            if reason is None:
+                self._on_stop = tell
+        if reason is not None:
+            tell(reason)
 
     def stop_reason(self) -> str | None:
         """Tell why it is given up, None while it is to go on."""
