@@ -7,9 +7,6 @@ from functools import lru_cache
 
 import llvmlite.binding as llvm
 
-ALIGNMENT = 64
-"""Bytes that buffers are aligned to: the widest vector, and a cache line."""
-
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -34,9 +31,19 @@ class Target:
 
 @lru_cache(maxsize=1)
 def host_target() -> Target:
-    """Return the target of this machine; `KUIPER_TARGET` forces a narrower one, for tests."""
+    """Return the target of this machine; `KUIPER_TARGET` forces a narrower one, for tests.
+
+    Raises:
+        OSError: there is no target that this machine runs.
+        ValueError: `KUIPER_TARGET` names none that it does.
+    """
     forced = os.environ.get("KUIPER_TARGET", "")
-    return target_named(forced) if forced else _detect()
+    if not forced:
+        return _detect()
+    target = target_named(forced)
+    if target not in supported_targets():
+        raise ValueError(f"KUIPER_TARGET: this processor does not run code for {forced}")
+    return target
 
 
 def target_named(name: str) -> Target:

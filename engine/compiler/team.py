@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from engine.compiler import libc
+from engine.compiler.memory import ALIGNMENT
 from engine.compiler.runner import CONDITION, ENDED, INDEX, MUTEX, STATE, TEAM_WORDS, Runner, runner
 from engine.compiler.segment import Segment
-from engine.compiler.target import ALIGNMENT
 from engine.dtypes import Array
 from engine.stop import StopSignal
 
@@ -30,6 +30,7 @@ class Team:
 
     def __init__(self, threads: int) -> None:
         native = runner()
+        self._native = native  # the functions are called as long as the team lives, even once it is closed
         self._alone, self._together = native.alone, native.together
         memory, self._address = _team_memory()
         self._pid = os.getpid()

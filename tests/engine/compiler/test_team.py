@@ -1,7 +1,9 @@
 """Teams work together, sleep between runs, and leave nothing behind: no thread, no hang, no crash."""
 
+import gc
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 
 from engine.compiler import libc
+from engine.compiler.runner import runner
 from engine.compiler.segment import NativeStep, Segment
 from engine.compiler.team import Team
 from engine.compiler.team_pool import TeamPool
@@ -118,6 +121,20 @@ def test_a_closed_team_works_alone() -> None:
     tables = work.tables()
     assert team.run(work.segment, tables.address) == 2
     tables.check(2)
+
+
+def test_a_closed_team_keeps_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads that compile the runner at the same time have one each, of which others know only the last."""
+    native = runner.__wrapped__()
+    code = weakref.ref(native.code)
+    monkeypatch.setattr("engine.compiler.team.runner", [native].pop)
+    del native
+    team = Team(1)
+    monkeypatch.undo()
+    team.close()
+    gc.collect()
+    assert code() is not None
+    meet(team, 1)
 
 
 def test_a_team_makes_do_with_the_threads_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
