@@ -4,8 +4,9 @@ from engine.compiler.kernels.normalization import GroupNorm as GroupKernel
 from engine.compiler.kernels.normalization import LayerNorm as LayerKernel
 from engine.compiler.kernels.softmax import Softmax as SoftmaxKernel
 from engine.compiler.nodes import GroupNorm, LayerNorm, Softmax
-from engine.compiler.selection.call import Selector, channels_last, row_by_row, selects, view_of
-from engine.compiler.view import View
+from engine.compiler.selection.call import Selector, has_channels_last, row_by_row, selects, view_of
+from engine.compiler.storage import CHANNELS_LAST
+from engine.compiler.view import View, whole
 
 
 @selects(Softmax)
@@ -50,23 +51,36 @@ def select_layer_norm(selector: Selector, node: LayerNorm) -> None:
 @selects(GroupNorm)
 def select_group_norm(selector: Selector, node: GroupNorm) -> None:
     """Choose the kernel of a group normalization of images."""
-    x, out = channels_last(selector, view_of(node.inputs[0])), view_of(node.output)
+    x, out = view_of(node.inputs[0]), view_of(node.output)
     parameters = [array for array in (node.weight, node.bias) if array is not None]
-    target = out if out.strides[1] == 1 else selector.temporary(out.shape, (0, 2, 3, 1))
+    pixels = _pixels(selector, x)
+    target = out if out.strides[1] == 1 else selector.temporary(out.shape, CHANNELS_LAST)
     kernel = GroupKernel(
         x.shape[0],
-        x.shape[2] * x.shape[3],
+        pixels.shape[1],
         x.shape[1],
         node.groups,
-        (x.strides[0], x.strides[3]),
+        (pixels.strides[0], pixels.strides[1]),
         (target.strides[0], target.strides[3]),
         node.eps,
         node.weight is not None,
         node.bias is not None,
     )
-    selector.call(kernel, x, *map(selector.constant, parameters), target)
+    selector.call(kernel, pixels, *map(selector.constant, parameters), target)
     if target is not out:
         selector.copy(target, out)
+
+
+def _pixels(selector: Selector, view: View) -> View:
+    """Return images as (batch, pixels, channels), copied where pixels do not lie evenly or channels side by side."""
+    images, channels, rows, columns = view.shape
+    shape = (images, rows * columns, channels)
+    pixels = view.permuted(CHANNELS_LAST).reshaped(shape)
+    if pixels is not None and has_channels_last(view):
+        return pixels
+    copy = selector.temporary(view.shape, CHANNELS_LAST)
+    selector.copy(view, copy)
+    return whole(copy.buffer, shape)
 
 
 def _lines(view: View, axes: int) -> View | None:

@@ -304,3 +304,24 @@ def test_position_embedding_without_batch_axis(tmp_path: Path) -> None:
     plain, native, _ = open_both(tmp_path, lines, attributes)
     for x in (X, X[:1]):
         assert_same(native.forward([x])[0], plain.forward([x])[0])
+
+
+@pytest.mark.parametrize("channels", [1, 6])
+@pytest.mark.parametrize(
+    "part", ["dim=2 start=1 end=7 step=2", "dim=3 start=2 end=5 step=9", "dim=3 start=1 end=4 step=1"]
+)
+def test_group_normalization_of_a_part_of_an_image(tmp_path: Path, channels: int, part: str) -> None:
+    """Its pixels do not lie evenly, whichever way its channels lie."""
+    lines = f"""
+        pnnx.Input in 0 1 x #x=(2,{channels},7,5)f32
+        F.interpolate p 1 1 x a mode=nearest size=(7,5) $input=x
+        Tensor.slice s 1 1 a b {part} $input=a
+        nn.GroupNorm g 1 1 b y affine=False eps=1e-5 num_channels={channels} num_groups=1
+        Tensor.slice t 1 1 x c {part} $input=x
+        nn.GroupNorm h 1 1 c z affine=False eps=1e-5 num_channels={channels} num_groups=1
+        pnnx.Output o 2 0 y z
+    """
+    plain, native, _ = open_both(tmp_path, lines)
+    x = np.arange(2 * channels * 35, dtype=np.float32).reshape(2, channels, 7, 5) ** 1.5
+    for output, wanted in zip(native.forward([x]), plain.forward([x]), strict=True):
+        assert_same(output, wanted)
