@@ -141,3 +141,19 @@ async def test_examples_are_made_once(app: FastAPI, monkeypatch: pytest.MonkeyPa
     first = app.openapi()
     monkeypatch.setattr("service.openapi.examples_for", None)
     assert app.openapi() is first
+
+
+async def test_calls_of_the_protocol_name_models_and_versions_in_their_paths_alone(
+    client: AsyncClient,
+) -> None:
+    """A version in the query would be described, and let pass unheard."""
+    paths = (await describe(client))["paths"]
+    assert {"name", "version"} == parameter_names(paths["/v2/models/{name}/versions/{version}/infer"], "path")
+    for path, operations in paths.items():
+        if path.startswith("/v2"):
+            assert not parameter_names(operations, "query"), path
+
+
+def parameter_names(operations: dict[str, Any], place: str) -> set[str]:
+    parameters = [one for operation in operations.values() for one in operation.get("parameters", [])]
+    return {parameter["name"] for parameter in parameters if parameter["in"] == place}

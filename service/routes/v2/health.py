@@ -33,9 +33,14 @@ async def show_ready(request: Request) -> Ready:
 
 
 @router.head("/v2/models/{name}/ready", include_in_schema=False)
-@router.head("/v2/models/{name}/versions/{version}/ready", include_in_schema=False)
 @router.get("/v2/models/{name}/ready", responses=v2_errors(400, 404, 500, 503))
+async def show_model_ready(request: Request, name: str) -> ModelReady:
+    """Tell whether a model can be asked."""
+    return ModelReady(name=find_model(request, name).name)
+
+
+@router.head("/v2/models/{name}/versions/{version}/ready", include_in_schema=False)
 @router.get("/v2/models/{name}/versions/{version}/ready", responses=v2_errors(400, 404, 500, 503))
-async def show_model_ready(request: Request, name: str, version: str | None = None) -> ModelReady:
-    """Tell whether a model, or one version of it, can be asked."""
+async def show_version_ready(request: Request, name: str, version: str) -> ModelReady:
+    """Tell whether one version of a model can be asked."""
     return ModelReady(name=find_model(request, name, version).name)

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request, Response
 from service.body import read_body
 from service.call import Call, Surface
 from service.context import context_of
+from service.loaded_model import LoadedModel
 from service.routes.v2.model import find_model
 from service.services import services_of
 from service.v2.binary import HEADER, lead_of, parse_header_length
@@ -29,17 +30,25 @@ _unpacking = ThreadPoolExecutor(max_workers=1, thread_name_prefix="unpack")
     responses=INFER_RESPONSES,
     response_class=Response,
 )
+async def infer(request: Request, name: str) -> Response:
+    """Run a model on the inputs of one request, JSON or binary tensor data."""
+    return await _infer(request, find_model(request, name))
+
+
 @router.post(
     "/v2/models/{name}/versions/{version}/infer",
     openapi_extra=INFER_OPERATION,
     responses=INFER_RESPONSES,
     response_class=Response,
 )
-async def infer(request: Request, name: str, version: str | None = None) -> Response:
-    """Run a model on the inputs of one request, JSON or binary tensor data."""
+async def infer_version(request: Request, name: str, version: str) -> Response:
+    """Run one version of a model on the inputs of one request, JSON or binary tensor data."""
+    return await _infer(request, find_model(request, name, version))
+
+
+async def _infer(request: Request, model: LoadedModel) -> Response:
     services = services_of(request)
     limits = services.settings.limits
-    model = find_model(request, name, version)
     with services.dispatcher.admission(model, Surface.V2, context_of(request).request_id):
         encoding = parse_encoding(request.headers.get("content-encoding"))
         header_length = parse_header_length(request.headers.get(HEADER))

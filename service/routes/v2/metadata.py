@@ -2,6 +2,7 @@
 
 from fastapi import APIRouter, Request
 
+from service.loaded_model import LoadedModel
 from service.routes.v2.model import find_model
 from service.scheduling.policy import policy_of
 from service.services import services_of
@@ -22,19 +23,35 @@ async def show_server() -> ServerMetadata:
 
 
 @router.get("/v2/models/{name}", responses=_ERRORS, response_model_exclude_none=True)
-@router.get("/v2/models/{name}/versions/{version}", responses=_ERRORS, response_model_exclude_none=True)
-async def show_model(request: Request, name: str, version: str | None = None) -> ModelMetadata:
+async def show_model(request: Request, name: str) -> ModelMetadata:
     """Describe a model: its versions, and its inputs and outputs with names, datatypes and shapes."""
-    model = find_model(request, name, version)
-    return describe_model(model, services_of(request).repository.versions(model.name))
+    return _describe(request, find_model(request, name))
+
+
+@router.get("/v2/models/{name}/versions/{version}", responses=_ERRORS, response_model_exclude_none=True)
+async def show_version(request: Request, name: str, version: str) -> ModelMetadata:
+    """Describe one version of a model."""
+    return _describe(request, find_model(request, name, version))
 
 
 @router.get("/v2/models/{name}/config", responses=_ERRORS, response_model_exclude_none=True)
+async def show_config(request: Request, name: str) -> ModelConfiguration:
+    """Describe a model's configuration in Triton's terms."""
+    return _configuration(request, find_model(request, name))
+
+
 @router.get(
     "/v2/models/{name}/versions/{version}/config", responses=_ERRORS, response_model_exclude_none=True
 )
-async def show_config(request: Request, name: str, version: str | None = None) -> ModelConfiguration:
-    """Describe a model's configuration in Triton's terms."""
-    model = find_model(request, name, version)
+async def show_version_config(request: Request, name: str, version: str) -> ModelConfiguration:
+    """Describe the configuration of one version of a model."""
+    return _configuration(request, find_model(request, name, version))
+
+
+def _describe(request: Request, model: LoadedModel) -> ModelMetadata:
+    return describe_model(model, services_of(request).repository.versions(model.name))
+
+
+def _configuration(request: Request, model: LoadedModel) -> ModelConfiguration:
     policy = policy_of(model.config, services_of(request).settings, model.batching)
     return describe_config(model, policy)

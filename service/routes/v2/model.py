@@ -7,7 +7,7 @@ from service.loaded_model import LoadedModel
 from service.services import services_of
 
 
-def find_model(request: Request, name: str, version: str | None) -> LoadedModel:
+def find_model(request: Request, name: str, version: str | None = None) -> LoadedModel:
     """Return a model, of its highest version where the path names none.
 
     Raises:

@@ -1,5 +1,7 @@
 """`/v2/models/stats` and `/v2/models/M/stats`."""
 
+from collections.abc import Sequence
+
 from fastapi import APIRouter, Request
 
 from service.routes.v2.model import find_model
@@ -23,11 +25,18 @@ async def show_all(request: Request) -> StatisticsView:
 
 
 @router.get("/v2/models/{name}/stats", responses=_ERRORS)
+async def show_model(request: Request, name: str) -> StatisticsView:
+    """Show what all versions of a model did."""
+    find_model(request, name)
+    return _describe(request, name, services_of(request).repository.versions(name))
+
+
 @router.get("/v2/models/{name}/versions/{version}/stats", responses=_ERRORS)
-async def show_model(request: Request, name: str, version: str | None = None) -> StatisticsView:
-    """Show what a model did: all its versions, or one."""
-    services = services_of(request)
-    model = find_model(request, name, version)
-    versions = [model.version] if version is not None else services.repository.versions(model.name)
-    account = services.telemetry.statistics
-    return StatisticsView(model_stats=[describe_statistics(account.of(model.name, one)) for one in versions])
+async def show_version(request: Request, name: str, version: str) -> StatisticsView:
+    """Show what one version of a model did."""
+    return _describe(request, name, [find_model(request, name, version).version])
+
+
+def _describe(request: Request, name: str, versions: Sequence[str]) -> StatisticsView:
+    account = services_of(request).telemetry.statistics
+    return StatisticsView(model_stats=[describe_statistics(account.of(name, one)) for one in versions])
