@@ -32,6 +32,9 @@ CHECKS = [
     response_headers_conformance,
     response_schema_conformance,
 ]
+_QUIET = settings(derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+SOUND = [{"name": "0", "shape": [1, 3], "datatype": "FP32", "data": [1, -2, 3]}]
+"""What chance does not find: the inputs of the protocol's tensors that the model takes."""
 
 
 @pytest.fixture(scope="module")
@@ -55,16 +58,28 @@ def test_answers_are_as_described(server: ServerProcess) -> None:
                     _send(operation, mode, known)
 
 
+def test_sound_inputs_are_run_whatever_stands_beside_them(server: ServerProcess) -> None:
+    schema = schemathesis.openapi.from_url(f"{server.url}/openapi.json")
+    seen: set[int] = set()
+
+    @settings(_QUIET, max_examples=4 * EXAMPLES)
+    @given(schema["/v2/models/{name}/infer"]["POST"].as_strategy(generation_mode=GenerationMode.POSITIVE))
+    def send(case: schemathesis.Case) -> None:
+        _name_model(case)
+        case.headers = {"Content-Type": "application/json"}
+        case.media_type = "application/json"
+        beside = case.body if isinstance(case.body, dict) else {}
+        case.body = {**beside, "inputs": SOUND, "outputs": [{"name": "1"}]}
+        seen.add(case.call_and_validate(checks=CHECKS, timeout=SOON).status_code)
+
+    send()
+    assert 200 in seen
+
+
 def _send(operation: schemathesis.APIOperation, mode: GenerationMode, known: bool) -> None:
     """Send requests that fit an operation's description or do not, to any model or to one that is served."""
 
-    @settings(
-        max_examples=EXAMPLES,
-        derandomize=True,
-        database=None,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-    )
+    @settings(_QUIET, max_examples=EXAMPLES)
     @given(operation.as_strategy(generation_mode=mode))
     def send(case: schemathesis.Case) -> None:
         if known:
