@@ -12,7 +12,14 @@ from engine import pnnx
 from engine.backend import Backend, Footprint, choose_backend
 from engine.binding import BoundLayer
 from engine.dtypes import PNNX_COMPUTE, Array
-from engine.errors import InputError, KuiperError, StateError, UnsupportedOperator, UnsupportedOperatorError
+from engine.errors import (
+    BuildError,
+    InputError,
+    KuiperError,
+    StateError,
+    UnsupportedOperator,
+    UnsupportedOperatorError,
+)
 from engine.nesting import check_nesting
 from engine.operator import OUTPUT, RuntimeOperand, RuntimeOperator
 from engine.plan import MAX_RUN_BYTES, Plan, make_plan
@@ -28,6 +35,9 @@ if TYPE_CHECKING:
 
 PLANS_KEPT = 32
 """Plans kept per graph, least recently used dropped first: one per combination of input shapes."""
+
+MAX_THREADS = 1024
+"""Threads that may share a run; each has scratch memory of its own."""
 
 TYPES_COMPARED = 100
 """Unsupported types that are compared with all known ones to name the nearest; takes a millisecond each."""
@@ -55,7 +65,10 @@ class RuntimeGraph:
         max_run_bytes: how much the tensors alive at once in a run may take, inputs and outputs among them. A run
             that would need more is refused before it allocates anything, as far as shapes do not depend on data.
         backend: what runs the layers; by default what `KUIPER_BACKEND` says, `auto` where it says nothing.
-        threads: threads that share one run's compiled kernels.
+        threads: threads that share one run's compiled kernels, 1 to `MAX_THREADS`.
+
+    Raises:
+        BuildError: the backend cannot be had, or that number of threads.
     """
 
     def __init__(
@@ -68,6 +81,8 @@ class RuntimeGraph:
         backend: Backend | str | None = None,
         threads: int = 1,
     ) -> None:
+        if not 1 <= threads <= MAX_THREADS:
+            raise BuildError(f"threads: {threads}; expected 1 to {MAX_THREADS}")
         self.param_path = Path(param_path)
         self.bin_path = Path(bin_path) if bin_path is not None else self.param_path.with_suffix(".bin")
         self._registry = layers

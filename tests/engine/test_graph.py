@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from engine import (
+    BuildError,
     GraphState,
     InputError,
     LayerError,
@@ -309,3 +310,9 @@ def test_graph_is_freed_with_its_last_user(tmp_path: Path) -> None:
     for access in ("producer", "consumers"):
         with pytest.raises(StateError, match="operand 'b': its graph is gone"):
             getattr(operand, access)
+
+
+@pytest.mark.parametrize("threads", [-1, 0, 1025, 10**9])
+def test_number_of_threads_that_makes_no_sense_is_refused(tmp_path: Path, threads: int) -> None:
+    with pytest.raises(BuildError, match=f"threads: {threads}; expected 1 to 1024"):
+        make_graph(tmp_path, CHAIN, threads=threads)

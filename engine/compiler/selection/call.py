@@ -11,7 +11,6 @@ from engine.compiler.epilogue import Epilogue, Operand, Spread
 from engine.compiler.jit import Kernel
 from engine.compiler.memory import aligned
 from engine.compiler.nodes import Convolution, Epilogued, Linear, Node, Tensor, TransposedConvolution
-from engine.compiler.pointwise import Leaf
 from engine.compiler.storage import Copy
 from engine.compiler.target import Target
 from engine.compiler.view import Buffer, Home, View, whole
@@ -159,11 +158,6 @@ def image_epilogue(selector: Selector, node: Epilogued) -> tuple[Epilogue, list[
             operands.append(Operand(Spread.CHANNEL, (view.strides[0] if view.shape[0] > 1 else 0,)))
         views.append(view)
     return Epilogue(node.epilogue, tuple(operands)), views
-
-
-def has_work(node: Epilogued) -> bool:
-    """Whether a node goes on to do pointwise work."""
-    return node.epilogue != Leaf(0)
 
 
 def _digest(array: Array | None) -> bytes:
