@@ -134,7 +134,14 @@ class NativeRun:
         """Return the elements of a buffer."""
         if buffer.home is Home.ARENA:
             return arena.memory[self._program.offsets[buffer] :].view(np.float32)
-        return _row_by_row(self.values[buffer.slot] if buffer.load is None else buffer.load()).reshape(-1)
+        if buffer.load is not None:
+            return buffer.load().reshape(-1)
+        array = _row_by_row(self.values[buffer.slot])
+        if array.size != buffer.size:  # views would look beyond its end
+            raise LayerError(
+                f"a tensor of shape {array.shape} came where {buffer.size} elements were planned"
+            )
+        return array.reshape(-1)
 
     def _check_inputs(self, step: Step, inputs: Sequence[Value]) -> None:
         outputs = step.layer.infer([spec_of(value) for value in inputs])

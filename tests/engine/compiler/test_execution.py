@@ -198,3 +198,19 @@ def test_first_runs_at_once_compile_once(tmp_path: Path) -> None:
         results = list(pool.map(work, range(4)))
     for result in results:
         np.testing.assert_array_equal(result, results[0])
+
+
+def test_value_of_another_size_is_refused_where_views_look_at_it(tmp_path: Path) -> None:
+    lines = (
+        IMAGE,
+        "Tensor.permute turn 1 1 x a dims=(0,2,3,1) $input=x",
+        "torch.cumsum sum 1 1 a b dim=1 $input=a",
+        "F.relu act 1 1 b y $input=b",
+        "pnnx.Output out 1 0 y",
+    )
+    program = compiled(tmp_path, *lines)
+    run = NativeRun(program, None, False, 1 << 30)
+    (slot,) = program.exports
+    run.values[program.plan.slots["x"]] = X[:1]
+    with pytest.raises(LayerError, match=f"came where {X.size} elements were planned"):
+        run._value(slot, program.arenas.take())
