@@ -11,7 +11,7 @@ from llvmlite import ir
 from engine.compiler.emitter import F32, Emitter, Index, Value
 from engine.compiler.vector_math import maximum
 
-_CHUNK = 32768
+_CHUNK = 1 << 16
 """Elements that one chunk reads, at least."""
 _VECTORS = 4
 """Vectors of channels that are pooled together."""

@@ -11,7 +11,7 @@ from engine.compiler.emitter import Emitter, Index, Value
 from engine.compiler.kernels.lines import emit_fold, emit_fold_blocks
 from engine.compiler.vector_math import maximum, minimum
 
-_CHUNK = 32768
+_CHUNK = 1 << 16
 """Elements that one chunk reads, at least."""
 
 

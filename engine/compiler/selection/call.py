@@ -90,6 +90,9 @@ class Selector:
         return whole(Buffer(Home.ARENA, size), shape, order)
 
 
+_PART = 1 << 20
+"""Multiply-adds of a part, at least."""
+
 Rule: TypeAlias = Callable[[Selector, Any], None]
 
 RULES: dict[type[Node], Rule] = {}
@@ -104,6 +107,11 @@ def selects(kind: type[Node]) -> Callable[[Rule], Rule]:
         return rule
 
     return register
+
+
+def parts_worth(multiply_adds: int) -> int:
+    """Return into how many parts work may be split: handing one over takes a microsecond, so each has ten or more."""
+    return max(1, multiply_adds // _PART)
 
 
 def view_of(tensor: Tensor) -> View:

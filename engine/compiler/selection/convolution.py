@@ -16,6 +16,7 @@ from engine.compiler.selection.call import (
     has_channels_last,
     image_epilogue,
     image_strides,
+    parts_worth,
     selects,
     view_of,
 )
@@ -35,8 +36,6 @@ NEAR_CACHE = 1 << 20
 MOST_PARTIAL = 64 << 10
 """Bytes of partial sums, of one block of filters, that leave room for the rest in the nearest caches."""
 _ALL = 1 << 30
-_WORTH_CHUNKS = 4 << 20
-"""Multiply-adds from which on work is split for all threads: about 50 microseconds."""
 _CHUNK_BYTES = 256 << 10
 """Bytes of input of one chunk: what stays in the near cache while the weights go over it."""
 
@@ -271,11 +270,11 @@ def _chunk(selector: Selector, work: Work, tile: Tile, size: tuple[int, int]) ->
     weight_bytes, x_bytes = 4 * node.weight.size, 4 * work.x.size
     tiles = -(-columns // tile.pixels)
     blocks = node.groups * -(-node.weight.shape[0] // node.groups // (tile.vectors * selector.lanes))
+    most = parts_worth(work.out.size * node.weight[0].size)
     if x_bytes <= 2 * _CHUNK_BYTES < 2 * weight_bytes:
-        return rows, tiles, max(1, blocks // (8 * selector.threads))
-    parts = max(1, -(-x_bytes // _CHUNK_BYTES))
-    if work.out.size * node.weight[0].size > _WORTH_CHUNKS:
-        parts = max(parts, 4 * selector.threads)
+        return rows, tiles, -(-blocks // min(8 * selector.threads, most))
+    parts = max(-(-x_bytes // _CHUNK_BYTES), 4 * selector.threads)
+    parts = min(parts, most)
     if images * rows >= parts:
         return max(1, images * rows // parts), tiles, blocks
     return 1, max(1, tiles * images * rows // parts), blocks
