@@ -11,6 +11,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from service.context import REQUEST_ID_HEADER, choose_request_id
 from service.errors import ServiceError
 from service.telemetry.logging import FIELDS
+from service.transport import JoiningTransport
 
 HEAD_BYTES = 64 << 10
 """Most bytes of a request line and its headers, counted from the second packet that they come in."""
@@ -31,7 +32,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         """Wait for a request."""
-        super().connection_made(transport)
+        super().connection_made(JoiningTransport(transport, self.loop))  # type: ignore[arg-type]  # but for its writes it is one
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
