@@ -1,6 +1,6 @@
 """What ran, when, for how long, on what shapes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
@@ -87,19 +87,37 @@ class LayerTrace(NamedTuple):
     fused_into: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class RunTrace:
     """A whole run.
 
-    Attributes:
+    Args:
         total_us: microseconds from the start of the run to the end of its last layer.
-        layers: every operator that ran, in execution order.
+        layers: every operator that ran, in execution order; or what makes them of the run's stamps, once they are
+            looked at.
         start_ns: start of the run on the clock of `time.perf_counter_ns`.
     """
 
-    total_us: float
-    layers: tuple[LayerTrace, ...]
-    start_ns: int = 0
+    __slots__ = ("_layers", "_make", "start_ns", "total_us")
+
+    def __init__(
+        self,
+        total_us: float,
+        layers: tuple[LayerTrace, ...] | Callable[[], tuple[LayerTrace, ...]],
+        start_ns: int = 0,
+    ) -> None:
+        self.total_us = total_us
+        self.start_ns = start_ns
+        self._layers = layers if isinstance(layers, tuple) else None
+        self._make = None if isinstance(layers, tuple) else layers
+
+    @property
+    def layers(self) -> tuple[LayerTrace, ...]:
+        """Every operator that ran, in execution order."""
+        make = self._make
+        if self._layers is None and make is not None:
+            self._layers = make()
+            self._make = None
+        return self._layers or ()
 
 
 def trace_operand(name: str, value: Value, statistics: bool = False) -> OperandTrace:

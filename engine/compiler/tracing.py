@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from engine.compiler.execution import NativeRun
+from engine.compiler.execution import NativeRun, Stamps
 from engine.compiler.program import Program
 from engine.dtypes import pnnx_name
 from engine.operator import RuntimeOperand
@@ -32,10 +32,22 @@ class Tracer:
     def __init__(self, program: Program) -> None:
         self._slots = program.plan.slots
         self._rows = [_row(program, place) for place in program.order]
+        self._is_known = all(
+            row.inputs is not None and row.outputs is not None and row.step.bytes_moved is not None
+            for row in self._rows
+        )
 
     def trace(self, run: NativeRun, started: int) -> RunTrace:
         """Return the trace of a run that began at `started`, in nanoseconds of `perf_counter_ns`."""
+        end = max((began + took for began, took in run.stamps.values()), default=started)
+        total = (end - started) / 1000
+        if not self._is_known:
+            return RunTrace(total, self._layers(run.stamps, started, run), started)
+        # nothing of the run is needed but its stamps: layers are made when somebody looks at them
         stamps = run.stamps
+        return RunTrace(total, lambda: self._layers(stamps, started, None), started)
+
+    def _layers(self, stamps: Stamps, started: int, run: NativeRun | None) -> tuple[LayerTrace, ...]:
         durations = [stamps[row.place][1] / 1000 if row.place in stamps else 0.0 for row in self._rows]
         layers = []
         now = started
@@ -51,21 +63,23 @@ class Tracer:
                     index,
                     operator.source.name,
                     operator.source.type,
-                    self._operands(run, operator.inputs) if row.inputs is None else row.inputs,
-                    self._operands(run, operator.outputs) if row.outputs is None else row.outputs,
+                    row.inputs if row.inputs is not None else self._operands(run, operator.inputs),
+                    row.outputs if row.outputs is not None else self._operands(run, operator.outputs),
                     (began - started) / 1000,
                     duration,
                     share,
                     step.multiply_adds,
-                    _bytes_moved(run, step) if step.bytes_moved is None else step.bytes_moved,
+                    step.bytes_moved if step.bytes_moved is not None else _bytes_moved(run, step),
                     row.backend,
                     row.fused,
                     row.fused_into,
                 )
             )
-        return RunTrace((now - started) / 1000, tuple(layers), started)
+        return tuple(layers)
 
-    def _operands(self, run: NativeRun, operands: list[RuntimeOperand]) -> tuple[OperandTrace, ...]:
+    def _operands(self, run: NativeRun | None, operands: list[RuntimeOperand]) -> tuple[OperandTrace, ...]:
+        if run is None:
+            raise ValueError("operands are known only from their run")
         return tuple(
             trace_operand(operand.name, run.values[self._slots[operand.name]]) for operand in operands
         )
@@ -97,7 +111,9 @@ def _known(program: Program, operands: list[RuntimeOperand]) -> tuple[OperandTra
     return tuple(traces)
 
 
-def _bytes_moved(run: NativeRun, step: Step) -> int:
+def _bytes_moved(run: NativeRun | None, step: Step) -> int:
+    if run is None:
+        raise ValueError("bytes are known only from their run")
     touched = [array for slot in (*step.inputs, *step.outputs) for array in arrays_in(run.values[slot])]
     return step.layer.attribute_bytes + sum(array.nbytes for array in touched)
 

@@ -116,3 +116,17 @@ def test_numpy_makes_statistics_of_all_tensors(tmp_path: Path) -> None:
     assert trace is not None
     assert {layer.backend for layer in trace.layers} == {"numpy"}
     assert named(trace)["first"].outputs[0].statistics is not None
+
+
+def test_trace_is_made_when_it_is_looked_at(tmp_path: Path) -> None:
+    """A traced run costs its stamps; what they mean is worked out for who asks, and once."""
+    text = "pnnx.Input in 0 1 a #a=(1,3)f32\nnn.ReLU act 1 1 a b #b=(1,3)f32\npnnx.Output out 1 0 b"
+    graph = make_graph(tmp_path, text, {}, backend="native")
+    first = graph.run([np.ones((1, 3), np.float32)], trace=TraceLevel.ON).trace
+    second = graph.run([np.ones((1, 3), np.float32)], trace=TraceLevel.ON).trace
+    assert first is not None
+    assert second is not None
+    assert first.layers is first.layers
+    assert [layer.name for layer in first.layers] == ["in", "act", "out"]
+    assert second.start_ns > first.start_ns
+    assert first.total_us >= max(layer.start_us + layer.duration_us for layer in first.layers) - 1e-6

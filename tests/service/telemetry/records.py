@@ -45,14 +45,14 @@ def make_layer(index: int, type: str, start_us: float, duration_us: float, **cha
     return layer._replace(**changes)
 
 
-def make_trace() -> RunTrace:
+def make_trace(start_ns: int = 0) -> RunTrace:
     """Return the trace of a run of three layers that fits into the stamps' 10 ms."""
     layers = (
         make_layer(0, "nn.Conv2d", 100.0, 4000.0),
         make_layer(1, "nn.ReLU", 4200.0, 20.0, multiply_adds=0),
         make_layer(2, "nn.Conv2d", 4300.0, 5000.0),
     )
-    return RunTrace(9300.0, layers)
+    return RunTrace(9300.0, layers, start_ns)
 
 
 def make_record(

@@ -57,7 +57,7 @@ def test_call_is_drawn_from_its_queue_to_its_encoding() -> None:
 
 
 def test_layers_are_placed_where_the_run_began() -> None:
-    trace = replace(make_trace(), start_ns=STAMPS.forward_start + MS // 2)
+    trace = make_trace(STAMPS.forward_start + MS // 2)
     assert slices(drawn(make_record(trace=trace)), "layer")[0]["ts"] == 7_600
 
 

@@ -28,7 +28,7 @@ def test_run_tells_all_but_its_data() -> None:
     assert run is not None
     assert (run.model, run.version, run.worker, run.error) == ("digits", "2", "worker-0", "no")
     assert (run.ending, run.batch_size, run.total_ms) == (Ending.OTHER, 4, 20.0)
-    assert run.trace == make_trace()
+    assert run.trace.layers == make_trace().layers
     assert not hasattr(run, "call")
 
 

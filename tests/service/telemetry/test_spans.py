@@ -142,7 +142,7 @@ def test_call_outside_of_a_request_is_not_drawn() -> None:
 async def test_layers_are_spans_only_where_they_are_asked_for() -> None:
     for layers, count in ((False, 0), (True, 3)):
         tracing = Tracing(layers)
-        tracing.record = make_record(trace=replace(make_trace(), start_ns=STAMPS.forward_start))
+        tracing.record = make_record(trace=make_trace(STAMPS.forward_start))
         await tracing.get()
         forward = tracing.finished["forward"]
         inner = [span for span in tracing.exporter.get_finished_spans() if span.name.startswith("nn.")]
