@@ -33,7 +33,7 @@ def _kernel(selector: Selector, x: View, out: View, epilogue: Epilogue) -> Direc
     tile = choose_tile(selector.target, rows, blocks)
     tiles, parts = -(-rows // tile.pixels), -(-blocks // tile.vectors)
     # few rows: split the weights, so that each is read once; many rows: split those
-    by_rows = rows * x.shape[1] > columns * x.shape[1] // 4 and tiles >= 4 * selector.threads
+    by_rows = 4 * rows > columns and tiles >= 4 * selector.threads
     chunk = (
         (tiles // (4 * selector.threads), parts)
         if by_rows
