@@ -1,25 +1,26 @@
 """Answers calls: the one way from a route to a model and back."""
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from http import HTTPStatus
 from time import perf_counter_ns
-from typing import NoReturn, TypeVar
+from typing import NoReturn, TypeVar, cast
 
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
-from engine import InputError, LayerError
 from service.call import Call, CallRecord, Ending, Observer, Stamps, Surface
-from service.errors import ServiceError, engine_error
+from service.errors import ServiceError
 from service.loaded_model import LoadedModel
 from service.scheduling.fair_share import VirtualClock
-from service.scheduling.job import Job
+from service.scheduling.job import Done
 from service.scheduling.model_queue import ModelQueue
+from service.scheduling.pending import Departure, PendingCall
 from service.scheduling.policy import policy_of
 from service.scheduling.scheduler import Scheduler
 from service.scheduling.trace_setting import TraceSetting
-from service.scheduling.waiting import answer_of
 from service.settings import Settings
 
 Payload = TypeVar("Payload")
@@ -69,10 +70,23 @@ class Dispatcher:
             self.check_room(model)
             yield
         except (ServiceError, ClientDisconnect) as error:
-            call: Call[object] = Call(model, surface, request_id, _never, _never, received)
-            text = str(error) or type(error).__name__
-            self._tell(CallRecord(call, _ending_of(error), Stamps(received=received), error=text))
+            self.note_refusal(model, surface, request_id, received, error)
             raise
+
+    def note_refusal(
+        self,
+        model: LoadedModel,
+        surface: Surface,
+        request_id: str,
+        received_ns: int,
+        error: ServiceError | ClientDisconnect,
+    ) -> None:
+        """Tell the observers of a request that never becomes a call, which came at `received_ns`."""
+        call: Call[object] = Call(model, surface, request_id, _never, _never, received_ns)
+        text = str(error) or type(error).__name__
+        record = CallRecord(call, _ending_of(error), Stamps(received=received_ns), error=text)
+        for observer in self._observers:
+            observer.observe(record)
 
     def check_room(self, model: LoadedModel) -> None:
         """Tell whether a model's queue takes one more call.
@@ -81,6 +95,21 @@ class Dispatcher:
             ServiceError: 503 `queue_full` or `shutting_down`.
         """
         self._scheduler.check_room(model)
+
+    def begin(self, call: Call[Payload], done: Done[Payload]) -> PendingCall[Payload]:
+        """Queue a call.
+
+        Args:
+            call: the call.
+            done: told once what its `encode` makes of its run, or why there is no answer: as `answer` raises.
+
+        Raises:
+            ServiceError: 503 `queue_full` or `shutting_down`.
+        """
+        policy = self._scheduler.policy(call.model)
+        timeout = policy.timeout if call.timeout is None else min(call.timeout, policy.timeout)
+        priority = call.priority or policy.priority
+        return PendingCall(call, timeout, priority, self._scheduler, self._observers, done)
 
     async def answer(self, call: Call[Payload], receive: Receive) -> Payload:
         """Return what a call's `encode` makes of its run.
@@ -94,21 +123,16 @@ class Dispatcher:
                 on it, or what `decode` or `encode` raised.
             ClientDisconnect: the client has left.
         """
-        policy = self._scheduler.policy(call.model)
-        timeout = policy.timeout if call.timeout is None else min(call.timeout, policy.timeout)
-        job = Job(call, timeout, call.priority or policy.priority)
-        failure: BaseException | None = None
+        future: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
+        pending = self.begin(call, partial(_resolve, future))
+        departure = Departure(pending, receive)
         try:
-            self._scheduler.submit(job)
-            return await answer_of(job, self._scheduler, receive)
-        except (InputError, LayerError) as error:
-            failure = error
-            raise engine_error(error) from error
-        except BaseException as error:
-            failure = error
+            return await future
+        except asyncio.CancelledError as error:
+            pending.give_up("the request was cancelled", error)
             raise
         finally:
-            self._tell(job.record(failure))
+            departure.end()
 
     def retire(self, model: LoadedModel) -> None:
         """Forget a model as soon as nothing of it waits or runs; calls that still come for it are taken."""
@@ -135,15 +159,20 @@ class Dispatcher:
             model, policy_of(model.config, self._settings, model.batching), clock, self.trace_setting(model)
         )
 
-    def _tell(self, record: CallRecord) -> None:
-        for observer in self._observers:
-            observer.observe(record)
-
 
 def _ending_of(error: ServiceError | ClientDisconnect) -> Ending:
     if isinstance(error, ClientDisconnect):
         return Ending.CANCELED
     return Ending.REJECTED if error.status == HTTPStatus.SERVICE_UNAVAILABLE else Ending.OTHER
+
+
+def _resolve(future: asyncio.Future[Payload], answer: Payload | None, error: BaseException | None) -> None:
+    if future.done():
+        return  # whoever waited was cancelled
+    if error is None:
+        future.set_result(cast("Payload", answer))
+    else:
+        future.set_exception(error)
 
 
 def _never(*_: object) -> NoReturn:

@@ -1,4 +1,4 @@
-"""One call, from its place in the queue to the coroutine that waits for its answer."""
+"""One call, from its place in the queue to whoever waits for its answer."""
 
 import asyncio
 from collections.abc import Callable
@@ -19,6 +19,9 @@ from service.scheduling.rows import Signature, count_rows, sign
 
 Payload = TypeVar("Payload")
 
+Done = Callable[[Payload | None, BaseException | None], None]
+"""Told of an answer, or of the error in its place; on the event loop."""
+
 _numbers = count()
 
 
@@ -26,6 +29,12 @@ class Job(Generic[Payload]):
     """A call that is being seen to.
 
     Made on the event loop, worked on by one worker at a time. Deadlines are on the clock of `time.monotonic`.
+
+    Args:
+        call: the call.
+        timeout: seconds until it is to be given up.
+        priority: 1 is served first.
+        done: told once, in the context that the job was made in.
 
     Attributes:
         call: the call.
@@ -35,7 +44,7 @@ class Job(Generic[Payload]):
         priority: 1 is served first.
         number: place in the order of arrival.
         stamps: how far it has come.
-        future: its answer; belongs to the event loop.
+        is_over: whether `done` has been told; belongs to the event loop.
         decoded: its inputs, once a worker has decoded them, until they are run.
         items: items (rows) that it brings; 0 until it is decoded.
         group: what it has in common with calls that it can be run with; None where it is run alone.
@@ -45,7 +54,7 @@ class Job(Generic[Payload]):
         trace: trace of its run.
     """
 
-    def __init__(self, call: Call[Payload], timeout: float, priority: int) -> None:
+    def __init__(self, call: Call[Payload], timeout: float, priority: int, done: Done[Payload]) -> None:
         self.call = call
         self.arrived = monotonic()
         self.deadline = self.arrived + timeout
@@ -54,7 +63,8 @@ class Job(Generic[Payload]):
         self.number = next(_numbers)
         self.stamps = Stamps(received=call.received_ns, queued=perf_counter_ns())
         self.loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[Payload] = self.loop.create_future()
+        self.is_over = False
+        self._done = done
         self.decoded: Decoded | None = None
         self.items = 0
         self.group: Signature | None = None
@@ -195,13 +205,15 @@ class Job(Generic[Payload]):
         self._ending = ending
 
     def deliver(self) -> None:
-        """Hand the answer to who waits for it; on the event loop."""
-        if self.future.done() or self._ending is None:
-            return
-        if self._error is None:
-            self.future.set_result(cast("Payload", self._answer))
-        else:
-            self.future.set_exception(self._error)
+        """Hand the answer to who waits for it, if a worker has come to its end; on the event loop."""
+        if self._ending is not None:
+            self.end(self._answer, self._error)
+
+    def end(self, answer: Payload | None, error: BaseException | None) -> None:
+        """Tell who waits for it what became of it, unless that has been told; on the event loop."""
+        if not self.is_over:
+            self.is_over = True
+            self._context.copy().run(self._done, answer, error)  # a worker may still be in the context itself
 
     def record(self, error: BaseException | None) -> CallRecord:
         """Return what became of the call, once, when nobody waits for it any more; on the event loop.

@@ -92,7 +92,7 @@ class Scheduler:
             queue.check_room(self._size - self._turns)
 
     def submit(self, job: Job[Any]) -> None:
-        """Queue a job; its answer comes in its future.
+        """Queue a job; it tells itself when it is over.
 
         Raises:
             ServiceError: 503 `queue_full` or `shutting_down`.
@@ -105,7 +105,6 @@ class Scheduler:
     def stop(self, job: Job[Any], reason: str) -> None:
         """Give a job up: dropped if it waits, stopped before its next layer if it runs."""
         job.stop(reason)
-        job.future.cancel()
         with self._changed:
             queue = self._queues.get(job.call.model)
             if queue is not None:
@@ -121,10 +120,9 @@ class Scheduler:
                 self._forget(queue)
 
     def refuse_all(self, error: ServiceError) -> None:
-        """Give all jobs up, and raise `error` where their answers are awaited."""
+        """Give all jobs up; each ends with `error`."""
         for job in self._drop_all(error.message):
-            if not job.future.done():
-                job.future.set_exception(error)
+            job.end(None, error)
 
     def close(self) -> None:
         """Take nothing more, drop what waits, and return when every worker has ended."""

@@ -21,7 +21,7 @@ CALL = call_of(model_of(StubGraph()), rows(1))
 
 
 async def jobs_of(priorities: list[int]) -> list[Job[Any]]:
-    return [Job(CALL, 1.0, priority) for priority in priorities]
+    return [Job(CALL, 1.0, priority, lambda *_: None) for priority in priorities]
 
 
 @given(st.lists(st.integers(1, 4), max_size=30), st.randoms(use_true_random=False), st.data())

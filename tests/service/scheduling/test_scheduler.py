@@ -18,7 +18,7 @@ from service.call import Ending, Outcome
 from service.codec import Decoded
 from service.dispatcher import Dispatcher
 from service.errors import ServiceError
-from service.scheduling import waiting
+from service.scheduling import pending
 from service.scheduling.refusals import shutting_down
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.stubs import (
@@ -306,7 +306,7 @@ async def test_call_that_a_worker_takes_too_late_is_not_even_decoded(
     start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The event loop is too busy to see the deadline: the worker sees it."""
-    monkeypatch.setattr(waiting, "_PATIENCE", SOON)
+    monkeypatch.setattr(pending, "_PATIENCE", SOON)
     decoded = []
 
     def decode() -> Decoded:
@@ -344,7 +344,7 @@ async def test_idle_worker_that_the_model_may_not_have_is_no_room(start: Start, 
 async def test_deadline_that_the_worker_sees_first_is_the_same_error(
     start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch, records: Records
 ) -> None:
-    monkeypatch.setattr(waiting, "_PATIENCE", SOON)
+    monkeypatch.setattr(pending, "_PATIENCE", SOON)
     graph.close()
     dispatcher = start()
     task = Client(dispatcher).ask(call_of(model_of(graph), rows(1)))
