@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from service.access import Access, AccessMiddleware
 from service.body_budget import BodyBudget
 from service.cors import CorsMiddleware
+from service.direct import Desk
 from service.dispatcher import Dispatcher
 from service.error_handlers import install_error_handlers
 from service.guard import GuardMiddleware
@@ -18,7 +19,6 @@ from service.repository import RepositoryError, load_repository
 from service.routes import docs, graph, health, index, infer, metrics, models, traces, v2
 from service.services import Services, services_of
 from service.settings import Settings
-from service.shortcut import ShortcutMiddleware
 from service.telemetry.telemetry import make_telemetry
 from service.version import kuiper_version
 
@@ -44,8 +44,9 @@ def create_app(settings: Settings) -> FastAPI:
         redoc_url=None,
     )
     app.state.services = services
-    access = Access(settings)
-    _add_layers(app, services, access)
+    access, budget = Access(settings), BodyBudget(settings.max_buffered_bytes)
+    app.state.desk = Desk(services, access, budget)
+    _add_layers(app, services, access, budget)
     install_error_handlers(app)
     others = (docs, index, graph, models, health, metrics, traces)
     # routes are tried one after the other: what is asked most comes first
@@ -55,10 +56,9 @@ def create_app(settings: Settings) -> FastAPI:
     return app
 
 
-def _add_layers(app: FastAPI, services: Services, access: Access) -> None:
+def _add_layers(app: FastAPI, services: Services, access: Access, budget: BodyBudget) -> None:
     """Put the middleware around the routes, innermost first."""
     settings = services.settings
-    app.add_middleware(ShortcutMiddleware)
     app.add_middleware(AccessMiddleware, access=access)
     app.add_middleware(GuardMiddleware, lifecycle=services.lifecycle)
     if settings.cors_origins:
@@ -68,7 +68,7 @@ def _add_layers(app: FastAPI, services: Services, access: Access) -> None:
         lifecycle=services.lifecycle,
         access_log=settings.access_log,
         http_requests=services.telemetry.http_requests,
-        budget=BodyBudget(settings.max_buffered_bytes),
+        budget=budget,
     )
     if services.telemetry.spans is not None:
         app.add_middleware(services.telemetry.spans.around)

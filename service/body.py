@@ -36,11 +36,16 @@ async def read_body(
         async with asyncio.timeout(timeout):
             return await _read(request, limits, lead)
     except TimeoutError as error:
-        message = f"the body took longer than {timeout:g} s to arrive"
-        raise ServiceError(408, "body_timeout", message, {"timeout": timeout}, _CLOSE) from error
+        raise late_body(timeout) from error
     except ServiceError as error:
         error.headers |= _CLOSE
         raise
+
+
+def late_body(timeout: float) -> ServiceError:
+    """Word the error for a body that did not come in time, in seconds."""
+    message = f"the body took longer than {timeout:g} s to arrive"
+    return ServiceError(408, "body_timeout", message, {"timeout": timeout}, _CLOSE)
 
 
 def _check_encoding(request: Request) -> None:

@@ -2,13 +2,16 @@
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from http import HTTPStatus
-from typing import Any
+from itertools import chain
+from typing import Any, cast
 
 import orjson
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from service.context import REQUEST_ID_HEADER, choose_request_id
+from service.direct import Desk, DirectRequest
 from service.errors import ServiceError
 from service.telemetry.logging import FIELDS
 from service.transport import JoiningTransport
@@ -22,10 +25,16 @@ _logger = logging.getLogger(__name__)
 
 
 class Connection(HttpToolsProtocol):
-    """Speaks HTTP/1.1 with one client."""
+    """Speaks HTTP/1.1 with one client.
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    Args:
+        desk: takes the requests that need no application; None where all do.
+    """
+
+    def __init__(self, *arguments: Any, desk: Desk | None = None, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self._desk = desk
+        self._direct: DirectRequest | None = None
         self._in_head = False
         self._head_bytes = 0
         self._head_timer: asyncio.TimerHandle | None = None
@@ -38,6 +47,8 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no more."""
         self._stop_timer()
+        if self._direct is not None:
+            self._direct.leave()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -48,6 +59,8 @@ class Connection(HttpToolsProtocol):
         super().data_received(data)
         if self._in_head and (not was_in_head or self._head_timer is None):
             self._await_head()  # most heads come in one packet: a timer for each would be for nothing
+        if self._direct is not None and self._direct.is_reading:
+            self._direct.await_rest()
         if self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
             message = f"the request's head has more than {HEAD_BYTES} bytes"
             self._refuse(ServiceError(431, "head_too_large", message, {"limit": HEAD_BYTES}))
@@ -62,7 +75,56 @@ class Connection(HttpToolsProtocol):
         self._in_head = False
         self._head_bytes = 0
         self._stop_timer()
-        super().on_headers_complete()
+        self._direct = self._take() or self._direct
+        if self._direct is None or not self._direct.is_reading:
+            super().on_headers_complete()
+        else:
+            self.cycle = cast(
+                "RequestResponseCycle", self._direct
+            )  # as far as the base class looks, it is one
+
+    def on_body(self, body: bytes) -> None:
+        """Take a piece of a body."""
+        if self._direct is not None and self._direct.is_reading:
+            self._direct.add(body)
+        else:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Note that a request has come to its end."""
+        if self._direct is not None and self._direct.is_reading:
+            self._direct.complete()
+        else:
+            super().on_message_complete()
+
+    def send(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> None:
+        """Send an answer."""
+        pieces = [STATUS_LINE[status]]
+        for name, value in chain(self.server_state.default_headers, headers):
+            pieces += (name, b": ", value, b"\r\n")
+        pieces.append(b"\r\n")
+        self.transport.writelines((b"".join(pieces), body))
+
+    def answered(self, request: DirectRequest) -> None:
+        """Go on after a request, or close where it is the last."""
+        self._direct = None
+        if cast("object", self.cycle) is request:
+            self.cycle = cast("RequestResponseCycle", None)  # as at first: nothing of a request outlives it
+        if not request.keep_alive:
+            self.transport.close()
+        self.on_response_complete()
+
+    def _take(self) -> DirectRequest | None:
+        """Return the request whose head has come where it needs no application, and nothing is before it."""
+        is_free = self.cycle is None or self.cycle.response_complete
+        if self._desk is None or not is_free or self.flow.write_paused or self.transport.is_closing():
+            return None
+        if self.parser.get_http_version() != "1.1":
+            return None
+        request = self._desk.take(self, self.parser.get_method(), self.url, self.headers)
+        if request is not None:
+            request.keep_alive = self.parser.should_keep_alive()
+        return request
 
     def send_400_response(self, msg: str) -> None:
         """Answer what cannot be parsed."""

@@ -44,11 +44,19 @@ class Lifecycle:
         """Accept nothing more."""
         self._phase = Phase.DRAINING
 
+    def enter(self) -> None:
+        """Count a request as accepted until `leave`."""
+        self._accepted += 1
+
+    def leave(self) -> None:
+        """Count an accepted request as answered."""
+        self._accepted -= 1
+
     @contextmanager
     def accept(self) -> Iterator[None]:
         """Count a request as accepted for as long as the context lasts."""
-        self._accepted += 1
+        self.enter()
         try:
             yield
         finally:
-            self._accepted -= 1
+            self.leave()

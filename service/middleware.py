@@ -1,23 +1,17 @@
 """What every request goes through first: its id, the access log, its metrics, and an answer that arrives."""
 
-import logging
 from http import HTTPStatus
-from typing import Any
 
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.body_budget import BodyBudget, Reservation
-from service.context import REQUEST_ID_HEADER, RequestContext, open_context
+from service.context import REQUEST_ID_HEADER, open_context
 from service.incoming import Incoming
 from service.lifecycle import Lifecycle
+from service.telemetry.access_log import CLIENT_LEFT, log_access
 from service.telemetry.http_requests import HttpRequests
-from service.telemetry.logging import FIELDS, request_id
-
-CLIENT_LEFT = 499
-"""Status in the log of a request whose client did not wait for one."""
-
-_access_logger = logging.getLogger("service.access")
+from service.telemetry.logging import request_id
 
 
 class RequestMiddleware:
@@ -61,7 +55,7 @@ class RequestMiddleware:
             route = getattr(scope.get("route"), "path", None)
             self._http_requests.observe(scope["method"], route, sender.status, context.elapsed())
             if self._access_log:
-                _log_access(scope, context, sender.status, route)
+                log_access(scope["method"], route or scope["path"], context, sender.status)
             request_id.reset(token)
 
     def _plain_failure(self, send: Send) -> Send:
@@ -101,14 +95,3 @@ def _declared_length(scope: Scope) -> int | None:
         if name == b"content-length" and value.isdigit() and len(value) < 20:
             return int(value)
     return None
-
-
-def _log_access(scope: Scope, context: RequestContext, status: int, route: str | None) -> None:
-    fields: dict[str, Any] = {
-        "method": scope["method"],
-        "path": route or scope["path"][:200],
-        "status": status,
-        "duration_ms": round(context.elapsed() * 1000, 3),
-        "model": context.model,
-    }
-    _access_logger.info("request", extra={FIELDS: fields})

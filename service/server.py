@@ -1,13 +1,17 @@
 """uvicorn, with an end of its own: readiness fails, accepted requests finish, then exit 0."""
 
+import asyncio
 import logging
+from functools import partial
 from time import monotonic
 from types import FrameType
+from typing import cast
 
 import uvicorn
 from fastapi import FastAPI
 
 from service.connection import Connection
+from service.direct import desk_of
 from service.dispatcher import Dispatcher
 from service.lifecycle import Lifecycle, Phase
 from service.scheduling.refusals import shutting_down
@@ -76,7 +80,7 @@ def run(app: FastAPI, settings: Settings) -> int:
         host=settings.host,
         port=settings.port,
         log_config=None,
-        http=Connection,
+        http=cast("type[asyncio.Protocol]", partial(Connection, desk=desk_of(app))),
         access_log=False,
         server_header=False,
         ws="none",

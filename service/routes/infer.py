@@ -5,10 +5,10 @@ from time import perf_counter_ns
 from fastapi import APIRouter, Request, Response
 
 from service.body import read_body
-from service.call import Call, Surface
-from service.codec import Options, negotiate, parse_options
+from service.call import Surface
 from service.context import context_of
-from service.inference import Inference
+from service.inference import open_inference
+from service.intake import Header
 from service.openapi import INFER_OPERATION, INFER_RESPONSES
 from service.services import services_of
 
@@ -20,40 +20,19 @@ async def infer(request: Request) -> Response:
     """Run a model on one request's inputs, and tell what every layer did."""
     services = services_of(request)
     settings = services.settings
-    model = services.repository.find(request.query_params.get("model"), request.query_params.get("version"))
+    query = request.query_params
+    model = services.repository.find(query.get("model"), query.get("version"))
     context = context_of(request)
     context.model = model.name
     with services.dispatcher.admission(model, Surface.INFER, context.request_id):
-        options = _options(request)
-        media_type = negotiate(", ".join(request.headers.getlist("accept")))
+        intake = open_inference(model, context.request_id, query, _joined(request), settings.limits)
         body = await read_body(request, settings.limits, settings.timeout)
-    inference = Inference(
-        model=model,
-        request_id=context.request_id,
-        body=body,
-        content_type=request.headers.get("content-type"),
-        options=options,
-        media_type=media_type,
-        limits=settings.limits,
-        received_ns=perf_counter_ns(),
-    )
-    del body  # the inference drops it when it is decoded
-    call = Call(
-        model=model,
-        surface=Surface.INFER,
-        request_id=context.request_id,
-        decode=inference.decode,
-        encode=inference.encode,
-        received_ns=inference.received_ns,
-    )
+        call = intake.call(body, perf_counter_ns())
+        del body  # the call drops it when it is decoded
     answer = await services.dispatcher.answer(call, request.receive)
-    return Response(answer, media_type=media_type)
+    return Response(answer.body, headers=answer.headers, media_type=answer.media_type)
 
 
-def _options(request: Request) -> Options:
-    query = dict(request.query_params)
-    query.pop("model", None)
-    query.pop("version", None)
-    if "capture" in query:
-        query["capture"] = ",".join(request.query_params.getlist("capture"))
-    return parse_options(query)
+def _joined(request: Request) -> Header:
+    """Return a look at the request's headers in which those that came several times are one."""
+    return lambda name: ", ".join(request.headers.getlist(name)) or None

@@ -44,7 +44,6 @@ class Job(Generic[Payload]):
         priority: 1 is served first.
         number: place in the order of arrival.
         stamps: how far it has come.
-        is_over: whether `done` has been told; belongs to the event loop.
         decoded: its inputs, once a worker has decoded them, until they are run.
         items: items (rows) that it brings; 0 until it is decoded.
         group: what it has in common with calls that it can be run with; None where it is run alone.
@@ -63,8 +62,7 @@ class Job(Generic[Payload]):
         self.number = next(_numbers)
         self.stamps = Stamps(received=call.received_ns, queued=perf_counter_ns())
         self.loop = asyncio.get_running_loop()
-        self.is_over = False
-        self._done = done
+        self._done: Done[Payload] | None = done
         self.decoded: Decoded | None = None
         self.items = 0
         self.group: Signature | None = None
@@ -211,9 +209,14 @@ class Job(Generic[Payload]):
 
     def end(self, answer: Payload | None, error: BaseException | None) -> None:
         """Tell who waits for it what became of it, unless that has been told; on the event loop."""
-        if not self.is_over:
-            self.is_over = True
-            self._context.copy().run(self._done, answer, error)  # a worker may still be in the context itself
+        done, self._done = self._done, None
+        if done is not None:
+            self._context.copy().run(done, answer, error)  # a worker may still be in the context itself
+
+    @property
+    def is_over(self) -> bool:
+        """Whether `done` has been told; on the event loop."""
+        return self._done is None
 
     def record(self, error: BaseException | None) -> CallRecord:
         """Return what became of the call, once, when nobody waits for it any more; on the event loop.

@@ -3,6 +3,7 @@
 from engine import TraceLevel
 from service.call import Outcome
 from service.codec import Decoded, Limits, Options, describe_trace
+from service.intake import Answer
 from service.loaded_model import LoadedModel
 from service.v2.batching import is_batch_open
 from service.v2.binary import split
@@ -12,7 +13,7 @@ from service.v2.inputs import read_inputs
 from service.v2.parameters import Parameters
 from service.v2.raw import raw_input
 from service.v2.request import InferRequest, RequestedOutput, parse_request, request_parameters
-from service.v2.response import Answer, check_names, choose, compressed, write_answer
+from service.v2.response import check_names, choose, compressed, write_answer
 
 RAW = 0
 """Length of the JSON part that tells that there is none: the whole body is one input."""

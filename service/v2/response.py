@@ -10,6 +10,7 @@ from engine import Port
 from engine.dtypes import Array
 from service.codec.json_array import json_data
 from service.errors import ServiceError
+from service.intake import Answer
 from service.v2.binary import HEADER, write_array, write_strings
 from service.v2.classification import classify
 from service.v2.compression import IDENTITY, compress
@@ -19,21 +20,6 @@ from service.v2.request import RequestedOutput
 
 BINARY_TYPE = "application/octet-stream"
 JSON_TYPE = "application/json"
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer, ready to be sent.
-
-    Attributes:
-        body: its bytes.
-        media_type: its `Content-Type`.
-        headers: its other headers.
-    """
-
-    body: bytes
-    media_type: str
-    headers: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +101,14 @@ def write_answer(head: dict[str, Any], chosen: Sequence[Chosen], labels: Sequenc
             buffers.append(buffer)
     text = orjson.dumps({**head, "outputs": outputs}, option=orjson.OPT_SERIALIZE_NUMPY)
     if not any(output.wanted.binary for output in chosen):
-        return Answer(text, JSON_TYPE, {})
+        return Answer(text, JSON_TYPE)
     return Answer(b"".join([text, *buffers]), BINARY_TYPE, {HEADER: str(len(text))})
 
 
 def compressed(answer: Answer, encoding: str) -> Answer:
     """Apply a content coding to an answer, where that is worth it."""
     body, applied = compress(answer.body, encoding)
-    headers = answer.headers | {"Vary": "Accept-Encoding"}
+    headers = {**answer.headers, "Vary": "Accept-Encoding"}
     if applied != IDENTITY:
         headers["Content-Encoding"] = applied
     return Answer(body, answer.media_type, headers)

@@ -9,14 +9,12 @@ from fastapi import APIRouter, Request, Response
 from service.body import read_body
 from service.call import Call, Surface
 from service.context import context_of
+from service.intake import Answer
 from service.loaded_model import LoadedModel
 from service.routes.v2.model import find_model
 from service.services import services_of
-from service.v2.binary import HEADER, lead_of, parse_header_length
-from service.v2.compression import IDENTITY, choose_encoding, parse_encoding
-from service.v2.exchange import Exchange
+from service.v2.intake import V2Intake
 from service.v2.openapi import INFER_OPERATION, INFER_RESPONSES
-from service.v2.parameters import Parameters
 
 router = APIRouter(tags=["v2"])
 
@@ -48,32 +46,18 @@ async def infer_version(request: Request, name: str, version: str) -> Response:
 
 async def _infer(request: Request, model: LoadedModel) -> Response:
     services = services_of(request)
-    limits = services.settings.limits
-    with services.dispatcher.admission(model, Surface.V2, context_of(request).request_id):
-        encoding = parse_encoding(request.headers.get("content-encoding"))
-        header_length = parse_header_length(request.headers.get(HEADER))
-        lead = lead_of(header_length) if encoding == IDENTITY else 0
-        body = await read_body(request, limits, services.settings.timeout, is_encoded=True, lead=lead)
-        received = perf_counter_ns()
-        answer_encoding = choose_encoding(request.headers.get("accept-encoding"))
-        exchange = Exchange(model, body, encoding, header_length, answer_encoding, limits, lead)
-        del body  # the exchange drops it when it is decoded
-        parameters = await _scheduling(exchange)
-    call = Call(
-        model=model,
-        surface=Surface.V2,
-        request_id=context_of(request).request_id,
-        decode=exchange.decode,
-        encode=exchange.encode,
-        received_ns=received,
-        timeout=parameters.timeout,
-        priority=parameters.priority,
-    )
+    request_id = context_of(request).request_id
+    with services.dispatcher.admission(model, Surface.V2, request_id):
+        intake = V2Intake(model, request_id, request.headers.get, services.settings.limits)
+        call = await _receive(request, intake)
     answer = await services.dispatcher.answer(call, request.receive)
     return Response(answer.body, headers=answer.headers, media_type=answer.media_type)
 
 
-async def _scheduling(exchange: Exchange) -> Parameters:
-    if not exchange.is_compressed:
-        return exchange.scheduling()
-    return await get_running_loop().run_in_executor(_unpacking, exchange.scheduling)
+async def _receive(request: Request, intake: V2Intake) -> Call[Answer]:
+    settings = services_of(request).settings
+    body = await read_body(request, settings.limits, settings.timeout, is_encoded=True, lead=intake.lead)
+    received = perf_counter_ns()
+    if not intake.is_compressed:
+        return intake.call(body, received)
+    return await get_running_loop().run_in_executor(_unpacking, intake.call, body, received)

@@ -15,11 +15,11 @@ from engine.dtypes import PNNX_COMPUTE, Array
 from service.call import Outcome, Stamps
 from service.codec import Decoded, Limits
 from service.errors import ServiceError
+from service.intake import Answer
 from service.loaded_model import LoadedModel, load_model
 from service.v2.binary import lead_of
 from service.v2.compression import IDENTITY
 from service.v2.exchange import RAW, Exchange
-from service.v2.response import Answer
 from tests.service.models import DIGIT, DIGIT_CONFIG, PAIR, add_model
 from tests.service.v2.bodies import binary_body, binary_input, json_input, strings
 from tests.service.v2.models import DTYPES, SAME

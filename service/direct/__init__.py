@@ -1,0 +1,14 @@
+"""Requests that run a model and are as plain as nearly all of them are: the connection answers them itself.
+
+For a small model the layers of an application cost more than the run: tasks, events, middleware, routing. A plain
+request needs none of them. `Desk` tells which requests are plain; all others, and all that are refused before their
+bodies have come, go through the application, which answers them as if there were no desk.
+
+A plain request meets the same parts in the same order: lifecycle, keys, repository, room, body budget, intake,
+dispatcher, metrics, access log.
+"""
+
+from service.direct.desk import Desk, desk_of
+from service.direct.request import DirectRequest
+
+__all__ = ["Desk", "DirectRequest", "desk_of"]

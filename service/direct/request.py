@@ -1,0 +1,204 @@
+"""One request that a connection answers itself."""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from time import perf_counter_ns
+from typing import Protocol
+
+from starlette.requests import ClientDisconnect
+
+from service.body import late_body
+from service.body_budget import Reservation
+from service.call import Call
+from service.context import REQUEST_ID_HEADER, RequestContext
+from service.error_handlers import error_response, internal_error
+from service.errors import ServiceError
+from service.intake import Answer, Intake
+from service.scheduling.pending import PendingCall
+from service.services import Services
+from service.telemetry.access_log import CLIENT_LEFT, log_access
+from service.telemetry.logging import request_id
+from service.v2.errors import as_v2, speaks_v2
+
+_OK = 200
+_ID_HEADER = REQUEST_ID_HEADER.lower().encode()
+_logger = logging.getLogger(__name__)
+
+
+class Line(Protocol):
+    """The connection that a request came by."""
+
+    def send(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> None:
+        """Send an answer."""
+
+    def answered(self, request: "DirectRequest") -> None:
+        """Go on after a request, or close where it is the last."""
+
+
+class DirectRequest:
+    """A request from its head to the end of its answer. Used on the event loop only.
+
+    To the connection's base class it is a request like those that the application answers.
+
+    Args:
+        services: the server's parts.
+        line: where it came from.
+        context: what is known of it.
+        route: template of the route that it takes.
+        intake: what its head asks for.
+        reservation: the room for its body, reserved.
+
+    Attributes:
+        is_reading: whether its body has not come to the end.
+        keep_alive: whether the connection goes on after it.
+        disconnected: whether the client has left.
+        response_started: whether any of the answer has been sent.
+        response_complete: whether nothing more is to be sent.
+        message_event: what is told when something happens to the connection.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        line: Line,
+        context: RequestContext,
+        route: str,
+        intake: Intake,
+        reservation: Reservation,
+    ) -> None:
+        self._services = services
+        self._line = line
+        self._context = context
+        self._route = route
+        self._intake = intake
+        self._reservation = reservation
+        self._chunks = [bytes(intake.lead)] if intake.lead else []
+        self._body_timer: asyncio.TimerHandle | None = None
+        self._pending: PendingCall[Answer] | None = None
+        self._started_ns = perf_counter_ns()
+        self.is_reading = True
+        self.keep_alive = True
+        self.disconnected = False
+        self.response_started = False
+        self.response_complete = False
+        self.message_event = _Nobody()
+        services.lifecycle.enter()
+
+    def add(self, data: bytes) -> None:
+        """Take a piece of the body."""
+        self._chunks.append(data)
+
+    def await_rest(self) -> None:
+        """Give the client its time to send the rest of the body."""
+        if self._body_timer is None:
+            timeout = self._services.settings.timeout
+            self._body_timer = asyncio.get_running_loop().call_later(timeout, self._body_is_late)
+
+    def complete(self) -> None:
+        """Have the model run: the body is whole."""
+        received = perf_counter_ns()
+        self._end_reading()
+        token = request_id.set(self._context.request_id)
+        try:
+            call = self._make_call(received)
+            self._pending = self._services.dispatcher.begin(call, self._end)
+        except Exception as error:  # whatever a request makes it raise, the connection lives on
+            self._end(None, error)
+        finally:
+            request_id.reset(token)
+
+    def leave(self) -> None:
+        """Give it up: the client has left."""
+        self.disconnected = True
+        if self._pending is not None:
+            self._pending.give_up("the client left", ClientDisconnect())
+        elif not self.response_complete:
+            self._end_reading()
+            error = ClientDisconnect()
+            self._note_refusal(self._started_ns, error)
+            self._end(None, error)
+
+    def _make_call(self, received_ns: int) -> Call[Answer]:
+        chunks, self._chunks = self._chunks, []
+        body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        del chunks
+        try:
+            return self._intake.call(body, received_ns)
+        except ServiceError as error:
+            self._note_refusal(received_ns, error)
+            raise
+
+    def _end_reading(self) -> None:
+        self.is_reading = False
+        if self._body_timer is not None:
+            self._body_timer.cancel()
+            self._body_timer = None
+
+    def _body_is_late(self) -> None:
+        error = late_body(self._services.settings.timeout)
+        self._end_reading()
+        self._note_refusal(self._started_ns, error)
+        self._end(None, error)
+
+    def _note_refusal(self, received_ns: int, error: ServiceError | ClientDisconnect) -> None:
+        intake = self._intake
+        self._services.dispatcher.note_refusal(
+            intake.model, intake.surface, intake.request_id, received_ns, error
+        )
+
+    def _end(self, answer: Answer | None, error: BaseException | None) -> None:
+        """Send the answer, or tell why there is none, and close the books."""
+        if self.response_complete:
+            return
+        if answer is not None:
+            status = _OK
+            self._send(status, _headers(answer), answer.body)
+        elif isinstance(error, ClientDisconnect):
+            status = CLIENT_LEFT
+        else:
+            status = self._refuse(error)
+        self._close(status)
+
+    def _refuse(self, error: BaseException | None) -> int:
+        """Send an error; returns its status."""
+        if not isinstance(error, ServiceError):
+            _logger.error("unhandled error", exc_info=error)
+            error = internal_error(self._context.request_id)
+        response = error_response(as_v2(error) if speaks_v2(self._route) else error)
+        if error.headers.get("Connection") == "close":
+            self.keep_alive = False
+        headers = [(name, value) for name, value in response.raw_headers if name != b"connection"]
+        self._send(response.status_code, headers, bytes(response.body))
+        return response.status_code
+
+    def _send(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+        self.response_started = True
+        headers.append((_ID_HEADER, self._context.request_id.encode()))
+        if not self.keep_alive:
+            headers.append((b"connection", b"close"))
+        self._line.send(status, headers, body)
+
+    def _close(self, status: int) -> None:
+        self.response_complete = True
+        self._reservation.release()
+        services, context = self._services, self._context
+        services.lifecycle.leave()
+        services.telemetry.http_requests.observe("POST", self._route, status, context.elapsed())
+        if services.settings.access_log:
+            log_access("POST", self._route, context, status)
+        self._line.answered(self)
+
+
+class _Nobody:
+    """Waits for no message."""
+
+    def set(self) -> None:
+        """Tell nobody."""
+
+
+def _headers(answer: Answer) -> list[tuple[bytes, bytes]]:
+    headers = [(name.lower().encode(), value.encode()) for name, value in answer.headers.items()]
+    headers.append((b"content-length", b"%d" % len(answer.body)))
+    headers.append((b"content-type", answer.media_type.encode()))
+    return headers
