@@ -292,6 +292,8 @@ class RuntimeGraph:
             )
 
     def _need(self, state: GraphState, call: str) -> None:
+        if self._state is GraphState.COMPLETE:
+            return
         states = list(GraphState)
         if states.index(self._state) < states.index(state):
             raise StateError(f"graph is in state {self._state.value}; call {call} first")

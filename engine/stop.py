@@ -6,6 +6,8 @@ from time import monotonic_ns
 
 NEVER = 2**63 - 1
 """Deadline of a signal without one, in nanoseconds."""
+OVERDUE = "its time is up"
+"""Reason of a signal whose deadline has passed."""
 _CACHE_LINE = 64
 _WORD = 8
 
@@ -26,7 +28,7 @@ class StopSignal:
 
     __slots__ = ("_deadline", "_flag", "_lock", "_memory", "_overdue", "_reason", "address")
 
-    def __init__(self, deadline: float | None = None, overdue: str = "its time is up") -> None:
+    def __init__(self, deadline: float | None = None, overdue: str = OVERDUE) -> None:
         self._memory = ctypes.create_string_buffer(2 * _CACHE_LINE)
         self.address = -(-ctypes.addressof(self._memory) // _CACHE_LINE) * _CACHE_LINE
         self._flag = ctypes.c_int64.from_address(self.address)

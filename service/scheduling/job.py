@@ -11,7 +11,7 @@ from typing import Generic, TypeVar, cast
 
 from engine import RunResult, RunStoppedError, RunTrace, TraceLevel
 from engine.dtypes import Array
-from engine.stop import StopSignal
+from engine.stop import OVERDUE, StopSignal
 from service.call import Call, CallRecord, Ending, Outcome, Stamps
 from service.codec import Decoded
 from service.errors import ServiceError
@@ -72,8 +72,9 @@ class Job(Generic[Payload]):
         self.trace: RunTrace | None = None
         self.is_recorded = False
         self._context = copy_context()
-        self._signal = StopSignal(self.deadline)
         self._stop_lock = Lock()
+        self._stopped: str | None = None
+        self._signal: StopSignal | None = None
         self._on_stop: Callable[[str], None] | None = None
         self._answer: Payload | None = None
         self._error: BaseException | None = None
@@ -83,14 +84,14 @@ class Job(Generic[Payload]):
         """Ask for it to be given up; its run stops before the model's next layer."""
         with self._stop_lock:
             told, self._on_stop = self._on_stop, None
-            self._signal.stop(reason)
+            self._stopped = self._stopped or reason
         if told is not None:
             told(reason)
 
     def when_stopped(self, tell: Callable[[str], None]) -> None:
         """Have it told, once, that the call is given up, at once if it is already; deadlines are not told."""
         with self._stop_lock:
-            reason = self._signal.stopped
+            reason = self._stopped
             if reason is None:
                 self._on_stop = tell
         if reason is not None:
@@ -98,7 +99,9 @@ class Job(Generic[Payload]):
 
     def stop_reason(self) -> str | None:
         """Tell why it is given up, None while it is to go on."""
-        return self._signal.reason()
+        if self._stopped is None and monotonic() >= self.deadline:
+            return OVERDUE
+        return self._stopped
 
     def seconds_left(self) -> float:
         """Return the seconds until the deadline, 0 from then on."""
@@ -151,6 +154,8 @@ class Job(Generic[Payload]):
         """
         decoded = self._known()
         level = max(self.level, TraceLevel.ON) if sampled else self.level
+        self._signal = signal = StopSignal(self.deadline)
+        self.when_stopped(signal.stop)
         self.begin_run(self.items)
         try:
             result = self._context.run(
@@ -158,7 +163,7 @@ class Job(Generic[Payload]):
                 decoded.inputs,
                 trace=level,
                 capture=decoded.options.capture or (),
-                stop=self._signal,
+                stop=signal,
             )
         except RunStoppedError as error:
             self.fail(Ending.CANCELED, error)
@@ -228,7 +233,7 @@ class Job(Generic[Payload]):
         return CallRecord(
             call=cast("Call[object]", self.call),
             ending=self._ended(error),
-            stamps=replace(self.stamps),  # a worker may still be on it
+            stamps=self.stamps if self.is_settled else replace(self.stamps),  # a worker may still be on it
             batch_size=self.batch_size,
             items=self.items,
             leads_run=self.leads_run,

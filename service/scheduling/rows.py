@@ -1,6 +1,7 @@
 """The rows of a call's inputs: what may be run together, put together and taken apart."""
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -51,10 +52,9 @@ def split(outputs: Sequence[Array], counts: Sequence[int]) -> list[list[Array]] 
     """
     if any(output.shape[:1] != (sum(counts),) for output in outputs):
         return None
-    stops = np.cumsum(counts).tolist()
     return [
         [output[stop - count : stop].copy() for output in outputs]
-        for stop, count in zip(stops, counts, strict=True)
+        for stop, count in zip(accumulate(counts), counts, strict=True)
     ]
 
 

@@ -1,5 +1,7 @@
 """One inference request of the protocol: from its body to the graph's inputs, and from a run to its answer."""
 
+from functools import lru_cache
+
 from engine import TraceLevel
 from service.call import Outcome
 from service.codec import Decoded, Limits, Options, describe_trace
@@ -17,6 +19,9 @@ from service.v2.response import check_names, choose, compressed, write_answer
 
 RAW = 0
 """Length of the JSON part that tells that there is none: the whole body is one input."""
+_BRIEF = 1 << 10
+"""Bytes of a JSON part that is remembered where it describes binary data: clients send the same again and again."""
+_REMEMBERED = 256
 _SMALL = 1 << 16
 """Bytes of JSON that are parsed before the request is queued; larger parts are so only where they must be."""
 _SCHEDULING = (b'"timeout"', b'"priority"')
@@ -57,6 +62,7 @@ class Exchange:
         self._lead = lead
         self._open_batch = is_batch_open(model)
         self._document: Document | None = None
+        self._described: InferRequest | None = None
         self._request: InferRequest | None = None
 
     @property
@@ -67,7 +73,8 @@ class Exchange:
     def scheduling(self) -> Parameters:
         """Return what the request says of its timeout and priority; its other parameters may be left out.
 
-        A large JSON part is parsed only where these words occur in it: a worker does it later.
+        A large JSON part is parsed only where these words occur in it: a worker does it later. A brief one is checked
+        as well.
 
         Raises:
             ServiceError: 400 or 413.
@@ -76,9 +83,12 @@ class Exchange:
             return Parameters()
         body = decompress(self._body, self._encoding, self._limits)
         text, _ = split(body, self._header_length, self._lead)
+        if self._header_length is not None and len(text) <= _BRIEF:
+            self._described = _parse_brief(bytes(text))
+            return self._described.parameters
         if len(text) > _SMALL and not _mentions(body, _SCHEDULING):
             return Parameters()
-        document = parse_object(text, "the JSON part of the body")
+        document = _parse(text)
         if len(text) <= _SMALL or not self.is_compressed:
             self._document = document
         return request_parameters(document)
@@ -97,8 +107,8 @@ class Exchange:
             tensor, data = raw_input(data, graph.inputs, config, self._open_batch)
             request = InferRequest(None, Parameters(binary_output=True), (tensor,))
         else:
-            request = parse_request(self._document or parse_object(text, "the JSON part of the body"))
-        self._document = None
+            request = self._described or parse_request(self._document or _parse(text))
+        self._document = self._described = None
         check_names(request.outputs, graph.outputs)
         inputs = read_inputs(request.inputs, data, graph.inputs, config, self._open_batch, self._limits)
         self._request = InferRequest(request.id, request.parameters, (), request.outputs)
@@ -122,6 +132,15 @@ class Exchange:
         binary = request.parameters.binary_output
         chosen = choose(wanted, outcome.result.outputs, self._model.graph.outputs, binary)
         return compressed(write_answer(head, chosen, self._model.config.labels), self._answer_encoding)
+
+
+def _parse(text: bytes | memoryview) -> Document:
+    return parse_object(text, "the JSON part of the body")
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _parse_brief(text: bytes) -> InferRequest:
+    return parse_request(_parse(text))
 
 
 def _mentions(body: bytes, words: tuple[bytes, ...]) -> bool:

@@ -320,7 +320,7 @@ async def test_call_that_a_worker_takes_too_late_is_not_even_decoded(
     late = Client(dispatcher).ask(call_of(model, rows(), decode=decode))
     await until(lambda: dispatcher.waiting() == 1)
     (job,) = dispatcher._scheduler._queues[model]._undecoded
-    job._signal._deadline = 0  # its time is up, and only the worker knows
+    job.deadline = 0.0  # its time is up, and only the worker knows
     graph.open.set()
     await first
     await settled(dispatcher)
