@@ -2,22 +2,27 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import partial
 from http import HTTPStatus
 from itertools import chain
 from typing import Any, cast
 
 import orjson
+from httptools import HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from service.context import REQUEST_ID_HEADER, choose_request_id
-from service.direct import Desk, DirectRequest
+from service.direct import BodyReader, Desk, DirectRequest
 from service.errors import ServiceError
+from service.intake import Bytes
 from service.telemetry.logging import FIELDS
 from service.transport import JoiningTransport
 
 HEAD_BYTES = 64 << 10
 """Most bytes of a request line and its headers, counted from the second packet that they come in."""
+MUCH = 1 << 16
+"""Bytes of a body from which on it is worth while to read them past the parser."""
 HEAD_SECONDS = 20.0
 """Seconds that a client has to send them."""
 
@@ -60,7 +65,7 @@ class Connection(HttpToolsProtocol):
         if self._in_head and (not was_in_head or self._head_timer is None):
             self._await_head()  # most heads come in one packet: a timer for each would be for nothing
         if self._direct is not None and self._direct.is_reading:
-            self._direct.await_rest()
+            self._read_rest(self._direct)
         if self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
             message = f"the request's head has more than {HEAD_BYTES} bytes"
             self._refuse(ServiceError(431, "head_too_large", message, {"limit": HEAD_BYTES}))
@@ -97,13 +102,13 @@ class Connection(HttpToolsProtocol):
         else:
             super().on_message_complete()
 
-    def send(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> None:
-        """Send an answer."""
+    def send(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: Sequence[Bytes]) -> None:
+        """Send an answer, its body in pieces."""
         pieces = [STATUS_LINE[status]]
         for name, value in chain(self.server_state.default_headers, headers):
             pieces += (name, b": ", value, b"\r\n")
         pieces.append(b"\r\n")
-        self.transport.writelines((b"".join(pieces), body))
+        self.transport.writelines((b"".join(pieces), *body))
 
     def answered(self, request: DirectRequest) -> None:
         """Go on after a request, or close where it is the last."""
@@ -113,6 +118,20 @@ class Connection(HttpToolsProtocol):
         if not request.keep_alive:
             self.transport.close()
         self.on_response_complete()
+
+    def _read_rest(self, request: DirectRequest) -> None:
+        """Wait for the rest of a body; much of it is read past the parser."""
+        request.await_rest()
+        if request.missing >= MUCH:
+            reader = BodyReader(request, self, partial(self._go_on, request))
+            self.transport.set_protocol(reader)
+
+    def _go_on(self, request: DirectRequest) -> None:
+        """Parse again what comes, after a body that the parser has not seen the end of."""
+        self.transport.set_protocol(self)
+        self.parser = HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as the base class has it
+        request.complete()
 
     def _take(self) -> DirectRequest | None:
         """Return the request whose head has come where it needs no application, and nothing is before it."""

@@ -77,7 +77,7 @@ class Inference:
         answer = build_answer(
             self.model.name, self.model.version, self.request_id, ports, result, predictions, timing
         )
-        return Answer(encode(answer, self.media_type, self.received_ns), self.media_type)
+        return Answer((encode(answer, self.media_type, self.received_ns),), self.media_type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +104,12 @@ class InferIntake:
     surface: Surface = Surface.INFER
     lead: int = 0
 
-    def call(self, body: bytes, received_ns: int) -> Call[Answer]:
+    def call(self, body: bytes | bytearray, received_ns: int) -> Call[Answer]:
         """Return the call. Raises nothing."""
         inference = Inference(
             model=self.model,
             request_id=self.request_id,
-            body=body,
+            body=bytes(body),
             content_type=self.content_type,
             options=self.options,
             media_type=self.media_type,

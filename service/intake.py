@@ -1,6 +1,6 @@
 """What the surfaces have in common: a request's head makes an intake, its body makes that a call, a run an answer."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -11,19 +11,33 @@ Header = Callable[[str], str | None]
 """Looks a request's header up by its name, in lower case."""
 
 
+Bytes = bytes | bytearray | memoryview
+"""Bytes that lie in one piece; of a memoryview each item is one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """An answer, ready to be sent.
 
     Attributes:
-        body: its bytes.
+        pieces: the bytes of its body; arrays among them are sent from where they lie.
         media_type: its `Content-Type`.
         headers: its other headers.
     """
 
-    body: bytes
+    pieces: Sequence[Bytes]
     media_type: str
     headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def length(self) -> int:
+        """How many bytes its body has."""
+        return sum(len(piece) for piece in self.pieces)
+
+    @property
+    def body(self) -> bytes:
+        """Its body, in one piece."""
+        return b"".join(self.pieces)
 
 
 class Intake(Protocol):
@@ -45,7 +59,7 @@ class Intake(Protocol):
     def lead(self) -> int:
         """How many zero bytes to put before the body, so that arrays in it lie where the machine reads them best."""
 
-    def call(self, body: bytes, received_ns: int) -> Call[Answer]:
+    def call(self, body: bytes | bytearray, received_ns: int) -> Call[Answer]:
         """Return the call.
 
         Args:

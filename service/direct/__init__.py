@@ -8,7 +8,8 @@ A plain request meets the same parts in the same order: lifecycle, keys, reposit
 dispatcher, metrics, access log.
 """
 
+from service.direct.body_reader import BodyReader
 from service.direct.desk import Desk, desk_of
 from service.direct.request import DirectRequest
 
-__all__ = ["Desk", "DirectRequest", "desk_of"]
+__all__ = ["BodyReader", "Desk", "DirectRequest", "desk_of"]

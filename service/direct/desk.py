@@ -58,7 +58,7 @@ class Desk:
         except ServiceError:
             return None  # the application finds the same, and says so
         context.model = intake.model.name
-        return DirectRequest(self._services, line, context, route, intake, reservation)
+        return DirectRequest(self._services, line, context, route, intake, head.length, reservation)
 
     def _open(self, head: Head, context: RequestContext) -> tuple[str, Intake] | None:
         """Return the route that a request takes, and its intake; None for a path that is no way to a model."""

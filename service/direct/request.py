@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from time import perf_counter_ns
 from typing import Protocol
 
@@ -14,7 +14,7 @@ from service.call import Call
 from service.context import REQUEST_ID_HEADER, RequestContext
 from service.error_handlers import error_response, internal_error
 from service.errors import ServiceError
-from service.intake import Answer, Intake
+from service.intake import Answer, Bytes, Intake
 from service.scheduling.pending import PendingCall
 from service.services import Services
 from service.telemetry.access_log import CLIENT_LEFT, log_access
@@ -29,8 +29,8 @@ _logger = logging.getLogger(__name__)
 class Line(Protocol):
     """The connection that a request came by."""
 
-    def send(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> None:
-        """Send an answer."""
+    def send(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: Sequence[Bytes]) -> None:
+        """Send an answer, its body in pieces."""
 
     def answered(self, request: "DirectRequest") -> None:
         """Go on after a request, or close where it is the last."""
@@ -47,7 +47,8 @@ class DirectRequest:
         context: what is known of it.
         route: template of the route that it takes.
         intake: what its head asks for.
-        reservation: the room for its body, reserved.
+        length: how many bytes its body has.
+        reservation: the room for them, reserved.
 
     Attributes:
         is_reading: whether its body has not come to the end.
@@ -65,6 +66,7 @@ class DirectRequest:
         context: RequestContext,
         route: str,
         intake: Intake,
+        length: int,
         reservation: Reservation,
     ) -> None:
         self._services = services
@@ -73,7 +75,8 @@ class DirectRequest:
         self._route = route
         self._intake = intake
         self._reservation = reservation
-        self._chunks = [bytes(intake.lead)] if intake.lead else []
+        self._body = bytearray(intake.lead + length)
+        self._room = memoryview(self._body)[intake.lead :]
         self._body_timer: asyncio.TimerHandle | None = None
         self._pending: PendingCall[Answer] | None = None
         self._started_ns = perf_counter_ns()
@@ -85,9 +88,24 @@ class DirectRequest:
         self.message_event = _Nobody()
         services.lifecycle.enter()
 
+    @property
+    def missing(self) -> int:
+        """How many bytes of the body have not come yet."""
+        return len(self._room)
+
+    @property
+    def room(self) -> memoryview:
+        """Where they are to lie."""
+        return self._room
+
     def add(self, data: bytes) -> None:
         """Take a piece of the body."""
-        self._chunks.append(data)
+        self._room[: len(data)] = data
+        self.fill(len(data))
+
+    def fill(self, count: int) -> None:
+        """Note that bytes have been put to their place."""
+        self._room = self._room[count:]
 
     def await_rest(self) -> None:
         """Give the client its time to send the rest of the body."""
@@ -120,9 +138,7 @@ class DirectRequest:
             self._end(None, error)
 
     def _make_call(self, received_ns: int) -> Call[Answer]:
-        chunks, self._chunks = self._chunks, []
-        body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-        del chunks
+        body, self._body = self._body, bytearray()  # the call drops it when it is decoded
         try:
             return self._intake.call(body, received_ns)
         except ServiceError as error:
@@ -131,6 +147,7 @@ class DirectRequest:
 
     def _end_reading(self) -> None:
         self.is_reading = False
+        self._room = memoryview(b"")
         if self._body_timer is not None:
             self._body_timer.cancel()
             self._body_timer = None
@@ -153,7 +170,7 @@ class DirectRequest:
             return
         if answer is not None:
             status = _OK
-            self._send(status, _headers(answer), answer.body)
+            self._send(status, _headers(answer), answer.pieces)
         elif isinstance(error, ClientDisconnect):
             status = CLIENT_LEFT
         else:
@@ -169,10 +186,10 @@ class DirectRequest:
         if error.headers.get("Connection") == "close":
             self.keep_alive = False
         headers = [(name, value) for name, value in response.raw_headers if name != b"connection"]
-        self._send(response.status_code, headers, bytes(response.body))
+        self._send(response.status_code, headers, (response.body,))
         return response.status_code
 
-    def _send(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+    def _send(self, status: int, headers: list[tuple[bytes, bytes]], body: Sequence[Bytes]) -> None:
         self.response_started = True
         headers.append((_ID_HEADER, self._context.request_id.encode()))
         if not self.keep_alive:
@@ -199,6 +216,6 @@ class _Nobody:
 
 def _headers(answer: Answer) -> list[tuple[bytes, bytes]]:
     headers = [(name.lower().encode(), value.encode()) for name, value in answer.headers.items()]
-    headers.append((b"content-length", b"%d" % len(answer.body)))
+    headers.append((b"content-length", b"%d" % answer.length))
     headers.append((b"content-type", answer.media_type.encode()))
     return headers

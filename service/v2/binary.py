@@ -37,7 +37,7 @@ def lead_of(header_length: int | None) -> int:
     return 0 if header_length is None else -header_length % _ALIGNMENT
 
 
-def split(body: bytes, header_length: int | None, lead: int = 0) -> tuple[memoryview, memoryview]:
+def split(body: bytes | bytearray, header_length: int | None, lead: int = 0) -> tuple[memoryview, memoryview]:
     """Return the JSON part of a body, and the binary data behind it.
 
     Args:
@@ -48,7 +48,7 @@ def split(body: bytes, header_length: int | None, lead: int = 0) -> tuple[memory
     Raises:
         ServiceError: 400 `invalid_header` where the JSON part would be longer than the body.
     """
-    view = memoryview(body)[lead:]
+    view = memoryview(body).toreadonly()[lead:]
     if header_length is None:
         return view, view[len(view) :]
     if header_length > len(view):

@@ -45,7 +45,7 @@ def parse_encoding(header: str | None) -> str:
     )
 
 
-def decompress(body: bytes, encoding: str, limits: Limits) -> bytes:
+def decompress(body: bytes | bytearray, encoding: str, limits: Limits) -> bytes | bytearray:
     """Undo a body's coding.
 
     It is unpacked step by step, and given up as soon as it grows beyond what a body may have.
@@ -88,7 +88,7 @@ def compress(body: bytes, encoding: str) -> tuple[bytes, str]:
     return (packed, encoding) if len(packed) <= _WORTH_RATIO * len(body) else (body, IDENTITY)
 
 
-def _bits(body: bytes, encoding: str) -> int:
+def _bits(body: bytes | bytearray, encoding: str) -> int:
     """Return zlib's window bits for a body: a zlib header is two bytes, a multiple of 31, method 8 (RFC 1950)."""
     if encoding == DEFLATE and len(body) >= 2:
         has_header = body[0] & 0x0F == zlib.DEFLATED and (body[0] << 8 | body[1]) % 31 == 0
@@ -96,7 +96,7 @@ def _bits(body: bytes, encoding: str) -> int:
     return _BITS[encoding]
 
 
-def _inflate(body: bytes, bits: int, limits: Limits) -> bytes:
+def _inflate(body: bytes | bytearray, bits: int, limits: Limits) -> bytes:
     """Unpack a body in steps of bounded size both in and out: zlib copies what it has not taken yet at each of them."""
     unpacker = zlib.decompressobj(bits)
     chunks: list[bytes] = []

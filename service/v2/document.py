@@ -13,7 +13,7 @@ _BARE_NAMES = (b"NaN", b"Inf")
 Document = dict[str, Any]
 
 
-def parse_object(data: bytes | memoryview, what: str = "the body") -> Document:
+def parse_object(data: bytes | bytearray | memoryview, what: str = "the body") -> Document:
     """Read a JSON object.
 
     NaN, Infinity and -Infinity without quotes, which JSON has not but clients write, are read too.
@@ -34,7 +34,7 @@ def parse_object(data: bytes | memoryview, what: str = "the body") -> Document:
     return document
 
 
-def parse_optional_object(data: bytes, what: str = "the body") -> Document:
+def parse_optional_object(data: bytes | bytearray, what: str = "the body") -> Document:
     """Read a JSON object where there is one; an empty body stands for an empty object.
 
     Raises:
@@ -72,12 +72,12 @@ def bad_request(message: str) -> ServiceError:
     return ServiceError(400, "invalid_request", message)
 
 
-def _has_bare_name(data: bytes | memoryview, position: int) -> bool:
+def _has_bare_name(data: bytes | bytearray | memoryview, position: int) -> bool:
     around = bytes(data[max(0, position - 12) : position + 12])
     return any(name in around for name in _BARE_NAMES)
 
 
-def _parse_leniently(data: bytes | memoryview, what: str) -> Any:
+def _parse_leniently(data: bytes | bytearray | memoryview, what: str) -> Any:
     try:
         document = json.loads(str(data, "utf-8"))
         # halves of surrogate pairs, which orjson refuses, are text that no answer could hold

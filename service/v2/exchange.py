@@ -46,7 +46,7 @@ class Exchange:
     def __init__(
         self,
         model: LoadedModel,
-        body: bytes,
+        body: bytes | bytearray,
         encoding: str,
         header_length: int | None,
         answer_encoding: str,
@@ -143,7 +143,7 @@ def _parse_brief(text: bytes) -> InferRequest:
     return parse_request(_parse(text))
 
 
-def _mentions(body: bytes, words: tuple[bytes, ...]) -> bool:
+def _mentions(body: bytes | bytearray, words: tuple[bytes, ...]) -> bool:
     """Tell whether one of some words in quotes occurs: from quote to quote, of which a body of numbers has few."""
     start = body.find(b'"')
     for _ in range(_MOST_QUOTES):

@@ -40,7 +40,7 @@ class V2Intake:
         self.is_compressed = self._encoding != IDENTITY
         self.lead = 0 if self.is_compressed else lead_of(self._header_length)
 
-    def call(self, body: bytes, received_ns: int) -> Call[Answer]:
+    def call(self, body: bytes | bytearray, received_ns: int) -> Call[Answer]:
         """Return the call.
 
         Raises:

@@ -101,17 +101,19 @@ def write_answer(head: dict[str, Any], chosen: Sequence[Chosen], labels: Sequenc
             buffers.append(buffer)
     text = orjson.dumps({**head, "outputs": outputs}, option=orjson.OPT_SERIALIZE_NUMPY)
     if not any(output.wanted.binary for output in chosen):
-        return Answer(text, JSON_TYPE)
-    return Answer(b"".join([text, *buffers]), BINARY_TYPE, {HEADER: str(len(text))})
+        return Answer((text,), JSON_TYPE)
+    return Answer((text, *buffers), BINARY_TYPE, {HEADER: str(len(text))})
 
 
 def compressed(answer: Answer, encoding: str) -> Answer:
     """Apply a content coding to an answer, where that is worth it."""
-    body, applied = compress(answer.body, encoding)
     headers = {**answer.headers, "Vary": "Accept-Encoding"}
+    if encoding == IDENTITY:
+        return Answer(answer.pieces, answer.media_type, headers)
+    body, applied = compress(answer.body, encoding)
     if applied != IDENTITY:
         headers["Content-Encoding"] = applied
-    return Answer(body, answer.media_type, headers)
+    return Answer((body,), answer.media_type, headers)
 
 
 def _find(ports: Sequence[Port], name: str, names: Sequence[str]) -> int:

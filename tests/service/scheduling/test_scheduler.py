@@ -350,6 +350,7 @@ async def test_deadline_that_the_worker_sees_first_is_the_same_error(
     task = Client(dispatcher).ask(call_of(model_of(graph), rows(1)))
     await graph.has_begun()
     (job,) = dispatcher._scheduler._queues[only_model(dispatcher)]._running
+    assert job._signal is not None
     job._signal._deadline = 0  # its time is up, and only the worker knows
     graph.open.set()
     with pytest.raises(ServiceError) as caught:

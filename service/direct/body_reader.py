@@ -1,0 +1,35 @@
+"""Reads the rest of a large body straight to where it is to lie."""
+
+import asyncio
+from collections.abc import Callable
+
+from service.direct.request import DirectRequest
+
+
+class BodyReader(asyncio.BufferedProtocol):
+    """Stands in for a connection's protocol until a body is whole: no piece of it is an object of its own.
+
+    Args:
+        request: the request, its head and perhaps some of its body taken.
+        protocol: the connection's protocol, which learns all else.
+        done: called when the body is whole.
+    """
+
+    def __init__(self, request: DirectRequest, protocol: asyncio.Protocol, done: Callable[[], None]) -> None:
+        self._request = request
+        self._done = done
+        self.connection_lost = protocol.connection_lost  # type: ignore[method-assign]  # told as if it read itself
+        self.eof_received = protocol.eof_received  # type: ignore[method-assign]
+        self.pause_writing = protocol.pause_writing  # type: ignore[method-assign]
+        self.resume_writing = protocol.resume_writing  # type: ignore[method-assign]
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return where the next bytes go: not beyond the body, what follows it is another request."""
+        del sizehint
+        return self._request.room
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Note that bytes have come."""
+        self._request.fill(nbytes)
+        if not self._request.missing:
+            self._done()
