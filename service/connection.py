@@ -84,9 +84,7 @@ class Connection(HttpToolsProtocol):
         if self._direct is None or not self._direct.is_reading:
             super().on_headers_complete()
         else:
-            self.cycle = cast(
-                "RequestResponseCycle", self._direct
-            )  # as far as the base class looks, it is one
+            self.cycle = _as_cycle(self._direct)
 
     def on_body(self, body: bytes) -> None:
         """Take a piece of a body."""
@@ -104,6 +102,8 @@ class Connection(HttpToolsProtocol):
 
     def send(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: Sequence[Bytes]) -> None:
         """Send an answer, its body in pieces."""
+        if self.transport.is_closing():
+            return
         pieces = [STATUS_LINE[status]]
         for name, value in chain(self.server_state.default_headers, headers):
             pieces += (name, b": ", value, b"\r\n")
@@ -114,7 +114,7 @@ class Connection(HttpToolsProtocol):
         """Go on after a request, or close where it is the last."""
         self._direct = None
         if cast("object", self.cycle) is request:
-            self.cycle = cast("RequestResponseCycle", None)  # as at first: nothing of a request outlives it
+            self.cycle = _as_cycle(None)  # as at first: nothing of a request outlives it
         if not request.keep_alive:
             self.transport.close()
         self.on_response_complete()
@@ -186,3 +186,8 @@ class Connection(HttpToolsProtocol):
             )
             self.transport.write("\r\n".join((*lines, "", "")).encode() + body)
         self.transport.close()
+
+
+def _as_cycle(request: DirectRequest | None) -> RequestResponseCycle:
+    """Return a request as what the base class takes it for: it looks at the attributes that both have."""
+    return cast("RequestResponseCycle", request)
