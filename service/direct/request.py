@@ -132,10 +132,7 @@ class DirectRequest:
         if self._pending is not None:
             self._pending.give_up("the client left", ClientDisconnect())
         elif not self.response_complete:
-            self._end_reading()
-            error = ClientDisconnect()
-            self._note_refusal(self._started_ns, error)
-            self._end(None, error)
+            self._end_early(ClientDisconnect())
 
     def _make_call(self, received_ns: int) -> Call[Answer]:
         body, self._body = self._body, bytearray()  # the call drops it when it is decoded
@@ -153,10 +150,17 @@ class DirectRequest:
             self._body_timer = None
 
     def _body_is_late(self) -> None:
-        error = late_body(self._services.settings.timeout)
+        self._end_early(late_body(self._services.settings.timeout))
+
+    def _end_early(self, error: ServiceError | ClientDisconnect) -> None:
+        """End it before its body has come."""
         self._end_reading()
         self._note_refusal(self._started_ns, error)
-        self._end(None, error)
+        token = request_id.set(self._context.request_id)
+        try:
+            self._end(None, error)
+        finally:
+            request_id.reset(token)
 
     def _note_refusal(self, received_ns: int, error: ServiceError | ClientDisconnect) -> None:
         intake = self._intake

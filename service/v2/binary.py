@@ -13,6 +13,7 @@ from service.v2.request import InputTensor
 HEADER = "Inference-Header-Content-Length"
 """Header that holds the length of the JSON part; its presence tells that binary data follows."""
 
+_LITTLE_ENDIAN = frozenset(DTYPES.values())
 _LENGTH_BYTES = 4
 _ALIGNMENT = 16
 """What addresses of Python's bytes are multiples of, at least."""
@@ -96,7 +97,9 @@ def read_array(tensor: InputTensor, data: memoryview, limits: Limits) -> Array:
     elif tensor.datatype == BF16:
         flat = widen(np.frombuffer(data, "<u2"), "bf16")
     else:
-        flat = np.require(np.frombuffer(data, DTYPES[tensor.datatype]), requirements="A")
+        flat = np.frombuffer(data, DTYPES[tensor.datatype])
+        if not flat.flags.aligned:
+            flat = flat.copy()
     return flat.reshape(tensor.shape)
 
 
@@ -129,8 +132,9 @@ def write_array(array: Array, datatype: str) -> memoryview:
     """Return the little-endian bytes of an array, those of the array itself where it has them so already."""
     if datatype == BF16:
         array = to_bfloat16(array)
-    flat = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1)
-    return flat.view(np.uint8).data
+    if not (array.flags.c_contiguous and array.dtype in _LITTLE_ENDIAN):
+        array = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    return array.reshape(-1).view(np.uint8).data
 
 
 def write_strings(elements: Iterable[bytes]) -> bytes:

@@ -75,7 +75,7 @@ def outgoing(array: Array, declared: str | None) -> tuple[str, Array]:
         array = np.stack([array.real, array.imag], axis=-1)
     if declared == "bf16" and array.dtype == np.float32:
         return BF16, array
-    name = _OF_DTYPE.get(array.dtype.newbyteorder("="))
+    name = _OF_DTYPE.get(array.dtype) or _OF_DTYPE.get(array.dtype.newbyteorder("="))
     if name is None:
         message = f"an output is of dtype {array.dtype}, which the protocol has no datatype for"
         raise ServiceError(400, "unsupported_output", message, {"dtype": str(array.dtype)})
