@@ -199,3 +199,8 @@ def settings_of(**values: Any) -> Settings:
     return Settings(
         **({"workers": 1, "threads": 1, "queue_size": 10, "timeout": SOON, "trace_rate": 0} | values)
     )
+
+
+async def settled(dispatcher: Dispatcher) -> None:
+    """Return when no worker is busy."""
+    await until(lambda: not dispatcher.running() and not dispatcher.waiting())

@@ -1,0 +1,197 @@
+"""Calls that end before their answers come. Runs wait for events that the tests set, never for a clock."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from starlette.requests import ClientDisconnect
+
+from service.call import Ending
+from service.codec import Decoded
+from service.dispatcher import Dispatcher
+from service.errors import ServiceError
+from service.scheduling import pending
+from service.scheduling.refusals import shutting_down
+from tests.service.scheduling.conftest import Start
+from tests.service.scheduling.stubs import (
+    SOON,
+    Client,
+    Records,
+    StubGraph,
+    call_of,
+    model_of,
+    rows,
+    settled,
+    stay,
+    until,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_waiting_call_whose_client_leaves_is_dropped_at_once(
+    start: Start, graph: StubGraph, records: Records
+) -> None:
+    dispatcher, model = start(), model_of(graph)
+    graph.close()
+    running = Client(dispatcher).ask(call_of(model, rows(1)))
+    await graph.has_begun()
+    leaving = Client(dispatcher)
+    gone = leaving.ask(call_of(model, rows(2)))
+    await until(lambda: dispatcher.waiting() == 1)
+    leaving.left.set()
+    with pytest.raises(ClientDisconnect):
+        await gone
+    assert dispatcher.waiting() == 0
+    assert [(record.ending, record.stamps.decode_start) for record in records] == [(Ending.CANCELED, 0)]
+    graph.open.set()
+    assert await running == [2]
+    assert graph.firsts == [[1]]
+
+
+async def test_running_call_whose_client_leaves_keeps_its_worker_until_it_ends(
+    start: Start, graph: StubGraph, records: Records
+) -> None:
+    dispatcher, model = start(queue_size=0), model_of(graph)
+    graph.close()
+    leaving = Client(dispatcher)
+    gone = leaving.ask(call_of(model, rows(1)))
+    await graph.has_begun()
+    leaving.left.set()
+    with pytest.raises(ClientDisconnect):
+        await gone
+    assert dispatcher.running() == 1
+    with pytest.raises(ServiceError):
+        dispatcher.check_room(model)
+    graph.open.set()
+    await settled(dispatcher)
+    assert graph.reasons == ["the client left"]
+    assert [record.ending for record in records] == [Ending.CANCELED]
+
+
+async def test_cancelled_request_stops_its_run(start: Start, graph: StubGraph, records: Records) -> None:
+    dispatcher = start()
+    graph.close()
+    task = Client(dispatcher).ask(call_of(model_of(graph), rows(1)))
+    await graph.has_begun()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    graph.open.set()
+    await settled(dispatcher)
+    assert graph.reasons == ["the request was cancelled"]
+    assert [record.ending for record in records] == [Ending.CANCELED]
+
+
+async def test_deadline_ends_the_wait_and_stops_the_run(
+    start: Start, graph: StubGraph, records: Records
+) -> None:
+    dispatcher = start(timeout=0.05)
+    graph.close()
+    with pytest.raises(ServiceError) as caught:
+        await dispatcher.answer(call_of(model_of(graph), rows(1), timeout=SOON), stay)
+    assert (caught.value.status, caught.value.code) == (504, "timeout")
+    assert caught.value.details == {"timeout": 0.05}
+    graph.open.set()
+    await settled(dispatcher)
+    assert graph.reasons == ["its time is up"]
+    assert [record.ending for record in records] == [Ending.CANCELED]
+
+
+async def test_call_whose_time_passes_while_it_waits_is_never_run(
+    start: Start, graph: StubGraph, records: Records
+) -> None:
+    dispatcher, model = start(), model_of(graph)
+    graph.close()
+    first = Client(dispatcher).ask(call_of(model, rows(1)))
+    await graph.has_begun()
+    with pytest.raises(ServiceError) as caught:
+        await dispatcher.answer(call_of(model, rows(2), timeout=0.01), stay)
+    assert caught.value.details == {"timeout": 0.01}
+    assert [(record.ending, record.stamps.forward_start) for record in records] == [(Ending.REJECTED, 0)]
+    graph.open.set()
+    await first
+    assert graph.firsts == [[1]]
+
+
+async def test_call_that_a_worker_takes_too_late_is_not_even_decoded(
+    start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event loop is too busy to see the deadline: the worker sees it."""
+    monkeypatch.setattr(pending, "_PATIENCE", SOON)
+    decoded = []
+
+    def decode() -> Decoded:
+        decoded.append(1)
+        return Decoded({"0": rows(1)})
+
+    dispatcher, model = start(), model_of(graph)
+    graph.close()
+    first = Client(dispatcher).ask(call_of(model, rows(1)))
+    await graph.has_begun()
+    late = Client(dispatcher).ask(call_of(model, rows(), decode=decode))
+    await until(lambda: dispatcher.waiting() == 1)
+    (job,) = dispatcher._scheduler._queues[model]._undecoded
+    job.deadline = 0.0  # its time is up, and only the worker knows
+    graph.open.set()
+    await first
+    await settled(dispatcher)
+    assert decoded == []
+    assert not late.done()
+    late.cancel()
+
+
+async def test_deadline_that_the_worker_sees_first_is_the_same_error(
+    start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch, records: Records
+) -> None:
+    monkeypatch.setattr(pending, "_PATIENCE", SOON)
+    graph.close()
+    dispatcher = start()
+    task = Client(dispatcher).ask(call_of(model_of(graph), rows(1)))
+    await graph.has_begun()
+    (job,) = dispatcher._scheduler._queues[only_model(dispatcher)]._running
+    assert job._signal is not None
+    job._signal._deadline = 0  # its time is up, and only the worker knows
+    graph.open.set()
+    with pytest.raises(ServiceError) as caught:
+        await task
+    assert (caught.value.status, caught.value.code) == (504, "timeout")
+    assert [record.ending for record in records] == [Ending.CANCELED]
+
+
+def only_model(dispatcher: Dispatcher) -> Any:
+    (model,) = dispatcher._scheduler._queues
+    return model
+
+
+async def test_all_calls_can_be_refused(start: Start, graph: StubGraph, records: Records) -> None:
+    dispatcher, model = start(), model_of(graph)
+    graph.close()
+    tasks = [Client(dispatcher).ask(call_of(model, rows(number))) for number in (1, 2)]
+    await graph.has_begun()
+    await until(lambda: dispatcher.waiting() == 1)
+    dispatcher.refuse_all(shutting_down())
+    for task in tasks:
+        with pytest.raises(ServiceError, match="shutting down"):
+            await task
+    graph.open.set()
+    await settled(dispatcher)
+    assert graph.reasons == ["the server is shutting down and takes no more requests"]
+    assert graph.firsts == [[1]]
+    assert {(record.ending, record.worker) for record in records} == {
+        (Ending.CANCELED, "worker-0"),
+        (Ending.REJECTED, ""),
+    }
+
+
+async def test_client_is_watched_only_while_it_waits(start: Start, graph: StubGraph) -> None:
+    before = asyncio.all_tasks()
+    dispatcher = start()
+    graph.close()
+    task = Client(dispatcher).ask(call_of(model_of(graph), rows(1)))
+    await graph.has_begun()
+    await until(lambda: len(asyncio.all_tasks()) == len(before) + 2)
+    graph.open.set()
+    await task
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() == before
