@@ -58,6 +58,8 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse a packet, and refuse a head without an end."""
+        if self.transport.is_closing():
+            return  # a connection by TLS may still be told of what comes
         was_in_head = self._in_head
         if was_in_head:
             self._head_bytes += len(data)
@@ -73,6 +75,7 @@ class Connection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Note that a head begins."""
         super().on_message_begin()
+        self._unset_keepalive_if_required()  # the request before it may have been answered within this packet
         self._in_head = True
 
     def on_headers_complete(self) -> None:

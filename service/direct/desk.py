@@ -8,7 +8,6 @@ from service.body_budget import STEP, BodyBudget, Reservation
 from service.context import RequestContext, choose_request_id
 from service.direct.head import Fields, Head, read_head
 from service.direct.request import DirectRequest, Line
-from service.errors import ServiceError
 from service.inference import open_inference
 from service.intake import Intake
 from service.lifecycle import Phase
@@ -35,14 +34,15 @@ class Desk:
         self._budget = budget
         self._settings = services.settings
         self._longest = min(STEP, services.settings.limits.body_bytes)
-        self._is_open = services.telemetry.spans is None
+        # all answers to pages of other origins name what they vary by, those to others too
+        self._is_open = services.telemetry.spans is None and not self._settings.cors_origins
 
     def take(self, line: Line, method: bytes, url: bytes, fields: Fields) -> DirectRequest | None:
         """Return a request that is answered here; None for one that is the application's."""
         if not self._is_open or method != b"POST" or self._services.lifecycle.phase is not Phase.READY:
             return None
         head = read_head(url, fields, self._longest)
-        if head is None or (self._settings.cors_origins and "origin" in head.headers):
+        if head is None:
             return None
         if self._access.is_limited and self._access.refusal("POST", head.path, fields) is not None:
             return None
@@ -55,7 +55,7 @@ class Desk:
             route, intake = found
             self._services.dispatcher.check_room(intake.model)
             reservation.expect(0)
-        except ServiceError:
+        except Exception:
             return None  # the application finds the same, and says so
         context.model = intake.model.name
         return DirectRequest(self._services, line, context, route, intake, head.length, reservation)

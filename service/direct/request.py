@@ -202,6 +202,7 @@ class DirectRequest:
 
     def _close(self, status: int) -> None:
         self.response_complete = True
+        self._pending = None  # it knows this request: together they would outlive the answer
         self._reservation.release()
         services, context = self._services, self._context
         services.lifecycle.leave()

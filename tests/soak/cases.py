@@ -13,9 +13,12 @@ from tests.service.codec.payloads import form, npy, npz
 from tests.service.server.process import ROOT
 from tests.service.v2.bodies import binary_body, binary_input, json_input, strings
 from tests.soak.case import TRY_AGAIN, Case, Identity, infer_json, infer_npz, v2_outputs
+from tests.soak.models import ROWS
 from tests.soak.wire import Request
 
 DIGITS: Identity = ("digits", "1")
+PICTURES = (1, 2)
+"""Pictures that a request for `digits` may bring."""
 JSON = {"Content-Type": "application/json"}
 OCTETS = {"Content-Type": "application/octet-stream"}
 HEADER = "Inference-Header-Content-Length"
@@ -115,7 +118,7 @@ def _digits_tensors(generator: np.random.Generator) -> Iterator[Case]:
 
 
 def _small(generator: np.random.Generator) -> Iterator[Case]:
-    rows = generator.standard_normal((int(generator.integers(1, 5)), 3)).astype(np.float32)
+    rows = generator.standard_normal((int(generator.choice(ROWS)), 3)).astype(np.float32)
     vector: dict[str, Any] = {"model": ("vector", "1"), "reads": v2_outputs}
     urgent = {"inputs": [binary_input("0", rows)], "parameters": {"priority": int(generator.integers(1, 9))}}
     yield v2("vector v2 binary", "vector", urgent, rows, **vector)

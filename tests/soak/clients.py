@@ -1,6 +1,7 @@
 """Kinds of clients; each is called again and again until the round is over."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,6 +14,7 @@ from tritonclient.utils import InferenceServerException
 from service.call import Ending
 from tests.soak.case import Case
 from tests.soak.load import Load
+from tests.soak.models import VECTOR_BATCHES
 from tests.soak.wire import Connection, Reply, Request
 
 BURST = {"slow": 30, "digits": 90}
@@ -111,26 +113,30 @@ async def burster(load: Load) -> None:
 
 async def reloader(load: Load) -> None:
     """Have a model loaded anew, with other batches now and then."""
-    name = load.chance.choice(RELOADED)
-    document: dict[str, Any] = {}
-    if name == "vector":
-        config = {"max_batch_size": load.chance.choice([2, 8])}
-        document = {"parameters": {"config": orjson.dumps(config).decode()}}
-    await _change(load, name, "load", document)
+    await reload(load, load.chance.choice(RELOADED), load.chance.choice(VECTOR_BATCHES))
     await asyncio.sleep(0.3)
 
 
 async def keeper(load: Load) -> None:
     """Have a model unloaded and loaded."""
-    await _change(load, "guest", "unload", {"parameters": {"unload_dependents": False}})
+    await change(load, "guest", "unload", {"unload_dependents": False})
     await asyncio.sleep(0.1)
-    await _change(load, "guest", "load", {})
+    await change(load, "guest", "load")
     await asyncio.sleep(0.4)
 
 
-async def _change(load: Load, model: str, verb: str, document: Any) -> None:
+async def reload(load: Load, name: str, largest: int) -> None:
+    """Have a model loaded anew; `vector` with batches of at most `largest` rows."""
+    config = orjson.dumps({"max_batch_size": largest}).decode()
+    parameters = {"config": config} if name == "vector" else None
+    await change(load, name, "load", parameters)
+
+
+async def change(load: Load, model: str, verb: str, parameters: Mapping[str, Any] | None = None) -> None:
+    """Have a model loaded or unloaded."""
     headers = {"Authorization": f"Bearer {load.admin_key}"}
-    request = Request("POST", f"/v2/repository/models/{model}/{verb}", headers, orjson.dumps(document))
+    body = orjson.dumps({"parameters": parameters} if parameters else {})
+    request = Request("POST", f"/v2/repository/models/{model}/{verb}", headers, body)
     await load.ask_once(Case(f"{verb} {model}", request))
 
 

@@ -27,7 +27,7 @@ class Ledger:
         unanswered: all requests whose client left when their head was sent.
         faults: what was wrong, in words.
         fault_count: how much was wrong.
-        kinds: case -> answers.
+        kinds: case -> answers since the load began.
     """
 
     endings: dict[Identity, Counter[tuple[Ending, ...]]] = field(default_factory=dict)

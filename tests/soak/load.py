@@ -27,6 +27,7 @@ class Load:
         guests: requests for the model that comes and goes.
         hurried: requests with short deadlines.
         visits: requests for all but inference.
+        sized: requests of every number of rows that a run may have; only the warm-up makes them.
         until: when the round ends, on the clock of `time.monotonic`.
     """
 
@@ -38,6 +39,7 @@ class Load:
     guests: Sequence[Case]
     hurried: Sequence[Case]
     visits: Sequence[Case]
+    sized: Sequence[Case]
     until: float = field(default=0.0)
 
     @property

@@ -22,6 +22,11 @@ pnnx.Expression half 1 1 2 3 expr=mul(@0,0.5)
 pnnx.Output     out  1 0 3
 """
 
+ROWS = (1, 2, 3, 4)
+"""Rows that a request for `vector` or `twin` may bring."""
+VECTOR_BATCHES = (2, 8)
+"""Most rows of a batch of `vector`, of which one holds at a time; the last one from the start."""
+
 LOOKUP = """
 pnnx.Input         index 0 1 i #i=(4)i64
 pnnx.Input         table 0 1 t #t=(5,2)f32
@@ -38,7 +43,8 @@ RECONCILED = (*((name, "1") for name in ONE_VERSION), ("twin", "1"), ("twin", "2
 def write_models(root: Path) -> Path:
     """Write all models to `root`; returns it."""
     (root / "digits").symlink_to(ROOT / "models/digits")
-    add_model(root, "vector", VECTOR, "[batching]\nmax_batch_size = 8\nmax_queue_delay_ms = 2.0\n")
+    batching = f"[batching]\nmax_batch_size = {VECTOR_BATCHES[-1]}\nmax_queue_delay_ms = 2.0\n"
+    add_model(root, "vector", VECTOR, batching)
     add_model(root, "pair", PAIR)
     add_versions(root, "twin", {"1": VECTOR, "2": SIGMOID})
     add_model(root, "wide", WIDE)

@@ -19,6 +19,8 @@ from tests.soak.gauge import Usage, usage_of
 from tests.soak.ledger import Ledger
 from tests.soak.load import Load
 from tests.soak.models import RECONCILED, write_models
+from tests.soak.sizes import RUN_SIZES, make_sized_cases
+from tests.soak.warmup import warm_up
 from tests.soak.wire import Connection, Request
 
 ADMIN_KEY = "the-key-of-the-soak-test"
@@ -29,8 +31,6 @@ REST_SECONDS = 10.0
 """Seconds until a server that is asked nothing must have come to rest."""
 CALM = 5
 """Looks in a row that find the same."""
-THREAD_POOL = 16
-"""Requests at once that bring up all threads of a pool."""
 
 
 @dataclass
@@ -72,7 +72,7 @@ def run_soak(folder: Path, seconds: float, rounds: int, seed: int = 0, flags: Se
 
     Args:
         folder: where its models are written to.
-        seconds: of load; the first round, in which the server warms up, included.
+        seconds: of load; what warms the server up before is not counted.
         rounds: how many; at least two.
         seed: what is asked is drawn from it.
         flags: for the server, beside those that it gets anyway.
@@ -104,12 +104,15 @@ class _Soak:
 
     async def run(self, seconds: float, rounds: int) -> None:
         load = await self._prepare()
-        await self._fill_pools()
+        await warm_up(load)
+        await self._rest()  # nobody has left so far: the counters must be exact
+        load.ledger.kinds.clear()
         for _ in range(rounds):
             started = monotonic()
             await load.run(CLIENTS, seconds / rounds)
             self._report.seconds += monotonic() - started
-            await self._rest()
+            self._report.usages.append(await self._rest())
+            await self._check_sizes()
         self._check_usage()
         await self._drain(load)
 
@@ -120,7 +123,8 @@ class _Soak:
         visits = [await self._ask_alone(case) for case in make_visits()]
         hurried = make_hurried_cases()
         ledger = self._report.ledger
-        return Load(self._server.url, ADMIN_KEY, ledger, self._chance, cases, guests, hurried, visits)
+        sized = [await self._ask_alone(case) for case in make_sized_cases()]
+        return Load(self._server.url, ADMIN_KEY, ledger, self._chance, cases, guests, hurried, visits, sized)
 
     async def _ask_alone(self, case: Case) -> Case:
         connection = await Connection.open(self._server.url)
@@ -129,13 +133,8 @@ class _Soak:
         self._report.ledger.saw(case, reply)
         return case.alone(reply)
 
-    async def _fill_pools(self) -> None:
-        """Bring up the threads that come with the requests."""
-        index = Case("index", Request("POST", "/v2/repository/index"))
-        await asyncio.gather(*(self._ask_alone(index) for _ in range(THREAD_POOL)))
-
-    async def _rest(self) -> None:
-        """Wait until the server has come to rest, note what it uses, and compare the counters."""
+    async def _rest(self) -> Usage:
+        """Wait until the server has come to rest, and compare the counters; returns what it uses."""
         until = monotonic() + REST_SECONDS
         connection = await Connection.open(self._server.url)
         seen: list[int] = []
@@ -148,9 +147,22 @@ class _Soak:
                 break
             self._report.ledger.saw(METRICS, reply)
             await asyncio.sleep(0.05)
-        self._report.usages.append(usage)
         self._report.ledger.reconcile(reply.body.decode(), RECONCILED)
         self._report.ledger.saw(METRICS, reply)
+        await connection.close()
+        return usage
+
+    async def _check_sizes(self) -> None:
+        """Compare the rows of all runs with those that were warmed up: others were compiled under load."""
+        connection = await Connection.open(self._server.url)
+        for (name, version), warm in RUN_SIZES.items():
+            case = Case("statistics", Request("GET", f"/v2/models/{name}/versions/{version}/stats"))
+            reply = await connection.ask(case.request)
+            self._report.ledger.saw(case, reply)
+            batches = orjson.loads(reply.body)["model_stats"][0]["batch_stats"]
+            surplus = {batch["batch_size"] for batch in batches} - warm
+            if surplus:
+                self._report.ledger.blame(f"{name} version {version}: ran on {sorted(surplus)} rows, cold")
         await connection.close()
 
     def _check_usage(self) -> None:

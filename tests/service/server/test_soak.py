@@ -7,6 +7,8 @@ import pytest
 
 if sys.platform != "linux":
     pytest.skip("what another process uses is read from /proc", allow_module_level=True)
+from engine.compiler.programs import PROGRAMS_KEPT
+from tests.soak.sizes import PROVED, RUN_SIZES, formed
 from tests.soak.soak import run_soak
 
 SECONDS = 12.0
@@ -14,8 +16,7 @@ ROUNDS = 4
 
 
 def test_mixed_load_leaves_nothing_wrong_and_nothing_behind(tmp_path: Path) -> None:
-    # kernels are compiled for each new shape, which is no matter of so short a time
-    report = run_soak(tmp_path, SECONDS, ROUNDS, flags=("--backend", "numpy"))
+    report = run_soak(tmp_path, SECONDS, ROUNDS)
     assert not report.ledger.faults, report.summary()
     statuses = report.ledger.statuses
     assert statuses["503"] > 50, "the queues were never full"
@@ -24,3 +25,15 @@ def test_mixed_load_leaves_nothing_wrong_and_nothing_behind(tmp_path: Path) -> N
     # every kind of request was made, under load as well as alone
     assert min(report.ledger.kinds.values()) > 0
     assert {"load digits", "unload guest", "load guest"} <= report.ledger.kinds.keys()
+
+
+def test_batches_have_the_sizes_that_the_rule_wants_and_others_where_calls_bring_them() -> None:
+    assert formed((1, 2), 16) == {1, 2, 4, 8, 16}
+    assert formed((3,), 8) == {1, 2, 3, 4, 6, 8}
+    assert formed((1, 2, 3, 4), 8) == {1, 2, 3, 4, 5, 6, 7, 8}
+    assert formed((1, 2, 3, 4), 2) == {1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("model", RUN_SIZES, ids="-".join)
+def test_all_programs_of_a_model_are_kept_under_load(model: tuple[str, str]) -> None:
+    assert len(RUN_SIZES[model] | PROVED) < PROGRAMS_KEPT
