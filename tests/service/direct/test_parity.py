@@ -1,0 +1,88 @@
+"""A request is answered alike, whether the connection does it or the application."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.service.direct.cases import INFER, LIMIT, PROTOCOL
+from tests.service.direct.wire import Ask, Reply, ask
+from tests.service.server.process import ServerProcess
+from tests.service.v2.models import add_v2_models
+
+TIMED = {"timing", "trace", "request_id"}
+"""Members of an answer that differ from one request to the next."""
+VARYING = {"date", "content-length", "x-request-id"}
+MADE_ID = re.compile("[0-9a-f]{32}")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    models = add_v2_models(tmp_path_factory.mktemp("models"))
+    with ServerProcess("--models", str(models), "--no-warm-up", "--max-body-bytes", str(LIMIT)) as started:
+        yield started
+
+
+def without_times(document: Any) -> Any:
+    """Return an answer without what differs each time; of its trace the layers are left."""
+    if not isinstance(document, dict):
+        return document
+    kept = {name: value for name, value in document.items() if name not in TIMED}
+    trace = document.get("trace") or document.get("parameters", {}).get("trace")
+    if trace:
+        kept["parameters"] = None
+        kept["layers"] = [
+            {name: layer[name] for name in layer if name not in ("start_ms", "duration_ms", "share")}
+            for layer in trace["layers"]
+        ]
+    return kept
+
+
+def content(reply: Reply) -> Any:
+    """Return what an answer says, but for its times."""
+    kind = reply.headers["content-type"]
+    if kind == "application/x-npz":
+        arrays = np.load(BytesIO(reply.body))
+        return {name: arrays[name].tolist() for name in arrays.files if name.isdigit()}
+    if kind == "application/json" and "content-encoding" not in reply.headers:
+        document = json.loads(reply.body)
+        if "details" in document and MADE_ID.fullmatch(str(document["details"].get("request_id"))):
+            document["details"]["request_id"] = "made"
+        return without_times(document)
+    return reply.body
+
+
+def headers(reply: Reply) -> dict[str, str]:
+    """Return an answer's headers, but for those that differ each time."""
+    assert int(reply.headers["content-length"]) == len(reply.body)
+    kept = {name: value for name, value in reply.headers.items() if name not in VARYING}
+    given = reply.headers["x-request-id"]
+    kept["x-request-id"] = "made" if MADE_ID.fullmatch(given) else given
+    kept["has date"] = str("date" in reply.headers)
+    return kept
+
+
+def check_alike(server: ServerProcess, case: Ask, other: Callable[[Ask], bytes]) -> Reply:
+    plain, through = ask(server, case.plain()), ask(server, other(case))
+    assert plain.status == through.status, (plain.body, through.body)
+    assert headers(plain) == headers(through)
+    assert content(plain) == content(through)
+    return plain
+
+
+@pytest.mark.parametrize("other", [Ask.escaped, Ask.with_trailer, Ask.chunked])
+@pytest.mark.parametrize("name", INFER)
+def test_inference_is_answered_alike(server: ServerProcess, name: str, other: Callable[[Ask], bytes]) -> None:
+    check_alike(server, INFER[name], other)
+
+
+@pytest.mark.parametrize("other", [Ask.escaped, Ask.with_trailer, Ask.chunked])
+@pytest.mark.parametrize("name", PROTOCOL)
+def test_inference_of_the_protocol_is_answered_alike(
+    server: ServerProcess, name: str, other: Callable[[Ask], bytes]
+) -> None:
+    check_alike(server, PROTOCOL[name], other)
