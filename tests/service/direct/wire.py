@@ -2,6 +2,8 @@
 
 import json
 import socket
+import ssl
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -75,6 +77,12 @@ class Wire:
         for packet in packets:
             self.socket.sendall(packet)
 
+    def send_aside(self, data: bytes) -> threading.Thread:
+        """Send data on a thread of its own, so that answers can be read meanwhile."""
+        thread = threading.Thread(target=self.send, args=(data,))
+        thread.start()
+        return thread
+
     def reply(self) -> Reply:
         """Return the next answer."""
         status = int(self._reader.readline().split()[1])
@@ -95,19 +103,19 @@ class Wire:
         self.socket.close()
 
 
-def dial(server: ServerProcess) -> Wire:
+def dial(server: ServerProcess, tls: ssl.SSLContext | None = None) -> Wire:
     """Connect to a server."""
     port = urlsplit(server.url).port
     assert port is not None
     connection = socket.create_connection(("127.0.0.1", port), SOON)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return Wire(connection)
+    return Wire(connection if tls is None else tls.wrap_socket(connection, server_hostname="127.0.0.1"))
 
 
 @contextmanager
-def connected(server: ServerProcess) -> Iterator[Wire]:
+def connected(server: ServerProcess, tls: ssl.SSLContext | None = None) -> Iterator[Wire]:
     """Connect to a server for as long as the context lasts."""
-    wire = dial(server)
+    wire = dial(server, tls)
     try:
         yield wire
     finally:
