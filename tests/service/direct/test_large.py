@@ -13,7 +13,7 @@ from tests.service.direct.wire import Ask, Wire, ask, connected
 from tests.service.models import VECTOR as VECTOR_MODEL
 from tests.service.models import add_model
 from tests.service.server.process import ServerProcess
-from tests.service.v2.models import SAME
+from tests.service.v2.models import SAME, TRIPLED
 
 
 @pytest.fixture(scope="module")
@@ -21,6 +21,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     models = tmp_path_factory.mktemp("models")
     add_model(models, "vector", VECTOR_MODEL)
     add_model(models, "same", SAME.format(dtype="f32"))
+    add_model(models, "triple", TRIPLED)
     with ServerProcess("--models", str(models), "--no-warm-up", "--timeout", "2") as started:
         yield started
 
@@ -91,10 +92,17 @@ def test_client_that_leaves_within_a_large_body_is_counted(server: ServerProcess
     check(ask(server, packet), 200_000)
 
 
-def test_answers_that_nobody_reads_yet_are_kept_as_they_are(wire: Wire) -> None:
-    size, count = 1_040_000, 12
-    for _ in range(3):
-        sending = wire.send_aside(large(size).plain() * count)
-        for _ in range(count):
-            check(wire.reply(), size)
+@pytest.mark.parametrize(("model", "factor"), [("same", 1), ("triple", 3)])
+def test_answers_that_nobody_reads_yet_are_kept_as_they_are(
+    server: ServerProcess, model: str, factor: int
+) -> None:
+    size, count = 1_040_000, 8
+    with connected(server) as slow, connected(server) as quick:
+        packets = [large(size, model=model, start=number).plain() for number in range(count)]
+        sending = slow.send_aside(*packets)
+        for number in range(100, 120):
+            quick.send(large(size, model=model, start=number).plain())
+            check(quick.reply(), size, factor, number)
+        for number in range(count):
+            check(slow.reply(), size, factor, number)
         sending.join()

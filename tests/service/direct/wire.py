@@ -77,9 +77,9 @@ class Wire:
         for packet in packets:
             self.socket.sendall(packet)
 
-    def send_aside(self, data: bytes) -> threading.Thread:
-        """Send data on a thread of its own, so that answers can be read meanwhile."""
-        thread = threading.Thread(target=self.send, args=(data,))
+    def send_aside(self, *packets: bytes) -> threading.Thread:
+        """Send packets on a thread of its own, so that answers can be read meanwhile."""
+        thread = threading.Thread(target=self.send, args=packets)
         thread.start()
         return thread
 
