@@ -67,6 +67,8 @@ class Talk:
                 protocol.data_received(data)
                 return
             room = memoryview(protocol.get_buffer(-1))
+            if not self.pipe.is_open:
+                return
             count = min(len(room), len(data))
             room[:count] = data[:count]
             protocol.buffer_updated(count)
@@ -76,6 +78,7 @@ class Talk:
         """Be a client that is gone."""
         self.pipe.close()
         self.connection.connection_lost(None)
+        self.pipe.protocol = None  # as real ones forget theirs
 
     async def replies(self, count: int = 1) -> list[Reply]:
         """Return so many answers when they have all come."""

@@ -75,8 +75,12 @@ async def test_what_is_refused_by_its_head_is_left_to_the_application(talk: Talk
     assert (await talk.replies())[0].status >= (200 if case.version == "1.0" else 400)
 
 
+@pytest.mark.parametrize("much", [1, 1000])
 @pytest.mark.parametrize("case", [PLAIN, REFUSED, Ask(VECTOR, b"{")])
-async def test_nothing_of_a_request_outlives_its_answer(talk: Talk, no_collection: None, case: Ask) -> None:
+async def test_nothing_of_a_request_outlives_its_answer(
+    talk: Talk, no_collection: None, monkeypatch: pytest.MonkeyPatch, case: Ask, much: int
+) -> None:
+    monkeypatch.setattr("service.connection.MUCH", much)
     talk.say(case.plain()[:-1])
     request = taken(talk)
     assert request is not None
@@ -85,6 +89,17 @@ async def test_nothing_of_a_request_outlives_its_answer(talk: Talk, no_collectio
     talk.say(case.plain()[-1:])
     await talk.replies()
     await until(lambda: watched() is None)
+
+
+async def test_body_may_be_read_past_the_parser(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.connection.MUCH", 2)
+    packet = PLAIN.plain()
+    for cut in range(packet.index(b"{"), len(packet)):
+        talk.say(packet[:cut])
+        assert isinstance(talk.pipe.protocol, asyncio.BufferedProtocol) == (len(packet) - cut >= 2)
+        talk.say(packet[cut:] + REFUSED.plain() + PLAIN.escaped())
+        assert talk.pipe.protocol is talk.connection
+        assert [reply.status for reply in await talk.replies(3)] == [200, 400, 200]
 
 
 async def test_connection_does_not_close_as_idle_while_a_request_is_answered(talk: Talk) -> None:
@@ -129,10 +144,12 @@ async def test_fault_before_a_request_is_taken_is_the_applications(
     assert (await talk.replies())[0].status == 200
 
 
+@pytest.mark.parametrize("much", [1, 1000])
 @pytest.mark.parametrize("sent", [-1, -5, -len(GOOD)])
 async def test_client_that_leaves_before_its_body_has_come_is_forgotten(
-    app: FastAPI, sent: int, no_collection: None
+    app: FastAPI, sent: int, much: int, no_collection: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("service.connection.MUCH", much)
     talk = Talk(app)
     talk.say(PLAIN.plain()[:sent])
     assert services_of(app).lifecycle.accepted == 1
@@ -155,7 +172,11 @@ async def test_client_that_leaves_while_its_request_is_answered_is_sent_nothing(
     assert talk.pipe.sent == b""
 
 
-async def test_late_body_is_no_request_of_its_own(app: FastAPI) -> None:
+@pytest.mark.parametrize("much", [1, 1000])
+async def test_late_body_is_no_request_of_its_own(
+    app: FastAPI, monkeypatch: pytest.MonkeyPatch, much: int
+) -> None:
+    monkeypatch.setattr("service.connection.MUCH", much)
     talk = Talk(app)
     packet = PLAIN.plain()
     talk.say(packet[:-5])
