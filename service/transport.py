@@ -8,7 +8,8 @@ from typing import Any
 class JoiningTransport:
     """Sends two writes that follow each other as one: a system call less for each answer.
 
-    What nothing follows is sent when the event loop comes round again. All else is the transport's own.
+    What nothing follows is sent when the event loop comes round again. What comes for a client that has left is
+    dropped, whichever event loop it is. All else is the transport's own.
 
     Args:
         transport: what sends.
@@ -25,7 +26,9 @@ class JoiningTransport:
 
     def write(self, data: bytes) -> None:
         """Send data, with what was held if there is anything; else hold it."""
-        if self._held:
+        if self._transport.is_closing():
+            self._held = b""
+        elif self._held:
             held, self._held = self._held, b""
             self._transport.writelines((held, data))
         elif data:
@@ -35,7 +38,8 @@ class JoiningTransport:
     def writelines(self, data: Iterable[bytes]) -> None:
         """Send several pieces."""
         self._flush()
-        self._transport.writelines(data)
+        if not self._transport.is_closing():
+            self._transport.writelines(data)
 
     def close(self) -> None:
         """Send what is held, then close."""
@@ -43,6 +47,6 @@ class JoiningTransport:
         self._transport.close()
 
     def _flush(self) -> None:
-        if self._held:
-            held, self._held = self._held, b""
+        held, self._held = self._held, b""
+        if held and not self._transport.is_closing():
             self._transport.write(held)

@@ -1,5 +1,7 @@
 """Tells which requests a connection answers itself, and takes them."""
 
+import logging
+
 from fastapi import FastAPI
 from starlette.datastructures import QueryParams
 
@@ -8,12 +10,14 @@ from service.body_budget import STEP, BodyBudget, Reservation
 from service.context import RequestContext, choose_request_id
 from service.direct.head import Fields, Head, read_head
 from service.direct.request import DirectRequest, Line
+from service.errors import ServiceError
 from service.inference import open_inference
 from service.intake import Intake
 from service.lifecycle import Phase
 from service.services import Services
 from service.v2.intake import V2Intake
 
+_logger = logging.getLogger(__name__)
 _V2_LEAD, _V2_TAIL = "/v2/models/", "/infer"
 _NAMED, _VERSIONED = 1, 3
 """Parts between the two: `NAME`, or `NAME/versions/V`."""
@@ -55,8 +59,11 @@ class Desk:
             route, intake = found
             self._services.dispatcher.check_room(intake.model)
             reservation.expect(0)
-        except Exception:
+        except ServiceError:
             return None  # the application finds the same, and says so
+        except Exception:  # an error here would be taken for one of the parser's
+            _logger.exception("a request is left to the application")
+            return None
         context.model = intake.model.name
         return DirectRequest(self._services, line, context, route, intake, head.length, reservation)
 

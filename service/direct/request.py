@@ -139,7 +139,7 @@ class DirectRequest:
         try:
             return self._intake.call(body, received_ns)
         except ServiceError as error:
-            self._note_refusal(received_ns, error)
+            self._note_refusal(error)
             raise
 
     def _end_reading(self) -> None:
@@ -155,18 +155,17 @@ class DirectRequest:
     def _end_early(self, error: ServiceError | ClientDisconnect) -> None:
         """End it before its body has come."""
         self._end_reading()
-        self._note_refusal(self._started_ns, error)
+        self._body = bytearray()  # its room is given back before the connection is gone
+        self._note_refusal(error)
         token = request_id.set(self._context.request_id)
         try:
             self._end(None, error)
         finally:
             request_id.reset(token)
 
-    def _note_refusal(self, received_ns: int, error: ServiceError | ClientDisconnect) -> None:
-        intake = self._intake
-        self._services.dispatcher.note_refusal(
-            intake.model, intake.surface, intake.request_id, received_ns, error
-        )
+    def _note_refusal(self, error: ServiceError | ClientDisconnect) -> None:
+        intake, began = self._intake, self._started_ns
+        self._services.dispatcher.note_refusal(intake.model, intake.surface, intake.request_id, began, error)
 
     def _end(self, answer: Answer | None, error: BaseException | None) -> None:
         """Send the answer, or tell why there is none, and close the books."""

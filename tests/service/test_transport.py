@@ -71,3 +71,17 @@ async def test_order_is_kept() -> None:
     transport.write(b"f")
     await asyncio.sleep(0)
     assert b"".join(recorder.sent) == b"abcdef"
+
+
+async def test_what_comes_for_a_client_that_has_left_is_dropped() -> None:
+    recorder = Recorder()
+    transport = JoiningTransport(recorder, asyncio.get_running_loop())
+    transport.write(b"held")
+    recorder.is_open = False
+    await asyncio.sleep(0)
+    transport.write(b"head ")
+    transport.write(b"body")
+    transport.writelines([b"more"])
+    await asyncio.sleep(0)
+    transport.close()
+    assert recorder.sent == []
