@@ -74,6 +74,15 @@ def measure_overhead(seconds: float) -> list[Overhead]:
     return found
 
 
+def too_slow(found: list[Overhead]) -> list[str]:
+    """Return a sentence for each form of request to which the service adds more than it may."""
+    return [
+        f"the service adds {one.added_ms:.2f} ms to a {one.form} request; {MOST_MS[one.form]} are allowed"
+        for one in found
+        if one.model == "means" and one.added_ms > MOST_MS[one.form]
+    ]
+
+
 def overhead_table(found: list[Overhead]) -> str:
     """Return the table."""
     rows = [
