@@ -16,6 +16,7 @@ from service.context import REQUEST_ID_HEADER, choose_request_id
 from service.direct import BodyReader, Desk, DirectRequest
 from service.errors import ServiceError
 from service.intake import Bytes
+from service.reader import PacketReader
 from service.telemetry.logging import FIELDS
 from service.transport import JoiningTransport
 
@@ -23,6 +24,8 @@ HEAD_BYTES = 64 << 10
 """Most bytes of a request line and its headers, counted from the second packet that they come in."""
 MUCH = 1 << 16
 """Bytes of a body from which on it is worth while to read them past the parser."""
+UNASKED = 1 << 15
+"""Bytes of a body that are read before the application asks for them; the packet that they came in may have more."""
 HEAD_SECONDS = 20.0
 """Seconds that a client has to send them."""
 
@@ -40,6 +43,7 @@ class Connection(HttpToolsProtocol):
         super().__init__(*arguments, **options)
         self._desk = desk
         self._direct: DirectRequest | None = None
+        self._reader = PacketReader(self)
         self._in_head = False
         self._head_bytes = 0
         self._head_timer: asyncio.TimerHandle | None = None
@@ -48,6 +52,7 @@ class Connection(HttpToolsProtocol):
         """Wait for a request."""
         super().connection_made(JoiningTransport(transport, self.loop))  # type: ignore[arg-type]  # but for its writes it is one
         self._await_head()
+        transport.set_protocol(self._reader)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no more."""
@@ -93,8 +98,10 @@ class Connection(HttpToolsProtocol):
         """Take a piece of a body."""
         if self._direct is not None and self._direct.is_reading:
             self._direct.add(body)
-        else:
-            super().on_body(body)
+            return
+        super().on_body(body)
+        if len(self.cycle.body) >= UNASKED and not self.cycle.response_complete:
+            self.flow.pause_reading()
 
     def on_message_complete(self) -> None:
         """Note that a request has come to its end."""
@@ -131,7 +138,7 @@ class Connection(HttpToolsProtocol):
 
     def _go_on(self, request: DirectRequest) -> None:
         """Parse again what comes, after a body that the parser has not seen the end of."""
-        self.transport.set_protocol(self)
+        self.transport.set_protocol(self._reader)
         self.parser = HttpRequestParser(self)
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as the base class has it
         request.complete()

@@ -10,7 +10,6 @@ from typing import cast
 import uvicorn
 from fastapi import FastAPI
 
-from service.allocator import keep_freed_memory
 from service.connection import Connection
 from service.direct import desk_of
 from service.dispatcher import Dispatcher
@@ -76,7 +75,6 @@ class Server(uvicorn.Server):
 
 def run(app: FastAPI, settings: Settings) -> int:
     """Serve an application until a signal ends it; returns the exit code."""
-    keep_freed_memory()
     config = uvicorn.Config(
         app,
         host=settings.host,

@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Callable
 
 from service.direct.request import DirectRequest
+from service.reader import Reader
 
 
-class BodyReader(asyncio.BufferedProtocol):
+class BodyReader(Reader):
     """Stands in for a connection's protocol until a body is whole: no piece of it is an object of its own.
 
     Args:
@@ -16,12 +17,9 @@ class BodyReader(asyncio.BufferedProtocol):
     """
 
     def __init__(self, request: DirectRequest, protocol: asyncio.Protocol, done: Callable[[], None]) -> None:
+        super().__init__(protocol)
         self._request = request
         self._done = done
-        self.connection_lost = protocol.connection_lost  # type: ignore[method-assign]  # told as if it read itself
-        self.eof_received = protocol.eof_received  # type: ignore[method-assign]
-        self.pause_writing = protocol.pause_writing  # type: ignore[method-assign]
-        self.resume_writing = protocol.resume_writing  # type: ignore[method-assign]
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return where the next bytes go: not beyond the body, what follows it is another request."""

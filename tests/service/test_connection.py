@@ -7,11 +7,15 @@ from typing import Any
 
 import pytest
 import uvicorn
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from service import connection as module
-from service.connection import HEAD_BYTES, Connection
+from service.connection import HEAD_BYTES, UNASKED, Connection
+from service.reader import PACKET_BYTES
+from tests.service.scheduling.stubs import until
 
 pytestmark = pytest.mark.anyio
 HEAD = b"GET / HTTP/1.1\r\nHost: test\r\n"
@@ -98,3 +102,31 @@ async def test_id_of_the_client_comes_back_where_it_had_come(
     writer.close()
     last = answer[answer.rindex(b"HTTP/1.1 4") :]
     assert (b"\r\nX-Request-ID: r1\r\n" in last) == known
+
+
+async def test_no_more_of_a_body_is_read_than_is_asked_for() -> None:
+    connections = []
+    is_asked, asked = asyncio.Event(), asyncio.Event()
+
+    async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+        asked.set()
+        await is_asked.wait()
+        await PlainTextResponse(str(len(await Request(scope, receive).body())))(scope, receive, send)
+
+    def connect() -> Connection:
+        connections.append(Connection(config, ServerState(), {}))
+        return connections[-1]
+
+    config = uvicorn.Config(slow, http=Connection, log_config=None)
+    config.load()
+    size = 50 * PACKET_BYTES
+    async with await asyncio.get_running_loop().create_server(connect, "127.0.0.1", 0) as server:
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: %d\r\n\r\n" % size + bytes(size))
+        await asked.wait()
+        await until(lambda: connections[0].flow.read_paused)
+        assert len(connections[0].cycle.body) <= UNASKED + PACKET_BYTES
+        is_asked.set()
+        while str(size).encode() != await reader.readline():
+            pass
+        writer.close()

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
+from service.direct.body_reader import BodyReader
 from service.direct.request import DirectRequest
+from service.reader import PacketReader
 from service.services import services_of
 from tests.service.direct.cases import GOOD, VECTOR
 from tests.service.direct.pipe import Talk
@@ -96,9 +98,9 @@ async def test_body_may_be_read_past_the_parser(talk: Talk, monkeypatch: pytest.
     packet = PLAIN.plain()
     for cut in range(packet.index(b"{"), len(packet)):
         talk.say(packet[:cut])
-        assert isinstance(talk.pipe.protocol, asyncio.BufferedProtocol) == (len(packet) - cut >= 2)
+        assert isinstance(talk.pipe.protocol, BodyReader) == (len(packet) - cut >= 2)
         talk.say(packet[cut:] + REFUSED.plain() + PLAIN.escaped())
-        assert talk.pipe.protocol is talk.connection
+        assert isinstance(talk.pipe.protocol, PacketReader)
         assert [reply.status for reply in await talk.replies(3)] == [200, 400, 200]
 
 
