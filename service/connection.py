@@ -17,6 +17,7 @@ from service.direct import BodyReader, Desk, DirectRequest
 from service.errors import ServiceError
 from service.intake import Bytes
 from service.reader import PacketReader
+from service.scheduling.refusals import shutting_down
 from service.telemetry.logging import FIELDS
 from service.transport import JoiningTransport
 
@@ -28,6 +29,9 @@ UNASKED = 1 << 15
 """Bytes of a body that are read before the application asks for them; the packet that they came in may have more."""
 HEAD_SECONDS = 20.0
 """Seconds that a client has to send them."""
+
+LAST_SECONDS = 3.0
+"""Seconds that a body may still take to come when the server ends; uvicorn cuts connections two seconds later."""
 
 _logger = logging.getLogger(__name__)
 
@@ -43,6 +47,7 @@ class Connection(HttpToolsProtocol):
         super().__init__(*arguments, **options)
         self._desk = desk
         self._direct: DirectRequest | None = None
+        self._has_taken = False
         self._reader = PacketReader(self)
         self._in_head = False
         self._head_bytes = 0
@@ -65,6 +70,7 @@ class Connection(HttpToolsProtocol):
         """Parse a packet, and refuse a head without an end."""
         if self.transport.is_closing():
             return  # a connection by TLS may still be told of what comes
+        self._has_taken = False
         was_in_head = self._in_head
         if was_in_head:
             self._head_bytes += len(data)
@@ -76,6 +82,12 @@ class Connection(HttpToolsProtocol):
         if self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
             message = f"the request's head has more than {HEAD_BYTES} bytes"
             self._refuse(ServiceError(431, "head_too_large", message, {"limit": HEAD_BYTES}))
+
+    def shutdown(self) -> None:
+        """Answer what has been accepted, then close; a body that is still coming has a last moment."""
+        super().shutdown()
+        if self._direct is not None:
+            self.loop.call_later(LAST_SECONDS, self._direct.refuse, shutting_down())
 
     def on_message_begin(self) -> None:
         """Note that a head begins."""
@@ -144,14 +156,18 @@ class Connection(HttpToolsProtocol):
         request.complete()
 
     def _take(self) -> DirectRequest | None:
-        """Return the request whose head has come where it needs no application, and nothing is before it."""
-        is_free = self.cycle is None or self.cycle.response_complete
+        """Return the request whose head has come where it needs no application, and nothing is before it.
+
+        No more than one of a packet: many that are refused at once would keep the event loop from all else.
+        """
+        is_free = not self._has_taken and (self.cycle is None or self.cycle.response_complete)
         if self._desk is None or not is_free or self.flow.write_paused or self.transport.is_closing():
             return None
         if self.parser.get_http_version() != "1.1":
             return None
         request = self._desk.take(self, self.parser.get_method(), self.url, self.headers)
         if request is not None:
+            self._has_taken = True
             request.keep_alive = self.parser.should_keep_alive()
         return request
 

@@ -1,5 +1,6 @@
 """Turns every exception into the one error shape."""
 
+import json
 from http import HTTPStatus
 from typing import Any
 
@@ -23,8 +24,15 @@ def install_error_handlers(app: FastAPI) -> None:
 
 def error_response(error: ServiceError) -> Response:
     """Return the answer that tells a client of an error."""
-    body = orjson.dumps(error.body(), default=str)
-    return Response(body, error.status, headers=error.headers, media_type="application/json")
+    return Response(_dump(error.body()), error.status, headers=error.headers, media_type="application/json")
+
+
+def _dump(body: dict[str, Any]) -> bytes:
+    """Return a body as JSON; clients may write numbers of more than 64 bits, which only the slower way can repeat."""
+    try:
+        return orjson.dumps(body, default=str)
+    except TypeError:
+        return json.dumps(body, default=str).encode()
 
 
 def internal_error(request_id: str) -> ServiceError:

@@ -4,8 +4,8 @@ For a small model the layers of an application cost more than the run: tasks, ev
 request needs none of them. `Desk` tells which requests are plain; all others, and all that are refused before their
 bodies have come, go through the application, which answers them as if there were no desk.
 
-A plain request meets the same parts in the same order: lifecycle, keys, repository, room, body budget, intake,
-dispatcher, metrics, access log.
+A plain request meets the same parts as any other: lifecycle, keys, repository, intake, room, body budget, dispatcher,
+metrics, access log.
 """
 
 from service.direct.body_reader import BodyReader

@@ -59,13 +59,14 @@ class Desk:
             route, intake = found
             self._services.dispatcher.check_room(intake.model)
             reservation.expect(0)
+            context.model = intake.model.name
+            return DirectRequest(self._services, line, context, route, intake, head.length, reservation)
         except ServiceError:
-            return None  # the application finds the same, and says so
-        except Exception:  # an error here would be taken for one of the parser's
+            pass  # the application finds the same, and says so
+        except Exception:  # it would be taken for an error of the parser's
             _logger.exception("a request is left to the application")
-            return None
-        context.model = intake.model.name
-        return DirectRequest(self._services, line, context, route, intake, head.length, reservation)
+        reservation.release()
+        return None
 
     def _open(self, head: Head, context: RequestContext) -> tuple[str, Intake] | None:
         """Return the route that a request takes, and its intake; None for a path that is no way to a model."""

@@ -21,7 +21,7 @@ from service.telemetry.access_log import CLIENT_LEFT, log_access
 from service.telemetry.logging import request_id
 from service.v2.errors import as_v2, speaks_v2
 
-_OK = 200
+_OK, _FAILED = 200, 500
 _ID_HEADER = REQUEST_ID_HEADER.lower().encode()
 _logger = logging.getLogger(__name__)
 
@@ -126,6 +126,12 @@ class DirectRequest:
         finally:
             request_id.reset(token)
 
+    def refuse(self, error: ServiceError) -> None:
+        """Give it up if its body has not come yet."""
+        if self.is_reading:
+            self.keep_alive = False  # the rest of the body must not be taken for the next request
+            self._end_early(error)
+
     def leave(self) -> None:
         """Give it up: the client has left."""
         self.disconnected = True
@@ -150,7 +156,7 @@ class DirectRequest:
             self._body_timer = None
 
     def _body_is_late(self) -> None:
-        self._end_early(late_body(self._services.settings.timeout))
+        self.refuse(late_body(self._services.settings.timeout))
 
     def _end_early(self, error: ServiceError | ClientDisconnect) -> None:
         """End it before its body has come."""
@@ -168,17 +174,27 @@ class DirectRequest:
         self._services.dispatcher.note_refusal(intake.model, intake.surface, intake.request_id, began, error)
 
     def _end(self, answer: Answer | None, error: BaseException | None) -> None:
-        """Send the answer, or tell why there is none, and close the books."""
+        """Send the answer, or tell why there is none, and close the books whatever happens."""
         if self.response_complete:
             return
+        status = _FAILED
+        try:
+            status = self._answer(answer, error)
+        except Exception as fault:  # whatever cannot be worded or sent, the connection lives on
+            if self.response_started:
+                _logger.exception("an answer could not be sent")
+                self.keep_alive = False  # nobody knows how much of it has been
+            else:
+                self._refuse(fault)
+        finally:
+            self._close(status)
+
+    def _answer(self, answer: Answer | None, error: BaseException | None) -> int:
+        """Send the answer, or tell why there is none; returns the status."""
         if answer is not None:
-            status = _OK
-            self._send(status, _headers(answer), answer.pieces)
-        elif isinstance(error, ClientDisconnect):
-            status = CLIENT_LEFT
-        else:
-            status = self._refuse(error)
-        self._close(status)
+            self._send(_OK, _headers(answer), answer.pieces)
+            return _OK
+        return CLIENT_LEFT if isinstance(error, ClientDisconnect) else self._refuse(error)
 
     def _refuse(self, error: BaseException | None) -> int:
         """Send an error; returns its status."""

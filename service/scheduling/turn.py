@@ -1,12 +1,15 @@
 """What one worker does for one model at a stretch."""
 
 import contextlib
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from service.scheduling.batch_run import run_jobs
 from service.scheduling.job import Job
 from service.scheduling.trace_setting import TraceSetting
+
+_logger = logging.getLogger(__name__)
 
 Former = Callable[[Sequence[Job[Any]]], list[Job[Any]]]
 """Takes decoded calls and returns those that are to be run now, together; the others wait for their own batch."""
@@ -69,4 +72,7 @@ def _deliver_runs(jobs: Sequence[Job[Any]], runs: Sequence[Sequence[Job[Any]]]) 
 
 def _deliver(jobs: Sequence[Job[Any]]) -> None:
     for job in jobs:
-        job.deliver()
+        try:
+            job.deliver()
+        except Exception:  # the others' answers are waited for as well
+            _logger.exception("an answer could not be handed over")
