@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -12,7 +11,6 @@ from fastapi import FastAPI
 
 from service.connection import Connection
 from service.direct import desk_of
-from service.direct.request import DirectRequest
 from service.services import services_of
 from tests.service.direct.cases import GOOD, VECTOR
 from tests.service.direct.pipe import Talk
@@ -62,27 +60,6 @@ async def test_answer_that_cannot_be_sent_ends_the_connection_and_nothing_else(
     assert talk.pipe.sent == b""
     assert "an answer could not be sent" in caplog.text
     assert dict(services_of(app).telemetry.http_requests.series())[ROUTE].count == 1
-
-
-async def test_others_of_a_batch_are_answered_whoever_fails(
-    app: FastAPI, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    close = DirectRequest._close
-
-    def once(request: DirectRequest, status: int) -> None:
-        monkeypatch.setattr(DirectRequest, "_close", close)
-        close(request, status)
-        broken()
-
-    talks = [Talk(app) for _ in range(3)]
-    monkeypatch.setattr(DirectRequest, "_close", once)
-    with caplog.at_level(logging.ERROR):
-        for talk in talks:
-            talk.say(PLAIN.plain())
-        for talk in talks:
-            assert (await talk.replies())[0].status == 200
-            talk.leave()
-    assert services_of(app).lifecycle.accepted == 0
 
 
 async def test_number_of_more_than_64_bits_is_repeated_in_the_error(talk: Talk) -> None:

@@ -76,6 +76,22 @@ async def test_what_waits_already_is_run_together(start: Start, graph: StubGraph
     assert {record.items for record in records} == {1}
 
 
+async def test_others_are_answered_whoever_cannot_take_an_answer(
+    start: Start, graph: StubGraph, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(answer: object, error: object) -> None:
+        raise ZeroDivisionError("not taken")
+
+    dispatcher, model = start(), model_of(graph, batch_size=4)
+    first = await blocked(dispatcher, graph, model)
+    dispatcher.begin(call_of(model, rows(1)), refuse)
+    tasks = await queue(dispatcher, call_of(model, rows(2)))
+    graph.open.set()
+    assert await asyncio.gather(first, *tasks) == [[2000], [4]]
+    assert graph.firsts == [[1000], [1, 2]]
+    assert "not taken" in caplog.text
+
+
 async def test_rows_are_counted_and_kept_in_order(start: Start, graph: StubGraph, records: Records) -> None:
     dispatcher, model = start(), model_of(graph, batch_size=4)
     first = await blocked(dispatcher, graph, model)
