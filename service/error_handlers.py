@@ -49,16 +49,7 @@ async def answer_error(request: Request, error: Exception) -> Response:
     """Return the answer to a request that ended in an exception, in the form of its surface."""
     # not a plain function: such a handler gets a thread of a pool, and refusals come when there is least to spare
     explained = _explain(request, error)
-    _let_go(error)
     return error_response(as_v2(explained) if speaks_v2(request.url.path) else explained)
-
-
-def _let_go(error: BaseException) -> None:
-    """Drop what an error holds on to: a body would live in its frames until the answer is sent."""
-    link: BaseException | None = error
-    while link is not None:
-        link.__traceback__ = None
-        link = link.__cause__ or link.__context__
 
 
 def _explain(request: Request, error: Exception) -> ServiceError:

@@ -13,6 +13,7 @@ import orjson
 
 from engine.dtypes import Array
 from tests.bench.service.generator import Answer
+from tests.bench.service.lead import OURS
 from tests.bench.service.models import Model
 from tests.bench.service.server import Server, free_port
 
@@ -191,6 +192,6 @@ def contenders(environments: Path) -> list[Contender]:
             for name, parallel in (("MLServer, in process", False), ("MLServer, workers", True))
         ],
     }
-    ours = Contender("Kuiper Serve", _start_kuiper, _ask_kuiper, _read_kuiper)
+    ours = Contender(OURS, _start_kuiper, _ask_kuiper, _read_kuiper)
     installed = [name for name, python in pythons.items() if python.exists()]
     return [ours, *(contender for name in installed for contender in known[name])]
