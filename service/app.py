@@ -66,8 +66,7 @@ def _add_layers(app: FastAPI, services: Services, access: Access, budget: BodyBu
     app.add_middleware(
         RequestMiddleware,
         lifecycle=services.lifecycle,
-        access_log=settings.access_log,
-        http_requests=services.telemetry.http_requests,
+        accounts=services.telemetry.http_accounts,
         budget=budget,
     )
     if services.telemetry.spans is not None:

@@ -9,8 +9,7 @@ from service.body_budget import BodyBudget, Reservation
 from service.context import REQUEST_ID_HEADER, open_context
 from service.incoming import Incoming
 from service.lifecycle import Lifecycle
-from service.telemetry.access_log import CLIENT_LEFT, log_access
-from service.telemetry.http_requests import HttpRequests
+from service.telemetry.http_accounts import CLIENT_LEFT, HttpAccounts
 from service.telemetry.logging import request_id
 
 
@@ -21,14 +20,12 @@ class RequestMiddleware:
         self,
         app: ASGIApp,
         lifecycle: Lifecycle,
-        access_log: bool,
-        http_requests: HttpRequests,
+        accounts: HttpAccounts,
         budget: BodyBudget,
     ) -> None:
         self._app = app
-        self._http_requests = http_requests
         self._lifecycle = lifecycle
-        self._access_log = access_log
+        self._accounts = accounts
         self._budget = budget
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -53,9 +50,7 @@ class RequestMiddleware:
         finally:
             reservation.release()
             route = getattr(scope.get("route"), "path", None)
-            self._http_requests.observe(scope["method"], route, sender.status, context.elapsed())
-            if self._access_log:
-                log_access(scope["method"], route or scope["path"], context, sender.status)
+            self._accounts.close(context, scope["method"], route, scope["path"], sender.status)
             request_id.reset(token)
 
     def _plain_failure(self, send: Send) -> Send:

@@ -17,7 +17,7 @@ from service.errors import ServiceError
 from service.intake import Answer, Bytes, Intake
 from service.scheduling.pending import PendingCall
 from service.services import Services
-from service.telemetry.access_log import CLIENT_LEFT, log_access
+from service.telemetry.http_accounts import CLIENT_LEFT
 from service.telemetry.logging import request_id
 from service.v2.errors import as_v2, speaks_v2
 
@@ -219,11 +219,9 @@ class DirectRequest:
         self.response_complete = True
         self._pending = None  # it knows this request: together they would outlive the answer
         self._reservation.release()
-        services, context = self._services, self._context
+        services = self._services
         services.lifecycle.leave()
-        services.telemetry.http_requests.observe("POST", self._route, status, context.elapsed())
-        if services.settings.access_log:
-            log_access("POST", self._route, context, status)
+        services.telemetry.http_accounts.close(self._context, "POST", self._route, self._route, status)
         self._line.answered(self)
 
 

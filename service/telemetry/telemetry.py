@@ -7,6 +7,7 @@ from starlette.types import ASGIApp
 
 from service.call import CallRecord, Observer
 from service.settings import Settings, SettingsError
+from service.telemetry.http_accounts import HttpAccounts
 from service.telemetry.http_requests import HttpRequests
 from service.telemetry.metrics import Metrics
 from service.telemetry.recent import RecentRuns
@@ -33,6 +34,7 @@ class Telemetry:
     Attributes:
         statistics: what the models did.
         http_requests: what HTTP requests took.
+        http_accounts: told of every HTTP request when it is over.
         metrics: both, for Prometheus.
         recent: the last traced runs.
         spans: for OpenTelemetry; None where nobody asked for them.
@@ -40,6 +42,7 @@ class Telemetry:
 
     statistics: Statistics
     http_requests: HttpRequests
+    http_accounts: HttpAccounts
     metrics: Metrics
     recent: RecentRuns
     spans: Spans | None
@@ -65,7 +68,9 @@ def make_telemetry(settings: Settings) -> Telemetry:
     statistics, http_requests = Statistics(), HttpRequests()
     recent = RecentRuns(settings.recent_traces)
     spans = _make_spans(settings) if settings.otel else None
-    return Telemetry(statistics, http_requests, Metrics(statistics, http_requests), recent, spans)
+    accounts = HttpAccounts(http_requests, settings.access_log)
+    metrics = Metrics(statistics, http_requests)
+    return Telemetry(statistics, http_requests, accounts, metrics, recent, spans)
 
 
 def _make_spans(settings: Settings) -> Spans:
