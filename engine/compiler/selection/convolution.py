@@ -172,15 +172,18 @@ def _direct(selector: Selector, work: Work) -> None:
     node = work.node
     filters, channels, rows, columns = node.weight.shape
     images, _, height, width = work.out.shape
-    stage = _stage(work)
-    if stage is None:
+    if not any(node.padding):
         work = replace(work, x=_padded(selector, work))
-    if _is_flat(work):
-        height, width = 1, height * width
+        if _is_flat(work):
+            height, width = 1, height * width
     blocks = -(-(filters // node.groups) // selector.lanes)
     tile = choose_tile(selector.target, width, blocks)
+    is_streamed = _is_streamed(work, tile.vectors * selector.lanes)
+    stage = None if is_streamed else _stage(work)
+    if stage is None:
+        work = replace(work, x=_padded(selector, work))
     kernel: Direct | Streamed
-    if _is_streamed(work, tile.vectors * selector.lanes):
+    if is_streamed:
         kernel = Streamed(
             images,
             (height, width),
