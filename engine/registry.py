@@ -54,6 +54,12 @@ class LayerRegistry:
     def __init__(self) -> None:
         self._layers: dict[str, Layer] = {}
 
+    def copy(self) -> "LayerRegistry":
+        """Return a registry with the same layers, to add own ones to or to put them in the place of others."""
+        copy = LayerRegistry()
+        copy._layers.update(self._layers)
+        return copy
+
     def layer(
         self,
         *type_names: str,
@@ -61,17 +67,27 @@ class LayerRegistry:
         multiply_adds: Callable[..., int] | None = None,
         prepare: Callable[..., dict[str, Any]] | None = None,
         takes_quantized: bool = False,
+        replace: bool = False,
     ) -> Callable[[Function], Function]:
         """Register the decorated function for each of `type_names`.
 
+        Args:
+            type_names: PNNX types that the function runs.
+            infer: see `Layer`, as the following.
+            multiply_adds: see `Layer`.
+            prepare: see `Layer`.
+            takes_quantized: see `Layer`.
+            replace: whether the function takes the place of layers that these types have already. It then runs
+                them on every backend: the compiler leaves them to it, and neither fuses nor folds them.
+
         Raises:
-            DuplicateLayerError: a type already has a layer.
+            DuplicateLayerError: a type already has a layer, and `replace` is not set.
         """
 
         def register(function: Function) -> Function:
             arguments, variadic, collects = read_arguments(function, prepare)
             for name in type_names:
-                if name in self._layers:
+                if name in self._layers and not replace:
                     raise DuplicateLayerError(f"layer {name!r} is registered twice")
                 self._layers[name] = Layer(
                     name,

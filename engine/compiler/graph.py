@@ -10,6 +10,7 @@ from engine.compiler.nodes import Concatenation, Constant, Fallback, Node, Resha
 from engine.dtypes import Array
 from engine.errors import KuiperError
 from engine.expression import ListNode, Operand, parse
+from engine.layers import BUILT_IN
 from engine.operator import OUTPUT
 from engine.plan import Plan, Step
 from engine.spec import Spec, TensorSpec, arrays_in, is_known, tensor_specs
@@ -78,9 +79,10 @@ class _Builder:
             self.graph.ends.update(dict.fromkeys(step.inputs, index))
         if step.is_input or step.operator.type == OUTPUT:
             return
-        if self._fold(index, step):
+        is_own = is_engines(step)
+        if is_own and self._fold(index, step):
             return
-        node = self._node(index, step)
+        node = self._node(index, step) if is_own else None
         if node is None:
             self._fall_back(index, step)
             return
@@ -168,8 +170,19 @@ def _is_small(spec: Spec) -> bool:
     return isinstance(spec, TensorSpec) and spec.size <= LARGEST_CONSTANT
 
 
+def is_engines(step: Step) -> bool:
+    """Tell whether the engine's own layer runs an operator.
+
+    Rules and folding know only what that one does. A layer that a user gives in its place may do anything, and
+    something else in every run.
+    """
+    return BUILT_IN.find(step.operator.type) == step.layer.layer
+
+
 def _collects(step: Step) -> bool:
     """Whether an operator only makes a list or a tuple of its inputs."""
+    if not is_engines(step):
+        return False
     if step.operator.type in ("prim::TupleConstruct", "prim::ListConstruct"):
         return True
     source = step.operator.params.get("expr")

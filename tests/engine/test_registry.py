@@ -60,3 +60,13 @@ def test_arguments_say_what_they_take() -> None:
         "scale": (False, True, "floats or None"),
     }
     assert found.forward(np.zeros(1)).shape == (1,)
+
+
+def test_layer_takes_the_place_of_another_only_where_it_says_so() -> None:
+    layers = registry.copy()
+    with pytest.raises(DuplicateLayerError, match=r"nn\.ReLU"):
+        layers.layer("nn.ReLU")(lambda: ())
+    layers.layer("nn.ReLU", replace=True)(lambda: ())
+    assert layers.find("nn.ReLU") != registry.find("nn.ReLU")
+    assert layers.find("nn.Linear") is registry.find("nn.Linear")
+    assert len(layers) == len(registry)
