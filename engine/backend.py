@@ -29,6 +29,9 @@ class Footprint:
     numpy: int
 
 
+PROGRAMS_KEPT = 16
+"""Programs kept per graph unless it is told otherwise, one per combination of input shapes."""
+
 VARIABLE = "KUIPER_BACKEND"
 """Environment variable that chooses where the caller does not."""
 

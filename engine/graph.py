@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engine import pnnx
-from engine.backend import Backend, Footprint, choose_backend
+from engine.backend import PROGRAMS_KEPT, Backend, Footprint, choose_backend
 from engine.binding import BoundLayer
 from engine.dtypes import PNNX_COMPUTE, Array
 from engine.errors import (
@@ -33,8 +33,8 @@ from engine.trace import TraceLevel
 if TYPE_CHECKING:
     from engine.compiler.native import NativeBackend
 
-PLANS_KEPT = 32
-"""Plans kept per graph, least recently used dropped first: one per combination of input shapes."""
+PLANS_PER_PROGRAM = 2
+"""Plans kept for each program that may be kept, least recently used dropped first: a plan takes little memory."""
 
 MAX_THREADS = 1024
 """Threads that may share a run; each has scratch memory of its own."""
@@ -66,9 +66,11 @@ class RuntimeGraph:
             that would need more is refused before it allocates anything, as far as shapes do not depend on data.
         backend: what runs the layers; by default what `KUIPER_BACKEND` says, `auto` where it says nothing.
         threads: threads that share one run's compiled kernels, 1 to `MAX_THREADS`.
+        programs_kept: compiled programs that are kept, one per combination of input shapes, at least 1; the least
+            recently used is dropped first.
 
     Raises:
-        BuildError: the backend cannot be had, or that number of threads.
+        BuildError: the backend cannot be had, or that number of threads or programs.
     """
 
     def __init__(
@@ -80,13 +82,17 @@ class RuntimeGraph:
         max_run_bytes: int = MAX_RUN_BYTES,
         backend: Backend | str | None = None,
         threads: int = 1,
+        programs_kept: int = PROGRAMS_KEPT,
     ) -> None:
         if not 1 <= threads <= MAX_THREADS:
             raise BuildError(f"threads: {threads}; expected 1 to {MAX_THREADS}")
+        if programs_kept < 1:
+            raise BuildError(f"programs_kept: {programs_kept}; expected at least 1")
         self.param_path = Path(param_path)
         self.bin_path = Path(bin_path) if bin_path is not None else self.param_path.with_suffix(".bin")
         self._registry = layers
         self._max_run_bytes = max_run_bytes
+        self._programs_kept = programs_kept
         self._state = GraphState.NEED_INIT
         self._operators: list[RuntimeOperator] = []
         self._operands: dict[str, RuntimeOperand] = {}
@@ -146,7 +152,9 @@ class RuntimeGraph:
         if self._backend is Backend.NATIVE:
             from engine.compiler.native import NativeBackend  # noqa: PLC0415  # llvmlite takes its time to load
 
-            self._native = NativeBackend(self._leaving, self._threads, self._max_run_bytes)
+            self._native = NativeBackend(
+                self._leaving, self._threads, self._max_run_bytes, self._programs_kept
+            )
         self._state = GraphState.COMPLETE
 
     def forward(self, inputs: Inputs) -> list[Array]:
@@ -280,7 +288,7 @@ class RuntimeGraph:
         def plan(inputs: tuple[TensorSpec, ...]) -> Plan:
             return make_plan(order, operands, dict(zip(names, inputs, strict=True)), max_run_bytes)
 
-        return lru_cache(maxsize=PLANS_KEPT)(plan)
+        return lru_cache(maxsize=PLANS_PER_PROGRAM * self._programs_kept)(plan)
 
     def _check_supported(self) -> None:
         unknown = [operator for operator in self._operators if operator.type not in self._registry]

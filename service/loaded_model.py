@@ -4,16 +4,16 @@ from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
-import numpy as np
-
-from engine import KuiperError, Port, RuntimeGraph
-from engine.dtypes import PNNX_COMPUTE, Array
+from engine import RuntimeGraph
+from engine.backend import PROGRAMS_KEPT
 from engine.plan import MAX_RUN_BYTES
 from service.codec import Limits
 from service.model_config import ModelConfig, load_model_config
-from service.model_files import ONLY_VERSION, ModelFilesError, find_files
+from service.model_files import ONLY_VERSION, find_files
 from service.scheduling.batching import UNBATCHED, Batching, plan_batching
 from service.tasks import check_model
+from service.warm_shapes import count_programs
+from service.warm_up import WarmedUp, warm_up
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -28,6 +28,7 @@ class LoadedModel:
         parameter_count: elements of all its attributes.
         byte_count: bytes of all its attributes, as stored.
         batching: whether requests for it are run together, and if not, why.
+        warmed_up: what it was compiled for at load.
     """
 
     name: str
@@ -37,6 +38,7 @@ class LoadedModel:
     parameter_count: int
     byte_count: int
     batching: Batching = UNBATCHED
+    warmed_up: tuple[WarmedUp, ...] = ()
 
 
 def load_model(
@@ -58,7 +60,7 @@ def load_model(
         name: what to call it.
         folder: where its files are.
         limits: what a request may ask for, which the warm-up keeps to.
-        warm: run it once on zeros, so that a model which cannot run is found now.
+        warm: compile it for the shapes that are to come and run it, so that a model which cannot run is found now.
         max_run_bytes: most bytes of tensors alive at once in a run.
         version: which version the folder holds.
         config: its configuration; by default the `model.toml` in the folder.
@@ -77,11 +79,14 @@ def load_model(
         max_run_bytes=max_run_bytes,
         backend=backend,
         threads=threads,
+        # what warm-up compiles is not to make room for another shape of it, nor at once for one that is asked for
+        programs_kept=PROGRAMS_KEPT + count_programs(config, max_batch_size),
     )
     graph.build()
     check_model(config, graph.inputs, graph.outputs)
-    if warm:
-        warm_up(graph, limits)
+    batching = plan_batching(graph, config, max_batch_size, limits)
+    # after the proof of batching, which runs shapes that no request may ever have
+    warmed_up = warm_up(graph, config, limits, batching.max_batch_size) if warm else ()
     attributes = [attribute for operator in graph.operators for attribute in operator.attrs.values()]
     return LoadedModel(
         name,
@@ -90,38 +95,6 @@ def load_model(
         config,
         parameter_count=sum(prod(attribute.shape) for attribute in attributes),
         byte_count=sum(attribute.data.nbytes for attribute in attributes),
-        batching=plan_batching(graph, config, max_batch_size, limits),
+        batching=batching,
+        warmed_up=warmed_up,
     )
-
-
-def warm_up(graph: RuntimeGraph, limits: Limits) -> None:
-    """Run a graph once on zeros of the shapes that its file declares.
-
-    A dimension that the file leaves open is taken as 1. A graph that does not run on that guess is not broken, and
-    one that declares no shapes is not run at all.
-
-    Raises:
-        ModelFilesError: the declared inputs are larger than any request may be.
-        KuiperError: the graph does not run on the very shapes that it declares.
-    """
-    if any(port.shape is None or port.dtype is None for port in graph.inputs):
-        return
-    is_guess = any(None in (port.shape or ()) for port in graph.inputs)
-    if is_guess and graph.declared_plan() is None:
-        return
-    zeros = [_zeros(port, limits) for port in graph.inputs]
-    try:
-        graph.forward(zeros)
-    except KuiperError:
-        if not is_guess:
-            raise
-
-
-def _zeros(port: Port, limits: Limits) -> Array:
-    shape = tuple(1 if dim is None else dim for dim in port.shape or ())
-    if prod(shape) > limits.tensor_elements:
-        raise ModelFilesError(
-            f"input {port} has {prod(shape)} elements; at most {limits.tensor_elements} are taken "
-            "(--max-tensor-elements)"
-        )
-    return np.zeros(shape, PNNX_COMPUTE[port.dtype or "f32"])

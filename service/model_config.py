@@ -34,6 +34,10 @@ Every key has a default, and the file itself may be missing: such a model takes 
     max_batch_size = 8              # most rows of such a run; default: the server's setting, as for the next
     max_queue_delay_ms = 2.0        # how long a request waits for others; 0: runs with what waits already
     preferred_batch_sizes = [4, 8]  # rows that are not waited beyond; default: only `max_batch_size`
+
+    [warm_up]                       # what the model is compiled for at load, besides declared shapes and `image.size`
+    shapes = [[1, 3, 480, 640]]     # shapes of its input; of several inputs: one list for each run, as in
+                                    # [[[1, 128], [1, 128]], [[1, 256], [1, 256]]], in the order of the inputs
 """
 
 import tomllib
@@ -179,6 +183,25 @@ class BatchingConfig(_Table):
         return self
 
 
+def _as_run(value: Any) -> Any:
+    """Read the shape of the only input as a list of one shape."""
+    return [value] if isinstance(value, list) and value and all(type(dim) is int for dim in value) else value
+
+
+_Shape = Annotated[tuple[Annotated[int, Field(ge=1, le=1 << 31)], ...], Field(strict=False)]
+_RunShapes = Annotated[tuple[_Shape, ...], BeforeValidator(_as_run), Field(strict=False)]
+
+
+class WarmUpConfig(_Table):
+    """What a model is compiled for when it is loaded, besides what its file declares and the size of images.
+
+    Attributes:
+        shapes: for each run the shapes of all inputs, in the order of the graph's inputs.
+    """
+
+    shapes: Annotated[tuple[_RunShapes, ...], Field(strict=False)] = ()
+
+
 class ModelConfig(_Table):
     """A whole `model.toml`.
 
@@ -191,6 +214,7 @@ class ModelConfig(_Table):
         classification: how outputs become predictions.
         scheduling: how requests are scheduled.
         batching: how requests are run together.
+        warm_up: what it is compiled for at load.
     """
 
     task: Literal["classification", "raw"] = "raw"
@@ -201,6 +225,7 @@ class ModelConfig(_Table):
     classification: ClassificationConfig = ClassificationConfig()
     scheduling: SchedulingConfig = SchedulingConfig()
     batching: BatchingConfig = BatchingConfig()
+    warm_up: WarmUpConfig = WarmUpConfig()
 
     @model_validator(mode="after")
     def _check_task(self) -> Self:
@@ -268,6 +293,7 @@ def _keys(location: tuple[int | str, ...]) -> str:
         "classification": ClassificationConfig,
         "scheduling": SchedulingConfig,
         "batching": BatchingConfig,
+        "warm_up": WarmUpConfig,
     }
     table = tables.get(location[0], ModelConfig) if len(location) > 1 else ModelConfig
     return ", ".join(table.model_fields)

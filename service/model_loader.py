@@ -84,6 +84,9 @@ class ModelLoader:
             "seconds": round(time.monotonic() - started, 3),
         }
         _logger.info("model loaded", extra={FIELDS: fields})
+        for item in model.warmed_up:
+            extra = {FIELDS: {"model": name, "version": version, **item.fields}}
+            _logger.info("model warmed up", extra=extra)
         if model.batching.refusal is not None:
             refusal = {"model": name, "version": version, "reason": model.batching.refusal}
             _logger.warning("batching refused", extra={FIELDS: refusal})

@@ -88,6 +88,14 @@ class ModelSummary(BaseModel):
         return cls.model_validate({**_describe(model), **known, "reason": entry.reason or None})
 
 
+class WarmedUpView(BaseModel):
+    """Shapes that a model was compiled for when it was loaded."""
+
+    shapes: list[Shape] = Field(description="one per input, in order")
+    compiled: bool = Field(description="false where numpy does all the work: it compiles nothing")
+    seconds: float
+
+
 class ModelDetail(ModelSummary):
     """A model and all that is known of it."""
 
@@ -98,6 +106,10 @@ class ModelDetail(ModelSummary):
     )
     batching_refused: str | None = Field(
         default=None, description="why requests are run one by one although more was asked for"
+    )
+    warmed_up: list[WarmedUpView] = Field(
+        default=[],
+        description="what it was compiled for when it was loaded; other shapes are compiled when they first come",
     )
 
 
@@ -255,6 +267,10 @@ def _describe(model: LoadedModel) -> dict[str, Any]:
         "multiply_adds": None if plan is None else plan.multiply_adds,
         "max_batch_size": model.batching.max_batch_size,
         "batching_refused": model.batching.refusal,
+        "warmed_up": [
+            {"shapes": item.shapes, "compiled": item.is_compiled, "seconds": round(item.seconds, 3)}
+            for item in model.warmed_up
+        ],
     }
 
 

@@ -76,7 +76,10 @@ class Settings(BaseSettings):
     model_control: ModelControl = Field(
         default="none", description="explicit: clients may have models loaded, reloaded and unloaded"
     )
-    warm_up: bool = Field(default=True, description="run each model once on zeros when it is loaded")
+    warm_up: bool = Field(
+        default=True,
+        description="compile each model for the shapes to come when it is loaded, and run it once",
+    )
     backend: BackendName = Field(
         default="auto",
         description="what runs the layers: compiled kernels (native), numpy, or auto: native where it can be had",

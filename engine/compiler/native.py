@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from time import perf_counter_ns
 from weakref import WeakKeyDictionary
 
+from engine.backend import PROGRAMS_KEPT
 from engine.compiler.execution import NativeRun
 from engine.compiler.program import Program
 from engine.compiler.programs import Programs
@@ -21,12 +22,15 @@ class NativeBackend:
         leaving: names of the operands that leave the graph.
         threads: threads that share a run.
         max_run_bytes: how much the results of a layer whose shapes only the run tells may take.
+        programs_kept: programs that are kept, least recently used dropped first.
     """
 
-    def __init__(self, leaving: Sequence[str], threads: int, max_run_bytes: int) -> None:
+    def __init__(
+        self, leaving: Sequence[str], threads: int, max_run_bytes: int, programs_kept: int = PROGRAMS_KEPT
+    ) -> None:
         self._leaving = tuple(leaving)
         self._max_run_bytes = max_run_bytes
-        self._programs = Programs(self._leaving, threads)
+        self._programs = Programs(self._leaving, threads, programs_kept)
         self._tracers: WeakKeyDictionary[Program, Tracer] = WeakKeyDictionary()
 
     def program(self, inputs: tuple[TensorSpec, ...], plan: Plan) -> Program | None:

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from engine.backend import PROGRAMS_KEPT
 from engine.compiler.program import NativeSteps, Program, compile_plan
 from engine.compiler.target import host_target
 from engine.compiler.weights import PackedStore
 from engine.plan import Plan
 from engine.spec import TensorSpec
-
-PROGRAMS_KEPT = 16
-"""Programs kept per graph, least recently used dropped first; each has its own arena, all share packed weights."""
 
 Shapes = tuple[TensorSpec, ...]
 
@@ -21,14 +19,18 @@ Shapes = tuple[TensorSpec, ...]
 class Programs:
     """Compiles plans the first time that their shapes come. Safe to use from any thread.
 
+    Each program has arenas of its own; all share packed weights.
+
     Args:
         leaving: names of the operands that leave the graph.
         threads: threads that share a run.
+        kept: programs that are kept, least recently used dropped first.
     """
 
-    def __init__(self, leaving: Sequence[str], threads: int) -> None:
+    def __init__(self, leaving: Sequence[str], threads: int, kept: int = PROGRAMS_KEPT) -> None:
         self._leaving = tuple(leaving)
         self._threads = threads
+        self._kept = kept
         self._lock = threading.Lock()
         self._compiling = threading.Lock()
         self._known: OrderedDict[Shapes, Program | None] = OrderedDict()
@@ -48,7 +50,7 @@ class Programs:
     def _add(self, inputs: Shapes, program: Program | None) -> None:
         with self._lock:
             self._known[inputs] = program
-            if len(self._known) > PROGRAMS_KEPT:
+            if len(self._known) > self._kept:
                 self._known.popitem(last=False)
 
     def _compile(self, plan: Plan) -> Program | None:

@@ -1,14 +1,11 @@
 """Whether the requests for a model are run together."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine import RuntimeGraph, TensorSpec
-from engine.dtypes import PNNX_COMPUTE
+from engine import RuntimeGraph
 from service.codec import Limits
 from service.model_config import ModelConfig
 from service.scheduling.batch_proof import find_obstacle
-from service.scheduling.batch_rule import run_sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +44,4 @@ def plan_batching(graph: RuntimeGraph, config: ModelConfig, default_size: int, l
     refusal = find_obstacle(graph, wanted, limits)
     if refusal is not None:
         return Batching(refusal=refusal)
-    _prepare(graph, (*run_sizes(wanted), *config.batching.preferred_batch_sizes))
     return Batching(wanted)
-
-
-def _prepare(graph: RuntimeGraph, sizes: Sequence[int]) -> None:
-    """Have a graph compiled for the batches that are to come, where its file declares the shape of an item."""
-    if any(port.shape is None or port.dtype is None or None in port.shape[1:] for port in graph.inputs):
-        return
-    for size in dict.fromkeys(sizes):
-        graph.prepare(
-            [
-                TensorSpec(
-                    (size, *(dim or 1 for dim in (port.shape or ())[1:])), PNNX_COMPUTE[port.dtype or "f32"]
-                )
-                for port in graph.inputs
-            ]
-        )

@@ -3,27 +3,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine import LayerError, RuntimeGraph, UnsupportedOperatorError
+from engine import LayerError, UnsupportedOperatorError
 from service.codec import Limits
-from service.loaded_model import load_model, warm_up
+from service.loaded_model import load_model
 from service.model_config import ModelConfigError
-from service.model_files import ModelFilesError
-from tests.engine.models import make_graph, write_model
-from tests.service.models import DIGIT, DIGIT_CONFIG, MISMATCH, UNKNOWN_LAYER, VECTOR, add_model
+from tests.engine.models import write_model
+from tests.service.models import DIGIT, DIGIT_CONFIG, MISMATCH, UNKNOWN_LAYER, add_model
 
 LIMITS = Limits()
-
-
-def count_runs(monkeypatch: pytest.MonkeyPatch) -> list[list[np.ndarray]]:
-    runs: list[list[np.ndarray]] = []
-    forward = RuntimeGraph.forward
-
-    def counted(graph: RuntimeGraph, inputs: list[np.ndarray]) -> list[np.ndarray]:
-        runs.append(inputs)
-        return forward(graph, inputs)
-
-    monkeypatch.setattr(RuntimeGraph, "forward", counted)
-    return runs
 
 
 def test_model_is_built_and_measured(tmp_path: Path) -> None:
@@ -59,43 +46,6 @@ def test_warm_up_finds_a_model_that_does_not_run(tmp_path: Path) -> None:
     load_model("mismatch", folder, LIMITS, warm=False)
     with pytest.raises(LayerError, match="sum"):
         load_model("mismatch", folder, LIMITS, warm=True)
-
-
-def test_warm_up_runs_once_on_zeros(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = count_runs(monkeypatch)
-    folder = add_model(tmp_path, "vector", VECTOR)
-    load_model("vector", folder, LIMITS, warm=False)
-    assert runs == []
-    load_model("vector", folder, LIMITS, warm=True)
-    assert [[array.tolist() for array in inputs] for inputs in runs] == [[[[0, 0, 0]]]]
-
-
-def test_warm_up_leaves_out_what_declares_no_shape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = count_runs(monkeypatch)
-    lines = "pnnx.Input in 0 1 0\nnn.ReLU relu 1 1 0 1\npnnx.Output out 1 0 1"
-    warm_up(make_graph(tmp_path, lines), LIMITS)
-    assert runs == []
-
-
-def test_warm_up_holds_no_wrong_guess_against_a_model(tmp_path: Path) -> None:
-    window = (
-        "ceil_mode=False dilation=(1,1) kernel_size=(4,4) padding=(0,0) return_indices=False stride=(4,4)"
-    )
-    lines = f"""
-    pnnx.Input   in   0 1 0 #0=(1,1,?,?)f32
-    nn.MaxPool2d pool 1 1 0 1 {window}
-    pnnx.Output  out  1 0 1
-    """
-    graph = make_graph(tmp_path, lines)
-    with pytest.raises(LayerError):
-        graph.forward([np.zeros((1, 1, 1, 1), np.float32)])
-    warm_up(graph, LIMITS)
-
-
-def test_warm_up_allocates_no_more_than_a_request_may(tmp_path: Path) -> None:
-    lines = "pnnx.Input in 0 1 0 #0=(1000000,1000000)f32\nnn.ReLU relu 1 1 0 1\npnnx.Output out 1 0 1"
-    with pytest.raises(ModelFilesError, match="1000000000000 elements; at most 16777216 are taken"):
-        warm_up(make_graph(tmp_path, lines), LIMITS)
 
 
 def test_runs_take_no_more_memory_than_is_set(tmp_path: Path) -> None:

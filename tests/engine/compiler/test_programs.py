@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from engine.backend import PROGRAMS_KEPT
 from engine.compiler.jit import cache
 from engine.compiler.program import compile_plan
-from engine.compiler.programs import PROGRAMS_KEPT, Programs
+from engine.compiler.programs import Programs
 from engine.plan import Plan
 from engine.spec import TensorSpec
 from tests.engine.compiler.plans import ROWS, conv, linear, plan_of, weights_of
