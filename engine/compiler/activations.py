@@ -76,9 +76,27 @@ def softplus(e: Emitter, x: Value, beta: Value, threshold: Value) -> Value:
     return e.select(e.builder.fcmp_ordered(">", scaled, threshold), x, result)
 
 
-def elu(e: Emitter, x: Value, alpha: Value) -> Value:
-    """Compute x where x > 0, else alpha · (e^x - 1); off by 1.3e-7."""
-    negative = e.fmul(alpha, expm1(e, e.fmin(e.like(x, 0.0), x)))
+def log_sigmoid(e: Emitter, x: Value) -> Value:
+    """Compute log(1 / (1 + e^-x)) = min(x, 0) - log(1 + e^-|x|)."""
+    small = log1p(e, exp(e, e.builder.fneg(e.call("llvm.fabs", x))))
+    return e.fsub(e.fmin(e.like(x, 0.0), x), small)
+
+
+def hardshrink(e: Emitter, x: Value, bound: Value) -> Value:
+    """Compute 0 where |x| <= bound, else x; NaN stays."""
+    is_small = e.builder.fcmp_ordered("<=", e.call("llvm.fabs", x), bound)
+    return e.select(is_small, e.like(x, 0.0), x)
+
+
+def threshold(e: Emitter, x: Value, limit: Value, value: Value) -> Value:
+    """Compute value where x <= limit, else x; NaN stays."""
+    return e.select(e.builder.fcmp_ordered("<=", x, limit), value, x)
+
+
+def elu(e: Emitter, x: Value, alpha: Value, inner: Value | None = None) -> Value:
+    """Compute x where x > 0, else alpha · (e^(inner · x) - 1), where inner is 1 by default; off by 1.3e-7."""
+    power = e.fmin(e.like(x, 0.0), x)
+    negative = e.fmul(alpha, expm1(e, power if inner is None else e.fmul(inner, power)))
     return e.select(e.builder.fcmp_ordered(">", x, e.like(x, 0.0)), x, negative)
 
 
@@ -87,15 +105,18 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "elu": elu,
     "gelu": gelu,
     "gelu_tanh": gelu_tanh,
+    "hardshrink": hardshrink,
     "hardsigmoid": hardsigmoid,
     "hardswish": hardswish,
     "hardtanh": clamp,
     "leaky_relu": leaky_relu,
+    "log_sigmoid": log_sigmoid,
     "mish": mish,
     "relu": relu,
     "relu6": lambda e, x: bounded(e, x, 0.0, 6.0),
     "sigmoid": sigmoid,
     "silu": silu,
     "softplus": softplus,
+    "threshold": threshold,
 }
 """PyTorch's name -> what writes the function."""

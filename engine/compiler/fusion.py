@@ -1,11 +1,14 @@
-"""Fusion: pointwise work moves into the node that computes what it works on, so that nothing is written in between."""
+"""Fusion: pointwise work moves into the node that computes what it works on, so that nothing is written in between.
+
+So do zeros around an image move into the convolutions that read it.
+"""
 
 from collections.abc import Collection
 
 import numpy as np
 
 from engine.compiler.graph import Graph
-from engine.compiler.nodes import Constant, Convolution, Epilogued, Linear, Node, Pointwise, Tensor
+from engine.compiler.nodes import Constant, Convolution, Epilogued, Linear, Node, Pad, Pointwise, Tensor
 from engine.compiler.pointwise import MAX_NODES, Apply, Expression, Leaf, size, substitute
 from engine.dtypes import Array
 
@@ -14,10 +17,10 @@ MAX_OPERANDS = 6
 
 
 def fuse(graph: Graph) -> None:
-    """Move pointwise nodes into their producers, until none is left that can move."""
+    """Move zeros around images into the convolutions that read them, and pointwise nodes into their producers."""
     order = {node: place for place, node in enumerate(graph.nodes)}
     leaving = {graph.tensors[slot] for slot in graph.leaving if slot in graph.tensors}
-    gone: set[Node] = set()
+    gone: set[Node] = {node for node in graph.nodes if isinstance(node, Pad) and _fold_margins(node, leaving)}
     for node in graph.nodes:
         current: Node = node
         # what has moved into another pointwise node may move on with it
@@ -29,6 +32,25 @@ def fuse(graph: Graph) -> None:
             gone.add(current)
             current = producer
     graph.nodes = sorted((node for node in graph.nodes if node not in gone), key=order.__getitem__)
+
+
+def _fold_margins(node: Pad, leaving: Collection[Tensor]) -> bool:
+    """Make zeros around an image the padding of the convolutions that alone read it; tells whether it could."""
+    is_zeros = node.mode == "constant" and node.value.value == 0 and min(map(min, node.margins)) >= 0
+    users = [user for user in node.output.users if isinstance(user, Convolution)]
+    is_shared = node.output.is_kept or node.output in leaving or len(users) != len(node.output.users)
+    if not is_zeros or not node.is_spatial or is_shared or not users:
+        return False
+    (source,) = node.inputs
+    (above, below), (before, after) = node.margins[2:] if source.rank == 4 else ((0, 0), node.margins[2])
+    source.users.remove(node)
+    for user in users:
+        top, left, bottom, right = user.padding
+        user.padding = (top + above, left + before, bottom + below, right + after)
+        user.inputs[0] = source
+        source.users.append(user)
+    users[0].steps += node.steps
+    return True
 
 
 def _best_producer(node: Pointwise, order: dict[Node, int], leaving: Collection[Tensor]) -> Epilogued | None:

@@ -41,6 +41,19 @@ class Graph:
     leaving: tuple[int, ...] = ()
     ends: dict[int, int] = field(default_factory=dict)
 
+    def fused_into(self) -> dict[int, int]:
+        """Return, for each step that no node begins with, the step whose node does it: a step may take several nodes."""
+        first = {node.steps[0] for node in self.nodes if node.steps}
+        pairs = ((step, node.steps[0]) for node in self.nodes for step in node.steps[1:])
+        return {step: into for step, into in pairs if step not in first}
+
+    def fused(self) -> dict[int, tuple[int, ...]]:
+        """Return, for each step whose node does others besides, those."""
+        fused: dict[int, tuple[int, ...]] = {}
+        for step, into in self.fused_into().items():
+            fused[into] = (*fused.get(into, ()), step)
+        return fused
+
     def dissolve(self) -> None:
         """Take the graph apart, so that weights which its nodes hold go as soon as nobody else needs them."""
         for node in self.nodes:
@@ -98,7 +111,7 @@ class _Builder:
         inputs = [self._specs[slot] for slot in step.inputs]
         if any(isinstance(spec, TensorSpec) and not spec.size for spec in inputs):
             return None
-        site = Site(index, step, inputs, outputs, self._tensor, self._constant, self._make_constant)
+        site = Site(index, step, inputs, outputs, self._tensor, self._constant, self._add)
         node = rule(site)
         return (
             node

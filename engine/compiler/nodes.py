@@ -6,7 +6,7 @@ A node does one or more operators of the model. Its first inputs are its own; th
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from engine.compiler.pointwise import Expression, Leaf
+from engine.compiler.pointwise import ZERO, Expression, Leaf, Number
 from engine.compiler.view import View
 from engine.dtypes import Array
 
@@ -113,8 +113,30 @@ class Epilogued(Node):
 
 
 @dataclass(eq=False, slots=True)
+class Pad(Node):
+    """Margins around a tensor.
+
+    Attributes:
+        margins: places before and after, for each axis; negative ones crop.
+        mode: "constant", "reflect", "replicate" or "circular".
+        value: what a constant margin holds.
+    """
+
+    margins: tuple[tuple[int, int], ...]
+    mode: str = "constant"
+    value: Number = ZERO
+
+    writes_anywhere = True
+
+    @property
+    def is_spatial(self) -> bool:
+        """Whether batch and channels of an image, or of an image of one row, stay as they are."""
+        return len(self.margins) in (3, 4) and not any(map(any, self.margins[:2]))
+
+
+@dataclass(eq=False, slots=True)
 class Convolution(Epilogued):
-    """A convolution of (batch, channels, height, width).
+    """A convolution of (batch, channels, height, width), or of (batch, channels, length) as an image of one row.
 
     Attributes:
         weight: (filters, channels / groups, rows, columns).
@@ -137,7 +159,7 @@ class Convolution(Epilogued):
 
 @dataclass(eq=False, slots=True)
 class TransposedConvolution(Epilogued):
-    """A transposed convolution of (batch, channels, height, width).
+    """A transposed convolution of (batch, channels, height, width), or of (batch, channels, length).
 
     Attributes:
         weight: (channels, filters / groups, rows, columns).
@@ -202,7 +224,7 @@ class Pointwise(Epilogued):
 
 @dataclass(eq=False, slots=True)
 class Pool(Node):
-    """Maximum or mean over windows of (batch, channels, height, width).
+    """Maximum or mean over windows of (batch, channels, height, width), or of (batch, channels, length).
 
     Attributes:
         how: "max" or "mean".
@@ -268,7 +290,7 @@ class LayerNorm(Node):
 
 @dataclass(eq=False, slots=True)
 class GroupNorm(Node):
-    """Normalisation over groups of channels of one image, scaled and shifted per channel."""
+    """Normalisation over groups of channels of an image or a sequence, scaled and shifted per channel."""
 
     groups: int
     weight: Array | None
@@ -278,10 +300,10 @@ class GroupNorm(Node):
 
 @dataclass(eq=False, slots=True)
 class Upsample(Node):
-    """Nearest or bilinear resizing of (batch, channels, height, width).
+    """Resizing of (batch, channels, height, width), or of (batch, channels, length).
 
     Attributes:
-        how: "nearest" or "bilinear".
+        how: "nearest", "nearest-exact", "bilinear" or "bicubic".
         scales: scale factors that the operator names, None where it gives a size.
         align_corners: whether corner pixels stay corner pixels.
     """

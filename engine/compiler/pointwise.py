@@ -32,6 +32,9 @@ class Number:
         return hash(self.value.hex())
 
 
+ZERO = Number(0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class Apply:
     """A function of `FUNCTIONS` applied to expressions."""

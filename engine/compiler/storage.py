@@ -14,6 +14,7 @@ from engine.compiler.nodes import (
     Fallback,
     GroupNorm,
     Node,
+    Pad,
     Pointwise,
     Pool,
     Reduction,
@@ -28,8 +29,10 @@ from engine.compiler.view import Buffer, Home, View, whole
 
 CHANNELS_LAST = (0, 2, 3, 1)
 """Order of an image's axes in memory: batch, rows, columns, channels."""
+_CHANNELS_LAST = {3: (0, 2, 1), 4: CHANNELS_LAST}
+"""Number of axes -> their order where channels lie last: an image may have one row, and no axis for it."""
 _IMAGE_NODES = (Convolution, TransposedConvolution, Pool, AdaptivePool, Upsample)
-_LIKE_INPUT = (Pointwise, Concatenation, Reduction, Softmax, GroupNorm)
+_LIKE_INPUT = (Pointwise, Concatenation, Reduction, Softmax, GroupNorm, Pad)
 
 Order = tuple[int, ...]
 
@@ -75,13 +78,16 @@ class _Placer:
     def _order(self, node: Node, tensor: Tensor) -> Order:
         """Return the order in memory, slowest axis first, that suits a node's output."""
         natural = tuple(range(tensor.rank))
-        if tensor.rank != 4:
-            return natural
-        if isinstance(node, _IMAGE_NODES):
-            return CHANNELS_LAST
+        channels_last = _CHANNELS_LAST.get(tensor.rank, natural)
+        if isinstance(node, _IMAGE_NODES) or (isinstance(node, Pad) and node.is_spatial):
+            return channels_last
         if isinstance(node, _LIKE_INPUT):
-            orders = [self._orders[i] for i in node.inputs if i.rank == 4 and max(i.shape[2:]) > 1]
-            return CHANNELS_LAST if CHANNELS_LAST in orders else natural
+            orders = [
+                self._orders[i]
+                for i in node.inputs
+                if i.rank == tensor.rank and max(i.shape[2:], default=1) > 1
+            ]
+            return channels_last if channels_last in orders else natural
         return natural
 
     def _place_parts(self, node: Concatenation) -> None:

@@ -103,19 +103,24 @@ def _check_axis(size: int, before: int, after: int, mode: str) -> None:
         raise ArgumentError("pad", problem, f"pads of at most {max(0, limits[mode])}")
 
 
+def source_positions(size: int, before: int, after: int, mode: str) -> Array:
+    """Return which position of an axis of `size` each one of the padded axis copies, in a mode other than constant."""
+    if mode != "circular":
+        return _SOURCES[mode](np.arange(-before, size + after), size)
+    # wraps around what is left after cropping; the other modes see the whole axis
+    first, kept = max(0, -before), size + min(0, before) + min(0, after)
+    return first + _wrap(np.arange(-max(0, before), kept + max(0, after)), kept)
+
+
 def _extend(array: Array, axis: int, before: int, after: int, mode: str) -> Array:
-    if mode == "circular":  # wraps around what is left after cropping; the other modes see the whole axis
-        window = slice(max(0, -before), array.shape[axis] + min(0, after))
-        array = array[along(axis, window)]
-        before, after = max(0, before), max(0, after)
     size = array.shape[axis]
-    positions = np.arange(-before, size + after)
-    source = _SOURCES[mode]
-    middle = slice(max(0, -before), max(0, min(size, size + after)))
+    positions = source_positions(size, before, after, mode)
+    start, stop = max(0, before), max(0, before, min(size + before, positions.size))
+    middle = slice(max(0, -before), max(0, -before) + stop - start)
     parts = [
-        np.take(array, source(positions[positions < 0], size), axis),
+        np.take(array, positions[:start], axis),
         array[along(axis, middle)],
-        np.take(array, source(positions[positions >= size], size), axis),
+        np.take(array, positions[stop:], axis),
     ]
     return np.concatenate(parts, axis)
 

@@ -14,7 +14,7 @@ from engine.kernels.windows import Pairs
 from engine.registry import layer
 from engine.spec import TensorSpec
 
-_PADDING_MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "replicate", "circular": "circular"}
+PADDING_MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "replicate", "circular": "circular"}
 
 
 def _infer_convolution(
@@ -156,6 +156,6 @@ def padding_pairs(
 
 
 def _check_padding_mode(mode: str) -> str:
-    if mode not in _PADDING_MODES:
-        raise ArgumentError("padding_mode", f"got {mode!r}", f"one of {', '.join(_PADDING_MODES)}")
-    return _PADDING_MODES[mode]
+    if mode not in PADDING_MODES:
+        raise ArgumentError("padding_mode", f"got {mode!r}", f"one of {', '.join(PADDING_MODES)}")
+    return PADDING_MODES[mode]

@@ -38,7 +38,7 @@ def _register(type_name: str, mode: str, rank: int) -> None:
         return pad(input, spread("padding", padding, 2 * rank), mode, _fill(mode, value))
 
 
-_MODES = {
+MODES = {
     "ConstantPad": "constant",
     "ZeroPad": "constant",
     "ReflectionPad": "reflect",
@@ -46,6 +46,6 @@ _MODES = {
     "CircularPad": "circular",
 }
 
-for _name, _mode in _MODES.items():
+for _name, _mode in MODES.items():
     for _rank in (1, 2, 3):
         _register(f"nn.{_name}{_rank}d", _mode, _rank)

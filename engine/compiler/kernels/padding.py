@@ -1,4 +1,4 @@
-"""Padding with a constant: copies an image of any strides into a larger channels-last one.
+"""Padding: copies an image of any strides into a larger channels-last one, with a constant or its own pixels around it.
 
 Arguments: input, output.
 """
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from engine.compiler.emitter import Emitter, Index, Value
 from engine.compiler.kernels.lines import Cursor, emit_line, emit_scalar_line, emit_square, moved
+from engine.compiler.pointwise import ZERO, Number
+from engine.kernels.padding import source_positions
 
 _CHUNK = 32768
 """Elements of a chunk."""
@@ -22,7 +24,8 @@ class Pad:
         size: rows and columns of the output.
         before: rows and columns of the output before the input's first ones.
         out_strides: elements between images, rows and columns of the output; its channels lie side by side.
-        value: what the margins are filled with.
+        value: what the margins are filled with, in mode "constant".
+        mode: "constant", "reflect", "replicate" or "circular".
     """
 
     shape: tuple[int, int, int, int]
@@ -30,7 +33,8 @@ class Pad:
     size: tuple[int, int]
     before: tuple[int, int]
     out_strides: tuple[int, ...]
-    value: float = 0.0
+    value: Number = ZERO
+    mode: str = "constant"
 
     @property
     def scratch(self) -> int:
@@ -50,36 +54,60 @@ class Pad:
     def emit(self, e: Emitter) -> None:
         """Write the kernel: row by row of the output."""
         x, out = e.argument(0), e.argument(1)
+        rows, columns = self._sources(e)
         first = e.mul(e.chunk, self._rows)
         last = e.minimum(e.add(first, self._rows), self.shape[0] * self.size[0])
         with e.loop(first, last) as loop:
             image, row = e.divmod(loop.index, self.size[0])
             line = e.address(out, e.mul(image, self.out_strides[0]), e.mul(row, self.out_strides[1]))
+            if rows is not None:
+                offsets = e.mul(image, self.x_strides[0]), e.mul(e.load_index(rows, row), self.x_strides[2])
+                self._emit_row(e, e.address(x, *offsets), line, columns)
+                return
             source_row = e.sub(row, self.before[0])
             inside = e.both(e.compare(">=", source_row, 0), e.compare("<", source_row, self.shape[2]))
             with e.when(inside):
                 offsets = e.mul(image, self.x_strides[0]), e.mul(source_row, self.x_strides[2])
-                self._emit_row(e, e.address(x, *offsets), line)
+                self._emit_row(e, e.address(x, *offsets), line, columns)
             with e.when(e.builder.not_(inside)):
                 self._fill(e, line, 0, self.size[1])
 
-    def _emit_row(self, e: Emitter, x: Value, out: Value) -> None:
+    def _sources(self, e: Emitter) -> tuple[Value | None, Value | None]:
+        """Bring along which row and which column of the input each one of the output copies; None where a constant."""
+        if self.mode == "constant":
+            return None, None
+        rows, columns = (
+            source_positions(have, before, want - have - before, self.mode)
+            for have, before, want in zip(self.shape[2:], self.before, self.size, strict=True)
+        )
+        return e.table(rows.tolist()), e.table(columns.tolist())
+
+    def _emit_row(self, e: Emitter, x: Value, out: Value, columns: Value | None) -> None:
         """Write a row that has a part of the input in it."""
         left = self.before[1]
         start = min(max(left, 0), self.size[1])
         stop = max(start, min(left + self.shape[3], self.size[1]))
-        self._fill(e, out, 0, start)
+        self._margin(e, x, out, (0, start), columns)
         if start < stop:
             source = e.address(x, (start - left) * self.x_strides[3])
             self._copy(e, source, e.address(out, start * self.out_strides[2]), stop - start)
-        self._fill(e, out, stop, self.size[1])
+        self._margin(e, x, out, (stop, self.size[1]), columns)
+
+    def _margin(self, e: Emitter, x: Value, out: Value, span: tuple[int, int], columns: Value | None) -> None:
+        """Write the pixels of a row from one on up to another, none of them in their own place in the input."""
+        if columns is None:
+            self._fill(e, out, *span)
+            return
+        with e.loop(*span) as loop:
+            source = e.address(x, e.mul(e.load_index(columns, loop.index), self.x_strides[3]))
+            self._copy(e, source, e.address(out, e.mul(loop.index, self.out_strides[2])), 1)
 
     def _fill(self, e: Emitter, out: Value, start: int, stop: int) -> None:
         """Write a margin."""
         lines, length = self._lines(stop - start, self.out_strides[2])
         with e.loop(start, start + lines) as loop:
             line = e.address(out, e.mul(loop.index, self.out_strides[2]))
-            emit_line(e, lambda _: e.splat(self.value), [], line, 0, length, length)
+            emit_line(e, lambda _: e.splat(self.value.value), [], line, 0, length, length)
 
     def _copy(self, e: Emitter, x: Value, out: Value, pixels: int) -> None:
         """Write the pixels of a row's inner part."""

@@ -1,53 +1,73 @@
 """Convolutions, transposed convolutions and linear layers."""
 
-from engine.compiler.lowering.site import Site, lowers
-from engine.compiler.nodes import Convolution, Linear, Node, TransposedConvolution
+from engine.compiler.lowering.site import Site, lowers, of_image
+from engine.compiler.nodes import Convolution, Linear, Node, Pad, Tensor, TransposedConvolution
+from engine.dtypes import Array
 from engine.kernels.batches import spread
-from engine.layers.convolution import padding_pairs
+from engine.kernels.windows import Pairs
+from engine.layers.convolution import PADDING_MODES, padding_pairs
 
 
-@lowers("nn.Conv2d", "F.conv2d")
+@lowers("nn.Conv1d", "F.conv1d", "nn.Conv2d", "F.conv2d")
 def convolution(site: Site) -> Node | None:
-    """Lower a 2-D convolution of a batch with constant weights and zero padding."""
-    shape, weight, bias = site.shape("input"), site.value("weight"), site.value("bias")
-    if shape is None or len(shape) != 4 or not _are_weights(site) or site.value("padding_mode") != "zeros":
+    """Lower a convolution of a batch of images or sequences with constant weights."""
+    shape, weight = site.shape("input"), site.value("weight")
+    if shape is None or not _are_weights(site) or len(shape) != weight.ndim or weight.ndim not in (3, 4):
         return None
-    stride, dilation = (spread(name, site.value(name), 2) for name in ("stride", "dilation"))
-    pairs = padding_pairs(site.value("padding"), "constant", weight.shape[2:], stride, dilation)
-    (top, bottom), (left, right) = pairs
+    rank = weight.ndim - 2
+    stride, dilation = (spread(name, site.value(name), rank) for name in ("stride", "dilation"))
+    mode = PADDING_MODES[site.value("padding_mode")]
+    pairs = padding_pairs(site.value("padding"), mode, weight.shape[2:], stride, dilation)
+    x = site.tensor("input")
+    if mode != "constant":
+        x, pairs = _pad(site, x, mode, pairs), [(0, 0)] * rank
+    (top, bottom), (left, right) = of_image(pairs, (0, 0))
     return Convolution(
         [site.index],
-        [site.tensor("input")],
-        weight=weight,
-        bias=bias,
-        stride=(stride[0], stride[1]),
+        [x],
+        weight=_image_weight(weight),
+        bias=site.value("bias"),
+        stride=of_image(stride, 1),
         padding=(top, left, bottom, right),
-        dilation=(dilation[0], dilation[1]),
+        dilation=of_image(dilation, 1),
         groups=site.value("groups"),
         is_computed=_are_computed(site),
     )
 
 
-@lowers("nn.ConvTranspose2d", "F.conv_transpose2d")
+def _pad(site: Site, x: Tensor, mode: str, pairs: Pairs) -> Tensor:
+    """Put the margins that a convolution with a padding mode of its own has around its input."""
+    margins = ((0, 0), (0, 0), *pairs)
+    shape = tuple(size + before + after for size, (before, after) in zip(x.shape, margins, strict=True))
+    return site.add(Pad([site.index], [x], margins=margins, mode=mode), shape)[0]
+
+
+@lowers("nn.ConvTranspose1d", "F.conv_transpose1d", "nn.ConvTranspose2d", "F.conv_transpose2d")
 def transposed_convolution(site: Site) -> Node | None:
-    """Lower a 2-D transposed convolution of a batch with constant weights."""
-    shape, weight, bias = site.shape("input"), site.value("weight"), site.value("bias")
-    if shape is None or len(shape) != 4 or not _are_weights(site):
+    """Lower a transposed convolution of a batch of images or sequences with constant weights."""
+    shape, weight = site.shape("input"), site.value("weight")
+    if shape is None or not _are_weights(site) or len(shape) != weight.ndim or weight.ndim not in (3, 4):
         return None
+    rank = weight.ndim - 2
     names = ("stride", "padding", "output_padding", "dilation")
-    stride, padding, extra, dilation = (spread(name, site.value(name), 2) for name in names)
+    stride, padding, extra, dilation = (spread(name, site.value(name), rank) for name in names)
     return TransposedConvolution(
         [site.index],
         [site.tensor("input")],
-        weight=weight,
-        bias=bias,
-        stride=(stride[0], stride[1]),
-        padding=(padding[0], padding[1]),
-        output_padding=(extra[0], extra[1]),
-        dilation=(dilation[0], dilation[1]),
+        weight=_image_weight(weight),
+        bias=site.value("bias"),
+        stride=of_image(stride, 1),
+        padding=of_image(padding, 0),
+        output_padding=of_image(extra, 0),
+        dilation=of_image(dilation, 1),
         groups=site.value("groups"),
         is_computed=_are_computed(site),
     )
+
+
+def _image_weight(weight: Array) -> Array:
+    """Return a kernel with an axis of rows."""
+    return weight[:, :, None] if weight.ndim == 3 else weight
 
 
 @lowers("nn.Linear", "F.linear")

@@ -9,11 +9,14 @@ from engine import expression as source
 from engine.compiler.lowering.site import FLOAT, Site, lowers
 from engine.compiler.nodes import Node, Pointwise, Tensor
 from engine.compiler.pointwise import FUNCTIONS, MAX_NODES, Expression, Leaf, Number, apply
+from engine.kernels.activation import SELU_ALPHA, SELU_SCALE
 from engine.spec import TensorSpec
 
 _LARGEST = float(np.finfo(np.float32).max)
 
 _X = Leaf(1)
+
+
 _ACTIVATIONS: dict[str, Callable[[Site], Expression]] = {
     "ReLU": lambda _: apply("relu", _X),
     "ReLU6": lambda _: apply("clamp", _X, 0.0, 6.0),
@@ -27,6 +30,18 @@ _ACTIVATIONS: dict[str, Callable[[Site], Expression]] = {
     "Tanh": lambda _: apply("tanh", _X),
     "Mish": lambda _: apply("mish", _X),
     "ELU": lambda site: apply("elu", _X, site.value("alpha")),
+    "CELU": lambda site: apply("elu", _X, site.value("alpha"), 1 / site.value("alpha")),
+    "SELU": lambda _: apply("mul", apply("elu", _X, SELU_ALPHA), SELU_SCALE),
+    "RReLU": lambda site: apply("leaky_relu", _X, (site.value("lower") + site.value("upper")) / 2),
+    "Softplus": lambda site: apply("softplus", _X, site.value("beta"), site.value("threshold")),
+    "LogSigmoid": lambda _: apply("log_sigmoid", _X),
+    "Softsign": lambda _: apply("div", _X, apply("add", apply("abs", _X), 1.0)),
+    "Tanhshrink": lambda _: apply("sub", _X, apply("tanh", _X)),
+    "Hardshrink": lambda site: apply("hardshrink", _X, site.value("lambd")),
+    "Softshrink": lambda site: apply(
+        "sub", _X, apply("clamp", _X, -site.value("lambd"), site.value("lambd"))
+    ),
+    "Threshold": lambda site: apply("threshold", _X, site.value("threshold"), site.value("value")),
 }
 _FUNCTIONAL = {
     "ReLU": "relu",
@@ -41,6 +56,16 @@ _FUNCTIONAL = {
     "Tanh": "tanh",
     "Mish": "mish",
     "ELU": "elu",
+    "CELU": "celu",
+    "SELU": "selu",
+    "RReLU": "rrelu",
+    "Softplus": "softplus",
+    "LogSigmoid": "logsigmoid",
+    "Softsign": "softsign",
+    "Tanhshrink": "tanhshrink",
+    "Hardshrink": "hardshrink",
+    "Softshrink": "softshrink",
+    "Threshold": "threshold",
 }
 _EXPRESSION = {
     "pow": "pow",
@@ -70,7 +95,7 @@ _register()
 
 
 def pointwise(site: Site, tensors: list[Tensor], expression: Expression) -> Pointwise | None:
-    """Return the node of an expression over tensors (`Leaf(1)` …); None where a function has no kernel."""
+    """Return the node of an expression over tensors (`Leaf(1)` …); None where a function or number has no kernel."""
     if not _is_known(expression):
         return None
     node = Pointwise([site.index], tensors)
@@ -79,9 +104,22 @@ def pointwise(site: Site, tensors: list[Tensor], expression: Expression) -> Poin
 
 
 def _is_known(expression: Expression) -> bool:
-    if isinstance(expression, Leaf | Number):
+    if isinstance(expression, Number):
+        return number(expression.value) is not None
+    if isinstance(expression, Leaf):
         return True
     return expression.function in FUNCTIONS and all(map(_is_known, expression.arguments))
+
+
+@lowers("nn.PReLU", "F.prelu")
+def prelu(site: Site) -> Node | None:
+    """Lower a leaky ReLU with one slope for all, or one per channel."""
+    shape, weight = site.shape("input"), site.value("weight")
+    if shape is None or weight is None or not site.is_constant("weight") or not site.has_operand("input"):
+        return None
+    spread = () if weight.size == 1 else (-1,) + (1,) * (len(shape) - 2)
+    slope = site.make_constant(np.ascontiguousarray(weight, np.float32).reshape(spread))
+    return pointwise(site, [site.tensor("input"), slope], apply("leaky_relu", _X, Leaf(2)))
 
 
 @lowers("nn.BatchNorm1d", "nn.BatchNorm2d", "F.batch_norm")
@@ -124,9 +162,9 @@ def expression(site: Site) -> Node | None:
 
 def _translate(node: source.Node, site: Site, leaves: dict[int, Leaf]) -> Expression | None:
     if isinstance(node, source.Number):
-        return _number(node.value)
+        return number(node.value)
     if isinstance(node, source.Operand):
-        return leaves.get(node.index) or _number(site.inputs[node.index])
+        return leaves.get(node.index) or number(site.inputs[node.index])
     if not isinstance(node, source.Call) or node.function not in _EXPRESSION:
         return None
     arguments = [_translate(argument, site, leaves) for argument in node.arguments]
@@ -138,7 +176,7 @@ def _translate(node: source.Node, site: Site, leaves: dict[int, Leaf]) -> Expres
     return apply(_EXPRESSION[node.function], *known)
 
 
-def _number(value: object) -> Number | None:
+def number(value: object) -> Number | None:
     """Return a plain number that a kernel computes with as numpy does; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None

@@ -1,70 +1,68 @@
 """Pooling, reductions and resizing."""
 
-from engine.compiler.lowering.site import Site, lowers
+from collections.abc import Sequence
+from typing import Any
+
+from engine.compiler.lowering.site import Site, lowers, of_image
 from engine.compiler.nodes import AdaptivePool, Node, Pool, Reduction, Upsample
 from engine.kernels.batches import spread
 from engine.spec import TensorSpec
 
 
-@lowers("nn.MaxPool2d", "F.max_pool2d")
-def max_pool(site: Site) -> Node | None:
-    """Lower max pooling of a batch, without indices."""
+def _register(rank: int) -> None:
+    """Register the rules of so many spatial axes, which their types' names tell: an input may lack its batch."""
+
+    @lowers(f"nn.MaxPool{rank}d", f"F.max_pool{rank}d")
+    def max_pool(site: Site) -> Node | None:
+        if not _is_batch(site, rank) or site.value("return_indices"):
+            return None
+        return _pool(site, "max", rank, dilation=spread("dilation", site.value("dilation"), rank))
+
+    @lowers(f"nn.AvgPool{rank}d", f"F.avg_pool{rank}d")
+    def average_pool(site: Site) -> Node | None:
+        if not _is_batch(site, rank):
+            return None
+        divisor = site.value("divisor_override")
+        return _pool(site, "mean", rank, counts_padding=site.value("count_include_pad"), divisor=divisor)
+
+    @lowers(f"nn.AdaptiveAvgPool{rank}d", f"F.adaptive_avg_pool{rank}d")
+    def adaptive_average_pool(site: Site) -> Node | None:
+        if not _is_batch(site, rank):
+            return None
+        return AdaptivePool([site.index], [site.tensor("input")], how="mean")
+
+    @lowers(f"nn.AdaptiveMaxPool{rank}d", f"F.adaptive_max_pool{rank}d")
+    def adaptive_max_pool(site: Site) -> Node | None:
+        if not _is_batch(site, rank) or len(site.outputs) > 1 or site.value("return_indices"):
+            return None
+        return AdaptivePool([site.index], [site.tensor("input")], how="max")
+
+
+for _rank in (1, 2):
+    _register(_rank)
+
+
+def _is_batch(site: Site, rank: int) -> bool:
+    """Whether the input is (batch, channels, height, width), or for one axis (batch, channels, length)."""
     shape = site.shape("input")
-    if shape is None or len(shape) != 4 or site.value("return_indices"):
-        return None
-    window = spread("kernel_size", site.value("kernel_size"), 2)
-    stride = spread("stride", site.value("stride"), 2) if site.value("stride") else window
-    padding, dilation = (spread(name, site.value(name), 2) for name in ("padding", "dilation"))
+    return shape is not None and len(shape) == rank + 2
+
+
+def _pool(site: Site, how: str, rank: int, dilation: Sequence[int] = (1,), **options: Any) -> Pool:
+    """Return the node of a pooling over windows."""
+    window = spread("kernel_size", site.value("kernel_size"), rank)
+    stride = spread("stride", site.value("stride"), rank) if site.value("stride") else window
+    padding = spread("padding", site.value("padding"), rank)
     return Pool(
         [site.index],
         [site.tensor("input")],
-        how="max",
-        window=(window[0], window[1]),
-        stride=(stride[0], stride[1]),
-        padding=(padding[0], padding[1]),
-        dilation=(dilation[0], dilation[1]),
+        how=how,
+        window=of_image(window, 1),
+        stride=of_image(stride, 1),
+        padding=of_image(padding, 0),
+        dilation=of_image(spread("dilation", dilation, rank), 1),
+        **options,
     )
-
-
-@lowers("nn.AvgPool2d", "F.avg_pool2d")
-def average_pool(site: Site) -> Node | None:
-    """Lower average pooling of a batch."""
-    shape = site.shape("input")
-    if shape is None or len(shape) != 4:
-        return None
-    window = spread("kernel_size", site.value("kernel_size"), 2)
-    stride = spread("stride", site.value("stride"), 2) if site.value("stride") else window
-    padding = spread("padding", site.value("padding"), 2)
-    return Pool(
-        [site.index],
-        [site.tensor("input")],
-        how="mean",
-        window=(window[0], window[1]),
-        stride=(stride[0], stride[1]),
-        padding=(padding[0], padding[1]),
-        counts_padding=site.value("count_include_pad"),
-        divisor=site.value("divisor_override"),
-    )
-
-
-@lowers("nn.AdaptiveAvgPool2d", "F.adaptive_avg_pool2d")
-def adaptive_average_pool(site: Site) -> Node | None:
-    """Lower adaptive average pooling of a batch."""
-    shape = site.shape("input")
-    return (
-        None
-        if shape is None or len(shape) != 4
-        else AdaptivePool([site.index], [site.tensor("input")], how="mean")
-    )
-
-
-@lowers("nn.AdaptiveMaxPool2d", "F.adaptive_max_pool2d")
-def adaptive_max_pool(site: Site) -> Node | None:
-    """Lower adaptive max pooling of a batch, without indices."""
-    shape = site.shape("input")
-    if shape is None or len(shape) != 4 or len(site.outputs) > 1 or site.value("return_indices"):
-        return None
-    return AdaptivePool([site.index], [site.tensor("input")], how="max")
 
 
 @lowers("torch.mean", "torch.sum")

@@ -1,11 +1,11 @@
 """What a lowering rule sees: one operator, its arguments as tensors of the compiler's graph or plain values."""
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from engine.compiler.nodes import Node, Tensor
+from engine.compiler.nodes import Constant, Node, Tensor
 from engine.dtypes import Array
 from engine.plan import Step
 from engine.spec import Spec, TensorSpec
@@ -21,7 +21,6 @@ class Site:
         step: the operator's step.
         inputs: what is known of its inputs.
         outputs: what is known of its outputs.
-        make_constant: gives the tensor of an array that no input changes.
     """
 
     def __init__(
@@ -32,7 +31,7 @@ class Site:
         outputs: list[Spec],
         tensor: Callable[[int], Tensor],
         constant: Callable[[int], Array | None],
-        make_constant: Callable[[Array], Tensor],
+        add: Callable[..., list[Tensor]],
     ) -> None:
         self.index = index
         self.step = step
@@ -40,7 +39,7 @@ class Site:
         self.outputs = outputs
         self._tensor = tensor
         self._constant = constant
-        self.make_constant = make_constant
+        self._add = add
         self._places = step.layer.operand_places
         self._arguments = {argument.name: argument for argument in step.layer.layer.arguments}
 
@@ -79,6 +78,17 @@ class Site:
             return True
         return self._constant(self.step.inputs[place]) is not None
 
+    def make_constant(self, array: Array) -> Tensor:
+        """Return the tensor of an array that no input changes."""
+        return self._add(Constant([], [], array=array), array.shape)[0]
+
+    def add(self, node: Node, *shapes: tuple[int, ...]) -> list[Tensor]:
+        """Put a node before the operator's own; returns its outputs, of the shapes given.
+
+        For operators that take more than one node. A rule that leaves its operator to numpy may not have added any.
+        """
+        return self._add(node, *shapes)
+
     def tensor(self, name: str) -> Tensor:
         """Return a float32 tensor argument that an operand carries."""
         return self.operand(self._places[name])
@@ -95,6 +105,14 @@ class Site:
     def has_operand(self, name: str) -> bool:
         """Whether an argument is a float32 tensor that an operand carries."""
         return name in self._places and self.is_float(self._places[name])
+
+
+T = TypeVar("T")
+
+
+def of_image(values: Sequence[T], of_rows: T) -> tuple[T, T]:
+    """Return what holds for rows and columns, given for each spatial axis: a sequence is an image of one row."""
+    return (of_rows, values[0]) if len(values) == 1 else (values[0], values[1])
 
 
 Rule: TypeAlias = Callable[[Site], Node | None]

@@ -121,6 +121,21 @@ def view_of(tensor: Tensor) -> View:
     return tensor.view
 
 
+def as_image(view: View) -> View:
+    """Return a tensor as an image: (batch, channels, length) is one of a single row."""
+    if len(view.shape) == 4:
+        return view
+    images, channels, length = view.shape
+    step = view.strides[2]
+    strides = (view.strides[0], view.strides[1], step * length, step)
+    return View(view.buffer, view.offset, (images, channels, 1, length), strides)
+
+
+def image_of(tensor: Tensor) -> View:
+    """Return where an image lies, or a sequence as an image of a single row."""
+    return as_image(view_of(tensor))
+
+
 def image_strides(view: View) -> tuple[int, int, int]:
     """Return the elements between images, rows and pixels of (batch, channels, rows, columns)."""
     return view.strides[0], view.strides[2], view.strides[3]
@@ -151,11 +166,11 @@ def row_by_row(selector: Selector, view: View) -> View:
 
 def image_epilogue(selector: Selector, node: Epilogued) -> tuple[Epilogue, list[View]]:
     """Return the epilogue of a node that computes an image, and the views that it reads."""
-    output = node.output.shape
+    rank, output = node.output.rank, image_of(node.output).shape
     operands, views = [], []
     for tensor in node.inputs[node.own :]:
         view = view_of(tensor)
-        view = view.expanded((*(1,) * (4 - len(view.shape)), *view.shape)) if len(view.shape) < 4 else view
+        view = as_image(view.expanded((*(1,) * (rank - len(view.shape)), *view.shape)))
         if view.shape == output:
             view = channels_last(selector, view)
             operands.append(Operand(Spread.FULL, image_strides(view)))

@@ -15,10 +15,10 @@ from engine.compiler.selection.call import (
     channels_last,
     has_channels_last,
     image_epilogue,
+    image_of,
     image_strides,
     parts_worth,
     selects,
-    view_of,
 )
 from engine.compiler.selection.movement import pad
 from engine.compiler.view import View
@@ -63,7 +63,7 @@ class Work:
 def select_convolution(selector: Selector, node: Convolution) -> None:
     """Choose the kernel of a convolution."""
     epilogue, operands = image_epilogue(selector, node)
-    work = Work(node, view_of(node.inputs[0]), view_of(node.output), epilogue, operands)
+    work = Work(node, image_of(node.inputs[0]), image_of(node.output), epilogue, operands)
     filters, channels = node.weight.shape[:2]
     if node.groups == filters > 1 and channels == 1:
         _depthwise(selector, replace(work, x=channels_last(selector, work.x)))

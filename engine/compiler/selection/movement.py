@@ -1,11 +1,14 @@
 """Kernels that move elements: copies, and what pointwise nodes compute."""
 
+import numpy as np
+
 from engine.compiler.kernels.elementwise import elementwise
 from engine.compiler.kernels.padding import Pad
+from engine.compiler.nodes import Pad as PadNode
 from engine.compiler.nodes import Pointwise
-from engine.compiler.pointwise import Expression, Leaf, substitute
-from engine.compiler.selection.call import Selector, selects, view_of
-from engine.compiler.storage import Copy
+from engine.compiler.pointwise import ZERO, Expression, Leaf, Number, substitute
+from engine.compiler.selection.call import Selector, has_channels_last, image_of, selects, view_of
+from engine.compiler.storage import CHANNELS_LAST, Copy
 from engine.compiler.view import View
 
 
@@ -31,14 +34,56 @@ def move(selector: Selector, expression: Expression, views: list[View], output: 
     selector.call(kernel, *views, output)
 
 
-def pad(selector: Selector, x: View, padded: View, before: tuple[int, int]) -> None:
-    """Copy an image into a larger one whose channels lie side by side, with zeros around it.
+@selects(PadNode)
+def select_pad(selector: Selector, node: PadNode) -> None:
+    """Choose the kernel of margins around an image, or the copies that make margins around any other tensor."""
+    if not node.is_spatial:
+        _pad_axes(selector, node)
+        return
+    x, out = image_of(node.inputs[0]), image_of(node.output)
+    before = tuple(first for first, _ in node.margins[2:])
+    before = (0, before[0]) if len(before) == 1 else before
+    target = out if has_channels_last(out) else selector.temporary(out.shape, CHANNELS_LAST)
+    pad(selector, x, target, (before[0], before[1]), node.value, node.mode)
+    if target is not out:
+        selector.copy(target, out)
+
+
+def _pad_axes(selector: Selector, node: PadNode) -> None:
+    """Copy a tensor and fill the margins around it, one axis after the other."""
+    x, out = view_of(node.inputs[0]), view_of(node.output)
+    value = selector.constant(np.full(1, node.value.value, np.float32))
+    for axis, (before, after) in enumerate(node.margins):
+        start, stop = max(0, before), out.shape[axis] - max(0, after)
+        for first, last in ((0, start), (stop, out.shape[axis])):
+            if first < last:
+                margin = out.sliced(axis, first, last - first)
+                fill = View(value.buffer, 0, margin.shape, (0,) * len(margin.shape))
+                move(selector, Leaf(0), [fill], margin)
+        if start >= stop:
+            return  # nothing is left of the tensor
+        out = out.sliced(axis, start, stop - start)
+        x = x.sliced(axis, max(0, -before), stop - start)
+    move(selector, Leaf(0), [x], out)
+
+
+def pad(
+    selector: Selector,
+    x: View,
+    padded: View,
+    before: tuple[int, int],
+    value: Number = ZERO,
+    mode: str = "constant",
+) -> None:
+    """Copy an image into a larger one whose channels lie side by side, with margins around it.
 
     Args:
         selector: what adds the call.
         x: the image.
         padded: where it goes.
         before: rows above and columns on the left.
+        value: what constant margins hold.
+        mode: how margins are filled.
     """
     images, channels, rows, columns = x.shape
     kernel = Pad(
@@ -47,5 +92,7 @@ def pad(selector: Selector, x: View, padded: View, before: tuple[int, int]) -> N
         (padded.shape[2], padded.shape[3]),
         before,
         (padded.strides[0], padded.strides[2], padded.strides[3]),
+        value,
+        mode,
     )
     selector.call(kernel, x, padded)

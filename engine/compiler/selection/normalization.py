@@ -4,7 +4,7 @@ from engine.compiler.kernels.normalization import GroupNorm as GroupKernel
 from engine.compiler.kernels.normalization import LayerNorm as LayerKernel
 from engine.compiler.kernels.softmax import Softmax as SoftmaxKernel
 from engine.compiler.nodes import GroupNorm, LayerNorm, Softmax
-from engine.compiler.selection.call import Selector, has_channels_last, row_by_row, selects, view_of
+from engine.compiler.selection.call import Selector, has_channels_last, image_of, row_by_row, selects, view_of
 from engine.compiler.storage import CHANNELS_LAST
 from engine.compiler.view import View, whole
 
@@ -51,7 +51,7 @@ def select_layer_norm(selector: Selector, node: LayerNorm) -> None:
 @selects(GroupNorm)
 def select_group_norm(selector: Selector, node: GroupNorm) -> None:
     """Choose the kernel of a group normalization of images."""
-    x, out = view_of(node.inputs[0]), view_of(node.output)
+    x, out = image_of(node.inputs[0]), image_of(node.output)
     parameters = [array for array in (node.weight, node.bias) if array is not None]
     pixels = _pixels(selector, x)
     target = out if out.strides[1] == 1 else selector.temporary(out.shape, CHANNELS_LAST)

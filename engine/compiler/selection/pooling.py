@@ -3,7 +3,7 @@
 from engine.compiler.kernels.pooling import Cells, Pooling, Window, cells
 from engine.compiler.kernels.reduction import reduction
 from engine.compiler.nodes import AdaptivePool, Pool, Reduction
-from engine.compiler.selection.call import Selector, channels_last, image_strides, selects, view_of
+from engine.compiler.selection.call import Selector, channels_last, image_of, image_strides, selects, view_of
 from engine.compiler.view import View
 
 _HOW = {"max": "max", "mean": "average"}
@@ -12,7 +12,7 @@ _HOW = {"max": "max", "mean": "average"}
 @selects(Pool)
 def select_pool(selector: Selector, node: Pool) -> None:
     """Choose the kernel of a pooling over windows of one size."""
-    x, out = channels_last(selector, view_of(node.inputs[0])), view_of(node.output)
+    x, out = channels_last(selector, image_of(node.inputs[0])), image_of(node.output)
     rows, columns = (
         Window(
             x.shape[axis],
@@ -31,7 +31,7 @@ def select_pool(selector: Selector, node: Pool) -> None:
 @selects(AdaptivePool)
 def select_adaptive_pool(selector: Selector, node: AdaptivePool) -> None:
     """Choose the kernel of a pooling over as many windows as the output has pixels."""
-    x, out = view_of(node.inputs[0]), view_of(node.output)
+    x, out = image_of(node.inputs[0]), image_of(node.output)
     if node.how == "mean" and out.shape[2:] == (1, 1):
         _reduce(selector, "mean", x, out, (2, 3))
         return

@@ -7,9 +7,9 @@ from engine.compiler.selection.call import (
     Selector,
     has_channels_last,
     image_epilogue,
+    image_of,
     image_strides,
     selects,
-    view_of,
 )
 from engine.compiler.selection.movement import pad
 from engine.compiler.view import View
@@ -19,12 +19,12 @@ from engine.compiler.view import View
 def select_transposed_convolution(selector: Selector, node: TransposedConvolution) -> None:
     """Choose the kernel of a transposed convolution."""
     epilogue, operands = image_epilogue(selector, node)
-    out = view_of(node.output)
+    out = image_of(node.output)
     channels, filters, *kernel = node.weight.shape
     rows, columns = (
         Geometry(*sizes) for sizes in zip(kernel, node.stride, node.padding, node.dilation, strict=True)
     )
-    x, halo = _padded(selector, view_of(node.inputs[0]), out, (rows, columns))
+    x, halo = _padded(selector, image_of(node.inputs[0]), out, (rows, columns))
     choice = Kernel.tuned(
         selector.target,
         out.shape[0],

@@ -2,13 +2,13 @@
 
 from engine.compiler.kernels.upsample import Upsample as Kernel
 from engine.compiler.nodes import Upsample
-from engine.compiler.selection.call import Selector, channels_last, image_strides, selects, view_of
+from engine.compiler.selection.call import Selector, channels_last, image_of, image_strides, selects
 
 
 @selects(Upsample)
 def select_upsample(selector: Selector, node: Upsample) -> None:
     """Choose the kernel of a resizing."""
-    x, out = channels_last(selector, view_of(node.inputs[0])), view_of(node.output)
+    x, out = channels_last(selector, image_of(node.inputs[0])), image_of(node.output)
     kernel = Kernel(
         node.how,
         x.shape[0],

@@ -58,6 +58,41 @@ def test_residual_addition_moves_into_the_later_convolution(tmp_path: Path) -> N
     assert last.epilogue == apply("relu", apply("add", Leaf(1), Leaf(0)))
 
 
+PAD = "nn.ZeroPad2d p 1 1 x a padding=(0,1,2,3)"
+
+
+def test_zeros_become_the_padding_of_all_convolutions_that_read_them(tmp_path: Path) -> None:
+    graph = fused(tmp_path, IMAGE, PAD, conv("c", "a", "b"), conv("d", "a", "e"), out("b", "e"))
+    first, last = work_of(graph)
+    for node in (first, last):
+        assert isinstance(node, Convolution)
+        assert node.padding == (3, 1, 4, 2)
+        assert node.inputs == [graph.nodes[0].output]
+    assert (first.steps, last.steps) == ([2, 1], [3])
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (PAD.replace("0,1", "0,-1"), conv("c", "a", "b"), out("b")),
+        (PAD.replace("ZeroPad2d", "ReflectionPad2d"), conv("c", "a", "b"), out("b")),
+        (PAD.replace("ZeroPad2d", "ConstantPad2d") + " value=1.0", conv("c", "a", "b"), out("b")),
+        (PAD, conv("c", "a", "b"), out("b", "a")),
+        (PAD, conv("c", "a", "b"), relu("r", "a", "e"), out("b", "e")),
+        (PAD, conv("c", "a", "b"), "torch.cumsum s 1 1 a e dim=1 $input=a", out("b", "e")),
+        (
+            "F.pad p 1 1 x a mode=constant pad=(1,1,1,1,-1,1) value=0.0 $input=x",
+            conv("c", "a", "b"),
+            out("b"),
+        ),
+    ],
+    ids=["crop", "mode", "value", "leaves", "read by others", "read by numpy", "channels"],
+)
+def test_margins_that_stay(tmp_path: Path, lines: tuple[str, ...]) -> None:
+    kinds = kinds_of(fused(tmp_path, IMAGE, *lines))
+    assert kinds[:2] == ["Pad", "Convolution"]
+
+
 def test_activation_with_a_gate_is_one_epilogue(tmp_path: Path) -> None:
     lines = (
         conv("c", "x", "a"),

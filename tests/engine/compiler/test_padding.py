@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.compiler.kernels.padding import Pad
+from engine.compiler.pointwise import Number
 from engine.compiler.target import Target, supported_targets
 from engine.dtypes import Array
 from tests.engine.compiler.harness import run
@@ -48,7 +49,7 @@ def test_any_margins(
     if min(size) < 1:
         return
     out = np.full((shape[0], *size, shape[1] + gap), 7, np.float32)
-    kernel = Pad(shape, steps(x), size, (margins[0], margins[2]), steps(out)[:3], value)
+    kernel = Pad(shape, steps(x), size, (margins[0], margins[2]), steps(out)[:3], Number(value))
     result = run(kernel, target, memory, out)[1]
     np.testing.assert_array_equal(result[..., : shape[1]], _expected(x, margins, value))
     np.testing.assert_array_equal(result[..., shape[1] :], 7)
