@@ -99,9 +99,12 @@ def test_declared_shapes_are_compiled_and_run_on_zeros(
 ) -> None:
     runs: list[list[np.ndarray]] = []
     forward = RuntimeGraph.forward
-    monkeypatch.setattr(
-        RuntimeGraph, "forward", lambda graph, inputs: runs.append(inputs) or forward(graph, inputs)
-    )
+
+    def note(graph: RuntimeGraph, inputs: list[np.ndarray]) -> list[np.ndarray]:
+        runs.append(inputs)
+        return forward(graph, inputs)
+
+    monkeypatch.setattr(RuntimeGraph, "forward", note)
     folder = add(tmp_path, VECTOR)
     assert load_model("m", folder, LIMITS, warm=False).warmed_up == ()
     assert runs == []
