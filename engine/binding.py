@@ -83,6 +83,11 @@ class BoundLayer:
         return self._static
 
     @property
+    def results(self) -> tuple[int, ...]:
+        """Which of the layer's results the operator's outputs are, in their order."""
+        return self._results
+
+    @property
     def operand_places(self) -> Mapping[str, int]:
         """Argument -> place, among the operator's inputs, of the operand that it is bound to."""
         return {bound.argument.name: bound.index for bound in self._operands}

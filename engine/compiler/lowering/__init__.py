@@ -1,6 +1,6 @@
 """Lowering: operators of the model -> nodes of the compiler's graph. One rule per operator type."""
 
-from engine.compiler.lowering import attention, convolution, padding, pointwise, pooling, shape
+from engine.compiler.lowering import attention, convolution, padding, pointwise, pooling, recurrent, shape
 from engine.compiler.lowering.site import RULES, Rule, Site, lowers
 
 __all__ = [
@@ -13,5 +13,6 @@ __all__ = [
     "padding",
     "pointwise",
     "pooling",
+    "recurrent",
     "shape",
 ]

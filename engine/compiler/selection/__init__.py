@@ -7,6 +7,7 @@ from engine.compiler.selection import (
     movement,
     normalization,
     pooling,
+    recurrent,
     transposed_convolution,
     upsample,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "movement",
     "normalization",
     "pooling",
+    "recurrent",
     "transposed_convolution",
     "upsample",
 ]

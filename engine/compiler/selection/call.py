@@ -10,14 +10,22 @@ import numpy as np
 from engine.compiler.epilogue import Epilogue, Operand, Spread
 from engine.compiler.jit import Kernel
 from engine.compiler.memory import aligned
-from engine.compiler.nodes import Convolution, Epilogued, Linear, Node, Tensor, TransposedConvolution
+from engine.compiler.nodes import (
+    Convolution,
+    Epilogued,
+    Linear,
+    Node,
+    Recurrent,
+    Tensor,
+    TransposedConvolution,
+)
 from engine.compiler.storage import Copy
 from engine.compiler.target import Target
 from engine.compiler.view import Buffer, Home, View, whole
 from engine.compiler.weights import PackedStore, PackedWeights, Packing
 from engine.dtypes import Array
 
-Weighted: TypeAlias = Convolution | TransposedConvolution | Linear
+Weighted: TypeAlias = Convolution | TransposedConvolution | Linear | Recurrent
 """Nodes with weights that kernels read in an order of their own."""
 
 
@@ -64,12 +72,17 @@ class Selector:
         RULES[Copy](self, Copy(source, target))
 
     def weights(
-        self, node: Weighted, kernel: Packing, weight: Array, bias: Array | None
+        self,
+        node: Weighted,
+        kernel: Packing,
+        weight: Array,
+        bias: Array | None,
+        part: tuple[int, ...] = (),
     ) -> tuple[View, View]:
-        """Return the views of a node's weights and bias, packed for a kernel."""
+        """Return the views of weights and bias, packed for a kernel; `part` tells those of a node apart."""
         # a program for other shapes may have computed others
         content = (_digest(weight), _digest(bias)) if node.is_computed else ()
-        key = (node.steps[0], content, type(kernel).__name__, *kernel.layout)
+        key = (node.steps[0], part, content, type(kernel).__name__, *kernel.layout)
         packed = self.packed.get(key)
         if packed is None:
             packed = self.packed[key] = PackedWeights(kernel, (weight, bias))

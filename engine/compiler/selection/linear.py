@@ -14,20 +14,21 @@ from engine.compiler.view import View
 def select_linear(selector: Selector, node: Linear) -> None:
     """Choose the kernel of a linear layer."""
     target = view_of(node.output)
-    x, out = _copied_rows(selector, view_of(node.inputs[0])), _rows(target)
+    x, out = copied_rows(selector, view_of(node.inputs[0])), _rows(target)
     if out is None:
         # it is a part of a whole in which its rows do not lie evenly
         target = selector.temporary(node.output.shape)
-        out = _copied_rows(selector, target)
+        out = copied_rows(selector, target)
     epilogue, operands = _epilogue(selector, node)
-    kernel = _kernel(selector, x, out, epilogue)
+    kernel = linear_kernel(selector, x, out, epilogue)
     weights, bias = selector.weights(node, kernel, node.weight[:, :, None, None], node.bias)
     selector.call(kernel, x, weights, bias, out, *operands)
     if target is not node.output.view:
         selector.copy(target, view_of(node.output))
 
 
-def _kernel(selector: Selector, x: View, out: View, epilogue: Epilogue) -> Direct:
+def linear_kernel(selector: Selector, x: View, out: View, epilogue: Epilogue) -> Direct:
+    """Return the kernel of a matrix times packed weights, for rows of input and output."""
     rows, columns = out.shape
     blocks = -(-columns // selector.lanes)
     tile = choose_tile(selector.target, rows, blocks)
@@ -63,7 +64,7 @@ def _epilogue(selector: Selector, node: Linear) -> tuple[Epilogue, list[View]]:
     operands, views = [], []
     for tensor in node.inputs[node.own :]:
         view = view_of(tensor)
-        rows = _copied_rows(selector, view)
+        rows = copied_rows(selector, view)
         if view.size == prod(shape):
             operands.append(Operand(Spread.FULL, (0, 0, rows.strides[0])))
         elif view.size == 1:
@@ -81,7 +82,7 @@ def _rows(view: View) -> View | None:
     return rows if rows is not None and (rows.strides[1] == 1 or columns == 1) else None
 
 
-def _copied_rows(selector: Selector, view: View) -> View:
+def copied_rows(selector: Selector, view: View) -> View:
     """Return a tensor as a matrix of its last axis, copied where its rows do not lie evenly."""
     rows = _rows(view)
     if rows is None:

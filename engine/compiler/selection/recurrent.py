@@ -1,0 +1,163 @@
+"""Kernels for recurrent layers: the products with the inputs of all steps at once, then the loop over time."""
+
+from dataclasses import dataclass
+
+from engine.compiler.epilogue import NOTHING
+from engine.compiler.kernels.cells import GATES, interleaved
+from engine.compiler.kernels.recurrent import Recurrence
+from engine.compiler.nodes import Recurrent
+from engine.compiler.selection.call import Selector, row_by_row, selects, view_of
+from engine.compiler.selection.linear import copied_rows, linear_kernel
+from engine.compiler.view import View
+from engine.compiler.weights import Packing
+from engine.dtypes import Array
+from engine.kernels.recurrent import Weights
+
+_TURNED = (1, 0, 2)
+_SEQUENCE, _HIDDEN, _CELL = 0, 1, 2
+"""Places of a recurrent layer's results."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interleaved:
+    """Packs weights of the inputs so that a linear layer gives the gates of a block of units side by side.
+
+    Attributes:
+        kernel: of the linear layer.
+        gates: gates of a cell.
+        lanes: units of a block.
+    """
+
+    kernel: Packing
+    gates: int
+    lanes: int
+
+    @property
+    def layout(self) -> tuple[object, ...]:
+        """What the order of packed weights depends on."""
+        return (*self.kernel.layout, self.lanes)
+
+    def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
+        """Pack weights (gates · hidden, features) and bias (gates · hidden)."""
+        rows = interleaved(weight, self.gates, self.lanes)
+        starts = None if bias is None else interleaved(bias[:, None], self.gates, self.lanes).reshape(-1)
+        return self.kernel.pack(rows.reshape(-1, weight.shape[1])[:, :, None, None], starts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """One layer of a recurrent node.
+
+    Attributes:
+        node: the node.
+        first: place in its stack of the layer's first direction.
+        x: what it reads, in the order of the axes in which it lies.
+        is_turned: whether that is (batch, length, features).
+        states: initial states of its directions; none where they are 0.
+        out: output of every step as (length, batch, outputs), if it is wanted.
+        hidden: final hidden states of its directions, if they are wanted.
+        cell: final cell states, if they are wanted.
+    """
+
+    node: Recurrent
+    first: int
+    x: View
+    is_turned: bool
+    states: list[View]
+    out: View | None
+    hidden: View | None
+    cell: View | None
+
+    @property
+    def stack(self) -> list[tuple[int, Weights]]:
+        """Weights of each direction, with their places in the node's stack."""
+        places = range(self.first, self.first + self.node.directions)
+        return [(place, self.node.stack[place]) for place in places]
+
+    @property
+    def units(self) -> int:
+        """Hidden units."""
+        return int(self.node.stack[self.first].state.shape[1])
+
+
+@selects(Recurrent)
+def select_recurrent(selector: Selector, node: Recurrent) -> None:
+    """Choose the kernels of all layers."""
+    x, is_turned = _with_batch(view_of(node.inputs[0])), node.is_batch_first
+    states = [row_by_row(selector, _with_batch(view_of(tensor))) for tensor in node.inputs[1:]]
+    given = [_with_batch(view_of(tensor)) for tensor in node.outputs]
+    results = dict(zip(node.results, given, strict=True))
+    for first in range(0, len(node.stack), node.directions):
+        out = None
+        if first + node.directions < len(node.stack):
+            width = node.directions * node.stack[first].state.shape[1]
+            out = selector.temporary((*_in_time(x, is_turned).shape[:2], width))
+        elif _SEQUENCE in results:
+            out = _in_time(results[_SEQUENCE], node.is_batch_first)
+        own = [state.sliced(0, first, node.directions) for state in states]
+        hidden, cell = (
+            results[place].sliced(0, first, node.directions) if place in results else None
+            for place in (_HIDDEN, _CELL)
+        )
+        _select_layer(selector, _Layer(node, first, x, is_turned, own, out, hidden, cell))
+        if out is not None:
+            x, is_turned = out, False
+
+
+def _select_layer(selector: Selector, layer: _Layer) -> None:
+    """Choose the kernels of a layer."""
+    products = [_select_products(selector, layer, *own) for own in layer.stack]
+    steps, batch, _ = _in_time(layer.x, layer.is_turned).shape
+    strides, out, cell = _in_time(products[0], layer.is_turned).strides, layer.out, layer.node.cell
+    kernel = Recurrence.tuned(
+        selector.target,
+        selector.threads,
+        cell,
+        (steps, batch, layer.units, layer.node.directions),
+        (strides[0], strides[1]),
+        None if out is None else (out.strides[0], out.strides[1], layer.units),
+        bool(layer.states),
+        (layer.hidden is not None, layer.cell is not None),
+    )
+    arguments = []
+    for product, (place, weights) in zip(products, layer.stack, strict=True):
+        bias = None if cell != "gru" or weights.state_bias is None else weights.state_bias[2 * layer.units :]
+        packed = selector.weights(layer.node, kernel, weights.state, bias, (place,))
+        arguments += [product, *packed] if cell == "gru" else [product, packed[0]]
+    wanted = [view for view in (out, layer.hidden, layer.cell) if view is not None]
+    selector.call(kernel, *arguments, *layer.states, *wanted)
+
+
+def _select_products(selector: Selector, layer: _Layer, place: int, weights: Weights) -> View:
+    """Choose the kernel of the products with the inputs in one direction; returns where they lie."""
+    gates, blocks = GATES[layer.node.cell], -(-layer.units // selector.lanes)
+    products = selector.temporary((*layer.x.shape[:2], gates * blocks * selector.lanes))
+    x, out = copied_rows(selector, layer.x), copied_rows(selector, products)
+    kernel = linear_kernel(selector, x, out, NOTHING)
+    packing = Interleaved(kernel, gates, selector.lanes)
+    packed = selector.weights(layer.node, packing, weights.input, _bias(layer.node, weights), (place,))
+    selector.call(kernel, x, *packed, out)
+    return products
+
+
+def _bias(node: Recurrent, weights: Weights) -> Array | None:
+    """Return what is added to the products with the inputs: both biases, but for a GRU's new gate that of the state."""
+    if weights.state_bias is None:
+        return weights.input_bias
+    bias = weights.state_bias.copy()
+    if node.cell == "gru":
+        bias[2 * len(bias) // 3 :] = 0
+    return bias if weights.input_bias is None else bias + weights.input_bias
+
+
+def _with_batch(view: View) -> View:
+    """Return sequences or states with their axis of the batch, which those of one sequence may lack."""
+    if len(view.shape) == 3:
+        return view
+    (length, width), (step, neighbour) = view.shape, view.strides
+    return View(view.buffer, view.offset, (length, 1, width), (step, 0, neighbour))
+
+
+def _in_time(view: View, is_turned: bool) -> View:
+    """Return sequences as (length, batch, features)."""
+    return view.permuted(_TURNED) if is_turned else view
