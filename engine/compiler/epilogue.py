@@ -6,6 +6,7 @@ from enum import Enum
 
 from engine.compiler.emitter import Emitter, Index, Value
 from engine.compiler.pointwise import Expression, Leaf, emit
+from engine.compiler.region import IMAGE, Region, pixels
 
 
 class Spread(Enum):
@@ -43,6 +44,19 @@ class Epilogue:
     expression: Expression = RESULT
     operands: tuple[Operand, ...] = ()
 
+    def regions(
+        self, images: int, size: tuple[int, int], channels: int, order: tuple[int, ...] = IMAGE
+    ) -> tuple[Region, ...]:
+        """Return what is read of each operand for results of so many images, rows and pixels, and channels.
+
+        Args:
+            images: batch.
+            size: rows and pixels of a row.
+            channels: channels.
+            order: which of a view's axes these are.
+        """
+        return tuple(_region(operand, images, size, channels, order) for operand in self.operands)
+
 
 NOTHING = Epilogue()
 """The epilogue that leaves results as they are."""
@@ -56,6 +70,17 @@ class Place:
     row: Index
     pixel: Index
     channel: Index
+
+
+def _region(
+    operand: Operand, images: int, size: tuple[int, int], channels: int, order: tuple[int, ...]
+) -> Region:
+    if operand.spread is Spread.SCALAR:
+        return Region((1,), (1,))
+    if operand.spread is Spread.CHANNEL:
+        return Region((images, channels), (operand.strides[0], 1))
+    image, row, pixel = operand.strides
+    return pixels(images, size, channels, (image, row, pixel), order=order)
 
 
 def finish(

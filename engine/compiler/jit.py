@@ -9,6 +9,7 @@ from weakref import WeakValueDictionary
 import llvmlite.binding as llvm
 
 from engine.compiler.emitter import ENTRY, Emitter
+from engine.compiler.region import Region
 from engine.compiler.target import Target
 
 
@@ -18,6 +19,13 @@ class Kernel(Protocol):
     @property
     def chunks(self) -> int:
         """Parts that the work is split into; any thread may do any of them, in any order."""
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """What the kernel may touch of each argument, scratch memory left out: padding, layout and extents.
+
+        A call whose arguments lack any of it is refused when it is made (`Selector.call`).
+        """
 
     @property
     def scratch(self) -> int:

@@ -13,6 +13,7 @@ from engine.compiler.graph import Graph, make_graph
 from engine.compiler.jit import cache
 from engine.compiler.memory import WORD, address_of
 from engine.compiler.nodes import Constant, Fallback, Node, Value
+from engine.compiler.region import RegionError
 from engine.compiler.runner import runner
 from engine.compiler.segment import NativeStep, Segment
 from engine.compiler.selection import RULES, Call, Selector
@@ -326,7 +327,7 @@ class _Table:
                 offset += self._offsets[buffer]
             elif buffer.load is not None:
                 self.loads[buffer.load] = None
-                offset += address_of(buffer.load())
+                offset += address_of(_loaded(buffer.load, buffer.size))
             else:
                 self._patches[buffer.home].setdefault(buffer.slot, []).append((place, offset))
             self._words.append(offset)
@@ -350,3 +351,13 @@ class _Table:
     def finish(self) -> tuple[Array, Array]:
         """Return the table, and the places in it that are relative to the arena."""
         return np.array(self._words, np.uint64), np.array(self._relative, np.intp)
+
+
+def _loaded(load: Callable[[], Array], size: int) -> Array:
+    """Return a constant's elements, of which kernels were promised so many."""
+    array = load()
+    if array.size < size or array.dtype != np.float32 or not array.flags.c_contiguous:
+        raise RegionError(
+            f"a constant has {array.size} elements of {array.dtype}; kernels read {size} of float32"
+        )
+    return array

@@ -15,6 +15,10 @@ class Packing(Protocol):
     def layout(self) -> tuple[object, ...]:
         """What the order depends on: kernels of equal layout may share packed weights."""
 
+    @property
+    def packed_sizes(self) -> tuple[int, int]:
+        """Elements of packed weights and bias."""
+
     def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
         """Return weights and bias as the kernel reads them."""
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from engine.compiler.emitter import Emitter
 from engine.compiler.jit import cache
+from engine.compiler.region import Region
 from engine.compiler.target import host_target
 
 TRIES = 40
@@ -28,6 +29,11 @@ class MultiplyAdds:
     sums: int
     chunks: int = 1
     scratch: int = 0
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """Its vector, whose length is the target's."""
+        return ()
 
     def emit(self, e: Emitter) -> None:
         """Write the kernel."""

@@ -15,6 +15,7 @@ from engine.compiler.emitter import Emitter, Index, Value
 from engine.compiler.epilogue import Epilogue, Place, finish
 from engine.compiler.kernels.tile import Axis, Tile, emit_tile, merged
 from engine.compiler.memory import aligned_zeros
+from engine.compiler.region import Region, line, pixels, windows
 from engine.dtypes import Array
 
 
@@ -122,6 +123,23 @@ class Convolution:
     lanes: int
     epilogue: Epilogue
     stage: Stage | None = None
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """What the kernel touches; of an input that is not staged also the padding, which is in memory."""
+        weights, bias = map(line, self.packed_sizes)
+        rows, columns = map(windows, self.size, self.kernel, self.stride, self.dilation)
+        size = (rows, columns) if self.stage is None else self.stage.size
+        x = pixels(self.images, size, self.channels * self.groups, self.x_strides)
+        filters = self.filters * self.groups
+        out = pixels(self.images, self.size, filters, self.out_strides, is_written=True)
+        return x, weights, bias, out, *self.epilogue.regions(self.images, self.size, filters)
+
+    @property
+    def packed_sizes(self) -> tuple[int, int]:
+        """Elements of packed weights and bias."""
+        starts = self.groups * self.group_blocks * self.width
+        return starts * prod(self.kernel) * self.channels, starts
 
     @property
     def scratch(self) -> int:

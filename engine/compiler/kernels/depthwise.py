@@ -21,6 +21,7 @@ import numpy as np
 
 from engine.compiler.emitter import Emitter, Index, Value
 from engine.compiler.epilogue import NOTHING, Epilogue, Place, finish
+from engine.compiler.region import Region, line, pixels
 from engine.compiler.target import Target
 from engine.dtypes import Array
 
@@ -132,6 +133,19 @@ class Depthwise:
             _tile_pixels(target, size[1], kernel[1]), -(-all_rows // row_parts), -(-all_vectors // vector_parts),
             along_memory, target.lanes, epilogue,
         )  # fmt: skip
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """What the kernel touches of its arguments, in their order."""
+        weights, bias = map(line, self.packed_sizes)
+        x = pixels(self.images, self.x_size, self.channels, self.x_strides)
+        out = pixels(self.images, self.size, self.channels, self.out_strides, is_written=True)
+        return x, weights, bias, out, *self.epilogue.regions(self.images, self.size, self.channels)
+
+    @property
+    def packed_sizes(self) -> tuple[int, int]:
+        """Elements of packed weights and bias."""
+        return self.kernel[0] * self.kernel[1] * self._packed_channels, self._packed_channels
 
     @property
     def scratch(self) -> int:

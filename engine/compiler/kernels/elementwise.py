@@ -18,6 +18,7 @@ from engine.compiler.kernels.lines import (
     moved,
 )
 from engine.compiler.pointwise import Expression, Leaf
+from engine.compiler.region import Region
 
 Strides = tuple[int, ...]
 
@@ -46,6 +47,12 @@ class Elementwise:
     out: Strides
     expression: Expression
     turn: int | None
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """What the kernel touches of its arguments, in their order."""
+        out = Region(self.shape, self.out, is_written=True)
+        return *(Region(self.shape, strides) for strides in self.operands), out
 
     @property
     def scratch(self) -> int:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from engine.compiler.emitter import Emitter, Index, Value
 from engine.compiler.epilogue import NOTHING, Epilogue, Place, finish
 from engine.compiler.kernels.tile import Axis, Tile, choose_tile, emit_tile
+from engine.compiler.region import MATRIX, Region, pixels
 from engine.compiler.target import Target
 
 _CHUNK = 1 << 20
@@ -126,6 +127,15 @@ class MatrixProduct:
             batch, rows, depth, columns, a_strides, b_strides, out_strides, tile, packed,
             -(-all_panels // panel_parts), -(-all_tiles // row_parts) * tile.pixels, target.lanes, epilogue,
         )  # fmt: skip
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """What the kernel touches of its arguments, in their order."""
+        a = Region((*self.batch, self.rows, self.depth), self.a_strides, order=MATRIX)
+        b = Region((*self.batch, self.depth, self.columns), self.b_strides, order=MATRIX)
+        size = self.batch[1], self.rows
+        out = pixels(self.batch[0], size, self.columns, self.out_strides, is_written=True, order=MATRIX)
+        return a, b, out, *self.epilogue.regions(self.batch[0], size, self.columns, MATRIX)
 
     @property
     def scratch(self) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from engine.compiler.emitter import Emitter, Index, Value
 from engine.compiler.kernels.lines import emit_fold, emit_fold_blocks
+from engine.compiler.region import Region, line
 from engine.compiler.vector_math import rsqrt
 
 _CHUNK = 16384
@@ -37,6 +38,13 @@ class LayerNorm:
     has_weight: bool = True
     has_bias: bool = True
     is_centred: bool = True
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """What the kernel touches of its arguments, in their order."""
+        x = Region((self.lines, self.length), (self.x_step, 1))
+        out = Region((self.lines, self.length), (self.out_step, 1), is_written=True)
+        return x, *[line(self.length)] * (self.has_weight + self.has_bias), out
 
     @property
     def scratch(self) -> int:
@@ -137,6 +145,14 @@ class GroupNorm:
         """Groups that are done together: 16 channels at least, a whole cache line."""
         wanted = min(self.groups, -(-16 // self._size))
         return next(span for span in range(wanted, self.groups + 1) if self.groups % span == 0)
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """What the kernel touches of its arguments, in their order."""
+        shape = self.images, self.pixels, self.channels
+        x = Region(shape, (*self.x_strides, 1))
+        out = Region(shape, (*self.out_strides, 1), is_written=True)
+        return x, *[line(self.channels)] * (self.has_weight + self.has_bias), out
 
     @property
     def scratch(self) -> int:

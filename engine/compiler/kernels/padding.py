@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from engine.compiler.emitter import Emitter, Index, Value
 from engine.compiler.kernels.lines import Cursor, emit_line, emit_scalar_line, emit_square, moved
 from engine.compiler.pointwise import ZERO, Number
+from engine.compiler.region import MATRIX, Region, pixels
 from engine.kernels.padding import source_positions
 
 _CHUNK = 32768
@@ -35,6 +36,13 @@ class Pad:
     out_strides: tuple[int, ...]
     value: Number = ZERO
     mode: str = "constant"
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """What the kernel touches of its arguments, in their order."""
+        image, row, column = self.out_strides
+        out = pixels(self.shape[0], self.size, self.shape[1], (image, row, column), is_written=True)
+        return Region(self.shape, self.x_strides, order=MATRIX), out
 
     @property
     def scratch(self) -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from engine.compiler.emitter import F32, Emitter, Index, Value
+from engine.compiler.region import Region, pixels
 from engine.compiler.vector_math import maximum
 
 _CHUNK = 1 << 16
@@ -128,6 +129,14 @@ class Pooling:
     x_strides: tuple[int, int, int]
     out_strides: tuple[int, int, int]
     divisor: int = 0
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """What the kernel touches of its arguments, in their order."""
+        size = self.rows.size, self.columns.size
+        counts = self.rows.count, self.columns.count
+        x = pixels(self.images, size, self.channels, self.x_strides)
+        return x, pixels(self.images, counts, self.channels, self.out_strides, is_written=True)
 
     @property
     def scratch(self) -> int:

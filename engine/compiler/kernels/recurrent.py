@@ -19,6 +19,7 @@ from engine.compiler.emitter import Emitter, Index, Value
 from engine.compiler.kernels.cells import GATES, grouped, gru_cell, interleaved, lstm_cell
 from engine.compiler.kernels.tile import Axis, Tile, emit_tile
 from engine.compiler.memory import aligned_zeros
+from engine.compiler.region import Region, line
 from engine.compiler.target import Target
 from engine.compiler.vector_math import tanh
 from engine.dtypes import Array
@@ -156,6 +157,25 @@ class Recurrence:
     def _unit_blocks(self) -> int:
         """Blocks of a group."""
         return self.tile.vectors // self.gates
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """What the kernel touches of its arguments, in their order."""
+        weights, bias = map(line, self.packed_sizes)
+        products = Region((self.steps, self.batch, self.width), (*self.products, 1))
+        own = (products, weights, bias) if self.kind == "gru" else (products, weights)
+        size = self.directions * self.batch * self.hidden
+        given = [line(size)] * (self._states if self.has_state else 0)
+        finals = [line(size, is_written=True)] * sum(self.gives)
+        if self.out is None:
+            return *own * self.directions, *given, *finals
+        shape = self.steps, self.batch, self.directions, self.hidden
+        return *own * self.directions, *given, Region(shape, (*self.out, 1), is_written=True), *finals
+
+    @property
+    def packed_sizes(self) -> tuple[int, int]:
+        """Elements of a direction's packed weights of the state, and of the bias of a GRU's new gate."""
+        return self.width * self.hidden, self._padded
 
     @property
     def scratch(self) -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from engine.compiler.emitter import Emitter, Index, Value
 from engine.compiler.kernels.lines import emit_fold, emit_fold_blocks
+from engine.compiler.region import Region
 from engine.compiler.vector_math import maximum, minimum
 
 _CHUNK = 1 << 16
@@ -34,6 +35,12 @@ class Reduction:
     out_strides: tuple[int, ...]
     reduced: tuple[int, ...]
     steps: tuple[int, ...]
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """What the kernel touches of its arguments, in their order."""
+        x = Region((*self.shape, *self.reduced), (*self.x_strides, *self.steps))
+        return x, Region(self.shape, self.out_strides, is_written=True)
 
     @property
     def scratch(self) -> int:

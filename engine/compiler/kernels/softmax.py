@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from engine.compiler.emitter import Emitter, Index, Value
 from engine.compiler.kernels.lines import emit_fold
+from engine.compiler.region import Region
 from engine.compiler.vector_math import exp, log
 
 _CHUNK = 8192
@@ -36,6 +37,13 @@ class Softmax:
     x_strides: tuple[int, ...]
     out_strides: tuple[int, ...]
     is_log: bool = False
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """What the kernel touches of its arguments, in their order."""
+        shape = *self.shape, self.length
+        x = Region(shape, (*self.x_strides, self.x_step))
+        return x, Region(shape, (*self.out_strides, self.out_step), is_written=True)
 
     @property
     def scratch(self) -> int:

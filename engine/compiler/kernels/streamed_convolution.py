@@ -11,11 +11,13 @@ and output lie side by side. `pack` packs weights: [block of filters][row][colum
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from engine.compiler.emitter import Emitter, Index, Value
 from engine.compiler.epilogue import Epilogue, Place, finish
 from engine.compiler.kernels.tile import LINE, Ahead, Axis, Tile, emit_tile, steps_of
 from engine.compiler.memory import aligned_zeros
+from engine.compiler.region import Region, line, pixels, windows
 from engine.dtypes import Array
 
 
@@ -50,6 +52,20 @@ class StreamedConvolution:
     tile: Tile
     lanes: int
     epilogue: Epilogue
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """What the kernel touches; of the input also the padding, which is in memory."""
+        weights, bias = map(line, self.packed_sizes)
+        rows, columns = map(windows, self.size, self.kernel, self.stride, self.dilation)
+        x = pixels(self.images, (rows, columns), self.channels, self.x_strides)
+        out = pixels(self.images, self.size, self.filters, self.out_strides, is_written=True)
+        return x, weights, bias, out, *self.epilogue.regions(self.images, self.size, self.filters)
+
+    @property
+    def packed_sizes(self) -> tuple[int, int]:
+        """Elements of packed weights and bias."""
+        return self.chunks * prod(self.kernel) * self._panel, self.chunks * self._width
 
     @property
     def scratch(self) -> int:

@@ -19,6 +19,7 @@ import numpy as np
 from engine.compiler.emitter import Emitter, Index, Value
 from engine.compiler.epilogue import NOTHING, Epilogue, Place, finish
 from engine.compiler.kernels.tile import Axis, Tile, choose_tile, emit_tile
+from engine.compiler.region import Region, line, pixels
 from engine.compiler.target import Target
 from engine.dtypes import Array
 
@@ -60,15 +61,20 @@ class Geometry:
         """Elements of input that one goes back from a tap to the next that a position meets."""
         return self.dilation // self.divisor
 
-    def halo(self, x_size: int, size: int) -> tuple[int, int]:
-        """Return the zeros needed before and after an input of `x_size` for an output of `size` elements."""
+    def reach(self, size: int) -> tuple[int, int]:
+        """Return the first and the last place of the input that an output of `size` elements meets, 0 among them."""
         met = [
             (position + self.padding - tap * self.dilation) // self.stride
             for position in range(size)
             for tap in range(self.kernel)
             if (position + self.padding - tap * self.dilation) % self.stride == 0
         ]
-        return max(0, -min(met, default=0)), max(0, max(met, default=0) - (x_size - 1))
+        return min([0, *met]), max([0, *met])
+
+    def halo(self, x_size: int, size: int) -> tuple[int, int]:
+        """Return the zeros needed before and after an input of `x_size` for an output of `size` elements."""
+        first, last = self.reach(size)
+        return -first, max(0, last - (x_size - 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +197,25 @@ class TransposedConvolution:
             images, size, channels, filters, groups, axes, halo, x_strides, out_strides, tile,
             -(-all_rows // row_parts), -(-all_blocks // block_parts), target.lanes, epilogue,
         )  # fmt: skip
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """What the kernel touches; of the input also the padding, which is in memory."""
+        weights, bias = map(line, self.packed_sizes)
+        rows, columns = (
+            axis.reach(size)[1] + 1 + halo
+            for axis, size, halo in zip(self.axes, self.size, self.halo, strict=True)
+        )
+        x = pixels(self.images, (rows, columns), self.channels * self.groups, self.x_strides)
+        filters = self.filters * self.groups
+        out = pixels(self.images, self.size, filters, self.out_strides, is_written=True)
+        return x, weights, bias, out, *self.epilogue.regions(self.images, self.size, filters)
+
+    @property
+    def packed_sizes(self) -> tuple[int, int]:
+        """Elements of packed weights and bias."""
+        starts = self.groups * self._group_blocks * self._width
+        return starts * self.axes[0].kernel * self.axes[1].kernel * self.channels, starts
 
     @property
     def scratch(self) -> int:

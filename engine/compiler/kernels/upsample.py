@@ -10,6 +10,7 @@ import numpy as np
 
 from engine.compiler.emitter import Emitter, Index, Value
 from engine.compiler.kernels.lines import emit_fold
+from engine.compiler.region import Region, pixels
 from engine.kernels.resampling import Table, resampling_tables
 
 _CHUNK = 16384
@@ -41,6 +42,12 @@ class Upsample:
     out_strides: tuple[int, int, int]
     scale_factor: tuple[float, float] | None = None
     align_corners: bool = False
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """What the kernel touches of its arguments, in their order."""
+        x = pixels(self.images, self.size, self.channels, self.x_strides)
+        return x, pixels(self.images, self.out_size, self.channels, self.out_strides, is_written=True)
 
     @property
     def scratch(self) -> int:

@@ -21,6 +21,7 @@ from engine.compiler.emitter import Emitter, Index, Value
 from engine.compiler.epilogue import Epilogue, Place, finish
 from engine.compiler.kernels.tile import LINE, Ahead, Axis, Tile, emit_tile, steps_of
 from engine.compiler.memory import aligned_zeros
+from engine.compiler.region import Region, line, pixels
 from engine.dtypes import Array
 
 Matrix = tuple[tuple[float, ...], ...]
@@ -155,6 +156,20 @@ class Winograd:
         return tuple(
             (-(-self.tiles * width // line) | 1) * line for width in (self._depth, self._blocks * self._width)
         )  # type: ignore[return-value]
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """What the kernel touches of its arguments, in their order."""
+        weights, bias = map(line, self.packed_sizes)
+        x = pixels(self.images, self.in_size, self.channels, self.x_strides)
+        out = pixels(self.images, self.size, self.filters, self.out_strides, is_written=True)
+        return x, weights, bias, out, *self.epilogue.regions(self.images, self.size, self.filters)
+
+    @property
+    def packed_sizes(self) -> tuple[int, int]:
+        """Elements of packed weights and bias."""
+        starts = self._blocks * self._width
+        return self._positions * self._depth * starts, starts
 
     @property
     def scratch(self) -> int:

@@ -1,7 +1,7 @@
 """Kernel calls: which kernel runs on which views, and what a selection rule works with."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -19,6 +19,7 @@ from engine.compiler.nodes import (
     Tensor,
     TransposedConvolution,
 )
+from engine.compiler.region import RegionError, check_apart, check_region
 from engine.compiler.storage import Copy
 from engine.compiler.target import Target
 from engine.compiler.view import Buffer, Home, View, whole
@@ -64,7 +65,12 @@ class Selector:
         return self.target.lanes
 
     def call(self, kernel: Kernel, *arguments: View) -> None:
-        """Add a call."""
+        """Add a call.
+
+        Raises:
+            RegionError: the kernel could touch memory that is no part of its arguments.
+        """
+        check_call(kernel, arguments)
         self.calls.append(Call(kernel, arguments))
 
     def copy(self, source: View, target: View) -> None:
@@ -86,16 +92,13 @@ class Selector:
         packed = self.packed.get(key)
         if packed is None:
             packed = self.packed[key] = PackedWeights(kernel, (weight, bias))
-        return self._constant(packed.weight), self._constant(packed.bias)
+        weights, starts = kernel.packed_sizes
+        return _constant(packed.weight, weights), _constant(packed.bias, starts)
 
     def constant(self, array: Array) -> View:
         """Return the view of an array that the plan keeps."""
         flat = aligned(np.ascontiguousarray(array, np.float32))
-        return self._constant(lambda: flat)
-
-    def _constant(self, load: Callable[[], Array]) -> View:
-        # where it begins is all that a kernel has to know
-        return View(Buffer(Home.CONSTANT, 0, load), 0, (), ())
+        return _constant(lambda: flat, flat.size)
 
     def temporary(self, shape: tuple[int, ...], order: tuple[int, ...] | None = None) -> View:
         """Return memory in the arena that lives for the node's calls only."""
@@ -194,6 +197,27 @@ def image_epilogue(selector: Selector, node: Epilogued) -> tuple[Epilogue, list[
             operands.append(Operand(Spread.CHANNEL, (view.strides[0] if view.shape[0] > 1 else 0,)))
         views.append(view)
     return Epilogue(node.epilogue, tuple(operands)), views
+
+
+def check_call(kernel: Kernel, arguments: Sequence[View]) -> None:
+    """Check that a kernel touches nothing but its arguments, and writes only where nobody else has anything.
+
+    Raises:
+        RegionError: it could.
+    """
+    regions = kernel.regions
+    if len(regions) != len(arguments):
+        raise RegionError(f"{type(kernel).__name__} takes {len(regions)} arguments; got {len(arguments)}")
+    for region, view in zip(regions, arguments, strict=True):
+        try:
+            check_region(region, view)
+        except RegionError as error:
+            raise RegionError(f"{type(kernel).__name__}: {error}") from error
+    check_apart(regions, arguments)
+
+
+def _constant(load: Callable[[], Array], size: int) -> View:
+    return whole(Buffer(Home.CONSTANT, size, load), (size,))
 
 
 def _digest(array: Array | None) -> bytes:

@@ -37,6 +37,11 @@ class Interleaved:
         """What the order of packed weights depends on."""
         return (*self.kernel.layout, self.lanes)
 
+    @property
+    def packed_sizes(self) -> tuple[int, int]:
+        """Elements of packed weights and bias."""
+        return self.kernel.packed_sizes
+
     def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
         """Pack weights (gates · hidden, features) and bias (gates · hidden)."""
         rows = interleaved(weight, self.gates, self.lanes)

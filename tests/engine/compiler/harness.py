@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from engine.compiler.jit import Kernel, cache
+from engine.compiler.region import Region
 from engine.compiler.target import Target, supported_targets
 from engine.dtypes import Array
 
@@ -35,16 +36,39 @@ def run(kernel: Kernel, target: Target, *arrays: Array, threads: int = 3) -> lis
         threads: threads that share the chunks.
 
     Returns:
-        The arrays after the run, in the order given. What the kernel must leave alone is the caller's to check.
+        The arrays after the run, in the order given.
+
+    What the kernel does not declare as its regions it must not need: it is NaN during the run, and must stay as it is.
     """
     code = cache.compile(kernel, target)
+    given = arrays
+    outside = [_outside(region, array) for region, array in zip(kernel.regions, arrays, strict=True)]
+    arrays = tuple(
+        np.where(mask, np.float32(np.nan), array) for mask, array in zip(outside, arrays, strict=True)
+    )
     scratch = [np.full(kernel.scratch * threads, np.nan, np.float32)] if kernel.scratch else []
     first, second = (
         _run_once(kernel, code.address, [*arrays, *scratch], threads, end) for end in (False, True)
     )
     for one, other in zip(first[: len(arrays)], second, strict=False):
         np.testing.assert_array_equal(one, other, "results depend on where arrays lie or which thread runs")
-    return first[: len(arrays)]
+    results = []
+    for region, mask, array, result in zip(kernel.regions, outside, given, first[: len(given)], strict=True):
+        left_alone = mask if region.is_written else np.ones_like(mask)
+        before = np.where(mask, np.float32(np.nan), array)
+        np.testing.assert_array_equal(
+            result[left_alone], before[left_alone], "the kernel wrote beside the regions that it declares"
+        )
+        results.append(np.where(mask, array, result))
+    return results
+
+
+def _outside(region: Region, array: Array) -> Array:
+    """Return which elements of an array are no part of a region."""
+    assert region.stop <= array.size, "the kernel's region ends beyond the array"
+    inside = np.zeros(array.size, np.bool_)
+    np.lib.stride_tricks.as_strided(inside, region.shape, region.strides)[...] = True
+    return ~inside.reshape(array.shape)
 
 
 def _run_once(

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from engine.compiler.emitter import Emitter
 from engine.compiler.pointwise import Expression, emit
+from engine.compiler.region import Region, line
 
 
 @dataclass(frozen=True)
@@ -15,6 +16,10 @@ class Pointwise:
     expression: Expression
     chunks: int = 1
     scratch: int = 0
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        return *[line(self.size)] * self.operands, line(self.size, is_written=True)
 
     def emit(self, e: Emitter) -> None:
         *operands, out = [e.argument(place) for place in range(self.operands + 1)]

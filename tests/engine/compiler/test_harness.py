@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from engine.compiler.emitter import Emitter
+from engine.compiler.region import Region, line
 from engine.compiler.target import host_target
 from tests.engine.compiler.harness import run
 
@@ -19,6 +20,10 @@ class Adder:
     chunks: int
     offset: int
     scratch: int = 0
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        return (line(self.chunks, is_written=True),)
 
     def emit(self, e: Emitter) -> None:
         place = e.argument(0)

@@ -10,6 +10,7 @@ from llvmlite import ir
 
 from engine.compiler.emitter import I64, Emitter, Value
 from engine.compiler.jit import Code, Kernel, cache
+from engine.compiler.region import Region
 from engine.compiler.segment import NativeStep, Segment
 from engine.compiler.target import host_target
 from engine.dtypes import Array
@@ -27,6 +28,7 @@ class Follow:
     previous: int
     chunks: int
     scratch: int = 0
+    regions: tuple[Region, ...] = ()
 
     def emit(self, e: Emitter) -> None:
         before, here, tally, threads = (e.argument(place) for place in range(4))
@@ -44,6 +46,7 @@ class Gate:
 
     chunks: int = 1
     scratch: int = 0
+    regions: tuple[Region, ...] = ()
 
     def emit(self, e: Emitter) -> None:
         words = e.argument(0)
@@ -57,6 +60,7 @@ class Meeting:
 
     chunks: int
     scratch: int = 0
+    regions: tuple[Region, ...] = ()
 
     def emit(self, e: Emitter) -> None:
         arrived = e.argument(0)
