@@ -42,7 +42,7 @@ class Graph:
     ends: dict[int, int] = field(default_factory=dict)
 
     def fused_into(self) -> dict[int, int]:
-        """Return, for each step that no node begins with, the step whose node does it: a step may take several nodes."""
+        """Return, for each step that no node begins with, the step whose node does it (a step may take several)."""
         first = {node.steps[0] for node in self.nodes if node.steps}
         pairs = ((step, node.steps[0]) for node in self.nodes for step in node.steps[1:])
         return {step: into for step, into in pairs if step not in first}

@@ -39,7 +39,7 @@ def open_graph(folder: Path, backend: str, layers: LayerRegistry, *lines: str) -
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("line", ["nn.ReLU r 1 1 x y", RELU.format(x="x", y="y")])
 def test_own_activation_runs_alone(tmp_path: Path, backend: str, line: str) -> None:
-    graph = open_graph(tmp_path, backend, negating(line.split()[0]), line)
+    graph = open_graph(tmp_path, backend, negating(line.split(maxsplit=1)[0]), line)
     np.testing.assert_array_equal(graph.forward([X])[0], -X)
 
 
@@ -54,13 +54,17 @@ def test_own_activation_is_not_fused_into_its_neighbours(tmp_path: Path, backend
     assert [layer.backend for layer in run.trace.layers if layer.name == "r"] == ["numpy"]
 
 
+def _sevens_shape(input: TensorSpec, **_: object) -> TensorSpec:
+    return TensorSpec((2, 4, 5, 6), input.dtype)
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_own_convolution_takes_no_neighbours_in(tmp_path: Path, backend: str) -> None:
     layers = registry.copy()
     built_in = registry.find("nn.Conv2d")
     assert built_in is not None
 
-    @layers.layer("nn.Conv2d", infer=lambda input, **_: TensorSpec((2, 4, 5, 6), input.dtype), replace=True)
+    @layers.layer("nn.Conv2d", infer=_sevens_shape, replace=True)
     def sevens(input: Array, **weights: Array) -> Array:
         return np.full((2, 4, 5, 6), 7, np.float32)
 
