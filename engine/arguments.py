@@ -6,11 +6,12 @@ operand that carries a scalar or a list during a run.
 """
 
 import inspect
+import re
 import types
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NewType, TypeAlias
 
 import numpy as np
 
@@ -37,6 +38,8 @@ They come in a list among the operands, or as text in the file: `[None,[0,1]]`.
 """
 DType: TypeAlias = np.dtype[Any]
 """A dtype that the file names as `torch.float`."""
+Word = NewType("Word", str)
+"""A word that stands alone where an expression may stand: `linear`, the value of a string argument."""
 
 Converter: TypeAlias = Callable[[Any], Any]
 
@@ -170,7 +173,13 @@ def _int(value: Any) -> int:
     raise _MismatchError
 
 
-_SPELLED_FLOATS = {"inf": np.inf, "-inf": -np.inf, "nan": np.nan, "-nan": np.nan}
+_SPELLED_FLOATS = {
+    f"{sign}{word}{end}": float(sign + word)
+    for sign in ("", "-")
+    for word in ("inf", "nan")
+    for end in ("", ".0")
+}
+"""What the exporter writes where a number is infinite or NaN."""
 
 
 def _float(value: Any) -> float:
@@ -238,6 +247,15 @@ def _dtype(value: Any) -> DType:
     raise _MismatchError
 
 
+_WORD = re.compile(r"(?!(?:None|True|False|inf|nan)\Z)[A-Za-z_]\w*")
+
+
+def _word(value: Any) -> Word:
+    if isinstance(value, str) and _WORD.fullmatch(value):
+        return Word(value)
+    raise _MismatchError
+
+
 def _expression(value: Any) -> Expression:
     if isinstance(value, str):
         return compile_source(value)
@@ -257,6 +275,7 @@ _KINDS: dict[Any, tuple[str, Converter]] = {
     Strings: ("strings", lambda value: _sequence(value, _str)),
     Indices: ("indices", _indices),
     DType: ("a torch dtype", _dtype),
+    Word: ("a word", _word),
     Expression: ("an expression", _expression),
     types.NoneType: ("None", _none),
 }

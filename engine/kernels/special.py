@@ -106,3 +106,56 @@ def _lgamma_positive(x: Any) -> Any:
         shifted = np.where(low, shifted + 1, shifted)
     series = _horner(_STIRLING, 1 / np.square(shifted)) / shifted
     return (shifted - 0.5) * np.log(shifted) - shifted + _HALF_LOG_2PI + series - np.log(product)
+
+
+def erfc(x: Array, out: Array | None = None) -> Any:
+    """Return 1 - erf(x), computed in float64, without loss where erf is nearly 1."""
+    wide = np.asarray(x, np.float64)
+    size = np.abs(wide)
+    near = 1 - _erf_series(np.minimum(size, _SERIES_END))
+    positive = np.where(size < _SERIES_END, near, _erfc_fraction(np.maximum(size, _SERIES_END)))
+    return _store(np.where(wide < 0, 2 - positive, positive), x, out)
+
+
+_HALLEY_STEPS = 4
+_WINITZKI = 0.147
+
+
+def erfinv(x: Array, out: Array | None = None) -> Any:
+    """Return the inverse of the error function: infinite at -1 and 1, NaN beyond.
+
+    From Winitzki's approximation, "A handy approximation for the error function and its inverse" (2008), by Halley's
+    method on erfc, which keeps its digits near 1.
+    """
+    wide = np.asarray(x, np.float64)
+    size = np.abs(wide)
+    rest = np.where(size < 1, 1 - size, 0.5)
+    logarithm = np.log(rest * (2 - rest))
+    term = 2 / (math.pi * _WINITZKI) + logarithm / 2
+    y = np.sqrt(np.maximum(np.sqrt(np.square(term) - logarithm / _WINITZKI) - term, 0))
+    for _ in range(_HALLEY_STEPS):
+        step = (erfc(y) - rest) / (-2 / _SQRT_PI * np.exp(-np.square(y)))
+        y = y - step / (1 + y * step)
+    y = np.where(size < 1, y, np.where(size == 1, np.inf, np.nan))
+    return _store(np.copysign(y, wide), x, out)
+
+
+_DIGAMMA = (-1 / 12, 1 / 120, -1 / 252, 1 / 240, -1 / 132, 691 / 32760, -1 / 12)
+_DIGAMMA_START = 10.0
+
+
+def digamma(x: Array, out: Array | None = None) -> Any:
+    """Return the derivative of log Γ, computed in float64: infinite at 0, NaN at the negative integers."""
+    wide = np.asarray(x, np.float64)
+    positive = np.where(wide < 0, 1 - wide, wide)
+    total, shifted = np.zeros_like(positive), positive
+    for _ in range(int(_DIGAMMA_START)):  # ψ(x) = ψ(x+1) - 1/x
+        low = shifted < _DIGAMMA_START
+        total = np.where(low, total - 1 / shifted, total)
+        shifted = np.where(low, shifted + 1, shifted)
+    inverse = 1 / np.square(shifted)
+    direct = total + np.log(shifted) - 0.5 / shifted + _horner(_DIGAMMA, inverse) * inverse  # DLMF 5.11.2
+    fraction = wide - np.rint(wide)
+    reflected = direct - math.pi / np.tan(math.pi * fraction)  # DLMF 5.5.4
+    result = np.where(wide < 0, np.where(fraction == 0, np.nan, reflected), direct)
+    return _store(np.where(wide == 0, np.copysign(np.inf, -wide), result), x, out)

@@ -21,7 +21,9 @@ BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bi
 NEGATIONS = ("logical_not", "bitwise_not")
 
 
-def _infer_binary(kernel: Binary) -> Callable[..., TensorSpec]:
+def infer_binary(kernel: Binary) -> Callable[..., TensorSpec]:
+    """Make the shape rule of a layer that runs a kernel of two operands."""
+
     def infer(input: SpecOperand, other: SpecOperand) -> TensorSpec:
         shapes = [operand.shape for operand in (input, other) if isinstance(operand, TensorSpec)]
         return TensorSpec(broadcast(*shapes), kernel.result_dtype(input, other))
@@ -29,7 +31,9 @@ def _infer_binary(kernel: Binary) -> Callable[..., TensorSpec]:
     return infer
 
 
-def _binary_layer(kernel: Binary) -> Callable[..., Array]:
+def binary_layer(kernel: Binary) -> Callable[..., Array]:
+    """Make a layer of a kernel of two operands: tensors, or a tensor and a number."""
+
     def forward(input: Operand | bool, other: Operand | bool) -> Array:
         lone = not isinstance(input, np.ndarray) and not isinstance(other, np.ndarray)
         return kernel(np.asarray(input) if lone else input, other)
@@ -37,14 +41,18 @@ def _binary_layer(kernel: Binary) -> Callable[..., Array]:
     return forward
 
 
-def _infer_unary(kernel: Unary) -> Callable[..., TensorSpec]:
+def infer_unary(kernel: Unary) -> Callable[..., TensorSpec]:
+    """Make the shape rule of a layer that runs a kernel of one operand."""
+
     def infer(input: TensorSpec) -> TensorSpec:
         return TensorSpec(input.shape, kernel.result_dtype(input))
 
     return infer
 
 
-def _unary_layer(kernel: Unary) -> Callable[..., Array]:
+def unary_layer(kernel: Unary) -> Callable[..., Array]:
+    """Make a layer of a kernel of one operand."""
+
     def forward(input: Array) -> Array:
         return kernel(input)
 
@@ -52,7 +60,7 @@ def _unary_layer(kernel: Unary) -> Callable[..., Array]:
 
 
 for _name in (*COMPARISONS, *LOGICAL, *BITWISE):
-    layer(f"torch.{_name}", infer=_infer_binary(BINARY[_name]))(_binary_layer(BINARY[_name]))
+    layer(f"torch.{_name}", infer=infer_binary(BINARY[_name]))(binary_layer(BINARY[_name]))
 
 for _name in NEGATIONS:
-    layer(f"torch.{_name}", infer=_infer_unary(UNARY[_name]))(_unary_layer(UNARY[_name]))
+    layer(f"torch.{_name}", infer=infer_unary(UNARY[_name]))(unary_layer(UNARY[_name]))

@@ -8,6 +8,7 @@ from engine.arguments import Indices, Number
 from engine.checks import check_kind
 from engine.dtypes import Array
 from engine.errors import ArgumentError
+from engine.index_checks import check_fits, check_index, check_range
 from engine.kernels.axes import axis, broadcast
 from engine.kernels.casting import cast
 from engine.registry import layer
@@ -112,33 +113,11 @@ def index_put(
     return result
 
 
-def _check_index(index: TensorSpec) -> None:
-    if index.dtype not in (np.int64, np.int32):
-        raise ArgumentError("index", f"got dtype {index.dtype}", "int64 or int32")
-
-
-def _check_range(index: Array, size: int) -> None:
-    """Check indices that must be from 0 to size - 1: numpy would count negative ones from the back."""
-    if index.size and (index.min() < 0 or index.max() >= size):
-        raise ArgumentError(
-            "index", f"got from {index.min()} to {index.max()}", f"indices from 0 to {size - 1}"
-        )
-
-
-def _check_fits(index: TensorSpec, shape: tuple[int, ...], dim: int | None, owner: str) -> None:
-    """Check that an index of as many dimensions is nowhere larger than a shape, but for dimension `dim`."""
-    if index.rank != len(shape):
-        raise ArgumentError("index", f"got {index.rank} dimensions", f"{len(shape)}, as {owner} has")
-    pairs = zip(index.shape, shape, strict=True)
-    if any(mine > theirs for place, (mine, theirs) in enumerate(pairs) if place != dim):
-        raise ArgumentError("index", f"got shape {index.shape}", f"nothing larger than {owner}'s {shape}")
-
-
 def _infer_gather(input: TensorSpec, dim: int, index: TensorSpec) -> TensorSpec:
-    _check_index(index)
+    check_index(index)
     place = axis(dim, input.rank)
     if index.size:
-        _check_fits(TensorSpec(index.shape or (1,), index.dtype), input.shape or (1,), place, "input")
+        check_fits(TensorSpec(index.shape or (1,), index.dtype), input.shape or (1,), place, "input")
     return input.with_shape(index.shape)
 
 
@@ -149,13 +128,13 @@ def gather(input: Array, dim: int, index: Array) -> Array:
     place = axis(dim, source.ndim)
     if not index.size:
         return np.empty(index.shape, input.dtype)
-    _check_range(index, source.shape[place])
+    check_range(index, source.shape[place])
     cut = tuple(slice(None if i == place else size) for i, size in enumerate(places.shape))
     return np.take_along_axis(source[cut], places, place).reshape(index.shape)
 
 
 def _infer_index_select(input: TensorSpec, dim: int, index: TensorSpec) -> TensorSpec:
-    _check_index(index)
+    check_index(index)
     if index.rank > 1:
         raise ArgumentError("index", f"got {index.rank} dimensions", "at most 1")
     place = axis(dim, input.rank)
@@ -169,7 +148,7 @@ def index_select(input: Array, dim: int, index: Array) -> Array:
     """Pick whole slices along a dimension."""
     source = np.atleast_1d(input)
     place = axis(dim, source.ndim)
-    _check_range(index, source.shape[place])
+    check_range(index, source.shape[place])
     picked = np.take(source, index.reshape(-1), place)
     return picked if input.ndim else picked.reshape(())
 
@@ -188,14 +167,14 @@ def masked_select(input: Array, mask: Array) -> Array:
 
 
 def _infer_scatter_add(input: TensorSpec, dim: int, index: TensorSpec, src: TensorSpec) -> TensorSpec:
-    _check_index(index)
+    check_index(index)
     place = axis(dim, input.rank)
     if src.dtype != input.dtype:
         raise ArgumentError("src", f"got dtype {src.dtype}", f"that of input, {input.dtype}")
     if index.size:
         flat = TensorSpec(index.shape or (1,), index.dtype)
-        _check_fits(flat, input.shape or (1,), place, "input")
-        _check_fits(flat, src.shape or (1,), None, "src")
+        check_fits(flat, input.shape or (1,), place, "input")
+        check_fits(flat, src.shape or (1,), None, "src")
     return input
 
 
@@ -206,7 +185,7 @@ def scatter_add(input: Array, dim: int, index: Array, src: Array) -> Array:
     target, places, values = np.atleast_1d(result), np.atleast_1d(index), np.atleast_1d(src)
     place = axis(dim, target.ndim)
     if index.size:
-        _check_range(index, target.shape[place])
+        check_range(index, target.shape[place])
         key: list[Any] = list(np.indices(places.shape, sparse=True))
         key[place] = places
         np.add.at(target, tuple(key), values[tuple(map(slice, places.shape))])

@@ -155,6 +155,26 @@ def chunk(input: Array, chunks: int, dim: int = 0) -> tuple[Array, ...]:
     return _cut(input, place, _chunk_bounds(input.shape[place], chunks))
 
 
+def _infer_unsafe_chunk(input: TensorSpec, chunks: int, dim: int) -> list[TensorSpec]:
+    return list(_infer_chunk(input, chunks, dim))
+
+
+@layer("aten::unsafe_chunk", infer=_infer_unsafe_chunk)
+def unsafe_chunk(input: Array, chunks: int, dim: int = 0) -> list[Array]:
+    """Do as torch.chunk, but give one list: the cells of LSTM and GRU take their gates apart so."""
+    return list(chunk(input, chunks, dim))
+
+
+def _infer_unsafe_split(tensor: TensorSpec, split_size_or_sections: int | Ints, dim: int) -> list[TensorSpec]:
+    return list(_infer_split(tensor, split_size_or_sections, dim))
+
+
+@layer("aten::unsafe_split", "aten::unsafe_split_with_sizes", infer=_infer_unsafe_split)
+def unsafe_split(tensor: Array, split_size_or_sections: int | Ints, dim: int = 0) -> list[Array]:
+    """Do as torch.split, but give one list."""
+    return list(split(tensor, split_size_or_sections, dim))
+
+
 def _tensor_split_bounds(size: int, sections: int | None, indices: Ints | None) -> list[int]:
     if indices is not None:
         return [0, *(slice(None, index).indices(size)[1] for index in indices), size]

@@ -1,10 +1,11 @@
 """Operators that carry values in, out and along: pnnx.Input, pnnx.Output, pnnx.Attribute, tuples, expressions."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from engine.arguments import DType
+from engine.arguments import DType, Word
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.expression import Expression
@@ -70,11 +71,25 @@ def unpack_tuple(*values: Any) -> tuple[Any, ...]:
     return tuple(values[0])
 
 
-def _infer_expression(*inputs: Spec, expr: Expression) -> tuple[Spec]:
+def _check_word(word: str, inputs: Sequence[Any]) -> None:
+    if inputs:
+        raise ArgumentError("expr", f"got {word!r}", "an expression of the operands")
+
+
+def _infer_expression(*inputs: Spec, expr: str | Expression) -> tuple[Spec]:
+    if isinstance(expr, str):
+        _check_word(expr, inputs)
+        return (expr,)
     return (expr.infer(inputs),)
 
 
 @layer("pnnx.Expression", infer=_infer_expression)
-def expression(*inputs: Any, expr: Expression) -> tuple[Value]:
-    """Evaluate an expression over its operands, `@0` being the first; a list is one output."""
+def expression(*inputs: Any, expr: Word | Expression) -> tuple[Value]:
+    """Evaluate an expression over its operands, `@0` being the first; a list is one output.
+
+    Without operands a word is text: the exporter writes the string arguments of operators that it does not know so.
+    """
+    if isinstance(expr, str):
+        _check_word(expr, inputs)
+        return (expr,)
     return (expr.evaluate(inputs),)

@@ -3,9 +3,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.arguments import Argument, DType, Floats, Ints, Number, Operand, read_arguments
+from engine.arguments import Argument, DType, Floats, Ints, Number, Operand, Word, read_arguments
 from engine.dtypes import Array
 from engine.errors import ArgumentError
+from engine.expression import Expression
 
 
 def argument(annotation: Any) -> Argument:
@@ -25,6 +26,8 @@ def argument(annotation: Any) -> Argument:
         (float, 3, 3.0),
         (float, "inf", float("inf")),
         (float, "-inf", float("-inf")),
+        (float, "-inf.0", float("-inf")),
+        (Word | Expression, "linear", "linear"),
         (float, np.float32(1.5) * np.ones(()), 1.5),
         (bool, True, True),
         (bool, np.array(False), False),
@@ -89,3 +92,8 @@ def test_variadic_and_collecting_signatures() -> None:
     assert [a.name for a in named] == ["dim"]
     assert variadic
     assert collects
+
+
+@pytest.mark.parametrize("text", ["None", "inf", "add(@0,1)", "@0", "2"])
+def test_an_expression_is_no_word(text: str) -> None:
+    assert isinstance(argument(Word | Expression).convert(text), Expression)

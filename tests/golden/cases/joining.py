@@ -1,6 +1,19 @@
 """Layers that join tensors or take one apart."""
 
-from tests.golden.case import Case, boolean, f32, function, i64, tensor
+from typing import Any
+
+from tests.golden.case import Case, boolean, f32, function, i64, module, tensor
+
+
+def lstm_cell(nn: Any) -> Any:
+    """Make a cell that takes hidden and cell state as two arguments."""
+
+    class Cell(nn.LSTMCell):  # type: ignore[misc]  # nn is Any here
+        def forward(self, x: Any, hidden: Any, cell: Any) -> Any:
+            return super().forward(x, (hidden, cell))
+
+    return Cell(4, 5)
+
 
 CASES: list[Case] = [
     function(
@@ -77,4 +90,25 @@ CASES: list[Case] = [
     function("torch.unbind", "last", lambda torch, x: torch.unbind(x, -1), f32(2, 3, 2)),
     function("torch.unbind", "vector", lambda torch, x: torch.unbind(x)[1] + x, f32(3)),
     function("torch.unbind", "from_selects", lambda torch, x: (x[:, 0], x[:, 1]), f32(3, 2)),
+    *(
+        module("aten::unsafe_chunk", name, build, f32(3, 4), *states)
+        for name, build, states in (
+            ("lstm_cell", lstm_cell, (f32(3, 5), f32(3, 5))),
+            ("gru_cell", lambda nn: nn.GRUCell(4, 5), (f32(3, 5),)),
+        )
+    ),
+    function(
+        "aten::unsafe_chunk",
+        "uneven",
+        lambda torch, x: torch.unsafe_chunk(x, 3, 1),
+        f32(2, 7),
+        also=((f32(2, 8),),),
+    ),
+    function("aten::unsafe_split", "pieces", lambda torch, x: torch.unsafe_split(x, 3, 1), f32(2, 7)),
+    function(
+        "aten::unsafe_split_with_sizes",
+        "sizes",
+        lambda torch, x: torch.unsafe_split_with_sizes(x, (1, 4, 2), 1),
+        f32(2, 7),
+    ),
 ]

@@ -1,0 +1,271 @@
+"""Layers that put values where indices say: scatter, scatter_reduce, index_add, put, masked_scatter and kin.
+
+The exporter knows none of these: they come under their ATen names, with their arguments as operands in ATen's order.
+Where several values go to one place, the last one stays, as in PyTorch on a CPU.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from engine.arguments import Number, Operand
+from engine.checks import check_kind
+from engine.dtypes import Array
+from engine.errors import ArgumentError
+from engine.index_checks import check_fits, check_index, check_range
+from engine.kernels.axes import axis, broadcast
+from engine.kernels.casting import cast
+from engine.kernels.scattering import REDUCTIONS, along, combine, slices
+from engine.registry import layer
+from engine.spec import TensorSpec
+
+_NAMES = {"add": "sum", "multiply": "prod"}
+"""How the older scatter calls the reductions that it has."""
+
+
+def _check_source(input: TensorSpec, src: TensorSpec, name: str) -> None:
+    if src.dtype != input.dtype:
+        raise ArgumentError(name, f"got dtype {src.dtype}", f"that of input, {input.dtype}")
+
+
+def _check_reduction(reduce: str, known: tuple[str, ...]) -> None:
+    if reduce not in known:
+        raise ArgumentError("reduce", f"got {reduce!r}", " or ".join(known))
+
+
+def _infer_scatter(
+    input: TensorSpec, dim: int, index: TensorSpec, src: TensorSpec | Number, reduce: str | None
+) -> TensorSpec:
+    if reduce is not None:
+        _check_reduction(reduce, tuple(_NAMES))
+    check_index(index)
+    place = axis(dim, input.rank)
+    if index.size:
+        flat = TensorSpec(index.shape or (1,), index.dtype)
+        check_fits(flat, input.shape or (1,), place, "input")
+        if isinstance(src, TensorSpec):
+            check_fits(flat, src.shape or (1,), None, "src")
+    if isinstance(src, TensorSpec):
+        _check_source(input, src, "src")
+    return input
+
+
+@layer("aten::scatter", infer=_infer_scatter)
+def scatter(input: Array, dim: int, index: Array, src: Operand | bool, reduce: str | None = None) -> Array:
+    """Give a copy of `input` with each element of `src`, or one number, where `index` says along `dim`.
+
+    With `reduce` it is added to what is there or multiplied with it.
+    """
+    target, places = np.atleast_1d(input), np.atleast_1d(index)
+    place = axis(dim, target.ndim)
+    if not index.size:
+        return input
+    check_range(index, target.shape[place])
+    values = _values(src, places, input)
+    if reduce is not None:
+        result = combine(target, along(places, place), values, _NAMES[reduce], include_self=True)
+    else:
+        result = target.copy()
+        result[along(places, place)] = values
+    return result.reshape(input.shape)
+
+
+def _values(src: Operand, places: Array, input: Array) -> Array:
+    """Return what goes to each of the places."""
+    if isinstance(src, np.ndarray):
+        return np.asarray(np.atleast_1d(src)[tuple(map(slice, places.shape))])
+    return np.broadcast_to(cast(np.asarray(src), input.dtype), places.shape)
+
+
+def _infer_scatter_reduce(
+    input: TensorSpec, dim: int, index: TensorSpec, src: TensorSpec, reduce: str, include_self: bool
+) -> TensorSpec:
+    del include_self
+    _check_reduction(reduce, REDUCTIONS)
+    return _infer_scatter(input, dim, index, src, None)
+
+
+@layer("aten::scatter_reduce", infer=_infer_scatter_reduce)
+def scatter_reduce(
+    input: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool = True
+) -> Array:
+    """Give a copy of `input` with the sum, product, mean, maximum or minimum of what `index` sends to each place."""
+    target, places = np.atleast_1d(input), np.atleast_1d(index)
+    place = axis(dim, target.ndim)
+    if not index.size:
+        return input
+    check_range(index, target.shape[place])
+    values = _values(src, places, input)
+    result = combine(target, along(places, place), values, reduce, include_self=include_self)
+    return result.reshape(input.shape)
+
+
+def _infer_put_slices(input: TensorSpec, dim: int, index: TensorSpec, source: TensorSpec) -> TensorSpec:
+    check_index(index)
+    if index.rank > 1:
+        raise ArgumentError("index", f"got {index.rank} dimensions", "at most 1")
+    place = axis(dim, input.rank)
+    _check_source(input, source, "source")
+    shape = (*input.shape[:place], index.size, *input.shape[place + 1 :]) if input.shape else (1,)
+    if (source.shape or (1,)) != shape:
+        raise ArgumentError("source", f"got shape {source.shape}", f"{shape}")
+    return input
+
+
+def _placed(input: Array, dim: int, index: Array, source: Array) -> tuple[Array, tuple[Any, ...], Array]:
+    """Return the target, the key of its slices, and what goes there."""
+    target = np.atleast_1d(input)
+    place = axis(dim, target.ndim)
+    check_range(index, target.shape[place])
+    return target, slices(index.reshape(-1), place), np.atleast_1d(source)
+
+
+def _infer_index_add(
+    input: TensorSpec, dim: int, index: TensorSpec, source: TensorSpec, alpha: Number
+) -> TensorSpec:
+    if isinstance(alpha, float) and input.dtype.kind in "iu":
+        raise ArgumentError("alpha", f"is {alpha}", "an int, as the tensors are of integers")
+    return _infer_put_slices(input, dim, index, source)
+
+
+@layer("aten::index_add", infer=_infer_index_add)
+def index_add(input: Array, dim: int, index: Array, source: Array, alpha: Number = 1) -> Array:
+    """Give a copy of `input` with `source` times `alpha` added to the slices along `dim` that `index` names."""
+    target, key, values = _placed(input, dim, index, source)
+    scaled = values if alpha == 1 else values * cast(np.asarray(alpha), input.dtype)
+    return combine(target, key, scaled, "sum", include_self=True).reshape(input.shape)
+
+
+@layer("aten::index_copy", infer=_infer_put_slices)
+def index_copy(input: Array, dim: int, index: Array, source: Array) -> Array:
+    """Give a copy of `input` whose slices along `dim`, named by `index`, are those of `source`."""
+    target, key, values = _placed(input, dim, index, source)
+    result = target.copy()
+    result[key] = values
+    return result.reshape(input.shape)
+
+
+def _infer_index_reduce(
+    input: TensorSpec, dim: int, index: TensorSpec, source: TensorSpec, reduce: str, include_self: bool
+) -> TensorSpec:
+    del include_self
+    _check_reduction(reduce, ("prod", "mean", "amax", "amin"))
+    return _infer_put_slices(input, dim, index, source)
+
+
+@layer("aten::index_reduce", infer=_infer_index_reduce)
+def index_reduce(
+    input: Array, dim: int, index: Array, source: Array, reduce: str, include_self: bool = True
+) -> Array:
+    """Give a copy of `input` whose slices along `dim` are reduced with those that `index` sends to them."""
+    target, key, values = _placed(input, dim, index, source)
+    return combine(target, key, values, reduce, include_self=include_self).reshape(input.shape)
+
+
+def _infer_index_fill(
+    input: TensorSpec, dim: int, index: TensorSpec, value: TensorSpec | Number
+) -> TensorSpec:
+    check_index(index)
+    axis(dim, input.rank)
+    if index.rank > 1 or (isinstance(value, TensorSpec) and value.shape):
+        raise ArgumentError("index", f"got {index}, value {value}", "at most 1 dimension, and one value")
+    return input
+
+
+@layer("aten::index_fill", infer=_infer_index_fill)
+def index_fill(input: Array, dim: int, index: Array, value: Operand | bool) -> Array:
+    """Give a copy of `input` with one value in the slices along `dim` that `index` names, from the back if negative."""
+    result = np.atleast_1d(input).copy()
+    place = axis(dim, result.ndim)
+    counted = _from_front(index.reshape(-1), result.shape[place])
+    result[slices(counted, place)] = cast(np.asarray(value), input.dtype)
+    return result.reshape(input.shape)
+
+
+def _from_front(index: Array, size: int) -> Array:
+    """Return indices counted from the front; those from -size to -1 count from the back."""
+    if index.size and (index.min() < -size or index.max() >= size):
+        expected = f"indices from {-size} to {size - 1}"
+        raise ArgumentError("index", f"got from {index.min()} to {index.max()}", expected)
+    return np.where(index < 0, index + size, index)
+
+
+def _infer_put(input: TensorSpec, index: TensorSpec, source: TensorSpec, accumulate: bool) -> TensorSpec:
+    del accumulate
+    check_index(index)
+    _check_source(input, source, "source")
+    if source.size != index.size:
+        raise ArgumentError("source", f"got {source.size} elements", f"{index.size}, as index has")
+    return input
+
+
+@layer("aten::put", infer=_infer_put)
+def put(input: Array, index: Array, source: Array, accumulate: bool = False) -> Array:
+    """Give a copy of `input` with values put, or added, where `index` says in the flattened tensor."""
+    result = input.reshape(-1).copy()
+    places = _from_front(index.reshape(-1), result.size)
+    if accumulate:
+        np.add.at(result, places, source.reshape(-1))
+    else:
+        result[places] = source.reshape(-1)
+    return result.reshape(input.shape)
+
+
+def _infer_take(input: TensorSpec, index: TensorSpec) -> TensorSpec:
+    check_index(index)
+    return input.with_shape(index.shape)
+
+
+@layer("aten::take", infer=_infer_take)
+def take(input: Array, index: Array) -> Array:
+    """Pick elements by their place in the flattened tensor."""
+    return np.asarray(input.reshape(-1)[_from_front(index, input.size)])
+
+
+def _infer_take_along_dim(input: TensorSpec, indices: TensorSpec, dim: int | None) -> TensorSpec:
+    if indices.dtype != np.int64:
+        raise ArgumentError("indices", f"got dtype {indices.dtype}", "int64")
+    if dim is None:
+        return input.with_shape((indices.size,))
+    if indices.rank != input.rank:
+        raise ArgumentError("indices", f"got {indices.rank} dimensions", f"{input.rank}, as input has")
+    place = axis(dim, input.rank)
+    others = [(*shape[:place], 1, *shape[place + 1 :]) for shape in (input.shape, indices.shape)]
+    shape = list(broadcast(*others, argument="indices"))
+    if shape:
+        shape[place] = indices.shape[place]
+    return input.with_shape(shape)
+
+
+@layer("aten::take_along_dim", infer=_infer_take_along_dim)
+def take_along_dim(input: Array, indices: Array, dim: int | None = None) -> Array:
+    """Pick elements along a dimension, all others broadcasting; without one, from the flattened tensor."""
+    if dim is None:
+        return take_along_dim(input.reshape(-1), indices.reshape(-1), 0)
+    source, places = np.atleast_1d(input), np.atleast_1d(indices)
+    place = axis(dim, source.ndim)
+    check_range(places, source.shape[place])
+    shape = _infer_take_along_dim(
+        TensorSpec(source.shape, source.dtype), TensorSpec(places.shape, places.dtype), place
+    ).shape
+    whole = (*shape[:place], source.shape[place], *shape[place + 1 :])
+    picked = np.take_along_axis(np.broadcast_to(source, whole), np.broadcast_to(places, shape), place)
+    return picked if input.ndim else picked.reshape(())
+
+
+def _infer_masked_scatter(input: TensorSpec, mask: TensorSpec, source: TensorSpec) -> TensorSpec:
+    check_kind("mask", mask, "b")
+    _check_source(input, source, "source")
+    return input.with_shape(broadcast(input.shape, mask.shape, argument="mask"))
+
+
+@layer("aten::masked_scatter", infer=_infer_masked_scatter)
+def masked_scatter(input: Array, mask: Array, source: Array) -> Array:
+    """Give a copy of `input` with the elements of `source`, one after the other, where the mask holds."""
+    shape = np.broadcast_shapes(input.shape, mask.shape)
+    result, chosen = np.broadcast_to(input, shape).copy(), np.broadcast_to(mask, shape)
+    count = np.count_nonzero(chosen)
+    if source.size < count:
+        raise ArgumentError("source", f"got {source.size} elements", f"at least {count}, as the mask holds")
+    result[chosen] = source.reshape(-1)[:count]
+    return result
