@@ -1,0 +1,23 @@
+"""What random graphs are made of: one function per family of operators, each adds one or two to a drawing."""
+
+from tests.differential.families import (
+    attention,
+    convolution,
+    expression,
+    movement,
+    pooling,
+    unlowered,
+)
+from tests.differential.families.family import FAMILIES, Family, family
+
+__all__ = [
+    "FAMILIES",
+    "Family",
+    "attention",
+    "convolution",
+    "expression",
+    "family",
+    "movement",
+    "pooling",
+    "unlowered",
+]

@@ -1,0 +1,22 @@
+"""The named cases: graphs that once came out wrong, on every vector width and with several threads."""
+
+import pytest
+
+from engine.compiler.target import Target
+from tests.differential.case import Case, named_cases, parse_case
+from tests.differential.comparison import Mode, Tally, compare
+from tests.engine.compiler.harness import every_target
+
+
+@every_target
+@pytest.mark.parametrize("case", named_cases(), ids=lambda case: case.name)
+def test_named_case(case: Case, target: Target) -> None:
+    tally = Tally()
+    finding = compare(case, [Mode(target, threads) for threads in (2, 3, 7)], tally)
+    assert finding is None, finding.text
+    assert tally.refused == 0
+
+
+@pytest.mark.parametrize("case", named_cases(), ids=lambda case: case.name)
+def test_text_of_a_case_reads_back(case: Case) -> None:
+    assert parse_case(str(case), case.name) == case
