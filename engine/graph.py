@@ -28,7 +28,7 @@ from engine.registry import LayerRegistry, registry
 from engine.run import Run, RunResult, StopCheck
 from engine.spec import TensorSpec
 from engine.topology import breadth_first_order, link
-from engine.trace import TraceLevel
+from engine.trace import TraceLevel, check_level
 
 if TYPE_CHECKING:
     from engine.compiler.native import NativeBackend
@@ -183,6 +183,10 @@ class RuntimeGraph:
     ) -> RunResult:
         """Run the graph and tell what happened inside.
 
+        What computes the outputs does not depend on what is asked for besides: captured operands and statistics are
+        those of the program that serves, stopped where a tensor is whole. Operands that exist in no memory of it, as
+        they are fused, come from a run of numpy layers on the same inputs; `RunResult.captured_by` tells which.
+
         Args:
             inputs: as for `forward`.
             trace: how much to record.
@@ -190,21 +194,21 @@ class RuntimeGraph:
             stop: asked before each layer; a text stops the run.
 
         Raises:
-            StateError, InputError, LayerError: as `forward`; InputError also for an unknown operand in `capture`.
+            StateError, InputError, LayerError: as `forward`; InputError also for an unknown operand in `capture`, and
+                for a `trace` that is no `TraceLevel`.
             RunStoppedError: `stop` returned a text.
         """
         self._need(GraphState.COMPLETE, "build()")
+        check_level(trace)
         unknown = [name for name in capture if name not in self._operands]
         if unknown:
             raise InputError(f"capture: the graph has no operand called {', '.join(map(repr, unknown))}")
         given = check_inputs(self._inputs, inputs)
         specs = tuple(TensorSpec(array.shape, array.dtype) for array in given.values())
         plan = self._plan(specs)
-        # statistics and captured operands need every tensor of the model, fused ones too: numpy makes them all
-        if self._native is not None and not capture and trace is not TraceLevel.STATISTICS:
-            program = self._native.program(specs, plan)
-            if program is not None:
-                return self._native.run(program, given, trace is TraceLevel.ON, stop)
+        program = self._native.program(specs, plan) if self._native is not None else None
+        if self._native is not None and program is not None:
+            return self._native.run(program, given, trace, capture, stop)
         run = Run(plan, trace, capture, stop, self._max_run_bytes)
         return run.execute(given, self._leaving)
 
@@ -220,6 +224,20 @@ class RuntimeGraph:
         plan = self.plan(inputs)
         program = self._native.program(tuple(inputs), plan) if self._native is not None else None
         return None if program is None else program.footprint
+
+    def observable(self, inputs: Sequence[TensorSpec]) -> Mapping[str, str]:
+        """Tell at which operand each operand of a run on inputs of these shapes and dtypes can be seen.
+
+        Returns:
+            Operand name -> its own name; of an operand that never leaves the registers of a compiled kernel, the name
+            of the one that this kernel writes in the end.
+
+        Raises:
+            StateError, InputError, LayerError: as `plan`.
+        """
+        plan = self.plan(inputs)
+        program = self._native.program(tuple(inputs), plan) if self._native is not None else None
+        return dict(zip(plan.slots, plan.slots, strict=True)) if program is None else program.observable
 
     def plan(self, inputs: Sequence[TensorSpec]) -> Plan:
         """Return the plan of a run on inputs of these shapes and dtypes, in the order of `inputs`.

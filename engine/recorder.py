@@ -18,10 +18,17 @@ class _Record(NamedTuple):
 
 
 class Recorder:
-    """Records the steps of one run in the order of its plan."""
+    """Records the steps of one run in the order of its plan.
 
-    def __init__(self, plan: Plan, level: TraceLevel) -> None:
+    Args:
+        plan: what runs.
+        level: how much to record.
+        is_observed: whether the run keeps values besides.
+    """
+
+    def __init__(self, plan: Plan, level: TraceLevel, is_observed: bool = False) -> None:
         self._plan = plan
+        self._is_observed = is_observed or level >= TraceLevel.STATISTICS
         self._with_statistics = level >= TraceLevel.STATISTICS
         self._records: list[_Record] = []
 
@@ -34,8 +41,9 @@ class Recorder:
             touched = [array for value in (*inputs, *outputs) for array in arrays_in(value)]
             moved = step.layer.attribute_bytes + sum(array.nbytes for array in touched)
         operands = step.operator.outputs
+        backend = "numpy" if self._with_statistics else None
         given = tuple(
-            trace_operand(operand.name, value, self._with_statistics)
+            trace_operand(operand.name, value, backend)
             for operand, value in zip(operands, outputs, strict=True)
         )
         self._records.append(_Record(started, ended, given, moved))
@@ -63,6 +71,6 @@ class Recorder:
                 )
             )
             for given in record.outputs:
-                operands[given.name] = given._replace(statistics=None) if given.statistics else given
+                operands[given.name] = given.plain
         total = (self._records[-1].end_ns - started) / 1000 if self._records else 0.0
-        return RunTrace(total, tuple(layers), started)
+        return RunTrace(total, tuple(layers), started, self._is_observed)

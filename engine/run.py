@@ -27,11 +27,15 @@ class RunResult:
         outputs: the graph's outputs, nested tuples flattened in order.
         trace: the trace, or None where it was off.
         captured: operand name -> value of each operand that was asked for, quantized ones as real numbers.
+        captured_by: operand name -> which backend computed that value: `native` for the compiled program that serves,
+            whether a kernel, a numpy layer in it or its build did so; `numpy` for a run of numpy layers. A tensor that
+            never leaves the registers of a compiled kernel is one of such a run, on the same inputs.
     """
 
     outputs: list[Array]
     trace: RunTrace | None = None
     captured: dict[str, Value] = field(default_factory=dict)
+    captured_by: dict[str, str] = field(default_factory=dict)
 
 
 class Run:
@@ -46,7 +50,7 @@ class Run:
         max_bytes: int = MAX_RUN_BYTES,
     ) -> None:
         self._plan = plan
-        self._recorder = Recorder(plan, level) if level else None
+        self._recorder = Recorder(plan, level, bool(capture)) if level else None
         self._capture = {plan.slots[name]: name for name in capture}
         self._stop = stop
         self._max_bytes = max_bytes
@@ -76,7 +80,7 @@ class Run:
         values = [self._values[self._plan.slots[name]] for name in outputs]
         arrays = [array for value in values for array in arrays_in(as_tensors(value))]
         trace = self._recorder.finish(started) if self._recorder is not None else None
-        return RunResult(arrays, trace, self._captured)
+        return RunResult(arrays, trace, self._captured, dict.fromkeys(self._captured, "numpy"))
 
     def _check_stop(self, step: Step, stop: StopCheck) -> None:
         reason = stop()

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.dtypes import Array, pnnx_name
+from engine.errors import InputError, describe
 from engine.quantized import QuantizedTensor
 from engine.spec import Value
 
@@ -44,12 +45,21 @@ class OperandTrace(NamedTuple):
         shape: shape of the tensor, None for scalars and tuples.
         dtype: PNNX dtype name of a tensor, Python type name of anything else.
         statistics: set for outputs where statistics were asked for.
+        backend: of statistics, which backend computed the tensor that they describe: `native` for the compiled program,
+            `numpy` for a run of numpy layers; None where there are none. A tensor that never leaves the registers of a
+            compiled kernel is one of such a run.
     """
 
     name: str
     shape: tuple[int, ...] | None
     dtype: str
     statistics: Statistics | None = None
+    backend: str | None = None
+
+    @property
+    def plain(self) -> "OperandTrace":
+        """The same without statistics, as it stands among the inputs of others."""
+        return self if self.statistics is None else self._replace(statistics=None, backend=None)
 
 
 class LayerTrace(NamedTuple):
@@ -95,18 +105,21 @@ class RunTrace:
         layers: every operator that ran, in execution order; or what makes them of the run's stamps, once they are
             looked at.
         start_ns: start of the run on the clock of `time.perf_counter_ns`.
+        is_observed: whether the run also kept values or took statistics: its times are not those of runs that serve.
     """
 
-    __slots__ = ("_layers", "_make", "start_ns", "total_us")
+    __slots__ = ("_layers", "_make", "is_observed", "start_ns", "total_us")
 
     def __init__(
         self,
         total_us: float,
         layers: tuple[LayerTrace, ...] | Callable[[], tuple[LayerTrace, ...]],
         start_ns: int = 0,
+        is_observed: bool = False,
     ) -> None:
         self.total_us = total_us
         self.start_ns = start_ns
+        self.is_observed = is_observed
         self._layers = layers if isinstance(layers, tuple) else None
         self._make = None if isinstance(layers, tuple) else layers
 
@@ -120,15 +133,33 @@ class RunTrace:
         return self._layers or ()
 
 
-def trace_operand(name: str, value: Value, statistics: bool = False) -> OperandTrace:
-    """Describe the value that an operand carried: of a quantized tensor, its integers' dtype and its real numbers."""
+def check_level(level: object) -> TraceLevel:
+    """Return how much of a run to record.
+
+    Raises:
+        InputError: it is no `TraceLevel`.
+    """
+    if isinstance(level, TraceLevel):
+        return level
+    names = ", ".join(f"TraceLevel.{item.name}" for item in TraceLevel)
+    raise InputError(describe("trace", f"is {level!r:.80}", f"one of {names}"))
+
+
+def trace_operand(name: str, value: Value, backend: str | None = None) -> OperandTrace:
+    """Describe the value that an operand carried: of a quantized tensor, its integers' dtype and its real numbers.
+
+    Args:
+        name: operand name.
+        value: its value.
+        backend: what computed it, where statistics are asked for; None for none.
+    """
+    tensor, real = value, value
     if isinstance(value, QuantizedTensor):
-        measured = measure(value.real()) if statistics else None
-        return OperandTrace(name, value.values.shape, pnnx_name(value.values.dtype), measured)
-    if not isinstance(value, np.ndarray):
+        tensor, real = value.values, value.real() if backend else None
+    if not isinstance(tensor, np.ndarray):
         return OperandTrace(name, None, type(value).__name__)
-    measured = measure(value) if statistics else None
-    return OperandTrace(name, value.shape, pnnx_name(value.dtype), measured)
+    measured = measure(real) if backend and isinstance(real, np.ndarray) else None
+    return OperandTrace(name, tensor.shape, pnnx_name(tensor.dtype), measured, backend if measured else None)
 
 
 def measure(array: Array) -> Statistics:

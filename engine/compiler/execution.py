@@ -1,14 +1,16 @@
 """One run of a compiled program. All that changes during a run lives here or in its arena."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from engine.compiler.action import NativeSteps, NumpyStep
 from engine.compiler.arena import Arena
 from engine.compiler.memory import WORD, address_of
-from engine.compiler.program import NativeSteps, NumpyStep, Patch, Program
+from engine.compiler.observable import BEFORE_ALL
+from engine.compiler.program import Patch, Program
 from engine.compiler.segment import Segment
 from engine.compiler.team_pool import teams
 from engine.compiler.view import Buffer, Home, View
@@ -23,6 +25,21 @@ Stamps = dict[int, tuple[int, int]]
 """Step -> when it began and how long it took, in nanoseconds."""
 
 
+class Watch(Protocol):
+    """Looks at what a run computes, while it goes on."""
+
+    def cuts(self, action: NativeSteps) -> Sequence[int]:
+        """Return after how many of some calls the run has to show what it has, in order; the last is all of them."""
+
+    def look(self, number: int, value: Callable[[int], Value]) -> None:
+        """Look at what is whole right after a call or numpy step.
+
+        Args:
+            number: its number; `BEFORE_ALL` before the first.
+            value: slot -> its value; arrays that lie in the run's memory, where they do not stay.
+        """
+
+
 class NativeRun:
     """A run in progress.
 
@@ -31,14 +48,23 @@ class NativeRun:
         stop: asked before each layer.
         is_timed: whether stamps are taken.
         max_bytes: how much the results of a layer whose shapes only the run tells may take.
+        watch: is shown what the run computes.
 
     Attributes:
         values: one value per slot; tensors that stay in the arena are not among them.
         stamps: when every step ran, where that was asked for.
     """
 
-    def __init__(self, program: Program, stop: StopCheck | None, is_timed: bool, max_bytes: int) -> None:
+    def __init__(
+        self,
+        program: Program,
+        stop: StopCheck | None,
+        is_timed: bool,
+        max_bytes: int,
+        watch: Watch | None = None,
+    ) -> None:
         self._program = program
+        self._watch = watch
         self._stop = stop
         self._is_timed = is_timed
         self._max_bytes = max_bytes
@@ -70,9 +96,11 @@ class NativeRun:
             self.values[patch.slot] = array = np.empty(patch.shape, np.float32)
             _fill_in(arena, patch, array)
         with np.errstate(all="ignore"):
+            self._show(BEFORE_ALL, arena)
             for action, release in zip(self._program.actions, self._program.releases, strict=True):
                 if isinstance(action, NumpyStep):
                     self._run_numpy(action.step, arena)
+                    self._show(action.number, arena)
                 else:
                     self._run_native(action, arena)
                 if not self._is_timed:  # the trace looks at them all
@@ -83,6 +111,18 @@ class NativeRun:
         for slot in [slot for slot in self._pending if self.values[slot] is not None]:
             self._held[slot] = array = _row_by_row(self.values[slot])
             _fill_in(arena, self._pending.pop(slot), array)
+        done = 0
+        for end in (len(action.segment),) if self._watch is None else self._watch.cuts(action):
+            self._run_calls(action.part(done, end), arena)
+            self._show(action.first + end - 1, arena)
+            done = end
+
+    def _show(self, number: int, arena: Arena) -> None:
+        if self._watch is not None:
+            places = self._program.observables.by_slot
+            self._watch.look(number, lambda slot: self._seen(slot, places[slot].view, arena))
+
+    def _run_calls(self, action: NativeSteps, arena: Arena) -> None:
         segment = action.segment
         stamps = np.empty(len(segment) + 1, np.int64) if self._is_timed else None
         if self._stop is None or isinstance(self._stop, StopSignal):
@@ -125,7 +165,9 @@ class NativeRun:
             self._note([place], [started, perf_counter_ns()])
 
     def _value(self, slot: int, arena: Arena) -> Value:
-        view = self._program.exports.get(slot)
+        return self._seen(slot, self._program.exports.get(slot), arena)
+
+    def _seen(self, slot: int, view: View | None, arena: Arena) -> Value:
         if view is None:
             return self.values[slot]  # type: ignore[no-any-return]  # values holds what operands carry
         return _array(view, self._memory(view.buffer, arena))

@@ -1,18 +1,20 @@
 """Runs a graph's plans as compiled programs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from time import perf_counter_ns
 from weakref import WeakKeyDictionary
 
 from engine.backend import PROGRAMS_KEPT
 from engine.compiler.execution import NativeRun
+from engine.compiler.observation import Observer, Records
 from engine.compiler.program import Program
 from engine.compiler.programs import Programs
 from engine.compiler.tracing import Tracer
 from engine.dtypes import Array
 from engine.plan import Plan
-from engine.run import RunResult, StopCheck
+from engine.run import Run, RunResult, StopCheck
 from engine.spec import TensorSpec
+from engine.trace import TraceLevel
 
 
 class NativeBackend:
@@ -38,18 +40,48 @@ class NativeBackend:
         return self._programs.find(inputs, plan)
 
     def run(
-        self, program: Program, inputs: Mapping[str, Array], is_traced: bool, stop: StopCheck | None
+        self,
+        program: Program,
+        inputs: Mapping[str, Array],
+        level: TraceLevel,
+        capture: Collection[str],
+        stop: StopCheck | None,
     ) -> RunResult:
-        """Run a program.
+        """Run a program; where it is to be looked into, the same kernels run, stopped where there is something to see.
 
         Raises:
             LayerError: a layer cannot run on what reached it.
             RunStoppedError: the stop check said so.
         """
-        run = NativeRun(program, stop, is_traced, self._max_run_bytes)
+        if capture or level >= TraceLevel.STATISTICS:
+            return self._run_observed(program, inputs, level, capture, stop)
+        run = NativeRun(program, stop, bool(level), self._max_run_bytes)
         started = perf_counter_ns()
         outputs = run.execute(inputs, self._leaving)
-        return RunResult(outputs, self._tracer(program).trace(run, started) if is_traced else None)
+        return RunResult(outputs, self._tracer(program).trace(run, started) if level else None)
+
+    def _run_observed(
+        self,
+        program: Program,
+        inputs: Mapping[str, Array],
+        level: TraceLevel,
+        capture: Collection[str],
+        stop: StopCheck | None,
+    ) -> RunResult:
+        records = Records(capture, level)
+        watched = program.plan.slots if level >= TraceLevel.STATISTICS else capture
+        run = NativeRun(
+            program, stop, bool(level), self._max_run_bytes, Observer(program, watched, records.look)
+        )
+        started = perf_counter_ns()
+        outputs = run.execute(inputs, self._leaving)
+        missing = [name for name in watched if name not in records.seen]
+        if missing:  # they never leave a kernel's registers: only layer by layer do they come into being
+            kept = [name for name in capture if name in missing]
+            rest = Run(program.plan, max(level, TraceLevel.ON), kept, stop, self._max_run_bytes)
+            records.complete(rest.execute(inputs, self._leaving))
+        trace = self._tracer(program).trace(run, started, records.operands) if level else None
+        return RunResult(outputs, trace, records.captured, records.captured_by)
 
     def _tracer(self, program: Program) -> Tracer:
         tracer = self._tracers.get(program)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from engine.backend import Footprint
+from engine.compiler.action import NativeSteps, NumpyStep
 from engine.compiler.arena import ArenaPool, Arrangement, Lifetime, arrange, least_size
 from engine.compiler.footprint import release_compiler_memory
 from engine.compiler.fusion import fuse
@@ -13,6 +14,7 @@ from engine.compiler.graph import Graph, make_graph
 from engine.compiler.jit import cache
 from engine.compiler.memory import WORD, address_of
 from engine.compiler.nodes import Constant, Fallback, Node, Value
+from engine.compiler.observable import Observables, find_observables, written_by
 from engine.compiler.region import RegionError
 from engine.compiler.runner import runner
 from engine.compiler.segment import NativeStep, Segment
@@ -25,30 +27,6 @@ from engine.dtypes import Array
 from engine.operator import OUTPUT
 from engine.plan import Plan
 from engine.spec import TensorSpec
-
-
-@dataclass(frozen=True, slots=True)
-class NativeSteps:
-    """Kernel calls that run in one go.
-
-    Attributes:
-        segment: the calls.
-        owners: for each call, the place in the plan of the operator that its time counts for.
-    """
-
-    segment: Segment
-    owners: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class NumpyStep:
-    """An operator that numpy runs.
-
-    Attributes:
-        step: its place in the plan.
-    """
-
-    step: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +69,7 @@ class Program:
         scratch_bytes: bytes of scratch memory, in the arena after the tensors.
         threads: threads that share a run.
         loads: what gave the constant arrays that kernels read; they keep packed weights for other programs, too.
+        observables: what can be looked at in a run, where and when.
     """
 
     plan: Plan
@@ -112,12 +91,21 @@ class Program:
     threads: int
     offsets: dict[Buffer, int]
     loads: tuple[Callable[[], Array], ...]
+    observables: Observables
 
     @property
     def constants(self) -> tuple[Array, ...]:
         """The constant arrays that kernels read, each once."""
         arrays = [load() for load in self.loads]
         return tuple({id(array): array for array in arrays}.values())
+
+    @property
+    def observable(self) -> dict[str, str]:
+        """Operand name -> name of the operand at which it can be seen; what is never computed is left out."""
+        names = {slot: name for name, slot in self.plan.slots.items()}
+        return {names[slot]: names[end] for slot, end in self.observables.ends.items()} | {
+            names[slot]: names[slot] for slot in self.observables.by_slot
+        }
 
     @property
     def footprint(self) -> Footprint:
@@ -171,6 +159,8 @@ class _Assembler:
     calls: list[tuple[Call, Node]] = field(default_factory=list)
     actions: list[list[int] | NumpyStep] = field(default_factory=list)
     uses: dict[Buffer, _Use] = field(default_factory=dict)
+    written: dict[View, int] = field(default_factory=dict)
+    given: dict[int, int] = field(default_factory=dict)
     moment: int = 0
 
     def assemble(self) -> Program:
@@ -197,7 +187,7 @@ class _Assembler:
         shapes = {slot: spec.shape for slot, spec in tensors.items() if isinstance(spec, TensorSpec)}
         return Program(
             plan=self.plan,
-            actions=tuple(self._action(action, steps) for action in self.actions),
+            actions=tuple(self._in_order(steps)),
             values=self._values(),
             inputs=table.patches(Home.VALUE, shapes),
             outputs=table.patches(Home.OUTPUT, shapes),
@@ -215,6 +205,7 @@ class _Assembler:
             threads=self.threads,
             offsets=offsets,
             loads=tuple(table.loads),
+            observables=find_observables(self.plan, self.graph, self.written, self.given),
         )
 
     def _add(self, node: Node) -> None:
@@ -222,7 +213,8 @@ class _Assembler:
             for tensor in node.inputs:
                 if tensor.view is not None:
                     self._use(tensor.view)
-            self.actions.append(NumpyStep(node.steps[0]))
+            self.actions.append(NumpyStep(node.steps[0], self.moment))
+            self.given.update(dict.fromkeys(self.plan.steps[node.steps[0]].outputs, self.moment))
             self.moment += 1
             return
         rule = RULES.get(type(node))
@@ -235,6 +227,7 @@ class _Assembler:
                 self._use(view)
             self._extend_segment()
             self.calls.append((call, node))
+            self.written.update(dict.fromkeys(written_by(node), self.moment))
             self.moment += 1
 
     def _extend_segment(self) -> None:
@@ -245,11 +238,16 @@ class _Assembler:
         if isinstance(current, list):
             current.append(len(self.calls))
 
-    def _action(self, action: list[int] | NumpyStep, steps: list[NativeStep]) -> NativeSteps | NumpyStep:
-        if isinstance(action, NumpyStep):
-            return action
-        owners = tuple(self.calls[place][1].steps[0] for place in action)
-        return NativeSteps(Segment([steps[place] for place in action]), owners)
+    def _in_order(self, steps: Sequence[NativeStep]) -> Iterator[NativeSteps | NumpyStep]:
+        done = 0
+        for action in self.actions:
+            if isinstance(action, NumpyStep):
+                yield action
+                done += 1
+                continue
+            owners = tuple(self.calls[place][1].steps[0] for place in action)
+            yield NativeSteps(Segment([steps[place] for place in action]), owners, done)
+            done += len(action)
 
     def _use(self, view: View) -> None:
         buffer = view.buffer

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from engine.backend import PROGRAMS_KEPT
-from engine.compiler.program import NativeSteps, Program, compile_plan
+from engine.compiler.action import NativeSteps
+from engine.compiler.program import Program, compile_plan
 from engine.compiler.target import host_target
 from engine.compiler.weights import PackedStore
 from engine.plan import Plan

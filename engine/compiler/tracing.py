@@ -1,5 +1,6 @@
 """The trace of a compiled run: every operator of the model, whichever kernel did its work."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from engine.compiler.execution import NativeRun, Stamps
@@ -37,10 +38,19 @@ class Tracer:
             for row in self._rows
         )
 
-    def trace(self, run: NativeRun, started: int) -> RunTrace:
-        """Return the trace of a run that began at `started`, in nanoseconds of `perf_counter_ns`."""
+    def trace(self, run: NativeRun, started: int, seen: Mapping[str, OperandTrace] | None = None) -> RunTrace:
+        """Return the trace of a run.
+
+        Args:
+            run: the run, at its end.
+            started: when it began, in nanoseconds of `perf_counter_ns`.
+            seen: of an observed run, what was seen of operands, by name; None for any other run.
+        """
         end = max((began + took for began, took in run.stamps.values()), default=started)
         total = (end - started) / 1000
+        if seen is not None:
+            layers = tuple(_with_seen(layer, seen) for layer in self._layers(run.stamps, started, run))
+            return RunTrace(total, layers, started, is_observed=True)
         if not self._is_known:
             return RunTrace(total, self._layers(run.stamps, started, run), started)
         # nothing of the run is needed but its stamps: layers are made when somebody looks at them
@@ -83,6 +93,10 @@ class Tracer:
         return tuple(
             trace_operand(operand.name, run.values[self._slots[operand.name]]) for operand in operands
         )
+
+
+def _with_seen(layer: LayerTrace, seen: Mapping[str, OperandTrace]) -> LayerTrace:
+    return layer._replace(outputs=tuple(seen.get(operand.name, operand) for operand in layer.outputs))
 
 
 def _row(program: Program, place: int) -> _Row:

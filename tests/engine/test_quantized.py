@@ -54,7 +54,7 @@ def test_its_real_numbers_are_found_in_tuples() -> None:
 
 
 def test_it_is_traced_with_its_integers_and_its_real_numbers() -> None:
-    traced = trace_operand("q", TENSOR, statistics=True)
+    traced = trace_operand("q", TENSOR, "numpy")
     assert (traced.shape, traced.dtype) == ((2, 3), "u8")
     assert traced.statistics is not None
     assert (traced.statistics.minimum, traced.statistics.maximum) == (-5, 122.5)

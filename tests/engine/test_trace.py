@@ -6,7 +6,8 @@ import pytest
 
 from engine import RuntimeGraph, TraceLevel
 from engine.dtypes import Array
-from engine.trace import measure, shares, trace_operand
+from engine.errors import InputError
+from engine.trace import check_level, measure, shares, trace_operand
 from tests.engine.models import make_graph
 
 LINES = """
@@ -94,3 +95,10 @@ def test_scalars_are_traced_by_type() -> None:
 
 def test_shares_of_nothing_are_zero() -> None:
     assert shares([0.0, 0.0]) == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("level", ["on", True, 7, 1, None])
+def test_level_that_is_none(level: object) -> None:
+    with pytest.raises(InputError, match=r"trace: is .*; expected one of TraceLevel.OFF, TraceLevel.ON, Tr"):
+        check_level(level)
+    assert check_level(TraceLevel.ON) is TraceLevel.ON

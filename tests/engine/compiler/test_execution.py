@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from engine import LayerError, RunStoppedError, RuntimeGraph, TraceLevel
+from engine.compiler.action import NativeSteps, NumpyStep
 from engine.compiler.execution import NativeRun
-from engine.compiler.program import NativeSteps, NumpyStep
 from engine.dtypes import Array
 from engine.stop import StopSignal
 from tests.engine.compiler.plans import IMAGE, compiled, conv, weights_of

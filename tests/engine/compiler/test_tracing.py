@@ -109,15 +109,6 @@ def test_networks(name: str) -> None:
     assert sum(layer.multiply_adds for layer in trace.layers) > 0
 
 
-def test_numpy_makes_statistics_of_all_tensors(tmp_path: Path) -> None:
-    text = "\n".join(LINES)
-    graph = make_graph(tmp_path, text, weights_of(text), backend="native")
-    trace = graph.run([np.ones((2, 3, 5, 6), np.float32)], trace=TraceLevel.STATISTICS).trace
-    assert trace is not None
-    assert {layer.backend for layer in trace.layers} == {"numpy"}
-    assert named(trace)["first"].outputs[0].statistics is not None
-
-
 def test_trace_is_made_when_it_is_looked_at(tmp_path: Path) -> None:
     """A traced run costs its stamps; what they mean is worked out for who asks, and once."""
     text = "pnnx.Input in 0 1 a #a=(1,3)f32\nnn.ReLU act 1 1 a b #b=(1,3)f32\npnnx.Output out 1 0 b"
