@@ -110,6 +110,7 @@ def _take_place(producer: Epilogued, node: Pointwise) -> None:
     producer.steps += node.steps
     producer.outputs = node.outputs
     node.output.node = producer
+    node.inputs.clear()  # it and what it read would keep each other, and the weights, until the garbage is collected
 
 
 def _fold_affine(producer: Epilogued, node: Pointwise) -> bool:
