@@ -1,6 +1,7 @@
 """The engine: reads PNNX models, builds them once, runs them and tells what every layer did."""
 
 from engine import layers as _layers  # registers every layer of the engine
+from engine.binding import BoundLayer
 from engine.errors import (
     ArchiveError,
     ArgumentError,
@@ -14,11 +15,14 @@ from engine.errors import (
     ParameterError,
     PnnxError,
     RunStoppedError,
+    SignatureError,
     StateError,
     UnsupportedOperator,
     UnsupportedOperatorError,
 )
+from engine.expression import tokenize
 from engine.graph import GraphState, RuntimeGraph
+from engine.layer_factory import create_layer
 from engine.operator import RuntimeOperand, RuntimeOperator
 from engine.plan import Plan, Step
 from engine.ports import Port
@@ -31,6 +35,7 @@ __all__ = [
     "UNKNOWN",
     "ArchiveError",
     "ArgumentError",
+    "BoundLayer",
     "BuildError",
     "DuplicateLayerError",
     "ExpressionError",
@@ -54,6 +59,7 @@ __all__ = [
     "RuntimeGraph",
     "RuntimeOperand",
     "RuntimeOperator",
+    "SignatureError",
     "StateError",
     "Statistics",
     "Step",
@@ -61,8 +67,10 @@ __all__ = [
     "TraceLevel",
     "UnsupportedOperator",
     "UnsupportedOperatorError",
+    "create_layer",
     "layer",
     "registry",
+    "tokenize",
 ]
 
 del _layers

@@ -9,14 +9,14 @@ import inspect
 import re
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, NewType, TypeAlias
 
 import numpy as np
 
 from engine.dtypes import TORCH_DTYPES, Array
-from engine.errors import ArgumentError
+from engine.errors import ArgumentError, SignatureError, describe
 from engine.expression import Expression, compile_source
 from engine.quantized import QuantizedTensor
 from engine.spec import QuantizedSpec, TensorSpec, Value, spec_of, spell
@@ -103,10 +103,13 @@ def read_arguments(
     Returns:
         The named arguments; whether the layer takes any number of operands (`*inputs`); whether it takes any
         attributes (`**attributes`).
+
+    Raises:
+        SignatureError: an argument's annotation is missing, or none of those that tell what it takes.
     """
     given = inspect.signature(prepare or function).parameters.values()
     named = tuple(
-        _argument(parameter, parameter.annotation)
+        _argument(prepare or function, parameter)
         for parameter in given
         if parameter.kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     )
@@ -116,8 +119,10 @@ def read_arguments(
     return named, variadic, collects
 
 
-def _argument(parameter: inspect.Parameter, annotation: Any) -> Argument:
-    kinds = _members(annotation)
+def _argument(function: Callable[..., Any], parameter: inspect.Parameter) -> Argument:
+    kinds = _members(parameter.annotation)
+    if not kinds or any(not _is_known(kind) for kind in kinds):
+        raise SignatureError(_unknown_annotation(function, parameter))
     known = [_KINDS[kind] for kind in kinds]
     required = parameter.default is inspect.Parameter.empty
     return Argument(
@@ -135,9 +140,32 @@ def _argument(parameter: inspect.Parameter, annotation: Any) -> Argument:
 
 def _members(annotation: Any) -> tuple[Any, ...]:
     """Members of a union, in the order in which a value is tried against them: None is itself before it is ()."""
-    if annotation in _KINDS:
+    if _is_known(annotation):
         return (annotation,)
-    return tuple(sorted(typing.get_args(annotation), key=lambda kind: kind is not types.NoneType))
+    if annotation is np.ndarray or typing.get_origin(annotation) is np.ndarray:
+        return (Array,)
+    if typing.get_origin(annotation) not in (types.UnionType, typing.Union):
+        return ()
+    members = [kind for member in typing.get_args(annotation) for kind in _members(member) or (member,)]
+    return tuple(sorted(members, key=lambda kind: kind is not types.NoneType))
+
+
+def _is_known(annotation: Any) -> bool:
+    return isinstance(annotation, Hashable) and annotation in _KINDS
+
+
+def _unknown_annotation(function: Callable[..., Any], parameter: inspect.Parameter) -> str:
+    annotation = parameter.annotation
+    place = f"layer function {function.__qualname__}, argument {parameter.name!r}"
+    if annotation is inspect.Parameter.empty:
+        problem = "has no annotation"
+    elif isinstance(annotation, str):
+        problem = (
+            f"is annotated by the text {annotation!r}, as `from __future__ import annotations` makes of all"
+        )
+    else:
+        problem = f"is annotated {getattr(annotation, '__name__', annotation)}"
+    return describe(place, problem, f"{_ALLOWED}, or several of them, as in `float | None`")
 
 
 def _scalar(value: Any) -> Any:
@@ -279,6 +307,13 @@ _KINDS: dict[Any, tuple[str, Converter]] = {
     Expression: ("an expression", _expression),
     types.NoneType: ("None", _none),
 }
+
+
+_ALLOWED = (
+    "np.ndarray (a tensor), bool, int, float, complex, str, None, or of engine.arguments "
+    "Array, Operand, Ints, Floats, Strings, Indices, DType"
+)
+"""Annotations that a layer's arguments may have, for a message."""
 
 
 def _shown(value: Value) -> str:

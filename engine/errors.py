@@ -9,6 +9,7 @@ KuiperError
 │   ├── UnsupportedOperatorError  lists every operator without a layer
 │   └── ParameterError            names operator, parameter and what was expected
 ├── ExpressionError               prints the expression with a caret
+├── SignatureError                a layer's function does not say what its arguments take
 ├── StateError                    called too early: says what to call
 ├── InputError                    what a caller passed to a run does not fit
 ├── LayerError                    a layer cannot run on what reached it
@@ -97,6 +98,10 @@ class UnsupportedOperatorError(BuildError):
 
 class ParameterError(BuildError):
     """A parameter or attribute of an operator is missing or of the wrong kind."""
+
+
+class SignatureError(KuiperError):
+    """The function of a layer cannot be registered: an annotation does not say what an argument takes."""
 
 
 class ExpressionError(KuiperError):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,10 +16,12 @@ from engine.errors import (
     BuildError,
     InputError,
     KuiperError,
+    ParamError,
     StateError,
     UnsupportedOperator,
     UnsupportedOperatorError,
 )
+from engine.listing import operator_html, operator_table
 from engine.nesting import check_nesting
 from engine.operator import OUTPUT, RuntimeOperand, RuntimeOperator
 from engine.plan import MAX_RUN_BYTES, Plan, make_plan
@@ -71,6 +73,7 @@ class RuntimeGraph:
 
     Raises:
         BuildError: the backend cannot be had, or that number of threads or programs.
+        ParamError: `param_path` names no file.
     """
 
     def __init__(
@@ -86,6 +89,8 @@ class RuntimeGraph:
     ) -> None:
         if not 1 <= threads <= MAX_THREADS:
             raise BuildError(f"threads: {threads}; expected 1 to {MAX_THREADS}")
+        if not Path(param_path).name:
+            raise ParamError(repr(str(param_path)), None, "names no file", "the path of a .param file")
         if programs_kept < 1:
             raise BuildError(f"programs_kept: {programs_kept}; expected at least 1")
         self.param_path = Path(param_path)
@@ -172,6 +177,10 @@ class RuntimeGraph:
             LayerError: a layer cannot run on what reached it, or the run would take too much memory.
         """
         return self.run(inputs).outputs
+
+    def __call__(self, *inputs: Any) -> list[Array]:
+        """Run the graph: `graph(x)`, `graph([x, y])` and `graph(x, y)` are `forward` of the same inputs."""
+        return self.forward(inputs[0] if len(inputs) == 1 else inputs)
 
     def run(
         self,
@@ -297,6 +306,19 @@ class RuntimeGraph:
         """The graph's outputs, in the order in which `forward` gives them."""
         self._need(GraphState.NEED_BUILD, "init() or build()")
         return self._outputs
+
+    def __repr__(self) -> str:
+        """Return one line: the file, the state, how many operators."""
+        count = "" if self._state is GraphState.NEED_INIT else f", {len(self._operators)} operators"
+        return f"<RuntimeGraph {self.param_path.name!r} {self._state.value}{count}>"
+
+    def __str__(self) -> str:
+        """Return a table of the operators in file order, once the files are read."""
+        return "\n".join([repr(self), *operator_table(self._operators)])
+
+    def _repr_html_(self) -> str:
+        """Return the table of `str` for notebooks."""
+        return operator_html(repr(self), self._operators)
 
     def _cached_plans(self) -> Callable[[tuple[TensorSpec, ...]], Plan]:
         # a cache around a bound method would hold the graph, which holds the cache: it would outlive its last user

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -38,8 +39,8 @@ class Port:
         return f"{self.operand}: ({dims}){self.dtype or ''}"
 
 
-Inputs = Sequence[npt.ArrayLike] | Mapping[str, npt.ArrayLike]
-"""Arrays in the order of the graph's inputs, or by operator or operand name."""
+Inputs = npt.ArrayLike | Sequence[npt.ArrayLike] | Mapping[str, npt.ArrayLike]
+"""Arrays in the order of the graph's inputs, or by operator or operand name; of a graph with one input, the array."""
 
 
 def input_ports(operators: Sequence[RuntimeOperator]) -> tuple[Port, ...]:
@@ -74,6 +75,9 @@ def check_inputs(ports: Sequence[Port], inputs: Inputs) -> dict[str, Array]:
 
     Dimensions may differ from those in the file: whether other sizes run is for the layers to say.
 
+    An array, or what numpy can view as one (a tensor of PyTorch on the CPU, say), has a dtype, which has to be the
+    input's: nothing is rounded unasked. Python's numbers, in lists, have none: they become what the input takes.
+
     Returns:
         Operand name -> array.
 
@@ -82,12 +86,15 @@ def check_inputs(ports: Sequence[Port], inputs: Inputs) -> dict[str, Array]:
     """
     if isinstance(inputs, Mapping):
         given = _by_name(ports, inputs)
-    elif isinstance(inputs, Sequence):
+    elif hasattr(inputs, "__array__"):
+        given = _by_order(ports, [inputs]) if len(ports) == 1 else _not_one(ports, inputs)
+    elif isinstance(inputs, Sequence) and not isinstance(inputs, str | bytes):
         given = _by_order(ports, inputs)
     else:
         raise InputError(describe("inputs", f"got a {type(inputs).__name__}", "a list of arrays, or a dict"))
     arrays = {port.operand: _as_array(port, given[port.operand]) for port in ports}
-    check_specs(ports, [TensorSpec(array.shape, array.dtype) for array in arrays.values()])
+    for port, array in zip(ports, arrays.values(), strict=True):
+        _check(port, TensorSpec(array.shape, array.dtype), is_array=True)
     return arrays
 
 
@@ -145,6 +152,10 @@ def _by_order(ports: Sequence[Port], inputs: Sequence[npt.ArrayLike]) -> dict[st
     return {port.operand: value for port, value in zip(ports, inputs, strict=True)}
 
 
+def _not_one(ports: Sequence[Port], inputs: object) -> dict[str, npt.ArrayLike]:
+    raise InputError(describe("inputs", f"got one {type(inputs).__name__}", f"a list of {_listing(ports)}"))
+
+
 def _by_name(ports: Sequence[Port], inputs: Mapping[str, npt.ArrayLike]) -> dict[str, npt.ArrayLike]:
     given = {}
     rest = dict(inputs)
@@ -161,24 +172,62 @@ def _by_name(ports: Sequence[Port], inputs: Mapping[str, npt.ArrayLike]) -> dict
 
 
 def _as_array(port: Port, value: npt.ArrayLike) -> Array:
-    """Return a value as an array in the machine's byte order."""
+    """Return a value as an array in the machine's byte order, Python's numbers as the input takes them."""
     try:
         array = np.asarray(value)
-    except (ValueError, TypeError) as error:
+    # PyTorch raises RuntimeError for a tensor that needs its gradient, with the cure in its message
+    except (ValueError, TypeError, RuntimeError) as error:
         raise InputError(describe(_place(port), f"no array: {error}", f"an array, like {port}")) from error
+    if isinstance(value, list | tuple | bool | int | float | complex):
+        return _from_numbers(port, array)
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
-def _check(port: Port, spec: TensorSpec) -> None:
-    dtypes = PNNX_COMPUTE.values() if port.dtype is None else [PNNX_COMPUTE[port.dtype]]
+def _from_numbers(port: Port, array: Array) -> Array:
+    """Turn an array that numpy made of Python's numbers, and so chose the dtype of, into what an input takes.
+
+    Without a declared dtype it is what PyTorch makes of them: floats are f32. Floats are rounded to the precision of
+    the input; anything else has to keep its value.
+    """
+    if port.dtype is None:
+        narrow = {"f": np.float32, "c": np.complex64}.get(array.dtype.kind, array.dtype)
+        return array.astype(narrow, copy=False)
+    dtype = PNNX_COMPUTE[port.dtype]
+    if array.dtype.kind not in "biufc" or (array.dtype.kind == "c" and dtype.kind != "c"):
+        return array
+    with np.errstate(all="ignore"):
+        converted = array.astype(dtype)
+        rounds = array.dtype.kind in "fc" and dtype.kind in "fc"
+        # back in the dtype that it had: comparing the two would round both
+        kept = (
+            np.isfinite(converted) == np.isfinite(array) if rounds else converted.astype(array.dtype) == array
+        )
+    if not kept.all():
+        problem = f"{array[~kept].flat[0]} is not kept by {port.dtype}"
+        raise InputError(describe(_place(port), problem, f"numbers that {port} can hold"))
+    return converted
+
+
+def _check(port: Port, spec: TensorSpec, *, is_array: bool = False) -> None:
+    """Check what is to become an input; of an array, tell the cure as well."""
+    dtypes = list(PNNX_COMPUTE.values()) if port.dtype is None else [PNNX_COMPUTE[port.dtype]]
     if spec.dtype not in dtypes:
         words = port.dtype or f"one of {', '.join(PNNX_COMPUTE)}"
+        if is_array and len(dtypes) == 1 and spec.dtype.kind in "biufc":
+            words += f", which array.astype({_spell(dtypes[0])}) makes of it"
         raise InputError(describe(_place(port), f"dtype is {pnnx_name(spec.dtype)}", words))
     if port.shape is not None and spec.rank != len(port.shape):
         problem = f"shape {spec.shape} has {spec.rank} dimensions"
-        raise InputError(describe(_place(port), problem, f"{len(port.shape)}, like {port}"))
+        expected = f"{len(port.shape)}, like {port}"
+        if is_array and spec.rank == len(port.shape) - 1:
+            expected += " (array[None] adds one; a list holds inputs, not rows)"
+        raise InputError(describe(_place(port), problem, expected))
     if any(extent < 0 for extent in spec.shape):
         raise InputError(describe(_place(port), f"shape {spec.shape} has a negative extent", f"{port}"))
+
+
+def _spell(dtype: np.dtype[Any]) -> str:
+    return "bool" if dtype == np.bool_ else f"np.{dtype.name}"
 
 
 def _place(port: Port) -> str:

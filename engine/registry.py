@@ -82,6 +82,7 @@ class LayerRegistry:
 
         Raises:
             DuplicateLayerError: a type already has a layer, and `replace` is not set.
+            SignatureError: an annotation of the function does not say what an argument takes.
         """
 
         def register(function: Function) -> Function:

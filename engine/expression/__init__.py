@@ -14,7 +14,9 @@ from engine.expression.ast import (
 )
 from engine.expression.evaluator import Expression, compile_expression, compile_source, evaluate, infer
 from engine.expression.functions import FUNCTIONS, Function
+from engine.expression.lexer import tokenize
 from engine.expression.parser import parse
+from engine.expression.tokens import Token, TokenKind
 
 __all__ = [
     "FUNCTIONS",
@@ -26,6 +28,8 @@ __all__ = [
     "Node",
     "Number",
     "Operand",
+    "Token",
+    "TokenKind",
     "compile_expression",
     "compile_source",
     "evaluate",
@@ -35,4 +39,5 @@ __all__ = [
     "parse",
     "postorder",
     "reverse_polish",
+    "tokenize",
 ]

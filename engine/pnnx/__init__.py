@@ -7,7 +7,8 @@ The package knows what files say, and nothing of what operators do.
 """
 
 from engine.pnnx.files import read, write
-from engine.pnnx.model import Attribute, Graph, Operator, ParameterValue
+from engine.pnnx.graph import Graph
+from engine.pnnx.model import Attribute, Operator, ParameterValue
 from engine.pnnx.tensor_type import TensorType
 
 __all__ = ["Attribute", "Graph", "Operator", "ParameterValue", "TensorType", "read", "write"]

@@ -60,8 +60,10 @@ def _align(view: memoryview, entry: Entry) -> memoryview:
 
 def _read(path: Path) -> memoryview:
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise ArchiveError(path, None, "not a regular file", "a zip archive")
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            what = "is a folder" if stat.S_ISDIR(mode) else "not a regular file"
+            raise ArchiveError(path, None, what, "a zip archive")
         with path.open("rb", buffering=0) as file:
             size = os.fstat(file.fileno()).st_size
             if size < zr.END_RECORD.size:

@@ -8,7 +8,8 @@ import numpy as np
 from engine.errors import ArchiveError
 from engine.pnnx.archive import read_archive
 from engine.pnnx.archive_writer import write_archive
-from engine.pnnx.model import Attribute, Graph
+from engine.pnnx.graph import Graph
+from engine.pnnx.model import Attribute
 from engine.pnnx.param_reader import AttributeDeclaration, read_param
 from engine.pnnx.param_writer import format_param
 from engine.pnnx.tensor_type import byte_count

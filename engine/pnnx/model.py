@@ -1,4 +1,4 @@
-"""What a pair of PNNX files says: operators and operands, parameters and attributes."""
+"""What the lines of a `.param` say: operators, parameters, and attributes with their bytes."""
 
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from engine.dtypes import PNNX_STORAGE, Array, pnnx_name
 from engine.errors import PnnxError
-from engine.pnnx.tensor_type import ELEMENT_SIZES, TensorType, byte_count
+from engine.pnnx.tensor_type import ELEMENT_SIZES, byte_count
 
 ParameterValue: TypeAlias = (
     bool
@@ -123,16 +123,3 @@ class Operator:
     attrs: dict[str, Attribute] = field(default_factory=dict)
     input_names: dict[str, str] = field(default_factory=dict)
     spellings: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
-
-
-@dataclass
-class Graph:
-    """A whole model.
-
-    Attributes:
-        operators: in file order.
-        operands: every operand by name, in order of first appearance; None where the file gives no type.
-    """
-
-    operators: list[Operator] = field(default_factory=list)
-    operands: dict[str, TensorType | None] = field(default_factory=dict)

@@ -20,14 +20,17 @@ from itertools import takewhile
 from pathlib import Path
 
 from engine.errors import ParamError
+from engine.pnnx.graph import Graph
 from engine.pnnx.links import find_fault
-from engine.pnnx.model import Graph, Operator
+from engine.pnnx.model import Operator
 from engine.pnnx.parameter import parse_value, spell_value
 from engine.pnnx.tensor_type import parse_tensor_type, shorten
 
 MAGIC = "7767517"
 MAX_FILE_BYTES = 32 * 2**20
 """A model of 2,000 operators takes less than 1 MB."""
+ZIP_MARK = b"PK"
+"""First bytes of any zip archive: the two files of a model are swapped easily."""
 MAX_LINE_BYTES = 4 * 2**20
 
 _COUNT = re.compile(r"[0-9]{1,18}", re.ASCII)
@@ -94,7 +97,11 @@ def _load(path: Path) -> bytes:
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
-            raise ParamError(path, None, "not a regular file", "a .param text")
+            what = "is a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
+            raise ParamError(path, None, what, "a .param text")
+        with path.open("rb") as file:
+            if file.read(len(ZIP_MARK)) == ZIP_MARK:
+                raise ParamError(path, None, "is a zip archive, as the .bin is", "a .param text")
         if status.st_size > MAX_FILE_BYTES:
             raise ParamError(path, None, f"{status.st_size} bytes", f"at most {MAX_FILE_BYTES}")
         return path.read_bytes()

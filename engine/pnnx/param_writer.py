@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from engine.errors import ParamError
+from engine.pnnx.graph import Graph
 from engine.pnnx.links import find_fault
-from engine.pnnx.model import Graph, Operator, ParameterValue
+from engine.pnnx.model import Operator, ParameterValue
 from engine.pnnx.param_reader import MAGIC
 from engine.pnnx.parameter import format_value, parse_value, same_value
 from engine.pnnx.tensor_type import TensorType, format_tensor_type, parse_tensor_type, shorten

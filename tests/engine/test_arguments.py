@@ -1,11 +1,16 @@
+import builtins
+import inspect
+import re
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
-from engine.arguments import Argument, DType, Floats, Ints, Number, Operand, Word, read_arguments
+import engine.arguments
+from engine.arguments import _ALLOWED, Argument, DType, Floats, Ints, Number, Operand, Word, read_arguments
 from engine.dtypes import Array
-from engine.errors import ArgumentError
+from engine.errors import ArgumentError, SignatureError
 from engine.expression import Expression
 
 
@@ -97,3 +102,49 @@ def test_variadic_and_collecting_signatures() -> None:
 @pytest.mark.parametrize("text", ["None", "inf", "add(@0,1)", "@0", "2"])
 def test_an_expression_is_no_word(text: str) -> None:
     assert isinstance(argument(Word | Expression).convert(text), Expression)
+
+
+@pytest.mark.parametrize("annotation", [np.ndarray, npt.NDArray[np.float32], np.ndarray | None, Array | None])
+def test_arrays_of_numpy_are_tensors(annotation: Any) -> None:
+    x = np.ones(3)
+    assert argument(annotation).takes_tensor
+    assert argument(annotation).convert(x) is x
+
+
+@pytest.mark.parametrize(
+    ("annotation", "problem"),
+    [
+        (list, "is annotated list"),
+        (list[int], "is annotated list"),
+        (dict[str, int] | int, "is annotated dict"),
+        (
+            "np.ndarray",
+            "is annotated by the text 'np.ndarray', as `from __future__ import annotations` makes of all",
+        ),
+        ([int], r"is annotated \[<class 'int'>\]"),
+        (object(), "is annotated <object"),
+        (inspect.Parameter.empty, "has no annotation"),
+    ],
+)
+def test_annotation_that_says_nothing_is_told(annotation: Any, problem: str) -> None:
+    with pytest.raises(
+        SignatureError, match=rf"layer function .*call, argument 'value': {problem}"
+    ) as caught:
+        argument(annotation)
+    assert "expected np.ndarray (a tensor), bool, int" in str(caught.value)
+
+
+def test_every_annotation_that_is_named_is_known() -> None:
+    for name in re.findall(
+        r"\b[A-Za-z.]+\b", _ALLOWED.replace("(a tensor)", "").replace("or of engine.arguments", "")
+    ):
+        kinds = {"np.ndarray": np.ndarray, "None": None} | vars(builtins) | vars(engine.arguments)
+        assert read_arguments(annotated(kinds[name]))
+
+
+def annotated(annotation: Any) -> Any:
+    def call(value: Any) -> None:
+        del value
+
+    call.__annotations__["value"] = annotation | int if annotation is None else annotation
+    return call

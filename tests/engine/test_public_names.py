@@ -3,6 +3,7 @@ import subprocess
 import sys
 
 import engine
+import engine.expression
 
 
 def test_all_names_exist_and_are_documented() -> None:
@@ -27,3 +28,10 @@ def test_engine_imports_neither_the_service_nor_its_libraries() -> None:
     code = "import sys, engine; print([m for m in ('service', 'fastapi', 'PIL', 'torch', 'scipy') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_expressions_are_taken_apart_in_public() -> None:
+    assert [token.text for token in engine.tokenize("add(@0,2)")] == ["add", "(", "@0", ",", "2", ")", ""]
+    assert engine.tokenize is engine.expression.tokenize
+    for name in engine.expression.__all__:
+        assert hasattr(engine.expression, name), name

@@ -101,7 +101,7 @@ def test_more_entries_than_any_model_has_are_refused(tmp_path: Path, monkeypatch
 def test_a_missing_file_a_folder_and_an_impossible_path_are_told(tmp_path: Path) -> None:
     with pytest.raises(ArchiveError, match="none.bin: cannot be read: No such file"):
         read_archive(tmp_path / "none.bin")
-    with pytest.raises(ArchiveError, match="not a regular file; expected a zip archive"):
+    with pytest.raises(ArchiveError, match="is a folder; expected a zip archive"):
         read_archive(tmp_path)
     with pytest.raises(ArchiveError, match="cannot be read: embedded null"):
         read_archive(tmp_path / "a\0b")

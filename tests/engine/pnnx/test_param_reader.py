@@ -151,7 +151,7 @@ def test_a_file_may_not_be_longer_than_the_limit(tmp_path: Path) -> None:
 def test_a_missing_file_a_folder_and_an_impossible_path_are_told(tmp_path: Path) -> None:
     with pytest.raises(ParamError, match="none.param: cannot be read: No such file"):
         read_param(tmp_path / "none.param")
-    with pytest.raises(ParamError, match="not a regular file; expected a .param text"):
+    with pytest.raises(ParamError, match="is a folder; expected a .param text"):
         read_param(tmp_path)
     with pytest.raises(ParamError, match="cannot be read: embedded null"):
         read_param(tmp_path / "a\0b")
