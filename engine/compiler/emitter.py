@@ -346,13 +346,16 @@ class Emitter:
         return self.builder.extract_element(vector, ir.Constant(I32, 0))
 
     def transpose(self, vectors: Sequence[Value]) -> list[Value]:
-        """Return the columns of a square: as many vectors as a vector has lanes."""
-        half = self.lanes // 2
+        """Return the elements of vectors, of which there is a power of two, one of each vector after the other.
+
+        Of as many vectors as a vector has lanes these are the columns of a square.
+        """
+        half = len(vectors) // 2
         columns = list(vectors)
         # each round deals the two halves out alternately, as in a shuffle of cards; log2(lanes) rounds turn the square
         for _ in range(half.bit_length()):
             pairs = list(zip(columns[:half], columns[half:], strict=True))
-            columns = [self._interleave(*pair, start) for pair in pairs for start in (0, half)]
+            columns = [self._interleave(*pair, start) for pair in pairs for start in (0, self.lanes // 2)]
         return columns
 
     # the rest is how

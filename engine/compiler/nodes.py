@@ -288,9 +288,10 @@ class Recurrent(Node):
 
 @dataclass(eq=False, slots=True)
 class Softmax(Node):
-    """Softmax along an axis."""
+    """Softmax along an axis, or its logarithm."""
 
     axis: int
+    is_log: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -302,12 +303,14 @@ class LayerNorm(Node):
         weight: scale, or None.
         bias: shift, or None.
         eps: added to the variance.
+        is_centred: whether the mean is taken off first; RMS normalisation does not.
     """
 
     axes: int
     weight: Array | None
     bias: Array | None
     eps: float
+    is_centred: bool = True
 
 
 @dataclass(eq=False, slots=True)
@@ -346,6 +349,21 @@ class Reshape(Node):
     """
 
     look: Callable[[View], list[View] | None]
+
+
+@dataclass(eq=False, slots=True)
+class Rearrangement(Node):
+    """The input's elements in another order: its axes are taken apart, permuted, and put together as the output's.
+
+    Attributes:
+        parts: extents of the input's axes once they are taken apart.
+        axes: which of them come first, second, …
+    """
+
+    parts: tuple[int, ...]
+    axes: tuple[int, ...]
+
+    writes_anywhere = True
 
 
 @dataclass(eq=False, slots=True)

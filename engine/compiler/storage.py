@@ -17,6 +17,7 @@ from engine.compiler.nodes import (
     Pad,
     Pointwise,
     Pool,
+    Rearrangement,
     Reduction,
     Reshape,
     Softmax,
@@ -32,7 +33,7 @@ CHANNELS_LAST = (0, 2, 3, 1)
 _CHANNELS_LAST = {3: (0, 2, 1), 4: CHANNELS_LAST}
 """Number of axes -> their order where channels lie last: an image may have one row, and no axis for it."""
 _IMAGE_NODES = (Convolution, TransposedConvolution, Pool, AdaptivePool, Upsample)
-_LIKE_INPUT = (Pointwise, Concatenation, Reduction, Softmax, GroupNorm, Pad)
+_LIKE_INPUT = (Pointwise, Concatenation, Reduction, Softmax, GroupNorm, Pad, Rearrangement)
 
 Order = tuple[int, ...]
 
@@ -88,7 +89,20 @@ class _Placer:
                 if i.rank == tensor.rank and max(i.shape[2:], default=1) > 1
             ]
             return channels_last if channels_last in orders else natural
+        if isinstance(node, Reshape) and channels_last != natural and self._lies_channels_last(node, tensor):
+            return channels_last
         return natural
+
+    def _lies_channels_last(self, node: Reshape, tensor: Tensor) -> bool:
+        """Whether a look shows an image whose channels lie last, because those of what is looked at do."""
+        (source,) = node.inputs
+        views = node.look(whole(_arena(source), source.shape, self._orders[source]))
+        if views is None or tensor.shape[1] == 1:
+            return False
+        strides = [
+            views[node.outputs.index(tensor)].strides[axis] for axis in _CHANNELS_LAST[tensor.rank][1:]
+        ]
+        return strides[-1] == 1 and strides == sorted(strides, reverse=True)
 
     def _place_parts(self, node: Concatenation) -> None:
         """Let the producers of a concatenation's parts write where the parts belong."""

@@ -83,6 +83,9 @@ def emit_square(
 
     Sources have `along` 1 or 0, or else `across` 1; the output has `along` 1.
     """
+    if _is_dealt(e, sources, out, lines, length):
+        _emit_dealt(e, compute, sources, out, length)
+        return
     turned = {
         place: _read_turned(e, source, lines, length)
         for place, source in enumerate(sources)
@@ -98,6 +101,25 @@ def emit_square(
             else:
                 values.append(e.load_broadcast(source.base, line * source.across))
         e.store(compute(values), out.base, line * out.across, count=length)
+
+
+def _is_dealt(e: Emitter, sources: Sequence[Cursor], out: Cursor, lines: int, length: int) -> bool:
+    """Whether short lines lie end to end, so that vectors may span several, in the output and what is not turned."""
+    is_short = length in (2, 4, 8) and length < e.lanes == lines
+    return (
+        is_short and out.across == length and all(s.across == (1 if s.along > 1 else length) for s in sources)
+    )
+
+
+def _emit_dealt(e: Emitter, compute: Compute, sources: Sequence[Cursor], out: Cursor, length: int) -> None:
+    """Write a vector's lanes of lines: what lies side by side across lines is dealt out to them."""
+    operands = []
+    for source in sources:
+        step = source.along if source.along > 1 else e.lanes
+        vectors = [e.load(source.base, place * step) for place in range(length)]
+        operands.append(e.transpose(vectors) if source.along > 1 else vectors)
+    for place, values in enumerate(zip(*operands, strict=True)):
+        e.store(compute(list(values)), out.base, place * e.lanes)
 
 
 def emit_fold(

@@ -31,6 +31,7 @@ class Upsample:
         out_strides: the same of the output.
         scale_factor: of rows and columns, where sampling points follow from it and not from the sizes.
         align_corners: whether the centres of the corner elements stay in place.
+        axes: spatial axes of the tensor; of a sequence, an image of one row, 1.
     """
 
     mode: str
@@ -42,6 +43,7 @@ class Upsample:
     out_strides: tuple[int, int, int]
     scale_factor: tuple[float, float] | None = None
     align_corners: bool = False
+    axes: int = 2
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -66,11 +68,8 @@ class Upsample:
     def emit(self, e: Emitter) -> None:
         """Write the kernel, row by row of the output."""
         x, out = e.argument(0), e.argument(1)
-        tables = resampling_tables(
-            self.size, self.out_size, self.scale_factor, self.mode, self.align_corners, np.dtype(np.float32)
-        )
         rows, columns = (
-            _Taps.of(e, *axis) for axis in zip(tables, self.out_size, self.x_strides[1:], strict=True)
+            _Taps.of(e, *axis) for axis in zip(self._tables(), self.out_size, self.x_strides[1:], strict=True)
         )
         first = e.mul(e.chunk, self._rows)
         last = e.minimum(e.add(first, self._rows), self.images * self.out_size[0])
@@ -82,6 +81,19 @@ class Upsample:
             with e.loop(0, self.out_size[1]) as pixels:
                 result = e.address(target, e.mul(pixels.index, self.out_strides[2]))
                 self._emit_pixel(e, lines, columns.at(e, pixels.index), result)
+
+    def _tables(self) -> list[Table]:
+        """Return what rows and columns are made of; how points are sampled depends on the number of axes."""
+        first = 2 - self.axes
+        tables = resampling_tables(
+            self.size[first:],
+            self.out_size[first:],
+            None if self.scale_factor is None else self.scale_factor[first:],
+            self.mode,
+            self.align_corners,
+            np.dtype(np.float32),
+        )
+        return [()] * first + tables
 
     def _emit_pixel(self, e: Emitter, lines: Sequence["_Tap"], columns: Sequence["_Tap"], out: Value) -> None:
         """Write one pixel: in each of the lines that it is made of the columns are weighed first."""

@@ -1,6 +1,16 @@
 """Lowering: operators of the model -> nodes of the compiler's graph. One rule per operator type."""
 
-from engine.compiler.lowering import attention, convolution, padding, pointwise, pooling, recurrent, shape
+from engine.compiler.lowering import (
+    attention,
+    convolution,
+    normalization,
+    padding,
+    pointwise,
+    pooling,
+    recurrent,
+    reduction,
+    shape,
+)
 from engine.compiler.lowering.site import RULES, Rule, Site, lowers
 
 __all__ = [
@@ -10,9 +20,11 @@ __all__ = [
     "attention",
     "convolution",
     "lowers",
+    "normalization",
     "padding",
     "pointwise",
     "pooling",
     "recurrent",
+    "reduction",
     "shape",
 ]

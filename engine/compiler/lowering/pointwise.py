@@ -7,8 +7,9 @@ import numpy as np
 
 from engine import expression as source
 from engine.compiler.lowering.site import FLOAT, Site, lowers
-from engine.compiler.nodes import Node, Pointwise, Tensor
+from engine.compiler.nodes import Node, Pointwise, Reshape, Softmax, Tensor
 from engine.compiler.pointwise import FUNCTIONS, MAX_NODES, Expression, Leaf, Number, apply
+from engine.compiler.view import View
 from engine.kernels.activation import SELU_ALPHA, SELU_SCALE
 from engine.spec import TensorSpec
 
@@ -103,12 +104,61 @@ def pointwise(site: Site, tensors: list[Tensor], expression: Expression) -> Poin
     return node
 
 
+def pointwise_tensor(site: Site, x: Tensor, expression: Expression, *others: Tensor) -> Tensor:
+    """Put a pointwise node of the shape of its first operand before an operator's own; returns its output."""
+    node = pointwise(site, [x, *others], expression)
+    if node is None:
+        raise ValueError(f"no kernel for {expression}")
+    return site.add(node, x.shape)[0]
+
+
 def _is_known(expression: Expression) -> bool:
     if isinstance(expression, Number):
         return number(expression.value) is not None
     if isinstance(expression, Leaf):
         return True
     return expression.function in FUNCTIONS and all(map(_is_known, expression.arguments))
+
+
+@lowers("torch.clamp")
+def clamp(site: Site) -> Node | None:
+    """Lower limiting to numbers; where they cross, the upper one wins."""
+    bounds = [site.value(name) for name in ("min", "max")]
+    if site.shape("input") is None or any(name in site.operand_names for name in ("min", "max")):
+        return None
+    low, high = (
+        end if bound is None else bound for bound, end in zip(bounds, (-math.inf, math.inf), strict=True)
+    )
+    if any(isinstance(bound, complex) or math.isnan(bound) for bound in (low, high)):
+        return None
+    return pointwise(site, [site.tensor("input")], apply("clamp", _X, low, high))
+
+
+@lowers("nn.Softmin", "F.softmin")
+def softmin(site: Site) -> Node | None:
+    """Lower a softmax of the negative."""
+    shape, axis = site.shape("input"), site.value("dim")
+    if not shape or not isinstance(axis, int):
+        return None
+    negative = pointwise_tensor(site, site.tensor("input"), apply("neg", _X))
+    return Softmax([site.index], [negative], axis=axis % len(shape))
+
+
+@lowers("nn.GLU", "F.glu")
+def glu(site: Site) -> Node | None:
+    """Lower the product of a tensor's first half with the sigmoid of the second."""
+    shape = site.shape("input")
+    if not shape:
+        return None
+    axis = site.value("dim") % len(shape)
+    half = shape[axis] // 2
+
+    def look(view: View) -> list[View]:
+        return [view.sliced(axis, 0, half), view.sliced(axis, half, half)]
+
+    shapes = [(*shape[:axis], half, *shape[axis + 1 :])] * 2
+    halves = site.add(Reshape([site.index], [site.tensor("input")], look=look), *shapes)
+    return pointwise(site, halves, apply("mul", _X, apply("sigmoid", Leaf(2))))
 
 
 @lowers("nn.PReLU", "F.prelu")

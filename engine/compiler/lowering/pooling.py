@@ -1,12 +1,11 @@
-"""Pooling, reductions and resizing."""
+"""Pooling and resizing."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from engine.compiler.lowering.site import Site, lowers, of_image
-from engine.compiler.nodes import AdaptivePool, Node, Pool, Reduction, Upsample
+from engine.compiler.nodes import AdaptivePool, Node, Pool, Upsample
 from engine.kernels.batches import spread
-from engine.spec import TensorSpec
 
 
 def _register(rank: int) -> None:
@@ -65,40 +64,30 @@ def _pool(site: Site, how: str, rank: int, dilation: Sequence[int] = (1,), **opt
     )
 
 
-@lowers("torch.mean", "torch.sum")
-def reduction(site: Site) -> Node | None:
-    """Lower a mean or sum of float32 over given axes."""
-    shape, output = site.shape("input"), site.outputs[0]
-    if shape is None or not isinstance(output, TensorSpec) or output.dtype != site.spec("input").dtype:  # type: ignore[union-attr]  # shape tells that there is one
-        return None
-    dims = site.value("dim")
-    axes = (
-        tuple(range(len(shape)))
-        if dims is None or dims == ()
-        else (dims if isinstance(dims, tuple) else (dims,))
-    )
-    how = site.type.removeprefix("torch.")
-    return Reduction(
-        [site.index], [site.tensor("input")], how=how, axes=tuple(sorted(a % len(shape) for a in axes))
-    )
+_RESIZING = ("nn.Upsample", "F.upsample", "F.interpolate", "nn.UpsamplingNearest2d", "F.upsample_nearest")
+_MODES = {
+    4: ("nearest", "nearest-exact", "bilinear", "bicubic", "area"),
+    3: ("nearest", "nearest-exact", "linear", "area"),
+}
 
 
-@lowers("nn.Upsample", "F.upsample", "F.interpolate", "nn.UpsamplingNearest2d", "F.upsample_nearest")
+@lowers(*_RESIZING, "nn.UpsamplingBilinear2d", "F.upsample_bilinear")
 def upsample(site: Site) -> Node | None:
-    """Lower nearest and bilinear resizing of a batch."""
+    """Lower resizing of a batch of images or sequences."""
     shape = site.shape("input")
-    if shape is None or len(shape) != 4:
+    is_bilinear = "bilinear" in site.type.lower()
+    how = "bilinear" if is_bilinear else site.value("mode") or "nearest"
+    if shape is None or how not in _MODES.get(len(shape), ()):
         return None
-    how = site.value("mode") or "nearest"
-    if how not in ("nearest", "bilinear"):
-        return None
+    if how == "area":
+        return AdaptivePool([site.index], [site.tensor("input")], how="mean")
     factor = site.value("scale_factor")
-    is_used = factor is not None and not site.value("recompute_scale_factor")
-    scales = spread("scale_factor", factor, 2) if is_used else None
+    # a size wins over a factor that stands beside it
+    is_used = factor and not site.value("size") and not site.value("recompute_scale_factor")
     return Upsample(
         [site.index],
         [site.tensor("input")],
-        how=how,
-        scales=None if scales is None else (scales[0], scales[1]),
-        align_corners=bool(site.value("align_corners")),
+        how="bilinear" if how == "linear" else how,
+        scales=of_image(spread("scale_factor", factor, len(shape) - 2), 1.0) if is_used else None,
+        align_corners=is_bilinear or bool(site.value("align_corners")),
     )

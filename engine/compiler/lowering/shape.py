@@ -1,9 +1,9 @@
-"""Operators that only look at their input in another way, and concatenation."""
+"""Operators that only look at their input in another way or put its elements in another order, and concatenation."""
 
 import numpy as np
 
 from engine.compiler.lowering.site import Site, lowers
-from engine.compiler.nodes import Concatenation, Node, Reshape
+from engine.compiler.nodes import Concatenation, Node, Rearrangement, Reshape, Tensor
 from engine.compiler.view import View
 from engine.spec import Spec, TensorSpec
 
@@ -55,6 +55,86 @@ def _views(site: Site, view: View) -> list[View] | None:
         strides = tuple(step // memory.itemsize for step in result.strides)
         views.append(View(view.buffer, view.offset + offset, result.shape, strides))
     return views
+
+
+@lowers("nn.PixelShuffle", "F.pixel_shuffle")
+def pixel_shuffle(site: Site) -> Node | None:
+    """Lower channels that become pixels."""
+    shape, factor = site.shape("input"), site.value("upscale_factor")
+    if shape is None or len(shape) != 4:
+        return None
+    images, channels, rows, columns = shape
+    parts = (images, channels // factor**2, factor, factor, rows, columns)
+    return Rearrangement([site.index], [site.tensor("input")], parts=parts, axes=(0, 1, 4, 2, 5, 3))
+
+
+@lowers("nn.PixelUnshuffle", "F.pixel_unshuffle")
+def pixel_unshuffle(site: Site) -> Node | None:
+    """Lower pixels that become channels."""
+    shape, factor = site.shape("input"), site.value("downscale_factor")
+    if shape is None or len(shape) != 4:
+        return None
+    images, channels, rows, columns = shape
+    parts = (images, channels, rows // factor, factor, columns // factor, factor)
+    return Rearrangement([site.index], [site.tensor("input")], parts=parts, axes=(0, 1, 3, 5, 2, 4))
+
+
+@lowers("nn.ChannelShuffle")
+def channel_shuffle(site: Site) -> Node | None:
+    """Lower channels that are dealt out: first of each group, second of each group, …."""
+    shape, groups = site.shape("input"), site.value("groups")
+    if shape is None:
+        return None
+    parts = (shape[0], groups, shape[1] // groups, *shape[2:])
+    axes = (0, 2, 1, *range(3, len(parts)))
+    return Rearrangement([site.index], [site.tensor("input")], parts=parts, axes=axes)
+
+
+@lowers("torch.stack")
+def stack(site: Site) -> Node | None:
+    """Lower tensors side by side along a new axis."""
+    output = site.outputs[0]
+    places = range(len(site.inputs))
+    if not isinstance(output, TensorSpec) or not all(map(site.is_float, places)):
+        return None
+    axis = site.value("dim") % output.rank
+    shape = (*output.shape[:axis], 1, *output.shape[axis + 1 :])
+
+    def look(view: View) -> list[View] | None:
+        seen = view.reshaped(shape)
+        return None if seen is None else [seen]
+
+    parts = [site.add(Reshape([site.index], [site.operand(p)], look=look), shape)[0] for p in places]
+    return Concatenation([site.index], parts, axis=axis)
+
+
+@lowers("torch.roll")
+def roll(site: Site) -> Node | None:
+    """Lower a shift along some axes: along each, the last places come before the first ones."""
+    shape, axes = site.shape("input"), site.value("dims")
+    if shape is None or not axes:
+        return None
+    shifts: dict[int, int] = {}
+    for axis, shift in zip(axes, site.value("shifts"), strict=True):
+        shifts[axis % len(shape)] = (shifts.get(axis % len(shape), 0) + shift) % shape[axis]
+    moved = [(axis, shift) for axis, shift in shifts.items() if shift]
+    if not moved:
+        return same(site)
+    x = site.tensor("input")
+    for axis, shift in moved[:-1]:
+        (x,) = site.add(_rolled(site, x, axis, shift), shape)
+    return _rolled(site, x, *moved[-1])
+
+
+def _rolled(site: Site, x: Tensor, axis: int, shift: int) -> Concatenation:
+    """Return the node of a shift along one axis, by more than nothing and less than all."""
+    first = x.shape[axis] - shift
+
+    def look(view: View) -> list[View]:
+        return [view.sliced(axis, first, shift), view.sliced(axis, 0, first)]
+
+    shapes = [(*x.shape[:axis], extent, *x.shape[axis + 1 :]) for extent in (shift, first)]
+    return Concatenation([site.index], site.add(Reshape([site.index], [x], look=look), *shapes), axis=axis)
 
 
 @lowers("torch.cat")

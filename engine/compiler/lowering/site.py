@@ -1,6 +1,6 @@
 """What a lowering rule sees: one operator, its arguments as tensors of the compiler's graph or plain values."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -47,6 +47,11 @@ class Site:
     def type(self) -> str:
         """PNNX type of the operator."""
         return self.step.operator.type
+
+    @property
+    def operand_names(self) -> Collection[str]:
+        """Names of the arguments that operands carry."""
+        return self._places.keys()
 
     def spec(self, name: str) -> TensorSpec | None:
         """Return shape and dtype of a tensor argument, None for one that is no tensor."""

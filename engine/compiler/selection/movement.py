@@ -5,7 +5,7 @@ import numpy as np
 from engine.compiler.kernels.elementwise import elementwise
 from engine.compiler.kernels.padding import Pad
 from engine.compiler.nodes import Pad as PadNode
-from engine.compiler.nodes import Pointwise
+from engine.compiler.nodes import Pointwise, Rearrangement
 from engine.compiler.pointwise import ZERO, Expression, Leaf, Number, substitute
 from engine.compiler.selection.call import Selector, has_channels_last, image_of, selects, view_of
 from engine.compiler.storage import CHANNELS_LAST, Copy
@@ -26,6 +26,19 @@ def select_pointwise(selector: Selector, node: Pointwise) -> None:
     # a pointwise node has no result of its own: its inputs are Leaf(1) and on
     leaves: list[Expression] = [Leaf(0), *(Leaf(place) for place in range(len(views)))]
     move(selector, substitute(node.epilogue, leaves), views, output)
+
+
+@selects(Rearrangement)
+def select_rearrangement(selector: Selector, node: Rearrangement) -> None:
+    """Copy elements to other places; axes can be taken apart wherever a tensor lies."""
+    source = view_of(node.inputs[0]).reshaped(node.parts)
+    if source is None:
+        raise ValueError(f"no axes of extents {node.parts} in a tensor of shape {node.inputs[0].shape}")
+    source = source.permuted(node.axes)
+    target = view_of(node.output).reshaped(source.shape)
+    if target is None:
+        raise ValueError(f"no axes of extents {source.shape} in a tensor of shape {node.output.shape}")
+    move(selector, Leaf(0), [source], target)
 
 
 def move(selector: Selector, expression: Expression, views: list[View], output: View) -> None:

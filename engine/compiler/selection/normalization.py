@@ -22,6 +22,7 @@ def select_softmax(selector: Selector, node: Softmax) -> None:
         tuple(x.shape[axis] for axis in others),
         tuple(x.strides[axis] for axis in others),
         tuple(out.strides[axis] for axis in others),
+        node.is_log,
     )
     selector.call(kernel, x, out)
 
@@ -44,6 +45,7 @@ def select_layer_norm(selector: Selector, node: LayerNorm) -> None:
         node.eps,
         node.weight is not None,
         node.bias is not None,
+        node.is_centred,
     )
     selector.call(kernel, lines, *map(selector.constant, parameters), target)
 

@@ -19,5 +19,6 @@ def select_upsample(selector: Selector, node: Upsample) -> None:
         image_strides(out),
         node.scales,
         node.align_corners,
+        node.output.rank - 2,
     )
     selector.call(kernel, x, out)
