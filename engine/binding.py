@@ -8,12 +8,14 @@ import numpy as np
 
 from engine import pnnx
 from engine.arguments import Argument
+from engine.declaration import tied_weights
 from engine.dtypes import PNNX_COMPUTE, Array, widen
 from engine.errors import ArgumentError, ExpressionError, KuiperError, LayerError, ParameterError, describe
 from engine.quantized import QuantizedTensor
+from engine.readings import Choice, Evidence, check_same, choose
 from engine.registry import Layer
 from engine.requantization import first_of, requantized, requantized_spec, to_real
-from engine.results import Declared, declared_specs, kept_results
+from engine.results import STAND_INS, Declared, Traits, declared_specs, kept_results
 from engine.spec import (
     UNKNOWN,
     QuantizedSpec,
@@ -43,19 +45,28 @@ class BoundLayer:
     Attributes:
         layer: the registered layer.
         operator: the operator as the file gives it.
+        warnings: what was taken for granted that the file does not say.
     """
 
-    def __init__(self, layer: Layer, operator: pnnx.Operator, declared: Declared | None = None) -> None:
+    def __init__(
+        self,
+        layer: Layer,
+        operator: pnnx.Operator,
+        declared: Declared | None = None,
+        uses: Mapping[str, str] | None = None,
+    ) -> None:
         """Bind an operator to the layer of its type.
 
         Args:
             layer: the layer.
             operator: the operator.
             declared: the types that the file declares for operands; they tell which of the layer's results the
-                operator's outputs are.
+                operator's outputs are. None where there is no file: the outputs are the first results.
+            uses: operand -> name of the result that it is used as; see `engine.uses`.
 
         Raises:
             ParameterError: a parameter or attribute is missing or of the wrong kind.
+            BuildError: the outputs may be one or another of the layer's results.
         """
         self.layer = layer
         self.operator = operator
@@ -73,7 +84,9 @@ class BoundLayer:
         if layer.prepare is not None:
             self._static = self._prepare(layer.prepare)
         self._restore_dtype(declared or {})
-        self._results = self._match_results(declared or {})
+        choice = self._match_results(declared, uses or {})
+        self._results, self._others = choice.places, choice.others
+        self.warnings = () if choice.warning is None else (choice.warning,)
         if "results" in self._static:
             self._static["results"] = self._results
 
@@ -135,15 +148,28 @@ class BoundLayer:
         output = declared.get(self.operator.outputs[0]) if self.operator.outputs else None
         return None if output is None else PNNX_COMPUTE.get(output.dtype)
 
-    def _declared_result(self, declared: Declared) -> Any:
+    def _declared_result(self, declared: Declared, open_extent: int = STAND_INS[0]) -> Any:
         """Return what the shape rule says for inputs of the declared types; None where it refuses them."""
-        inputs = declared_specs(self.operator.inputs, declared)
+        inputs = declared_specs(self.operator.inputs, declared, open_extent)
         if inputs is None or self.layer.infer is None:
             return UNKNOWN
         try:
             return self.layer.infer(*self._variadic(inputs), **self._spec_arguments(inputs))
         except (KuiperError, *_RUN_FAULTS):
             return None
+
+    def declared_outputs(self, declared: Declared, open_extent: int) -> tuple[Spec, ...]:
+        """Return what the shape rule says of the outputs for inputs of the declared types, as far as it does.
+
+        Args:
+            declared: operand name -> its declared type.
+            open_extent: what extents are taken as that the file leaves open.
+        """
+        inputs = declared_specs(self.operator.inputs, declared, open_extent)
+        try:
+            return self.infer(inputs if inputs is not None else [UNKNOWN])
+        except KuiperError:
+            return (UNKNOWN,) * len(self.operator.outputs)
 
     def _restore_dtype(self, declared: Declared) -> None:
         """Give the layer the `dtype` that the exporter leaves out of sums and means: the output's type tells it."""
@@ -155,13 +181,28 @@ class BoundLayer:
         if result is None or (isinstance(result, TensorSpec) and result.dtype != dtype):
             self._static["dtype"] = self._static_specs["dtype"] = dtype
 
-    def _match_results(self, declared: Declared) -> tuple[int, ...]:
+    def _match_results(self, declared: Declared | None, uses: Mapping[str, str]) -> Choice:
         """Find out which of the layer's results the operator's outputs are."""
         outputs = self.operator.outputs
+        first = tuple(range(len(outputs)))
+        if declared is None:
+            return Choice(first)
+        types = [declared.get(name) for name in outputs]
         result = self._declared_result(declared)
-        if not isinstance(result, tuple):
-            return tuple(range(len(outputs)))
-        return kept_results(result, [declared.get(name) for name in outputs])
+        names = self.layer.results
+        if names is None:
+            return Choice(kept_results(result, types) if isinstance(result, tuple) else first)
+        other = self._declared_result(declared, STAND_INS[1])
+        known = (result, other) if isinstance(result, tuple) and isinstance(other, tuple) else None
+        traits = self._traits(declared) if known is not None else None
+        return choose(self.operator, names, Evidence(types, known, traits, uses))
+
+    def _traits(self, declared: Declared) -> Traits | None:
+        """Return what is known of the layer's results for inputs of the declared types."""
+        inputs = declared_specs(self.operator.inputs, declared)
+        if inputs is None or self.layer.results is None or self.layer.results.traits is None:
+            return None
+        return self.layer.results.traits(**self._spec_arguments(inputs))
 
     def multiply_adds(self, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> int:
         """Count the multiply-adds of one run on inputs and outputs of these specs; 0 where unknown."""
@@ -204,6 +245,8 @@ class BoundLayer:
         outputs = result if isinstance(result, tuple) else (result,)
         if len(outputs) < count:
             raise LayerError(describe(self._place, f"gives {len(outputs)} outputs", f"{count}"))
+        if self._others and self.layer.results is not None:
+            check_same(self.operator, self.layer.results, outputs, (self._results, *self._others))
         return tuple(outputs[place] for place in self._results)
 
     def _bind_operands(self, declared: Declared) -> tuple[OperandArgument, ...]:
@@ -281,13 +324,6 @@ class BoundLayer:
         if argument in self.operator.attrs:
             return f"{self._place}, attribute {argument!r}"
         return f"{self._place}, {argument!r}"
-
-
-def tied_weights(operator: pnnx.Operator, inputs: Sequence[int], declared: Declared) -> list[int]:
-    """Return which inputs may be weights that modules share: the exporter gives them as attribute and operand both."""
-    shapes = {attribute.shape for attribute in operator.attrs.values()}
-    types = {index: declared.get(operator.inputs[index]) for index in inputs}
-    return [index for index, known in types.items() if known is not None and known.shape in shapes]
 
 
 def weight(attribute: pnnx.Attribute) -> Array:

@@ -1,16 +1,15 @@
 """RuntimeGraph: reads a PNNX pair of files, binds layers once, runs many times."""
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from engine import pnnx
 from engine.backend import PROGRAMS_KEPT, Backend, Footprint, choose_backend
-from engine.binding import BoundLayer
+from engine.build import bind
 from engine.dtypes import PNNX_COMPUTE, Array
 from engine.errors import (
     BuildError,
@@ -18,8 +17,6 @@ from engine.errors import (
     KuiperError,
     ParamError,
     StateError,
-    UnsupportedOperator,
-    UnsupportedOperatorError,
 )
 from engine.listing import operator_html, operator_table
 from engine.nesting import check_nesting
@@ -32,6 +29,8 @@ from engine.spec import TensorSpec
 from engine.topology import breadth_first_order, link
 from engine.trace import TraceLevel, check_level
 
+_logger = logging.getLogger(__name__)
+
 if TYPE_CHECKING:
     from engine.compiler.native import NativeBackend
 
@@ -40,9 +39,6 @@ PLANS_PER_PROGRAM = 2
 
 MAX_THREADS = 1024
 """Threads that may share a run; each has scratch memory of its own."""
-
-TYPES_COMPARED = 100
-"""Unsupported types that are compared with all known ones to name the nearest; takes a millisecond each."""
 
 
 class GraphState(Enum):
@@ -105,6 +101,7 @@ class RuntimeGraph:
         self._inputs: tuple[Port, ...] = ()
         self._outputs: tuple[Port, ...] = ()
         self._leaving: list[str] = []
+        self._warnings: tuple[str, ...] = ()
         self._plan = self._cached_plans()
         self._backend = choose_backend(backend)
         self._threads = threads
@@ -140,20 +137,15 @@ class RuntimeGraph:
         Raises:
             UnsupportedOperatorError: some types have no layer; lists all such operators.
             ParameterError: a parameter or attribute is missing or of the wrong kind.
+            BuildError: the file does not say which results of a layer an operator's outputs are.
             PnnxError, GraphError: as `init()`, which is called first where it was not.
         """
         if self._state is GraphState.COMPLETE:
             return
         self.init()
-        self._check_supported()
-        declared = {name: operand.type for name, operand in self._operands.items()}
-        with np.errstate(
-            all="ignore"
-        ):  # constants of the model may be out of range, as they may be in PyTorch
-            for operator in self._operators:
-                layer = self._registry.find(operator.type)
-                if layer is not None:
-                    operator.layer = BoundLayer(layer, operator.source, declared)
+        self._warnings = bind(self._operators, self._order, self._registry)
+        for warning in self._warnings:
+            _logger.warning("%s: %s", self.param_path, warning)
         if self._backend is Backend.NATIVE:
             from engine.compiler.native import NativeBackend  # noqa: PLC0415  # llvmlite takes its time to load
 
@@ -302,6 +294,12 @@ class RuntimeGraph:
         return self._inputs
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was taken for granted at build that the file does not say, a sentence each, in execution order."""
+        self._need(GraphState.COMPLETE, "build()")
+        return self._warnings
+
+    @property
     def outputs(self) -> tuple[Port, ...]:
         """The graph's outputs, in the order in which `forward` gives them."""
         self._need(GraphState.NEED_BUILD, "init() or build()")
@@ -329,15 +327,6 @@ class RuntimeGraph:
             return make_plan(order, operands, dict(zip(names, inputs, strict=True)), max_run_bytes)
 
         return lru_cache(maxsize=PLANS_PER_PROGRAM * self._programs_kept)(plan)
-
-    def _check_supported(self) -> None:
-        unknown = [operator for operator in self._operators if operator.type not in self._registry]
-        types = list(dict.fromkeys(operator.type for operator in unknown))
-        nearest = {name: self._registry.nearest(name) for name in types[:TYPES_COMPARED]}
-        if unknown:
-            raise UnsupportedOperatorError(
-                [UnsupportedOperator(op.name, op.type, nearest.get(op.type, ())) for op in unknown]
-            )
 
     def _need(self, state: GraphState, call: str) -> None:
         if self._state is GraphState.COMPLETE:

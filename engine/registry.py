@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from engine.arguments import Argument, read_arguments
+from engine.results import Results
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -35,6 +36,7 @@ class Layer:
         collects_attributes: whether `forward` takes any attributes, by name.
         takes_quantized: whether `forward` gets quantized tensors as they are; others get real numbers in their
             place, and what they give is quantized again (see `engine.requantization`).
+        results: the results by name, where the exporter drops some and says not which (see `engine.readings`).
     """
 
     type: str
@@ -46,6 +48,7 @@ class Layer:
     variadic: bool
     collects_attributes: bool
     takes_quantized: bool
+    results: Results | None = None
 
 
 class LayerRegistry:
@@ -67,6 +70,7 @@ class LayerRegistry:
         multiply_adds: Callable[..., int] | None = None,
         prepare: Callable[..., dict[str, Any]] | None = None,
         takes_quantized: bool = False,
+        results: Results | None = None,
         replace: bool = False,
     ) -> Callable[[Function], Function]:
         """Register the decorated function for each of `type_names`.
@@ -77,6 +81,7 @@ class LayerRegistry:
             multiply_adds: see `Layer`.
             prepare: see `Layer`.
             takes_quantized: see `Layer`.
+            results: see `Layer`.
             replace: whether the function takes the place of layers that these types have already. It then runs
                 them on every backend: the compiler leaves them to it, and neither fuses nor folds them.
 
@@ -100,6 +105,7 @@ class LayerRegistry:
                     variadic,
                     collects,
                     takes_quantized,
+                    results,
                 )
             return function
 

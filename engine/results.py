@@ -1,11 +1,13 @@
-"""Which of a layer's results an operator's outputs are.
+"""Which of a layer's results an operator's outputs are, as far as shapes and dtypes tell.
 
 The exporter drops outputs that nothing reads and says nowhere which ones: a GRU with one output may give its sequence
 or its last state. Nor does it keep to PyTorch's order: an LSTM without batch may give its states first. What tells is
-the shape and dtype that the file declares for the outputs.
+the shape and dtype that the file declares for the outputs; what those leave open is up to `engine.readings`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from engine.dtypes import PNNX_COMPUTE
 from engine.pnnx import TensorType
@@ -14,26 +16,58 @@ from engine.spec import Spec, TensorSpec
 Declared = Mapping[str, TensorType | None]
 """Operand name -> the type that the file declares."""
 
-_STAND_IN = 97
-"""Stands for extents that the file leaves open; unlike any that it gives."""
+Places: TypeAlias = tuple[int, ...]
+"""One of the layer's results, by place, for each output of an operator."""
+
+STAND_INS = (97, 89)
+"""Stand for extents that the file leaves open; unlike any that it gives. What differs between the two is open."""
 
 
-def declared_specs(names: Sequence[str], declared: Declared) -> list[TensorSpec] | None:
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What is known of a layer's results for inputs of given shapes.
+
+    Attributes:
+        values: a number for each result; results with the same number are the same to the bit.
+        orders: the orders in which the exporter writes the results where all of them are used as PyTorch gives them.
+    """
+
+    values: Places
+    orders: tuple[Places, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """The results of a layer of which the exporter writes any, in any order.
+
+    Attributes:
+        names: what PyTorch's documentation calls them, in PyTorch's order.
+        traits: the arguments of the layer's shape rule -> what is known of the results; None where no result is ever
+            the same as another, and PyTorch's order is the exporter's.
+    """
+
+    names: tuple[str, ...]
+    traits: Callable[..., Traits] | None = None
+
+
+def declared_specs(
+    names: Sequence[str], declared: Declared, open_extent: int = STAND_INS[0]
+) -> list[TensorSpec] | None:
     """Return the declared types of operands as specs, or None if the file does not tell all of them."""
     types = [declared.get(name) for name in names]
     if any(known is None or known.dtype == "null" for known in types):
         return None
     return [
         TensorSpec(
-            tuple(_STAND_IN if size is None else size for size in known.shape), PNNX_COMPUTE[known.dtype]
+            tuple(open_extent if size is None else size for size in known.shape), PNNX_COMPUTE[known.dtype]
         )
         for known in types
         if known is not None
     ]
 
 
-def kept_results(results: Sequence[Spec], outputs: Sequence[TensorType | None]) -> tuple[int, ...]:
-    """Return the places of the results that the outputs are.
+def kept_results(results: Sequence[Spec], outputs: Sequence[TensorType | None]) -> Places:
+    """Return the places of the results that the outputs are, where the exporter keeps to the order of the results.
 
     They are the first results, unless those do not fit; then every output is the first result left that fits it. Where
     one fits none, they are the first results after all.
@@ -42,12 +76,12 @@ def kept_results(results: Sequence[Spec], outputs: Sequence[TensorType | None]) 
         results: what the layer gives for inputs of the declared types.
         outputs: what the file declares of the operator's outputs.
     """
-    if all(map(_fits, results, outputs)):
+    if all(map(fits, results, outputs)):
         return tuple(range(len(outputs)))
     left = list(range(len(results)))
     kept: list[int] = []
     for output in outputs:
-        place = next((place for place in left if _fits(results[place], output)), None)
+        place = next((place for place in left if fits(results[place], output)), None)
         if place is None:
             return tuple(range(len(outputs)))
         left.remove(place)
@@ -55,12 +89,23 @@ def kept_results(results: Sequence[Spec], outputs: Sequence[TensorType | None]) 
     return tuple(kept)
 
 
-def _fits(result: Spec, declared: TensorType | None) -> bool:
+def fits(result: Spec, declared: TensorType | None, other: Spec = None) -> bool:
+    """Tell whether a result may be an operand of a declared type.
+
+    Args:
+        result: the result for inputs of the declared types, open extents taken as one number.
+        declared: the type.
+        other: the same result, open extents taken as another number; then an extent is open where, and only where,
+            these two differ.
+    """
     if not isinstance(result, TensorSpec) or declared is None:
         return True
     if declared.dtype != "null" and PNNX_COMPUTE[declared.dtype] != result.dtype:
         return False
     sizes = declared.shape
-    return len(sizes) == result.rank and all(
-        size in (None, given) for size, given in zip(sizes, result.shape, strict=True)
-    )
+    if len(sizes) != result.rank:
+        return False
+    if isinstance(other, TensorSpec) and other.rank == result.rank:
+        pairs = zip(result.shape, other.shape, strict=True)
+        return sizes == tuple(one if one == two else None for one, two in pairs)
+    return all(size in (None, given) for size, given in zip(sizes, result.shape, strict=True))

@@ -13,9 +13,11 @@ from engine.kernels.attention_operands import Layout, Places, place_operands
 from engine.kernels.multihead import Projections, multihead
 from engine.kernels.precision import narrow, widen
 from engine.registry import layer
+from engine.results import Results
 from engine.spec import TensorSpec
 
 _ALL = (0, 1, 2)
+_RESULTS = Results(("attn_output", "attn_output_weights", "attn_output_weights_of_heads"))
 
 
 def _check_weights(width: int, heads: int, **weights: TensorSpec | None) -> None:
@@ -140,7 +142,7 @@ def _count_multihead(outputs: tuple[TensorSpec, ...], query: TensorSpec, **argum
     return batch * width * (projections + 2 * queries * keys)
 
 
-@layer("nn.MultiheadAttention", infer=_infer_multihead, multiply_adds=_count_multihead)
+@layer("nn.MultiheadAttention", infer=_infer_multihead, multiply_adds=_count_multihead, results=_RESULTS)
 def multihead_attention(
     query: Array,
     key: Array | None = None,

@@ -11,6 +11,7 @@ from engine.errors import ArgumentError
 from engine.kernels import recurrent as kernels
 from engine.kernels.precision import narrow, widen
 from engine.registry import layer
+from engine.results import Results, Traits
 from engine.spec import TensorSpec
 
 
@@ -105,6 +106,26 @@ def _infer(
     return input.with_shape((*input.shape[:-1], directions * sizes.outputs)), *finals
 
 
+def _traits(
+    input: TensorSpec, num_layers: int, batch_first: bool, bidirectional: bool, **rest: Any
+) -> Traits:
+    """Tell which results are the same, and in which orders the exporter writes them.
+
+    After a single step of a single layer, the output is the hidden state. Where there is no batch, the exporter writes
+    the output before, between or after the states.
+    """
+    states = tuple(range(1, 3 if "cx" in rest else 2))
+    is_batched = input.rank == 3
+    steps = input.shape[1 if batch_first and is_batched else 0]
+    is_one = steps == 1 and num_layers == 1 and not bidirectional
+    orders = [(*states[:place], 0, *states[place:]) for place in range(len(states) + 1)]
+    return Traits((0, 0 if is_one else 1, 2)[: len(states) + 1], tuple(orders[:1] if is_batched else orders))
+
+
+_STATE = Results(("output", "h_n"), _traits)
+_STATES = Results(("output", "h_n", "c_n"), _traits)
+
+
 def _count(outputs: tuple[TensorSpec, ...], input: TensorSpec, **arguments: Any) -> int:
     """Count one product with every weight matrix per step and item of the batch."""
     del outputs
@@ -162,7 +183,7 @@ def _infer_rnn(
     return _infer(1, input, {"hx": hx}, num_layers, batch_first, bidirectional, weights)
 
 
-@layer("nn.RNN", infer=_infer_rnn, multiply_adds=_count)
+@layer("nn.RNN", infer=_infer_rnn, multiply_adds=_count, results=_STATE)
 def rnn(
     input: Array,
     hx: Array | None = None,
@@ -192,7 +213,7 @@ def _infer_gru(
     return _infer(3, input, {"hx": hx}, num_layers, batch_first, bidirectional, weights)
 
 
-@layer("nn.GRU", infer=_infer_gru, multiply_adds=_count)
+@layer("nn.GRU", infer=_infer_gru, multiply_adds=_count, results=_STATE)
 def gru(
     input: Array,
     hx: Array | None = None,
@@ -218,7 +239,7 @@ def _infer_lstm(
     return _infer(4, input, {"hx": hx, "cx": cx}, num_layers, batch_first, bidirectional, weights)
 
 
-@layer("nn.LSTM", infer=_infer_lstm, multiply_adds=_count)
+@layer("nn.LSTM", infer=_infer_lstm, multiply_adds=_count, results=_STATES)
 def lstm(
     input: Array,
     hx: Array | None = None,

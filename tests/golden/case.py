@@ -51,6 +51,7 @@ class Case:
         fp16: whether the exporter stores weights as float16.
         graph: the operators of a graph that the exporter cannot write here, as the lines of a `.param` after its
             counts; their attributes are the model's `state_dict()`, by `operator.key`. None: the model is exported.
+        outputs: what a user adds to the exported lines of the type, as `outputs=…`, to say which results they keep.
     """
 
     type: str
@@ -63,6 +64,7 @@ class Case:
     export: tuple[str, ...] = ()
     fp16: bool = False
     graph: str | None = None
+    outputs: str | None = None
 
     @property
     def id(self) -> str:

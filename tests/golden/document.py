@@ -22,6 +22,23 @@ This page is made by `python -m tests.golden.document`; a test fails when it is 
 
 {count} types, {cases} golden cases.
 
+## Results that the exporter drops
+
+The exporter writes `nn.LSTM` with one output whether a model uses its output, its hidden or its cell state, and several
+outputs in the order in which the model uses them first; it does not say which are which. What declared shapes tell is
+certain. What they do not tell (`h_n` or `c_n`?) is refused at build, unless only their order is open, an output is the
+initial state of another recurrent layer, or all readings give the same values: then the graph is built, and
+`graph.warnings`, `kuiper check`, `/models` and the log say what was assumed. One word at the end of the operator's line
+in the `.param` file settles it, in the order of the operator's outputs:
+
+    nn.LSTM  lstm  1 2 0 1 2  batch_first=True … #2=(1,2,4)f32 outputs=output,c_n
+
+{results}
+
+A file exported with two input shapes (`inputshape2=`) that differ in the length of the sequence leaves less open.
+
+## Types
+
 | type | arguments | cases |
 |---|---|---|
 """
@@ -33,7 +50,14 @@ def render() -> str:
     ours = (layer for layer in registry if layer.forward.__module__.startswith("engine."))
     layers = sorted(ours, key=lambda layer: layer.type.lower())
     rows = (f"| `{layer.type}` | {_arguments(layer)} | {cases[layer.type] or ''} |" for layer in layers)
-    return HEAD.format(count=len(layers), cases=cases.total()) + "\n".join(rows) + "\n"
+    head = HEAD.format(count=len(layers), cases=cases.total(), results=_results(layers))
+    return head + "\n".join(rows) + "\n"
+
+
+def _results(layers: list[Layer]) -> str:
+    named = [layer for layer in layers if layer.results is not None]
+    rows = [f"| `{layer.type}` | {', '.join(layer.results.names)} |" for layer in named if layer.results]
+    return "\n".join(["| type | names of results |", "|---|---|", *rows])
 
 
 def _arguments(layer: Layer) -> str:

@@ -56,12 +56,17 @@ def export(model: Any, case: Case, folder: Path) -> tuple[bytes, bytes]:
         [exporter(), str(path), *options], capture_output=True, text=True, timeout=120, check=False
     )
     param, archive = folder / "case.pnnx.param", folder / "case.pnnx.bin"
-    if done.returncode != 0 or not param.exists():
+    if not param.exists() or not archive.exists():  # it may fail later, on files of other formats
         raise ExportError(f"the exporter failed\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     text = param.read_text()
     if not any(line.split()[:1] == [case.type] for line in text.splitlines()):
         raise ExportError(f"no {case.type} in the exported graph\n{text}")
-    return param.read_bytes(), archive.read_bytes()
+    if case.outputs is not None:
+        text = "".join(
+            f"{line} outputs={case.outputs}\n" if line.split()[:1] == [case.type] else f"{line}\n"
+            for line in text.splitlines()
+        )
+    return text.encode(), archive.read_bytes()
 
 
 def flatten(value: Any) -> list[Array]:

@@ -1,5 +1,6 @@
 """Layers of a user in the place of the engine's own: they run on every backend, and nothing folds or fuses them."""
 
+from functools import wraps
 from pathlib import Path
 
 import numpy as np
@@ -54,18 +55,15 @@ def test_own_activation_is_not_fused_into_its_neighbours(tmp_path: Path, backend
     assert [layer.backend for layer in run.trace.layers if layer.name == "r"] == ["numpy"]
 
 
-def _sevens_shape(input: TensorSpec, **_: object) -> TensorSpec:
-    return TensorSpec((2, 4, 5, 6), input.dtype)
-
-
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_own_convolution_takes_no_neighbours_in(tmp_path: Path, backend: str) -> None:
     layers = registry.copy()
     built_in = registry.find("nn.Conv2d")
     assert built_in is not None
 
-    @layers.layer("nn.Conv2d", infer=_sevens_shape, replace=True)
-    def sevens(input: Array, **weights: Array) -> Array:
+    @layers.layer("nn.Conv2d", infer=built_in.infer, prepare=built_in.prepare, replace=True)
+    @wraps(built_in.forward)
+    def sevens(*values: Array, **arguments: Array) -> Array:
         return np.full((2, 4, 5, 6), 7, np.float32)
 
     lines = (conv("c", "x", "a"), batch_norm("n", "a", "b"), RELU.format(x="b", y="y"))

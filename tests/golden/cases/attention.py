@@ -51,7 +51,9 @@ def trained(build: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return make
 
 
-def mha(name: str, call: Callable[..., Any], *inputs: Input, also: Any = (), **options: Any) -> Case:
+def mha(
+    name: str, call: Callable[..., Any], *inputs: Input, also: Any = (), outputs: Any = None, **options: Any
+) -> Case:
     """Make a case of a network that calls nn.MultiheadAttention(8, 2) its own way: `call(layer, *tensors)`."""
 
     def build(nn: Any) -> Any:
@@ -65,9 +67,11 @@ def mha(name: str, call: Callable[..., Any], *inputs: Input, also: Any = (), **o
 
         return Network()
 
-    return module("nn.MultiheadAttention", name, build, *inputs, also=also)
+    return module("nn.MultiheadAttention", name, build, *inputs, also=also, outputs=outputs)
 
 
+SQUARE = f32(8, 8, 8)
+"""Queries, batch and features alike: the weights have the shape of the output."""
 Q, K = f32(5, 3, 8), f32(7, 3, 8)
 ROOMY = {"low": 0.0, "high": 1.0}
 
@@ -84,6 +88,14 @@ MULTIHEAD: list[Case] = [
     mha("self_output_only", lambda m, x: m(x, x, x)[0], Q, also=((f32(2, 4, 8),),)),
     mha("self_no_weights", lambda m, x: m(x, x, x, need_weights=False)[0], Q),
     mha("weights_only", lambda m, x: m(x, x, x)[1], Q),
+    mha("same_shapes_output", lambda m, x: m(x, x, x)[0], SQUARE, outputs="attn_output"),
+    mha("same_shapes_weights", lambda m, x: m(x, x, x)[1], SQUARE, outputs="attn_output_weights"),
+    mha(
+        "same_shapes_swapped",
+        lambda m, x: m(x, x, x)[::-1],
+        SQUARE,
+        outputs="attn_output_weights,attn_output",
+    ),
     mha("weights_of_each_head", lambda m, q, k: m(q, k, k, average_attn_weights=False), Q, K),
     mha("cross", lambda m, q, k: m(q, k, k), Q, K),
     mha("no_bias", lambda m, q, k, v: m(q, k, v), Q, K, K, bias=False),

@@ -8,21 +8,85 @@ from tests.golden.case import Case, Input, f32, module, tensor
 STATE = f32(2, 3, 4)
 
 
-def wired(name: str, variant: str, call: Callable[..., Any], *inputs: Input, **options: Any) -> Case:
+def wired(
+    name: str,
+    variant: str,
+    call: Callable[..., Any],
+    *inputs: Input,
+    outputs: str | None = None,
+    num_layers: int = 2,
+    **options: Any,
+) -> Case:
     """Make a case of a network that calls nn.NAME(3, 4, 2) its own way: `call(layer, *tensors)`."""
 
     def build(nn: Any) -> Any:
         class Network(nn.Module):  # type: ignore[misc]  # nn is Any here
             def __init__(self) -> None:
                 super().__init__()
-                self.layer = getattr(nn, name)(3, 4, 2, **options)
+                self.layer = getattr(nn, name)(3, 4, num_layers, **options)
 
             def forward(self, *tensors: Any) -> Any:
                 return call(self.layer, *tensors)
 
         return Network()
 
-    return module(f"nn.{name}", variant, build, *inputs)
+    return module(f"nn.{name}", variant, build, *inputs, outputs=outputs)
+
+
+def kept(
+    name: str, length: int, outputs: str, *, batch: int = 2, num_layers: int = 1, **options: Any
+) -> Case:
+    """Make a case of a network that keeps some results alone, told so in its file; `batch` 0 for none."""
+    names = outputs.split(",")
+
+    def call(layer: Any, x: Any) -> Any:
+        output, states = layer(x)
+        results = {"output": output} | dict(
+            zip(("h_n", "c_n"), states if name == "LSTM" else [states], strict=False)
+        )
+        return tuple(results[each] for each in names) if len(names) > 1 else results[names[0]]
+
+    def build(torch: Any) -> Any:
+        class Network(torch.nn.Module):  # type: ignore[misc]  # torch is Any here
+            def __init__(self) -> None:
+                super().__init__()
+                self.layer = getattr(torch.nn, name)(3, 4, num_layers, **options)
+
+            def forward(self, x: Any) -> Any:
+                return call(self.layer, x)
+
+        return Network()
+
+    sizes = (
+        {"length": length, "batch": batch}
+        if not options.get("batch_first")
+        else {"batch": batch, "length": length}
+    )
+    said = [*names, *(f"{key}{value}" for key, value in {**sizes, "layers": num_layers, **options}.items())]
+    shape = [extent for extent in (*sizes.values(), 3) if extent]
+    return Case(f"nn.{name}", "_".join(said), build, (f32(*shape),), outputs=outputs)
+
+
+def stacked(variant: str, call: Callable[..., Any], length: int = 5) -> Case:
+    """Make a case of two nn.LSTM: `call(first, second, x, z)`."""
+
+    def build(torch: Any) -> Any:
+        class Network(torch.nn.Module):  # type: ignore[misc]  # torch is Any here
+            def __init__(self) -> None:
+                super().__init__()
+                self.first, self.second = torch.nn.LSTM(3, 4), torch.nn.LSTM(2, 4)
+
+            def forward(self, x: Any, z: Any) -> Any:
+                return call(self.first, self.second, x, z)
+
+        return Network()
+
+    return Case("nn.LSTM", variant, build, (f32(length, 3, 3), f32(3, 3, 2)))
+
+
+def flat(results: Any) -> Any:
+    """Return the results of nn.LSTM in one tuple."""
+    return results[0], *results[1]
 
 
 def family(name: str, states: int) -> list[Case]:
@@ -98,6 +162,25 @@ CASES: list[Case] = [
         proj_size=2,
     ),
     wired("LSTM", "proj_cell_only", lambda layer, x: layer(x)[1][1], f32(5, 3, 3), proj_size=2),
-    wired("LSTM", "hidden_only", lambda layer, x: layer(x)[1][0], f32(5, 3, 3)),
-    wired("LSTM", "last_hidden", lambda layer, x: layer(x)[1][0][-1], f32(5, 3, 3)),
+    *(
+        kept("LSTM", length, outputs, **options)
+        for length in (1, 5)
+        for outputs in ("h_n", "c_n", "output,h_n", "output,c_n", "h_n,c_n", "c_n,h_n", "c_n,output,h_n")
+        for options in ({}, {"batch_first": True})
+    ),
+    *(
+        kept(name, length, outputs)
+        for name in ("GRU", "RNN")
+        for length in (1, 2)
+        for outputs in ("output", "h_n")
+    ),
+    kept("LSTM", 1, "c_n,output", batch=0),
+    kept("LSTM", 1, "h_n,c_n,output", batch=0),
+    kept("LSTM", 4, "c_n", num_layers=2, bidirectional=True),
+    kept("GRU", 2, "h_n", num_layers=2),
+    kept("GRU", 2, "h_n,output", num_layers=2, batch=0),
+    wired("LSTM", "last_hidden", lambda layer, x: layer(x)[1][0][-1], f32(5, 3, 3), outputs="h_n"),
+    stacked("decoder", lambda first, second, x, z: second(z, first(x)[1])[0]),
+    stacked("decoder_of_one_step", lambda first, second, x, z: second(z, first(x)[1])[0], 1),
+    stacked("chain_of_one_step", lambda first, second, x, z: flat(second(z, first(x)[1])), 1),
 ]

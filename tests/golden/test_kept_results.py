@@ -1,0 +1,136 @@
+"""Results that the exporter drops: what a file does not tell is refused or said, never guessed in silence."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine import BuildError, LayerError, RuntimeGraph
+from engine.dtypes import Array
+from tests.golden.case import Case
+from tests.golden.cases import families
+from tests.golden.data import load
+
+STATED = [
+    pytest.param(family, case, id=case.id)
+    for family, cases in families().items()
+    for case in cases
+    if case.outputs is not None
+]
+
+
+def open_case(
+    folder: Path, family: str, case: Case, outputs: str | None
+) -> tuple[RuntimeGraph, list[Array], list[Array]]:
+    """Open a case's graph, its `outputs=` replaced; return it with inputs and PyTorch's outputs."""
+    golden = load(family, case.id, len(case.runs))
+    text = golden.param.decode()
+    assert f" outputs={case.outputs}" in text
+    text = text.replace(f" outputs={case.outputs}", f" outputs={outputs}" if outputs else "")
+    (folder / "case.param").write_text(text)
+    (folder / "case.bin").write_bytes(golden.bin)
+    return RuntimeGraph(folder / "case.param"), *golden.runs[0]
+
+
+def differ(outputs: list[Array], wanted: list[Array]) -> bool:
+    return any(not np.allclose(one, two, atol=1e-5) for one, two in zip(outputs, wanted, strict=True))
+
+
+@pytest.mark.parametrize(("family", "case"), STATED)
+def test_file_that_does_not_tell_is_refused_or_warned_of(family: str, case: Case, tmp_path: Path) -> None:
+    graph, inputs, wanted = open_case(tmp_path, family, case, None)
+    refusal = None
+    try:
+        graph.build()
+    except BuildError as error:
+        refusal = str(error)
+    if refusal is not None:
+        assert case.type in refusal
+        assert "outputs=" in refusal
+        return
+    if graph.warnings:
+        assert graph.warnings[0].startswith(case.type)
+        assert "outputs=" in graph.warnings[0]
+    else:
+        assert not differ(graph.forward(inputs), wanted)
+
+
+def case_called(name: str) -> Case:
+    return next(case for case in families()["recurrent"] if case.id == name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nn.LSTM-c_n_length5_batch2_layers1",
+        "nn.LSTM-h_n_length5_batch2_layers1",
+        "nn.LSTM-output_c_n_length5_batch2_layers1",
+        "nn.LSTM-h_n_c_n_length1_batch2_layers1",
+        "nn.LSTM-output_c_n_length1_batch2_layers1",
+        "nn.LSTM-c_n_length1_batch2_layers1",
+        "nn.GRU-h_n_length2_batch2_layers2",
+        "nn.LSTM-h_n_c_n_output_length1_batch0_layers1",
+    ],
+)
+def test_graph_of_several_meanings_is_not_built(tmp_path: Path, name: str) -> None:
+    graph, *_ = open_case(tmp_path, "recurrent", case_called(name), None)
+    with pytest.raises(BuildError, match=r"layer: its outputs '1'.* may be .* or .*; expected outputs="):
+        graph.build()
+
+
+def test_two_states_are_taken_in_pytorchs_order_with_a_warning(tmp_path: Path) -> None:
+    case = case_called("nn.LSTM-h_n_c_n_length5_batch2_layers1")
+    graph, inputs, wanted = open_case(tmp_path, "recurrent", case, None)
+    graph.build()
+    assert not differ(graph.forward(inputs), wanted)
+    assert "taken for h_n,c_n" in graph.warnings[0]
+
+
+@pytest.mark.parametrize(
+    "name", ["nn.LSTM-decoder", "nn.LSTM-decoder_of_one_step", "nn.LSTM-chain_of_one_step"]
+)
+def test_states_that_another_layer_starts_from_are_told_by_it(tmp_path: Path, name: str) -> None:
+    case = case_called(name)
+    golden = load("recurrent", case.id, 1)
+    (tmp_path / "case.param").write_bytes(golden.param)
+    (tmp_path / "case.bin").write_bytes(golden.bin)
+    graph = RuntimeGraph(tmp_path / "case.param")
+    graph.build()
+    assert not differ(graph.forward(golden.runs[0][0]), golden.runs[0][1])
+    assert [warning for warning in graph.warnings if "first" in warning]
+
+
+@pytest.mark.parametrize("kind", ["GRU", "RNN"])
+@pytest.mark.parametrize("outputs", ["output", "h_n"])
+def test_results_that_are_the_same_after_one_step_are_not_after_more(
+    tmp_path: Path, kind: str, outputs: str
+) -> None:
+    case = case_called(f"nn.{kind}-{outputs}_length1_batch2_layers1")
+    graph, inputs, wanted = open_case(tmp_path, "recurrent", case, None)
+    graph.build()
+    assert not differ(graph.forward(inputs), wanted)
+    assert f"nn.{kind} layer" in graph.warnings[0]
+    longer = np.concatenate([inputs[0], inputs[0]])
+    with pytest.raises(
+        LayerError, match="may be output or h_n, which are the same at the declared shapes only"
+    ):
+        graph.forward([longer])
+    told, *_ = open_case(tmp_path, "recurrent", case, outputs)
+    told.build()
+    assert told.warnings == ()
+    assert told.forward([longer])[0].shape == ((2, 2, 4) if outputs == "output" else (1, 2, 4))
+
+
+@pytest.mark.parametrize(
+    ("outputs", "problem"),
+    [
+        ("h", "is 'h'; expected 1 of output, h_n, c_n"),
+        ("h_n,c_n", "names 2 results; expected 1 of"),
+        ("output", r"operand '1' cannot be output: the file declares \(1,2,4\)f32"),
+        ("3", "is 3; expected 1 of"),
+    ],
+)
+def test_wrong_statement_is_refused(tmp_path: Path, outputs: str, problem: str) -> None:
+    graph, *_ = open_case(tmp_path, "recurrent", case_called("nn.LSTM-c_n_length5_batch2_layers1"), outputs)
+    with pytest.raises(BuildError, match=f"nn.LSTM layer, parameter 'outputs'.*{problem}"):
+        graph.build()
