@@ -53,6 +53,7 @@ class Program:
     Attributes:
         plan: the plan that it was made of.
         actions: what a run does, in order.
+        calls: what its kernels are called on, in order.
         values: slot -> value that no input changes; None elsewhere.
         inputs: addresses of arrays that come by slots.
         outputs: addresses of arrays that a run leaves behind.
@@ -74,6 +75,7 @@ class Program:
 
     plan: Plan
     actions: tuple[NativeSteps | NumpyStep, ...]
+    calls: tuple[Call, ...]
     values: tuple[object, ...]
     inputs: tuple[Patch, ...]
     outputs: tuple[Patch, ...]
@@ -188,6 +190,7 @@ class _Assembler:
         return Program(
             plan=self.plan,
             actions=tuple(self._in_order(steps)),
+            calls=tuple(call for call, _ in self.calls),
             values=self._values(),
             inputs=table.patches(Home.VALUE, shapes),
             outputs=table.patches(Home.OUTPUT, shapes),

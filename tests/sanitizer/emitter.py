@@ -1,0 +1,89 @@
+"""Writes kernels that ask the guard before each access."""
+
+import re
+from weakref import WeakValueDictionary
+
+from llvmlite import ir
+
+from engine.compiler.emitter import ENTRY, POINTER, Emitter, Index, Value
+from engine.compiler.jit import Code, Kernel, compile_module
+from engine.compiler.target import Target
+from tests.sanitizer.guard import guard, name_of
+
+_ACCESS = re.compile(r"= load (?!ptr)|^\s*store |\bcall .*@\"?llvm\.masked\.", re.MULTILINE)
+_POINTERS = re.compile(r"= load ptr")
+
+
+class CheckedEmitter(Emitter):
+    """A kernel that is being written, each of its accesses preceded by a question.
+
+    Constants that the kernel brings along are not asked for: their places are known when it is written.
+    """
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
+        self._accesses = self._addresses = 0
+
+    def finish(self) -> str:
+        """End the kernel; returns its module as text.
+
+        Raises:
+            AssertionError: the kernel accesses memory in a way that nothing here asks for.
+        """
+        text = super().finish()
+        body = text[text.index("define") :]
+        found = len(_ACCESS.findall(body)), len(_POINTERS.findall(body))
+        assert found == (self._accesses, self._addresses), f"accesses without a question: {found}"
+        return text
+
+    def argument(self, place: int) -> Value:
+        self._addresses += 1
+        return super().argument(place)
+
+    def load(self, base: Value, *offset: Index, count: int | None = None, rest: float = 0.0) -> Value:
+        place = self._asked("read", self.address(base, *offset), self.lanes if count is None else count)
+        return super().load(place, count=count, rest=rest)
+
+    def store(self, value: Value, base: Value, *offset: Index, count: int | None = None) -> None:
+        place = self._asked("write", self.address(base, *offset), self.lanes if count is None else count)
+        super().store(value, place, count=count)
+
+    def load_scalar(self, base: Value, *offset: Index) -> Value:
+        return super().load_scalar(self._asked("read", self.address(base, *offset), 1))
+
+    def store_scalar(self, value: Value, base: Value, *offset: Index) -> None:
+        super().store_scalar(value, self._asked("write", self.address(base, *offset), 1))
+
+    def load_index(self, table: Value, place: Index) -> Value:
+        assert isinstance(_root(table), ir.GlobalVariable), "an index that the kernel does not bring along"
+        self._accesses += 1
+        return super().load_index(table, place)
+
+    def _asked(self, kind: str, place: Value, lanes: int) -> Value:
+        """Return the address that may be used for an access."""
+        self._accesses += 1
+        if isinstance(_root(place), ir.GlobalVariable) or not lanes:
+            return place
+        function = self._intrinsic(name_of(kind, lanes), POINTER, [POINTER])
+        return self.builder.call(function, [place])
+
+
+def _root(address: Value) -> Value:
+    """Return what an address was made of."""
+    while isinstance(address, ir.GEPInstr):
+        address = address.pointer
+    return address
+
+
+_codes: WeakValueDictionary[tuple[Target, Kernel], Code] = WeakValueDictionary()
+
+
+def compile_checked(kernel: Kernel, target: Target) -> Code:
+    """Return a kernel's instrumented code, compiled the first time."""
+    guard()
+    code = _codes.get((target, kernel))
+    if code is None:
+        emitter = CheckedEmitter(target)
+        kernel.emit(emitter)
+        code = _codes[target, kernel] = compile_module(emitter.finish(), ENTRY, target)
+    return code
