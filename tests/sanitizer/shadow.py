@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from engine.compiler.kernels.recurrent import Recurrence
 from engine.compiler.memory import WORD
 from engine.compiler.selection import Call
 from engine.compiler.view import View
@@ -52,8 +53,8 @@ class Part:
 
 def parts_of(call: Call) -> list[Part]:
     """Return what a call's arguments cover, in their order."""
-    written = _written_place(call)
-    return [_part(view, place == written) for place, view in enumerate(call.arguments)]
+    written = _written_places(call)
+    return [_part(view, place in written) for place, view in enumerate(call.arguments)]
 
 
 def _part(view: View, is_written: bool) -> Part:
@@ -64,9 +65,15 @@ def _part(view: View, is_written: bool) -> Part:
     return Part(view.shape, view.strides, is_written)
 
 
-def _written_place(call: Call) -> int:
-    epilogue = getattr(call.kernel, "epilogue", None)
-    return len(call.arguments) - 1 - (len(epilogue.operands) if epilogue is not None else 0)
+def _written_places(call: Call) -> range:
+    """Return the arguments that a call's kernel writes: the last before the epilogue's operands."""
+    kernel = call.kernel
+    if isinstance(kernel, Recurrence):
+        wanted = (kernel.out is not None) + sum(kernel.gives)
+        return range(len(call.arguments) - wanted, len(call.arguments))
+    epilogue = getattr(kernel, "epilogue", None)
+    end = len(call.arguments) - (len(epilogue.operands) if epilogue is not None else 0)
+    return range(end - 1, end)
 
 
 class Shadows:
