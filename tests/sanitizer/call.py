@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.compiler.memory import WORD, address_of
+from engine.compiler.region import Region
 from engine.compiler.selection import Call
 from engine.compiler.target import Target
 from engine.dtypes import Array
 from tests.sanitizer.emitter import compile_checked
 from tests.sanitizer.guard import READ, WRITE, WRITTEN, Fault, guard
-from tests.sanitizer.shadow import Part, parts_of, permit, withdraw
+from tests.sanitizer.shadow import permission, permit, withdraw
 
 _FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
@@ -24,17 +25,15 @@ class SanitizerError(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an argument lies.
+    """Where the buffer of an argument lies.
 
     Attributes:
-        address: of its buffer.
-        shadow: of the buffer.
-        offset: elements of the buffer before the argument's first one.
+        address: of its first element.
+        shadow: of all its elements.
     """
 
     address: int
     shadow: Array
-    offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +62,25 @@ def run_call(
         scratch: the scratch memory of all threads, where the kernel needs such; its own by default.
 
     Raises:
-        SanitizerError: the kernel touched an element that its call does not give it, or read one that nothing wrote,
-            or one that another chunk wrote, or left elements of its output as they were.
+        SanitizerError: the kernel touched an element that is none of its regions', or read one that nothing wrote, or
+            one that another chunk wrote.
+        AssertionError: its regions are no parts of its arguments, or meet where it writes, or it left elements of its
+            output as they were.
     """
     code = compile_checked(call.kernel, target)
     check = guard()
     check.clear()
     for place in places:
         check.add(place.address, place.shadow)
-    words = [
-        (part, part.of(place.shadow, place.offset))
-        for part, place in zip(parts_of(call), places, strict=True)
+    regions = call.kernel.regions
+    permissions = [
+        permission(place.shadow, view, region)
+        for place, view, region in zip(places, call.arguments, regions, strict=True)
     ]
-    permit(words)
-    addresses = [place.address + place.offset * WORD for place in places]
+    permit(permissions)
+    addresses = [
+        place.address + view.offset * WORD for place, view in zip(places, call.arguments, strict=True)
+    ]
     if call.kernel.scratch:
         scratch = np.empty(call.kernel.scratch * order.threads, np.float32) if scratch is None else scratch
         addresses.append(address_of(scratch))
@@ -95,21 +99,16 @@ def run_call(
         _FUNCTION(code.address)(address_of(table), chunk, thread)
         fault = check.fault()
         if fault is not None:
-            raise SanitizerError(_describe(fault, chunk, call, places))
-    _check_results(words)
-    withdraw(shadow for _, shadow in words)
+            raise SanitizerError(_describe(fault, chunk, regions, addresses))
+    withdraw(permissions)
 
 
-def _check_results(words: Sequence[tuple[Part, Array]]) -> None:
-    for part, shadow in words:
-        if part.is_written and not (shadow & WRITTEN).all():
-            raise SanitizerError("elements of its output were left as they were")
-
-
-def _describe(fault: Fault, chunk: int, call: Call, places: Sequence[Place]) -> str:
+def _describe(fault: Fault, chunk: int, regions: Sequence[Region], addresses: Sequence[int]) -> str:
     """Word a fault: what was accessed, and which argument's elements are nearest."""
     what = "writes" if fault.is_write else "reads"
-    distances = [_distance(fault, part, place) for part, place in zip(parts_of(call), places, strict=True)]
+    distances = [
+        _distance(fault, region, address) for region, address in zip(regions, addresses, strict=False)
+    ]
     nearest = min(range(len(distances)), key=lambda place: distances[place][0])
     distance, where = distances[nearest]
     is_there = f"{distance} bytes outside of it" if distance else "not its to touch, or not written before"
@@ -119,8 +118,7 @@ def _describe(fault: Fault, chunk: int, call: Call, places: Sequence[Place]) -> 
     )
 
 
-def _distance(fault: Fault, part: Part, place: Place) -> tuple[int, int]:
-    """Return how far an access lies from an argument's hull, and where from its first element, in bytes."""
-    reach = sum((extent - 1) * stride for extent, stride in zip(part.shape, part.strides, strict=True))
-    where = fault.address - place.address - place.offset * WORD
-    return max(-where, where + (fault.lanes - 1 - reach) * WORD, 0), where
+def _distance(fault: Fault, region: Region, address: int) -> tuple[int, int]:
+    """Return how far an access lies from the hull of an argument's region, and where from its address, in bytes."""
+    where = fault.address - address
+    return max(-where, where + (fault.lanes - region.stop) * WORD, 0), where

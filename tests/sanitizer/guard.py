@@ -16,9 +16,10 @@ from engine.compiler.memory import WORD, address_of
 from engine.compiler.target import host_target
 from engine.dtypes import Array
 
-READ, WRITE, WRITTEN = 1, 2, 4
-"""Bits of a shadow's word: the call may read the element; it may write it; this run has written it."""
-OWNER_SHIFT = 3
+READ, WRITE, WRITTEN, GIVEN = 1, 2, 4, 8
+"""Bits of a shadow's word: the call may read the element; it may write it; this run has written it; it is one of the
+argument that is looked at."""
+OWNER_SHIFT = 4
 """The bits above: which chunk of the call wrote the element, counted from 1; 0 for none."""
 MOST_LANES = 16
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from engine import RuntimeGraph
+from engine.compiler.action import NativeSteps
 from engine.compiler.arena import Arena
 from engine.compiler.execution import NativeRun
 from engine.compiler.memory import WORD, address_of
-from engine.compiler.program import NativeSteps, Program, compile_plan
+from engine.compiler.program import Program, compile_plan
 from engine.compiler.segment import Segment
 from engine.compiler.selection import Call
 from engine.compiler.target import Target
@@ -20,7 +21,7 @@ from engine.spec import TensorSpec, Value
 from engine.stop import StopSignal
 from tests.sanitizer.call import Order, Place, SanitizerError, run_call
 from tests.sanitizer.guard import WRITTEN
-from tests.sanitizer.shadow import Part, Shadows
+from tests.sanitizer.shadow import Shadows, words
 
 _UNLIMITED = 1 << 60
 
@@ -73,7 +74,7 @@ class CheckedRun(NativeRun):
         places = []
         for view, address in zip(call.arguments, addresses, strict=False):
             start = address - view.offset * WORD
-            places.append(Place(start, self._shadow(view.buffer, start, arena), view.offset))
+            places.append(Place(start, self._shadow(view.buffer, start, arena)))
         scratch = None
         if call.kernel.scratch:
             start = (addresses[len(places)] - address_of(arena.memory)) // WORD
@@ -93,8 +94,8 @@ class CheckedRun(NativeRun):
     def _value(self, slot: int, arena: Arena) -> Value:
         view = self._program.exports.get(slot)
         if view is not None and view.buffer.home is Home.ARENA:
-            part = Part(view.shape, view.strides, is_written=False)
-            if not (part.of(self._shadow(view.buffer, 0, arena), view.offset) & WRITTEN).all():
+            shadow = self._shadow(view.buffer, 0, arena)
+            if not (words(shadow, view.offset, view.shape, view.strides) & WRITTEN).all():
                 raise SanitizerError(f"numpy reads elements of a tensor {view.shape} that nothing wrote")
         return super()._value(slot, arena)
 

@@ -1,8 +1,8 @@
 """What a call may do with each element of the memory that it is given, and which elements hold a value.
 
 Every piece of memory has a shadow: a word for each element, whose bits `guard.py` names. A call may touch the
-elements of its kernel's regions and no others, not even those between the rows of a part of something larger; it may
-read only what was written before.
+elements of the regions that its kernel states and no others, not even those between the rows of a part of something
+larger; and it may read only what was written before.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,70 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.compiler.kernels.recurrent import Recurrence
 from engine.compiler.memory import WORD
-from engine.compiler.selection import Call
+from engine.compiler.region import Region
 from engine.compiler.view import View
 from engine.dtypes import Array
-from tests.sanitizer.guard import READ, WRITE, WRITTEN
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Elements of a shadow that an argument covers.
-
-    Attributes:
-        shape: extents.
-        strides: elements between neighbours along each axis.
-        is_written: whether the kernel may write them.
-    """
-
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    is_written: bool
-
-    def of(self, shadow: Array, start: int) -> Array:
-        """Return the words of a shadow, which are writable; elements that are there more than once are so once.
-
-        Raises:
-            AssertionError: some lie outside of the shadow.
-        """
-        shape = tuple(
-            1 if stride == 0 else extent for extent, stride in zip(self.shape, self.strides, strict=True)
-        )
-        reach = [(extent - 1) * stride for extent, stride in zip(shape, self.strides, strict=True)]
-        low, high = (start + sum(limit(0, step) for step in reach) for limit in (min, max))
-        if 0 in shape:
-            return shadow[:0]
-        assert low >= 0, f"a view begins {-low} elements before its buffer"
-        assert high < shadow.size, f"a view ends {high + 1 - shadow.size} elements beyond its buffer"
-        steps = tuple(stride * WORD for stride in self.strides)
-        return np.lib.stride_tricks.as_strided(shadow[start:], shape, steps)
-
-
-def parts_of(call: Call) -> list[Part]:
-    """Return what a call's arguments cover, in their order."""
-    written = _written_places(call)
-    return [_part(view, place in written) for place, view in enumerate(call.arguments)]
-
-
-def _part(view: View, is_written: bool) -> Part:
-    if (
-        view.buffer.load is not None and not view.buffer.size
-    ):  # packed for the kernel, which alone knows its form
-        return Part((view.buffer.load().size,), (1,), False)
-    return Part(view.shape, view.strides, is_written)
-
-
-def _written_places(call: Call) -> range:
-    """Return the arguments that a call's kernel writes: the last before the epilogue's operands."""
-    kernel = call.kernel
-    if isinstance(kernel, Recurrence):
-        wanted = (kernel.out is not None) + sum(kernel.gives)
-        return range(len(call.arguments) - wanted, len(call.arguments))
-    epilogue = getattr(kernel, "epilogue", None)
-    end = len(call.arguments) - (len(epilogue.operands) if epilogue is not None else 0)
-    return range(end - 1, end)
+from tests.sanitizer.guard import GIVEN, READ, WRITE, WRITTEN
 
 
 class Shadows:
@@ -90,23 +31,76 @@ class Shadows:
         return self._known[key]
 
 
-def permit(words: Sequence[tuple[Part, Array]]) -> None:
-    """Let a call read and write the elements of its arguments.
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """The words of a call's argument.
+
+    Attributes:
+        given: of the elements of its view.
+        touched: of those that its kernel says that it touches.
+        is_written: whether the kernel may write them.
+    """
+
+    given: Array
+    touched: Array
+    is_written: bool
+
+
+def permission(shadow: Array, view: View, region: Region) -> Permission:
+    """Return the words of an argument, given the shadow of the buffer that its view is of.
 
     Raises:
-        AssertionError: what the call writes is also another of its arguments.
+        AssertionError: it reaches beyond the buffer.
     """
-    for part, shadow in words:
-        if part.is_written:
-            shadow[...] |= READ | WRITE
-    for place, (part, shadow) in enumerate(words):
-        if not part.is_written:
-            meets = bool((shadow & WRITE).any())
-            shadow[...] |= READ
-            assert not meets, f"argument {place} lies where the call writes"
+    given, touched = (words(shadow, view.offset, each.shape, each.strides) for each in (view, region))
+    return Permission(given, touched, region.is_written)
 
 
-def withdraw(words: Iterable[Array]) -> None:
-    """Take permission back; what was written stays so."""
-    for shadow in words:
-        shadow[...] &= WRITTEN
+def words(shadow: Array, start: int, shape: Sequence[int], strides: Sequence[int]) -> Array:
+    """Return words of a shadow, which are writable; elements that are there more than once are so once.
+
+    Raises:
+        AssertionError: some lie outside of the shadow.
+    """
+    shape = tuple(1 if stride == 0 else extent for extent, stride in zip(shape, strides, strict=True))
+    if 0 in shape:
+        return shadow[:0]
+    reach = [(extent - 1) * stride for extent, stride in zip(shape, strides, strict=True)]
+    low, high = (start + sum(limit(0, step) for step in reach) for limit in (min, max))
+    assert low >= 0, f"an argument begins {-low} elements before its buffer"
+    assert high < shadow.size, f"an argument ends {high + 1 - shadow.size} elements beyond its buffer"
+    return np.lib.stride_tricks.as_strided(shadow[start:], shape, [stride * WORD for stride in strides])
+
+
+def permit(permissions: Sequence[Permission]) -> None:
+    """Let a call read and write the regions of its arguments.
+
+    Raises:
+        AssertionError: a region has elements that are none of its argument's, or that the call also writes by another.
+    """
+    for place, each in enumerate(permissions):
+        each.given[...] |= GIVEN
+        assert (each.touched & GIVEN).all(), f"the region of argument {place} is no part of it"
+        each.given[...] &= ~GIVEN
+    for place, each in enumerate(permissions):
+        if each.is_written:
+            assert not (each.touched & WRITE).any(), f"argument {place} lies where the call writes another"
+            each.touched[...] |= READ | WRITE
+    for place, each in enumerate(permissions):
+        if not each.is_written:
+            assert not (each.touched & WRITE).any(), f"argument {place} lies where the call writes"
+            each.touched[...] |= READ
+
+
+def withdraw(permissions: Iterable[Permission]) -> None:
+    """Take permission back; what was written stays so.
+
+    Raises:
+        AssertionError: elements that were to be written were not.
+    """
+    for place, each in enumerate(permissions):
+        if each.is_written:
+            assert (each.touched & WRITTEN).all(), (
+                f"elements of argument {place}, an output, were left as they were"
+            )
+        each.touched[...] &= WRITTEN

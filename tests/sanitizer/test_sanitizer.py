@@ -9,6 +9,7 @@ import pytest
 
 from engine.compiler.emitter import I8, Emitter
 from engine.compiler.memory import address_of
+from engine.compiler.region import Region, line
 from engine.compiler.selection import Call
 from engine.compiler.target import Target
 from engine.compiler.view import Buffer, Home, View, whole
@@ -28,6 +29,7 @@ class Planted:
     extra: Callable[[Emitter], object] = lambda e: None
     chunks: int = SIZE
     scratch: int = 0
+    regions: tuple[Region, ...] = (line(SIZE), line(SIZE, is_written=True))
 
     def emit(self, e: Emitter) -> None:
         self.extra(e)
@@ -40,7 +42,7 @@ def run(kernel: Planted, target: Target, *views: View, threads: int = 2) -> Arra
     shadows = Shadows()
     given = shadows.at(address_of(memory), memory.size, holds_values=True)
     given[SIZE : 2 * SIZE] = 0
-    places = [Place(address_of(memory), given, view.offset) for view in views]
+    places = [Place(address_of(memory), given) for _ in views]
     run_call(Call(kernel, views), places, target, Order(threads, random.Random(0)))
     return memory
 
@@ -114,17 +116,20 @@ def test_scratch_memory_of_another_thread_is_out_of_reach(target: Target, thread
 
 
 @every_target
-def test_gaps_between_rows_are_no_part_of_a_view(target: Target) -> None:
-    table = whole(Buffer(Home.VALUE, 3 * SIZE), (3, SIZE))
-    apart = View(table.buffer, 0, (2, 3), (5, 1)), table.sliced(0, 1, 1)
-    run(Planted(chunks=3), target, apart[0], View(table.buffer, SIZE, (3,), (1,)))
+def test_gaps_between_rows_are_no_part_of_an_argument(target: Target) -> None:
+    apart = View(Buffer(Home.VALUE, 3 * SIZE), 0, (2, 3), (5, 1))
+    out = View(apart.buffer, SIZE, (4,), (1,))
+    stated = Region((2, 3), (5, 1))
+    run(Planted(chunks=3, regions=(stated, line(3, is_written=True))), target, apart, out)
     with pytest.raises(SanitizerError, match="reads 1 elements at byte 12 of argument 0, not its to touch"):
-        run(Planted(chunks=4), target, apart[0], View(table.buffer, SIZE, (4,), (1,)))
+        run(Planted(chunks=4, regions=(stated, line(4, is_written=True))), target, apart, out)
+    with pytest.raises(AssertionError, match="the region of argument 0 is no part of it"):
+        run(Planted(chunks=4, regions=(line(4), line(4, is_written=True))), target, apart, out)
 
 
 @every_target
 def test_output_that_is_left_is_found(target: Target) -> None:
-    with pytest.raises(SanitizerError, match="left as they were"):
+    with pytest.raises(AssertionError, match="argument 1, an output, were left as they were"):
         run(Planted(chunks=SIZE - 1), target, *rows())
 
 
