@@ -5,11 +5,14 @@ HOST ?= 127.0.0.1
 CORPUS ?= ../shared/corpus
 PORT ?= 8000
 SECONDS ?=
+COUNT ?=
+SEED ?= 0
+DIFFERENTIAL ?=
 PEERS ?= .venv-bench
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help serve test lint format bench bench-service soak schemathesis conformance golden train clean
+.PHONY: help serve test lint format bench bench-service soak schemathesis conformance differential golden train clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
@@ -68,6 +71,9 @@ schemathesis: $(VENV)/test.installed ## Try many requests made from the API's de
 
 conformance: $(VENV)/serve.installed ## Run the exported models in CORPUS against their outputs (BACKEND=numpy or native)
 	$(BIN)/python -m tests.conformance $(CORPUS) --backend $(or $(BACKEND),auto)
+
+differential: $(VENV)/train.installed ## Random graphs and whole networks against numpy and PyTorch, for SECONDS or COUNT (200), from SEED (0)
+	$(BIN)/python -m tests.differential --seed $(SEED) $(if $(COUNT),--count $(COUNT)) $(if $(SECONDS),--seconds $(SECONDS)) $(DIFFERENTIAL)
 
 golden: $(VENV)/train.installed ## Make the golden data anew from PyTorch and the exporter
 	$(BIN)/python -m tests.golden.make

@@ -72,8 +72,12 @@ class Drawing:
         return name
 
     def constant(self, shape: Shape) -> str:
-        """Add a constant of float32."""
-        return self.add("pnnx.Attribute", [], weights={"data": shape})[0]
+        """Add a constant of float32, however large: what reads it is looked at."""
+        name = f"t{len(self.specs)}"
+        line = Line("pnnx.Attribute", f"op{len(self.lines)}", (), (name,), (f"@data={spell(shape)}f32",))
+        self.lines.append(line)
+        self.specs[name] = TensorSpec(shape, FLOAT)
+        return name
 
     def add(
         self,

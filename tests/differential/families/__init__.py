@@ -5,7 +5,9 @@ from tests.differential.families import (
     convolution,
     expression,
     movement,
+    padding,
     pooling,
+    sequence,
     unlowered,
 )
 from tests.differential.families.family import FAMILIES, Family, family
@@ -18,6 +20,8 @@ __all__ = [
     "expression",
     "family",
     "movement",
+    "padding",
     "pooling",
+    "sequence",
     "unlowered",
 ]

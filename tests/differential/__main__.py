@@ -1,0 +1,74 @@
+"""The long form: random graphs and whole networks, on every vector width, against numpy and PyTorch.
+
+Run: python -m tests.differential [--seconds 600 | --count 2000] [--seed 0] [--sizes 6] [--no-torch]
+
+Fails where anything comes out wrong, or where a branch of a selection rule was not taken.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.differential.case import Case
+from tests.differential.hunting import Extent, compare_backends, hunt
+from tests.differential.reporting import table
+
+
+def main() -> int:
+    """Run in a process of its own, which a wrong kernel may end; returns the exit status."""
+    arguments = _parse()
+    if arguments.current is not None:
+        return _run(arguments)
+    with tempfile.TemporaryDirectory() as folder:
+        current = Path(folder) / "current.txt"
+        command = [sys.executable, "-X", "faulthandler", "-m", "tests.differential", *sys.argv[1:]]
+        status = subprocess.run([*command, "--current", str(current)], check=False).returncode
+        if status < 0 and current.exists():
+            print(f"the process ended by signal {-status} while it ran this case:\n\n{current.read_text()}")
+    return 0 if status == 0 else 1
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, help="begin no random graph after so many")
+    parser.add_argument("--count", type=int, help="random graphs (200; as many as fit with --seconds)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0, help="index of the first random graph")
+    parser.add_argument(
+        "--modes", type=int, default=3, help="combinations of width, threads and layout of each graph"
+    )
+    parser.add_argument("--sizes", type=int, default=6, help="sizes of each network; 0 leaves networks out")
+    parser.add_argument(
+        "--every", action="store_true", help="networks with every width and number of threads"
+    )
+    parser.add_argument("--no-torch", action="store_true", help="leave PyTorch out, and networks with it")
+    parser.add_argument("--current", type=Path, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    count = arguments.count or (200 if arguments.seconds is None else sys.maxsize)
+    checks = [compare_backends(arguments.modes)]
+    extent = Extent(arguments.seed, arguments.first, count, arguments.seconds)
+
+    def note(case: Case) -> None:
+        arguments.current.write_text(f"# {case.name}\n{case}")
+
+    report = hunt(extent, checks, note)
+    lines: list[str] = []
+    wrong = 0
+    if arguments.sizes and not arguments.no_torch:
+        from tests.differential.networks.report import run_networks
+
+        lines, wrong = run_networks(arguments.seed, arguments.sizes, arguments.every)
+    print(table(report, lines))
+    is_covered = report.branches["selection"].share == 1
+    if not is_covered:
+        print("\na branch of a selection rule was not taken; expected all of them")
+    return 0 if not report.findings and not wrong and is_covered else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

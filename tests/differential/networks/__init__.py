@@ -1,0 +1,1 @@
+"""Whole networks, run at sizes, batches and widths that nobody tuned for, against PyTorch."""
