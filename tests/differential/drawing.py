@@ -102,6 +102,8 @@ class Drawing:
         Returns:
             The names of its outputs, none where it was not added.
         """
+        if not inputs:
+            return []  # what it was to read was not added
         first = len(self.specs)
         names = [f"t{first + place}" for place in range(outputs)]
         words = [f"{key}={write(value)}" for key, value in parameters.items()]

@@ -1,6 +1,7 @@
 """What random graphs are made of: one function per family of operators, each adds one or two to a drawing."""
 
 from tests.differential.families import (
+    arranging,
     attention,
     convolution,
     expression,
@@ -15,6 +16,7 @@ from tests.differential.families.family import FAMILIES, Family, family
 __all__ = [
     "FAMILIES",
     "Family",
+    "arranging",
     "attention",
     "convolution",
     "expression",

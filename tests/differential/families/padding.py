@@ -11,7 +11,7 @@ _MODES = {"Constant": "constant", "Zero": "constant", "Reflection": "reflect", "
 @family(2, 3, 4, 5, weight=3)
 def pad(d: Drawing, x: str) -> None:
     rank, shape = d.rank(x), d.shape(x)
-    axes = min(d.pick((1, 2, 3)), max(1, rank - 2))
+    axes = min(d.pick((1, 2, 3)), max(1, rank - 1))  # without a batch as well
     name = d.pick((*_MODES, "Circular"))
     mode = _MODES.get(name, "circular")
     sizes: list[int] = []
