@@ -12,7 +12,7 @@ from service.model_config import ModelConfig, load_model_config
 from service.model_files import ONLY_VERSION, find_files
 from service.scheduling.batching import UNBATCHED, Batching, plan_batching
 from service.tasks import check_model
-from service.warm_shapes import count_programs
+from service.warm_shapes import count_programs, warm_shapes
 from service.warm_up import WarmedUp, warm_up
 
 
@@ -84,7 +84,9 @@ def load_model(
     )
     graph.build()
     check_model(config, graph.inputs, graph.outputs)
-    batching = plan_batching(graph, config, max_batch_size, limits)
+    wanted = warm_shapes(graph.inputs, config, limits) if warm else []
+    known = [item.items for item in wanted if not item.has_open_items]
+    batching = plan_batching(graph, config, max_batch_size, limits, known)
     # after the proof of batching, which runs shapes that no request may ever have
     warmed_up = warm_up(graph, config, limits, batching.max_batch_size) if warm else ()
     attributes = [attribute for operator in graph.operators for attribute in operator.attrs.values()]

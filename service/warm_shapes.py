@@ -40,6 +40,11 @@ class WarmShapes:
     is_guess: bool = False
     has_open_items: bool = False
 
+    @property
+    def items(self) -> tuple[Shape, ...]:
+        """The shapes without the rows in front."""
+        return tuple(shape[1:] for shape in self.shapes)
+
 
 def specs_of(ports: Sequence[Port], shapes: Sequence[Shape]) -> tuple[TensorSpec, ...]:
     """Return inputs of these shapes, of the dtypes that the graph's inputs have: f32 where the file tells none."""
@@ -105,7 +110,7 @@ def with_rows(items: Iterable[WarmShapes], sizes: Sequence[int]) -> Iterator[tup
         if item.has_open_items:
             continue
         for size in sizes:
-            shapes = tuple((size, *shape[1:]) for shape in item.shapes)
+            shapes = tuple((size, *shape) for shape in item.items)
             if shapes not in seen:
                 seen.add(shapes)
                 yield shapes

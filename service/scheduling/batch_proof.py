@@ -19,6 +19,8 @@ OPEN_EXTENTS = (5, 8, 32, 64, 224, 1)
 """What is tried for dimensions that the file leaves open, all of them alike."""
 EXTENTS_PROVED = 2
 """On how many of these the proof is made, where the graph runs on as many."""
+Items = tuple[tuple[int, ...], ...]
+"""Shapes of one row of each input, without the rows."""
 _SCALES = (1.0, 40.0, 0.025)
 """Magnitudes of neighbouring rows: a row that depends on its neighbours gives itself away."""
 
@@ -27,7 +29,9 @@ class _NotRunnableError(Exception):
     """A graph cannot run one row of some shapes: they are no place for a proof."""
 
 
-def find_obstacle(graph: RuntimeGraph, max_rows: int, limits: Limits) -> str | None:
+def find_obstacle(
+    graph: RuntimeGraph, max_rows: int, limits: Limits, known: Sequence[Items] = ()
+) -> str | None:
     """Return why requests for a graph cannot be run together; None where it is proved that they can.
 
     Rows are drawn at random from a fixed seed, of the declared dtypes. They are run one by one, two, three and
@@ -38,6 +42,7 @@ def find_obstacle(graph: RuntimeGraph, max_rows: int, limits: Limits) -> str | N
         graph: the graph, built.
         max_rows: most rows to be run together, at least 2.
         limits: what a request may ask for; no larger input is tried.
+        known: shapes of items, one for each input, that requests are to have: tried before any other.
     """
     for port in graph.inputs:
         if not port.shape or port.dtype is None:
@@ -45,15 +50,15 @@ def find_obstacle(graph: RuntimeGraph, max_rows: int, limits: Limits) -> str | N
             return f"input {port.operand} {what}: there is no batch axis"
     if not graph.inputs or not graph.outputs:
         return "the graph has no inputs or no outputs"
-    return _prove(graph, max_rows, limits)
+    return _prove(graph, max_rows, limits, known)
 
 
-def _prove(graph: RuntimeGraph, max_rows: int, limits: Limits) -> str | None:
-    is_open = any(None in (port.shape or ())[1:] for port in graph.inputs)
+def _prove(graph: RuntimeGraph, max_rows: int, limits: Limits, known: Sequence[Items]) -> str | None:
     proofs, reason = 0, ""
-    for extent in OPEN_EXTENTS if is_open else OPEN_EXTENTS[:1]:
+    guessed = (_items(graph.inputs, extent) for extent in OPEN_EXTENTS)
+    for items in dict.fromkeys((*known, *guessed)):
         try:
-            obstacle = _try(graph, extent, max_rows, limits)
+            obstacle = _try(graph, items, max_rows, limits)
         except _NotRunnableError as error:
             reason = reason or str(error)
             continue
@@ -65,9 +70,15 @@ def _prove(graph: RuntimeGraph, max_rows: int, limits: Limits) -> str | None:
     return None if proofs else reason
 
 
-def _try(graph: RuntimeGraph, extent: int, max_rows: int, limits: Limits) -> str | None:
-    """Return what is wrong with running rows together, where open dimensions are `extent`; None where nothing is."""
-    inputs = [_draw(port, extent, max(3, max_rows), limits) for port in graph.inputs]
+def _items(ports: Sequence[Port], extent: int) -> Items:
+    """Return the shapes of an item where open dimensions are `extent`."""
+    return tuple(tuple(extent if dim is None else dim for dim in (port.shape or ())[1:]) for port in ports)
+
+
+def _try(graph: RuntimeGraph, items: Items, max_rows: int, limits: Limits) -> str | None:
+    """Return what is wrong with running rows of these shapes together; None where nothing is."""
+    rows = max(3, max_rows)
+    inputs = [_draw(port, (rows, *item), limits) for port, item in zip(graph.inputs, items, strict=True)]
     try:
         alone = {row: _run(graph, inputs, row, row + 1) for row in {0, 1, 2, max_rows - 1}}
     except KuiperError as error:
@@ -84,9 +95,9 @@ def _try(graph: RuntimeGraph, extent: int, max_rows: int, limits: Limits) -> str
     return None
 
 
-def _draw(port: Port, extent: int, rows: int, limits: Limits) -> Array:
+def _draw(port: Port, shape: tuple[int, ...], limits: Limits) -> Array:
     """Return random rows for an input; neighbours differ in magnitude, and at least in their first elements."""
-    shape = (rows, *(extent if dim is None else dim for dim in (port.shape or ())[1:]))
+    rows = shape[0]
     if prod(shape) > limits.tensor_elements:
         problem = f"{rows} rows of input {port.operand} have {prod(shape)} elements"
         raise _NotRunnableError(f"{problem}; at most {limits.tensor_elements} are taken")

@@ -1,11 +1,12 @@
 """Whether the requests for a model are run together."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine import RuntimeGraph
 from service.codec import Limits
 from service.model_config import ModelConfig
-from service.scheduling.batch_proof import find_obstacle
+from service.scheduling.batch_proof import Items, find_obstacle
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,9 @@ class Batching:
 UNBATCHED = Batching()
 
 
-def plan_batching(graph: RuntimeGraph, config: ModelConfig, default_size: int, limits: Limits) -> Batching:
+def plan_batching(
+    graph: RuntimeGraph, config: ModelConfig, default_size: int, limits: Limits, known: Sequence[Items] = ()
+) -> Batching:
     """Prove that a model's graph can run requests together, where its configuration wants that.
 
     Args:
@@ -37,11 +40,12 @@ def plan_batching(graph: RuntimeGraph, config: ModelConfig, default_size: int, l
         config: the model's `model.toml`.
         default_size: `max_batch_size` of models that do not say.
         limits: what a request may ask for; nothing larger is tried.
+        known: shapes of items that requests are to have, as far as that is told: these are tried first.
     """
     wanted = config.batching.max_batch_size or default_size
     if wanted == 1:
         return UNBATCHED
-    refusal = find_obstacle(graph, wanted, limits)
+    refusal = find_obstacle(graph, wanted, limits, known)
     if refusal is not None:
         return Batching(refusal=refusal)
     return Batching(wanted)

@@ -47,6 +47,12 @@ nn.Linear     fc   1 1 2 3 bias=False in_features=512 out_features=2 @weight=(2,
 pnnx.Output   out  1 0 3
 """
 """Declares any size, and takes eight by eight."""
+LINEAR = """
+pnnx.Input  in 0 1 0 #0=(?,?)f32
+nn.Linear   fc 1 1 0 1 bias=False in_features=9 out_features=2 @weight=(2,9)f32
+pnnx.Output out 1 0 1
+"""
+"""Declares any number of features, and takes nine."""
 TWO = """
 pnnx.Input      ids  0 1 0 #0=(?,?)f32
 pnnx.Input      mask 0 1 1 #1=(?,?)f32
@@ -56,8 +62,8 @@ pnnx.Output     out  1 0 2
 WEIGHTS = {
     "conv.bias": np.ones(8, np.float32),
     "conv.weight": np.ones((8, 3, 3, 3), np.float32),
-    "fc.weight": np.ones((2, 512), np.float32),
 }
+FEATURES = {SQUARE: 512, LINEAR: 9}
 
 
 @pytest.fixture
@@ -76,7 +82,9 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
 def add(root: Path, lines: str, config: str = "") -> Path:
     folder = root / "m"
     folder.mkdir()
-    weights = {name: array for name, array in WEIGHTS.items() if f"{name.split('.')[0]} " in lines}
+    weights = WEIGHTS if "nn.Conv2d" in lines else {}
+    if lines in FEATURES:
+        weights = weights | {"fc.weight": np.ones((2, FEATURES[lines]), np.float32)}
     write_model(folder, lines, weights)
     (folder / "model.toml").write_text(config)
     return folder
@@ -172,6 +180,12 @@ def test_every_size_of_batch_is_compiled_for_every_shape(tmp_path: Path, compile
     assert len(compiled) == before
 
 
+def test_batches_are_proved_on_the_shapes_that_requests_are_to_have(tmp_path: Path) -> None:
+    model = load(tmp_path, LINEAR, "[warm_up]\nshapes = [[1, 9]]\n[batching]\nmax_batch_size = 2")
+    assert model.batching.refusal is None
+    assert shapes_of(model) == [[[1, 9]], [[2, 9]]]
+
+
 def test_warm_up_compiles_no_batches_where_none_are_formed(tmp_path: Path) -> None:
     lines = "pnnx.Input in 0 1 0 #0=(?,3)f32\nnn.Softmax soft 1 1 0 1 dim=0\npnnx.Output out 1 0 1"
     model = load(tmp_path, lines, "[batching]\nmax_batch_size = 8")
@@ -262,9 +276,11 @@ def test_more_programs_than_may_be_kept_are_refused(tmp_path: Path) -> None:
 def test_batch_that_does_not_run_is_told_and_the_model_is_served(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    config = "[batching]\nmax_batch_size = 4\n[warm_up]\nshapes = [[1, 3, 512, 512]]"
+    shapes = [[1, 3, 8, 8], [1, 3, 8, 9], [1, 3, 512, 512]]
+    config = f"[batching]\nmax_batch_size = 4\n[warm_up]\nshapes = {shapes}"
     model = load(tmp_path, OPEN, config, max_run_bytes=40 << 20)
-    assert shapes_of(model) == [[[1, 3, 512, 512]], [[2, 3, 512, 512]]]
+    large = [shape for (shape,) in shapes_of(model) if shape[2] == 512]
+    assert large == [[1, 3, 512, 512], [2, 3, 512, 512]]
     (record,) = [record for record in caplog.records if record.message == "batch does not run"]
     assert record.levelno == logging.WARNING
     assert getattr(record, FIELDS)["shapes"] == "[4, 3, 512, 512]"

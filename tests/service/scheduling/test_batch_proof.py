@@ -214,3 +214,23 @@ def test_refusal_leaves_the_model_unbatched(tmp_path: Path) -> None:
     batching = plan_batching(graph, ModelConfig(), 4, LIMITS)
     assert not batching.is_on
     assert "depends on what else" in str(batching.refusal)
+
+
+def test_shapes_that_requests_are_to_have_are_tried_first() -> None:
+    def only_seven(x: Array) -> Array:
+        if x.shape[1] != 7:
+            raise LayerError("nn.Linear fc: takes 7")
+        return np.maximum(x, 0)
+
+    graph = FunctionGraph(only_seven, ((None, None), "f32"))
+    assert find_obstacle(cast("RuntimeGraph", graph), 4, LIMITS) is not None
+    assert find_obstacle(cast("RuntimeGraph", graph), 4, LIMITS, [((7,),)]) is None
+
+
+def test_shapes_of_requests_show_what_others_do_not() -> None:
+    def mixes_seven(x: Array) -> Array:
+        return x - x.mean(axis=0) if x.shape[1] == 7 else x
+
+    graph = FunctionGraph(mixes_seven, ((None, None), "f32"))
+    assert find_obstacle(cast("RuntimeGraph", graph), 4, LIMITS) is None
+    assert "depends on what else" in str(find_obstacle(cast("RuntimeGraph", graph), 4, LIMITS, [((7,),)]))
