@@ -33,7 +33,7 @@ CHANNELS_LAST = (0, 2, 3, 1)
 _CHANNELS_LAST = {3: (0, 2, 1), 4: CHANNELS_LAST}
 """Number of axes -> their order where channels lie last: an image may have one row, and no axis for it."""
 _IMAGE_NODES = (Convolution, TransposedConvolution, Pool, AdaptivePool, Upsample)
-_LIKE_INPUT = (Pointwise, Concatenation, Reduction, Softmax, GroupNorm, Pad, Rearrangement)
+_LIKE_INPUT = (Pointwise, Concatenation, Reduction, GroupNorm, Pad, Rearrangement)
 
 Order = tuple[int, ...]
 
@@ -82,6 +82,8 @@ class _Placer:
         channels_last = _CHANNELS_LAST.get(tensor.rank, natural)
         if isinstance(node, _IMAGE_NODES) or (isinstance(node, Pad) and node.is_spatial):
             return channels_last
+        if isinstance(node, Softmax):
+            return self._orders[node.inputs[0]]
         if isinstance(node, _LIKE_INPUT):
             orders = [
                 self._orders[i]
@@ -89,20 +91,21 @@ class _Placer:
                 if i.rank == tensor.rank and max(i.shape[2:], default=1) > 1
             ]
             return channels_last if channels_last in orders else natural
-        if isinstance(node, Reshape) and channels_last != natural and self._lies_channels_last(node, tensor):
-            return channels_last
-        return natural
+        return self._order_of_look(node, tensor) if isinstance(node, Reshape) else natural
 
-    def _lies_channels_last(self, node: Reshape, tensor: Tensor) -> bool:
-        """Whether a look shows an image whose channels lie last, because those of what is looked at do."""
+    def _order_of_look(self, node: Reshape, tensor: Tensor) -> Order:
+        """Return the order in which another look shows a tensor's axes."""
+        natural = tuple(range(tensor.rank))
         (source,) = node.inputs
         views = node.look(whole(_arena(source), source.shape, self._orders[source]))
-        if views is None or tensor.shape[1] == 1:
-            return False
-        strides = [
-            views[node.outputs.index(tensor)].strides[axis] for axis in _CHANNELS_LAST[tensor.rank][1:]
-        ]
-        return strides[-1] == 1 and strides == sorted(strides, reverse=True)
+        if views is None:
+            return natural
+        view = views[node.outputs.index(tensor)]
+        for order in (natural, _CHANNELS_LAST.get(tensor.rank, natural)):
+            steps = [view.strides[axis] for axis in order if view.shape[axis] > 1]
+            if steps == sorted(steps, reverse=True):
+                return order
+        return tuple(sorted(natural, key=lambda axis: -view.strides[axis]))
 
     def _place_parts(self, node: Concatenation) -> None:
         """Let the producers of a concatenation's parts write where the parts belong."""

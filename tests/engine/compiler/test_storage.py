@@ -6,7 +6,7 @@ import pytest
 
 from engine.compiler.fusion import fuse
 from engine.compiler.graph import Graph
-from engine.compiler.nodes import Concatenation, Convolution, Node, Pool
+from engine.compiler.nodes import Concatenation, Convolution, Node, Pool, Softmax
 from engine.compiler.storage import Copy, place
 from engine.compiler.view import Home, View
 from tests.engine.compiler.plans import IMAGE, ROWS, conv, linear, lowered
@@ -150,3 +150,19 @@ def test_what_kernels_do_not_make_is_not_copied_out(tmp_path: Path) -> None:
         "pnnx.Output o 3 0 y k x",
     )
     assert copies(placed(tmp_path, ROWS, *lines)) == []
+
+
+def test_softmax_lies_as_its_input_does_after_a_look(tmp_path: Path) -> None:
+    """Boxes' distances of a detector: the softmax goes over what lies side by side, and leaves it there."""
+    graph = placed(
+        tmp_path,
+        IMAGE,
+        conv("c", "x", "a"),
+        "Tensor.reshape r 1 1 a b shape=(2,2,2,30) $input=a",
+        "torch.transpose t 1 1 b d dim0=1 dim1=2 $input=b",
+        "F.softmax s 1 1 d y dim=1 $input=d",
+        "F.relu q 1 1 y z $input=y",
+        "pnnx.Output out 1 0 z",
+    )
+    ((softmax),) = of_kind(graph, Softmax)
+    assert view_of(softmax).strides == (120, 1, 2, 4)
