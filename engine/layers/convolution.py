@@ -4,11 +4,12 @@ import math
 from collections.abc import Sequence
 
 from engine.arguments import Ints
+from engine.checks import check_shape
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.batches import add_batch, spread
 from engine.kernels.convolution import convolution_shape, convolve
-from engine.kernels.padding import pad
+from engine.kernels.padding import pad, padded_shape
 from engine.kernels.transposed_convolution import transposed_convolve, transposed_shape
 from engine.kernels.windows import Pairs
 from engine.registry import layer
@@ -32,8 +33,10 @@ def _infer_convolution(
     mode = _check_padding_mode(padding_mode)
     pairs = padding_pairs(padding, mode, weight.shape[2:], strides, dilations)
     batched, unbatched = add_batch(input.shape, rank)
+    if mode != "constant":
+        padded_shape(batched, _flat(pairs), mode)  # an axis may be too short for its mode
     shape = convolution_shape(batched, weight.shape, strides, pairs, dilations, groups)
-    del bias  # the kernel checks it
+    check_shape("bias", bias, weight.shape[:1])
     return input.with_shape(shape[1:] if unbatched else shape)
 
 
@@ -64,7 +67,7 @@ def convolution(
     shape, unbatched = add_batch(input.shape, rank)
     batched = input.reshape(shape)
     if mode != "constant":
-        batched = pad(batched, [size for pair in reversed(pairs) for size in pair], mode)
+        batched = pad(batched, _flat(pairs), mode)
         pairs = [(0, 0)] * rank
     output = convolve(batched, weight, bias, strides, pairs, dilations, groups)
     return output[0] if unbatched else output
@@ -85,7 +88,7 @@ def _infer_transposed(
     strides, paddings = spread("stride", stride, rank), spread("padding", padding, rank)
     extra, dilations = spread("output_padding", output_padding, rank), spread("dilation", dilation, rank)
     shape = transposed_shape(batched, weight.shape, strides, paddings, extra, groups, dilations)
-    del bias  # the kernel checks it
+    check_shape("bias", bias, (shape[1],))
     return input.with_shape(shape[1:] if unbatched else shape)
 
 
@@ -123,6 +126,11 @@ def transposed_convolution(
         spread("dilation", dilation, rank),
     )
     return output[0] if unbatched else output
+
+
+def _flat(pairs: Pairs) -> list[int]:
+    """Return (before, after) of every axis as F.pad takes them, the last axis first."""
+    return [size for pair in reversed(pairs) for size in pair]
 
 
 def _spatial_rank(weight_rank: int) -> int:

@@ -7,6 +7,9 @@ from tests.differential.case import Case, named_cases, parse_case
 from tests.differential.comparison import Mode, Tally, compare
 from tests.engine.compiler.harness import every_target
 
+REFUSED = {"bias_of_another_size", "reflected_beyond_its_axis"}
+"""Those that no backend runs, nor PyTorch."""
+
 
 @every_target
 @pytest.mark.parametrize("case", named_cases(), ids=lambda case: case.name)
@@ -14,7 +17,7 @@ def test_named_case(case: Case, target: Target) -> None:
     tally = Tally()
     finding = compare(case, [Mode(target, threads) for threads in (2, 3, 7)], tally)
     assert finding is None, finding.text
-    assert tally.refused == 0
+    assert (tally.refused > 0) == (case.name in REFUSED)
 
 
 @pytest.mark.parametrize("case", named_cases(), ids=lambda case: case.name)

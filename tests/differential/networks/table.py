@@ -116,7 +116,7 @@ def networks() -> list[Network]:
         image("yolov5s", partial(build, "yolov5", width=0.5, raw=True), 32, 420_000, _YOLO),
         image("yolov5-narrow", partial(build, "yolov5", width=0.1, raw=True), 32),
         image("unet", partial(build, "unet", base=32), 16, 100_000),
-        image("unet-narrow", partial(build, "unet", base=6, classes=3, bilinear=True), 16),
+        image("unet-narrow", partial(build, "unet", base=6, classes=3, bilinear=True), 16, share=3e-4),
         image("mobilenet_v2", partial(build, "mobilenet_v2")),
         image("mobilenet_v3_small", partial(build, "mobilenet_v3_small")),
         image("efficientnet", partial(_drawn, EfficientNetLite, _SMALL)),
