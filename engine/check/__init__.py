@@ -1,6 +1,6 @@
 """Looks at a model before it is served: can it run, what does it take, and where does it part from a reference."""
 
-from engine.check.comparison import Difference, compare_layers, compare_outputs
+from engine.check.comparison import Difference, compare_backends, compare_layers, compare_outputs
 from engine.check.report import Report, inspect
 
-__all__ = ["Difference", "Report", "compare_layers", "compare_outputs", "inspect"]
+__all__ = ["Difference", "Report", "compare_backends", "compare_layers", "compare_outputs", "inspect"]

@@ -1,32 +1,53 @@
-"""The command: `python -m engine.check MODEL`, and the same as `kuiper check MODEL`."""
+"""The command: `python -m engine.check MODEL`, and the same as `kuiper check MODEL`.
+
+Its exit code is 0 where the model runs and agrees with what it was compared with, 1 where it does not or cannot be
+read, 2 where that cannot be told: wrong arguments, or input shapes that nothing tells.
+"""
 
 import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from zipfile import BadZipFile
 
-import numpy as np
-
-from engine.check.comparison import Difference, compare_layers, compare_outputs
+from engine.backend import Backend, choose_backend
+from engine.check.archives import in_order, inputs_among, load_arrays, load_inputs
+from engine.check.comparison import compare_backends, compare_layers, compare_outputs
+from engine.check.outcome import print_backends, print_layers, print_outputs
 from engine.check.report import inspect
+from engine.check.sample import SEED, sample_inputs
+from engine.check.shapes import choose_shapes
 from engine.dtypes import Array
 from engine.errors import InputError, KuiperError
 from engine.graph import RuntimeGraph
+from engine.ports import check_inputs
+
+GOOD, BAD, UNKNOWN = 0, 1, 2
+"""Exit codes."""
+
+Given = list[Array] | dict[str, Array]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Check a model; returns 0 where it runs (and agrees with the reference), else 1."""
+    """Check a model; returns the exit code: 0 good, 1 not, 2 not to be told.
+
+    Raises:
+        SystemExit: the arguments are wrong, with exit code 2, or help was asked for.
+    """
     options = _parser().parse_args(arguments)
     try:
         return _check(options)
     except (KuiperError, OSError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
-        return 1
+        return BAD
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="kuiper check", description="Tell whether a PNNX model runs.")
+    parser = argparse.ArgumentParser(
+        prog="kuiper check",
+        description="Tell whether a PNNX model runs, what it takes, and where it parts from a reference.",
+        epilog="Exit code: 0 where it runs and agrees, 1 where it does not, 2 where that cannot be told: "
+        "wrong arguments, or input shapes that nothing tells.",
+    )
     parser.add_argument("model", type=Path, help="a .param file, or a folder that holds one")
     parser.add_argument(
         "bin", type=Path, nargs="?", help="the .bin file; by default the one beside the .param"
@@ -42,8 +63,15 @@ def _parser() -> argparse.ArgumentParser:
         "--layers",
         type=Path,
         metavar="REFERENCE",
-        help="find the first operator that diverges: arrays by operand name",
+        help="find the first operator that diverges: arrays by name of operand or operator, name.0 of several outputs",
     )
+    parser.add_argument(
+        "--backend",
+        choices=("native", "numpy", "both"),
+        help="what runs the model: compiled kernels or numpy layers, by default what a server would take; "
+        "both: compare the two operator by operator, on the inputs given or on random ones",
+    )
+    parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads in a run (default 1)")
     parser.add_argument(
         "--shape",
         action="append",
@@ -52,47 +80,49 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIMS",
         help="an input's shape, 1,3,224,224; once per input",
     )
-    parser.add_argument("--tolerance", type=float, default=1e-3, help="relative and absolute (default 1e-3)")
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        default=1e-3,
+        help="largest difference that counts as none, of the number and of its tensor's largest (default 1e-3)",
+    )
     return parser
 
 
 def _shape(text: str) -> tuple[int, ...]:
-    return tuple(int(dim) for dim in text.split(","))
+    try:
+        shape = tuple(int(dim) for dim in text.split(",")) if text else ()
+    except ValueError:
+        shape = (-1,)
+    if any(dim < 0 for dim in shape):
+        expected = "whole numbers with commas between, as in 1,3,224,224"
+        raise argparse.ArgumentTypeError(f"{text!r} is no shape; expected {expected}")
+    return shape
 
 
 def _check(options: argparse.Namespace) -> int:
-    graph = RuntimeGraph(_param_file(options.model), options.bin)
-    report = inspect(graph, options.shape)
+    backend = choose_backend(Backend.NATIVE if options.backend == "both" else options.backend)
+    graph = _open(options, backend)
+    inputs = _given_inputs(graph, options)
+    report = inspect(graph, options.shape or _shapes_of(graph, inputs))
     for line in report.lines():
         print(line)
-    if report.unsupported:
-        return 1
-    different = False
-    inputs: list[Array] | dict[str, Array] = []
-    if options.against is not None:
-        inputs = _load_inputs(graph, options.against[0])
-        expected = _in_order(_load(options.against[1]))
-        different |= _print_outputs(compare_outputs(graph, inputs, expected, options.tolerance))
-    if options.layers is not None:
-        reference = _load(options.layers)
-        inputs = inputs if options.against is not None else _inputs_among(graph, reference)
-        different |= _print_first_divergence(graph, inputs, reference, options.tolerance)
-    return int(different)
+    if report.unsupported or report.problem is not None:
+        return BAD
+    if report.unchecked is not None:
+        return UNKNOWN
+    different = _compare(graph, inputs, options)
+    if options.backend == "both":
+        plain = _open(options, Backend.NUMPY)
+        plain.build()
+        if options.against is not None:
+            different |= _compare_outputs(plain, inputs, options)
+        different |= _compare_backends(graph, plain, inputs, options)
+    return BAD if different else GOOD
 
 
-def _inputs_among(graph: RuntimeGraph, reference: dict[str, Array]) -> dict[str, Array]:
-    """Return the inputs that a reference has among its operands.
-
-    Raises:
-        InputError: it lacks one.
-    """
-    missing = [port.operand for port in graph.inputs if port.operand not in reference]
-    if missing:
-        names = ", ".join(map(repr, missing))
-        raise InputError(
-            f"--layers: the reference lacks input {names}; add it, or give --against INPUTS OUTPUTS"
-        )
-    return {port.operand: reference[port.operand] for port in graph.inputs}
+def _open(options: argparse.Namespace, backend: Backend) -> RuntimeGraph:
+    return RuntimeGraph(_param_file(options.model), options.bin, backend=backend, threads=options.threads)
 
 
 def _param_file(model: Path) -> Path:
@@ -104,55 +134,44 @@ def _param_file(model: Path) -> Path:
     return found[0]
 
 
-def _load(path: Path) -> dict[str, Array]:
-    """Load the arrays of an archive by name.
-
-    Raises:
-        InputError: the file is no archive of arrays.
-    """
-    try:
-        with path.open("rb") as file:
-            archive = np.load(file)
-            if isinstance(archive, np.ndarray):
-                raise InputError(f"{path}: holds one array; expected an .npz of several")
-            return {name: archive[name] for name in archive.files}
-    except (ValueError, EOFError, BadZipFile) as error:
-        raise InputError(f"{path}: {error}; expected an .npz of arrays") from error
+def _given_inputs(graph: RuntimeGraph, options: argparse.Namespace) -> Given | None:
+    """Return the inputs that the caller brings, None where there are none."""
+    graph.init()
+    if options.against is not None:
+        return load_inputs(graph, options.against[0])
+    return inputs_among(graph, load_arrays(options.layers)) if options.layers is not None else None
 
 
-def _in_order(arrays: dict[str, Array]) -> list[Array]:
-    """Return arrays in the order of the numbers that their names end in."""
-    return [arrays[name] for name in sorted(arrays, key=lambda name: (len(name), name))]
+def _shapes_of(graph: RuntimeGraph, inputs: Given | None) -> list[tuple[int, ...]]:
+    if inputs is None:
+        return []
+    return [array.shape for array in check_inputs(graph.inputs, inputs).values()]
 
 
-def _load_inputs(graph: RuntimeGraph, path: Path) -> list[Array] | dict[str, Array]:
-    """Load inputs by operator or operand name where the names are such, else in order (in_0, in_1 …)."""
-    arrays = _load(path)
-    known = {name for port in graph.inputs for name in (port.operator, port.operand)}
-    return arrays if arrays and known.issuperset(arrays) else _in_order(arrays)
+def _compare(graph: RuntimeGraph, inputs: Given | None, options: argparse.Namespace) -> bool:
+    """Compare with what the caller brings; tells whether it differs."""
+    different = False
+    if inputs is not None and options.against is not None:
+        different |= _compare_outputs(graph, inputs, options)
+    if inputs is not None and options.layers is not None:
+        reference = load_arrays(options.layers)
+        different |= print_layers(compare_layers(graph, inputs, reference, options.tolerance))
+    return different
 
 
-def _print_outputs(differences: Sequence[Difference]) -> bool:
-    for difference in differences:
-        verdict = difference.problem or f"agrees, largest difference {difference.absolute:.3g}"
-        print(f"output  {difference.operand}  {verdict}")
-    return any(difference.problem for difference in differences)
+def _compare_outputs(graph: RuntimeGraph, inputs: Given | None, options: argparse.Namespace) -> bool:
+    expected = in_order(load_arrays(options.against[1]))
+    return print_outputs(compare_outputs(graph, inputs or [], expected, options.tolerance))
 
 
-def _print_first_divergence(
-    graph: RuntimeGraph, inputs: list[Array] | dict[str, Array], reference: dict[str, Array], tolerance: float
+def _compare_backends(
+    native: RuntimeGraph, plain: RuntimeGraph, inputs: Given | None, options: argparse.Namespace
 ) -> bool:
-    compared = 0
-    for difference in compare_layers(graph, inputs, reference, tolerance):
-        compared += 1
-        if difference.problem is not None:
-            place = f"{difference.type} {difference.operator}, operand {difference.operand!r}"
-            print(
-                f"first divergence  {place}: {difference.problem} ({compared - 1} operands before it agree)"
-            )
-            return True
-    print(f"layers  {compared} operands agree with the reference")
-    return False
+    if inputs is None:
+        specs = choose_shapes(native.inputs, options.shape, native.param_path).specs or ()
+        inputs = sample_inputs(native, specs)
+        print(f"inputs  random, seed {SEED}")
+    return print_backends(compare_backends(native, plain, inputs, options.tolerance))
 
 
 if __name__ == "__main__":

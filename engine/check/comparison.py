@@ -1,14 +1,25 @@
-"""Compares a run with a reference: output by output, or operator by operator."""
+"""Compares a run with a reference, output by output or operator by operator, and backends with each other."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from engine.check.names import operands_named
 from engine.dtypes import Array
+from engine.errors import InputError
 from engine.graph import RuntimeGraph
-from engine.ports import Inputs
-from engine.spec import Value, arrays_in
+from engine.operator import RuntimeOperator
+from engine.ports import Inputs, check_inputs
+from engine.run import Run
+from engine.spec import TensorSpec, Value, arrays_in, tensor_spec
+
+REFERENCE, NUMPY = "the reference", "numpy"
+"""What tensors are compared with."""
+
+_OUTLIER = 1000.0
+"""Over how many times the median magnitude a tensor's largest element is not what its others are measured by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +33,13 @@ class Difference:
         problem: why the two count as different, None where they do not.
         absolute: largest absolute difference; None where shapes differ.
         relative: largest absolute difference over the reference's largest absolute value; None likewise.
+        backend: what computed the tensor: `native` for the compiled program, `numpy` for a run of numpy layers.
+        group: other operators that the same compiled kernel computes, in registers, as `type name`: their own operands
+            exist in no memory, and are compared here, at the end of the group.
+        seen_at: of such an operand, where the reference lacks the end of its group, the end's name: then a run of numpy
+            layers is compared with the reference, and at the end what the kernel computes with numpy. None for all
+            others.
+        against: what it was compared with: `REFERENCE` for what the caller brings, `NUMPY` for a run of numpy layers.
     """
 
     operand: str
@@ -30,20 +48,25 @@ class Difference:
     problem: str | None
     absolute: float | None
     relative: float | None
+    backend: str = "numpy"
+    group: tuple[str, ...] = ()
+    seen_at: str | None = None
+    against: str = REFERENCE
 
 
 def compare_outputs(
     graph: RuntimeGraph, inputs: Inputs, expected: Sequence[Array], tolerance: float
 ) -> list[Difference]:
-    """Run a built graph and compare its outputs, in order.
+    """Run a built graph on its backend and compare its outputs, in order.
 
     Returns:
         One difference per output; one more that says so where there are more or fewer outputs than expected.
     """
     outputs = graph.forward(inputs)
+    backend = _backend(graph, inputs)
     names = [port.operand for port in graph.outputs]
     differences = [
-        _compare(name, "", "pnnx.Output", output, wanted, tolerance)
+        _compare(_Place(name, "", "pnnx.Output", backend), output, wanted, tolerance)
         for name, output, wanted in zip(names, outputs, expected, strict=False)
     ]
     if len(outputs) != len(expected):
@@ -55,36 +78,170 @@ def compare_outputs(
 def compare_layers(
     graph: RuntimeGraph, inputs: Inputs, reference: Mapping[str, Array], tolerance: float
 ) -> Iterator[Difference]:
-    """Run a built graph and compare every operand that the reference has, in execution order.
+    """Run a built graph on its backend and compare every operand that the reference has, in execution order.
 
-    The first difference with a problem belongs to the first operator that diverges.
+    The first difference with a problem belongs to the first operator that diverges, or to another of its `group`. An
+    operand that a compiled kernel keeps in registers is compared at the end of its group, where the reference has that;
+    else numpy's value is compared with the reference, and the kernel's with numpy's at the end of the group.
+
+    Args:
+        graph: the graph.
+        inputs: its inputs.
+        reference: arrays by names of operands or operators.
+        tolerance: largest difference that counts as none, relative to the number and to the tensor's largest.
+
+    Raises:
+        InputError: the reference has a name that is none of the graph's, or none at all.
     """
-    wanted = [name for name in reference if name in graph.operands]
-    captured = graph.run(inputs, capture=wanted).captured
+    names = operands_named(graph, reference)
+    if not names:
+        raise InputError("the reference is empty; expected arrays by names of operands or operators")
+    given = check_inputs(graph.inputs, inputs)
+    specs = [tensor_spec(array) for array in given.values()]
+    seen = graph.observable(specs)
+    compared = set(names.values())
+    ends = {end for name in compared if (end := seen.get(name, name)) not in compared}
+    # of what exists nowhere numpy's value is compared, unless the end of its group is: there the kernel's is
+    wanted = {name for name in compared if seen.get(name, name) in (name, *ends)}
+    run = graph.run(inputs, capture=[*wanted, *ends])
+    plain = Run(graph.plan(specs), capture=ends).execute(given, ()).captured if ends else {}
+    groups = _groups(graph, seen)
+    for operator, operand in _outputs(graph):
+        seen_at = seen.get(operand)
+        backend = run.captured_by.get(operand, "numpy")
+        place = _Place(operand, operator.name, operator.type, backend, groups.get(operand, ()))
+        for name in (name for name, meant in names.items() if meant == operand and operand in wanted):
+            there = replace(place, seen_at=None if seen_at == operand else seen_at)
+            yield _compare(there, _single(run.captured[operand]), np.asarray(reference[name]), tolerance)
+        if operand in ends:
+            there = replace(place, against=NUMPY)
+            yield _compare(there, _single(run.captured[operand]), _single(plain[operand]), tolerance)
+
+
+def compare_backends(
+    native: RuntimeGraph, plain: RuntimeGraph, inputs: Inputs, tolerance: float
+) -> Iterator[Difference]:
+    """Run a graph on two backends and compare every operand that exists in both, in execution order.
+
+    Args:
+        native: the graph on the backend to check.
+        plain: the same on the backend to check against.
+        inputs: inputs of both.
+        tolerance: as for `compare_layers`.
+    """
+    seen = native.observable(_specs(native, inputs))
+    names = [name for name, end in seen.items() if name == end]
+    ours, wanted = native.run(inputs, capture=names), plain.run(inputs, capture=names).captured
+    groups = _groups(native, seen)
+    for operator, operand in _outputs(native):
+        if operand in ours.captured:
+            backend = ours.captured_by[operand]
+            place = _Place(
+                operand, operator.name, operator.type, backend, groups.get(operand, ()), against=NUMPY
+            )
+            yield _compare(place, _single(ours.captured[operand]), _single(wanted[operand]), tolerance)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    operand: str
+    operator: str
+    type: str
+    backend: str
+    group: tuple[str, ...] = ()
+    seen_at: str | None = None
+    against: str = REFERENCE
+
+
+def _outputs(graph: RuntimeGraph) -> Iterator[tuple[RuntimeOperator, str]]:
     for operator in graph.execution_order:
         for operand in operator.outputs:
-            if operand.name in captured:
-                ours = _single(captured[operand.name])
-                expected = np.asarray(reference[operand.name])
-                yield _compare(operand.name, operator.name, operator.type, ours, expected, tolerance)
+            yield operator, operand.name
+
+
+def _specs(graph: RuntimeGraph, inputs: Inputs) -> list[TensorSpec]:
+    return [tensor_spec(array) for array in check_inputs(graph.inputs, inputs).values()]
+
+
+def _backend(graph: RuntimeGraph, inputs: Inputs) -> str:
+    return "numpy" if graph.prepare(_specs(graph, inputs)) is None else "native"
+
+
+def _groups(graph: RuntimeGraph, seen: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Return, for each operand at which others are seen, the operators of those, in execution order."""
+    groups: dict[str, list[str]] = {}
+    for operator, operand in _outputs(graph):
+        end = seen.get(operand, operand)
+        if end != operand:
+            groups.setdefault(end, []).append(f"{operator.type} {operator.name}")
+    return {end: tuple(operators) for end, operators in groups.items()}
 
 
 def _single(value: Value) -> Array:
     arrays = list(arrays_in(value))
-    return arrays[0] if len(arrays) == 1 else np.asarray(value, dtype=object)
+    if len(arrays) == 1:
+        return arrays[0]
+    members: list[Any] = [*arrays] or [value]
+    objects = np.empty(len(members), object)
+    for place, member in enumerate(members):
+        objects[place] = member
+    return objects
 
 
-def _compare(
-    operand: str, operator: str, kind: str, ours: Array, wanted: Array, tolerance: float
-) -> Difference:
+def _compare(place: _Place, ours: Array, wanted: Array, tolerance: float) -> Difference:
     if ours.shape != wanted.shape or ours.dtype != wanted.dtype:
-        mismatch = f"{ours.dtype}{ours.shape}, the reference is {wanted.dtype}{wanted.shape}"
-        return Difference(operand, operator, kind, mismatch, None, None)
-    absolute = _largest(np.abs(ours.astype(np.complex128) - wanted))
+        mismatch = f"{ours.dtype}{ours.shape}, {place.against} is {wanted.dtype}{wanted.shape}"
+        return _difference(place, mismatch)
+    if ours.dtype == object:
+        return _difference(place, None if all(map(_same, ours.flat, wanted.flat)) else "holds other values")
+    with np.errstate(invalid="ignore", over="ignore"):
+        absolute = _largest(np.abs(ours.astype(np.complex128) - wanted))
     scale = _largest(np.abs(wanted.astype(np.complex128)))
-    close = np.allclose(ours, wanted, rtol=tolerance, atol=tolerance, equal_nan=True)
-    problem = None if close else f"differs by up to {absolute:.3g}"
-    return Difference(operand, operator, kind, problem, absolute, absolute / scale if scale else absolute)
+    problem = None if _is_close(ours, wanted, tolerance) else _word(ours, wanted, absolute)
+    return _difference(place, problem, absolute, absolute / scale if scale else absolute)
+
+
+def _difference(
+    place: _Place, problem: str | None, absolute: float | None = None, relative: float | None = None
+) -> Difference:
+    return Difference(
+        place.operand,
+        place.operator,
+        place.type,
+        problem,
+        absolute,
+        relative,
+        place.backend,
+        place.group,
+        place.seen_at,
+        place.against,
+    )
+
+
+def _same(ours: object, wanted: object) -> bool:
+    if isinstance(ours, np.ndarray) or isinstance(wanted, np.ndarray):
+        return np.array_equal(np.asarray(ours), np.asarray(wanted), equal_nan=True)
+    return ours == wanted
+
+
+def _is_close(ours: Array, wanted: Array, tolerance: float) -> bool:
+    """Whether all elements agree: whole numbers exactly, others by their own magnitude and by that of the tensor."""
+    if wanted.dtype.kind in "biu":
+        return np.array_equal(ours, wanted)
+    return np.allclose(ours, wanted, rtol=tolerance, atol=tolerance * _magnitude(wanted), equal_nan=True)
+
+
+def _magnitude(values: Array) -> float:
+    """Return what a tensor's small elements are measured by: its largest; the limit of masks and the like is none."""
+    sizes = np.abs(values[np.isfinite(values) & (values != 0)])
+    return float(min(sizes.max(), _OUTLIER * np.median(sizes))) if sizes.size else 1.0
+
+
+def _word(ours: Array, wanted: Array, absolute: float) -> str:
+    counts = [int((~np.isfinite(array)).sum()) for array in (ours, wanted)]
+    if not np.array_equal(np.isfinite(ours), np.isfinite(wanted)):
+        return f"{counts[0]} elements are not finite, {counts[1]} in what it is compared with"
+    return f"differs by up to {absolute:.3g}"
 
 
 def _largest(values: Array) -> float:

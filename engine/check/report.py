@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from engine.backend import Footprint
-from engine.dtypes import PNNX_COMPUTE
-from engine.errors import InputError, UnsupportedOperator, UnsupportedOperatorError
+from engine.check.shapes import choose_shapes
+from engine.errors import LayerError, UnsupportedOperator, UnsupportedOperatorError
 from engine.graph import RuntimeGraph
 from engine.operator import RuntimeOperator
 from engine.plan import Plan
@@ -28,6 +28,9 @@ class Report:
         multiply_adds: multiply-adds of one run on the shapes asked for; None where unknown.
         peak_bytes: most bytes of intermediate tensors alive at once in such a run, layer by layer; None where unknown.
         footprint: what such a run takes compiled; None where it is not compiled.
+        shapes: for which input shapes those figures are, and what tells these; None where nothing does.
+        unchecked: what has to be told before it can be said whether the model runs; None where that is known.
+        problem: why the model cannot run on those shapes, with the operator at fault; None where it can.
     """
 
     types: Counter[str]
@@ -39,6 +42,16 @@ class Report:
     multiply_adds: int | None
     peak_bytes: int | None
     footprint: Footprint | None = None
+    shapes: str | None = None
+    unchecked: str | None = None
+    problem: str | None = None
+
+    @property
+    def runs(self) -> bool | None:
+        """Whether the model can run; None where that could not be checked."""
+        if self.unsupported or self.problem is not None:
+            return False
+        return None if self.unchecked is not None else True
 
     def lines(self) -> Iterator[str]:
         """Yield the report as text, line by line."""
@@ -48,11 +61,17 @@ class Report:
         yield from (f"input   {port.operator}  {port}" for port in self.inputs)
         yield from (f"output  {port.operator}  {port}" for port in self.outputs)
         yield f"parameters      {self.parameters:,} in {self.attribute_bytes:,} bytes"
+        if self.shapes is not None:
+            yield f"input shapes    {self.shapes}"
         yield f"multiply-adds   {_count(self.multiply_adds)}"
         yield f"intermediates   {_count(self.peak_bytes)} bytes at the most"
         if self.footprint is not None:
             yield from _compiled(self.footprint)
         yield from (f"unsupported     {operator}" for operator in self.unsupported)
+        if self.problem is not None:
+            yield f"cannot run      {self.problem}"
+        if self.unchecked is not None:
+            yield f"not checked     whether it runs: {self.unchecked}"
 
 
 def inspect(graph: RuntimeGraph, shapes: Sequence[Sequence[int]] = ()) -> Report:
@@ -60,19 +79,29 @@ def inspect(graph: RuntimeGraph, shapes: Sequence[Sequence[int]] = ()) -> Report
 
     Args:
         graph: a graph in any state.
-        shapes: input shapes to count for, in the order of the inputs; by default those that the file declares, `?`
-            taken as 1.
+        shapes: input shapes to count for, in the order of the inputs; by default those that the file declares. A
+            dimension that it leaves open is that of an image in `model.toml` beside it, or is not told: never guessed.
 
     Raises:
-        PnnxError, GraphError, ParameterError: as `RuntimeGraph.build`; unsupported types are no error here.
-        InputError, LayerError: the graph cannot run on `shapes`.
+        PnnxError, GraphError, ParameterError: as `RuntimeGraph.build`; unsupported types are no error here, nor is a
+            graph that cannot run on its shapes.
+        InputError: `shapes` do not fit the graph's inputs, or `model.toml` cannot be read.
     """
     unsupported: tuple[UnsupportedOperator, ...] = ()
     try:
         graph.build()
     except UnsupportedOperatorError as error:
         unsupported = error.operators
-    plan = _plan(graph, shapes) if not unsupported else None
+    choice = choose_shapes(graph.inputs, shapes, graph.param_path)
+    plan: Plan | None = None
+    footprint: Footprint | None = None
+    problem: str | None = None
+    if choice.specs is not None and not unsupported:
+        try:
+            plan = graph.plan(choice.specs)
+            footprint = graph.prepare(choice.specs)
+        except LayerError as error:
+            problem = str(error)
     return Report(
         types=Counter(operator.type for operator in graph.operators),
         unsupported=unsupported,
@@ -82,14 +111,15 @@ def inspect(graph: RuntimeGraph, shapes: Sequence[Sequence[int]] = ()) -> Report
         attribute_bytes=sum(a.data.nbytes for operator in graph.operators for a in operator.attrs.values()),
         multiply_adds=plan.multiply_adds if plan is not None else None,
         peak_bytes=plan.peak_bytes if plan is not None else None,
-        footprint=_footprint(graph, plan) if plan is not None else None,
+        footprint=footprint,
+        shapes=None if choice.specs is None else f"{_spell(graph.inputs, choice.specs)}, {choice.source}",
+        unchecked=choice.source if choice.specs is None and not unsupported else None,
+        problem=problem,
     )
 
 
-def _footprint(graph: RuntimeGraph, plan: Plan) -> Footprint | None:
-    specs = [plan.specs[port.operand] for port in graph.inputs]
-    tensors = [spec for spec in specs if isinstance(spec, TensorSpec)]
-    return graph.prepare(tensors) if len(tensors) == len(specs) else None
+def _spell(ports: Sequence[Port], specs: Sequence[TensorSpec]) -> str:
+    return " ".join(f"{port.operand}: {spec}" for port, spec in zip(ports, specs, strict=True)) or "none"
 
 
 def _compiled(footprint: Footprint) -> Iterator[str]:
@@ -97,15 +127,6 @@ def _compiled(footprint: Footprint) -> Iterator[str]:
     arena, least = footprint.arena_bytes, footprint.least_bytes
     yield f"arena           {arena:,} bytes, at least {least:,} are needed; scratch {footprint.scratch_bytes:,}"
     yield f"packed weights  {footprint.constant_bytes:,} bytes"
-
-
-def _plan(graph: RuntimeGraph, shapes: Sequence[Sequence[int]]) -> Plan | None:
-    if not shapes:
-        return graph.declared_plan()
-    if len(shapes) != len(graph.inputs):
-        raise InputError(f"{len(shapes)} shapes; expected one for each of {len(graph.inputs)} inputs")
-    dtypes = [PNNX_COMPUTE[port.dtype or "f32"] for port in graph.inputs]
-    return graph.plan([TensorSpec(tuple(shape), dtype) for shape, dtype in zip(shapes, dtypes, strict=True)])
 
 
 def _elements(operator: RuntimeOperator) -> int:
