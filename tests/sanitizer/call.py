@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from engine.compiler.jit import Kernel
 from engine.compiler.memory import WORD, address_of
 from engine.compiler.region import Region
 from engine.compiler.selection import Call
 from engine.compiler.target import Target
+from engine.compiler.view import Buffer, Home, whole
 from engine.dtypes import Array
 from tests.sanitizer.emitter import compile_checked
 from tests.sanitizer.guard import READ, WRITE, WRITTEN, Fault, guard
@@ -101,6 +103,19 @@ def run_call(
         if fault is not None:
             raise SanitizerError(_describe(fault, chunk, regions, addresses))
     withdraw(permissions)
+
+
+def run_on_arrays(kernel: Kernel, target: Target, arrays: Sequence[Array], threads: int) -> list[Array]:
+    """Run a kernel on copies of C-contiguous float32 arrays, outputs among them; returns the arrays after the run.
+
+    Raises:
+        AssertionError: it touched what is none of the regions that it states.
+    """
+    copies = [array.copy() for array in arrays]
+    views = tuple(whole(Buffer(Home.VALUE, array.size), (array.size,)) for array in copies)
+    places = [Place(address_of(array), np.full(array.size, WRITTEN, np.int32)) for array in copies]
+    run_call(Call(kernel, views), places, target, Order(threads, random.Random(kernel.chunks)))
+    return copies
 
 
 def _describe(fault: Fault, chunk: int, regions: Sequence[Region], addresses: Sequence[int]) -> str:

@@ -1,4 +1,4 @@
-"""Kernels keep to what their calls give them in random graphs."""
+"""Kernels keep to what their calls give them in random graphs, and in those that once came out wrong."""
 
 import os
 from pathlib import Path
@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from engine import KuiperError
-from engine.compiler.target import supported_targets
+from engine.compiler.target import Target, supported_targets
+from tests.differential.case import Case, named_cases
 from tests.differential.comparison import opened
 from tests.differential.generator import random_case
+from tests.engine.compiler.harness import every_target
 from tests.sanitizer.run import run_checked
 
 SEED = int(os.environ.get("TEST_SANITIZER_SEED", "11"))
@@ -25,3 +27,11 @@ def test_random_graph(tmp_path: Path, index: int) -> None:
     except KuiperError:
         return  # such a graph is refused by every backend
     run_checked(graph, inputs, targets[index % len(targets)], threads=1 + index % 3)
+
+
+@every_target
+@pytest.mark.parametrize("case", named_cases(), ids=lambda case: case.name)
+def test_named_case(tmp_path: Path, case: Case, target: Target) -> None:
+    graph = opened(case, tmp_path, "numpy")
+    for run in range(len(case.runs)):
+        run_checked(graph, case.arrays(run), target, threads=3)

@@ -235,7 +235,8 @@ class Convolution:
         stage, depth = self.stage, self.channels * self.groups
         if stage is None:
             return
-        left = stage.padding[1]
+        # where the stride leaves pixels out, a row may end before its padding does
+        left = min(stage.padding[1], columns)
         there = min(stage.size[1], columns - left)
         e.fill(target, 0, left * depth)
         if self.x_strides[2] == depth:

@@ -1,7 +1,8 @@
 """Runs kernels by themselves, on memory that ends the process when a kernel reads or writes beside its arrays.
 
 Each array gets pages of its own between two pages without access. An array cannot lie flush against both, so every
-kernel runs twice: against the page before it (64-byte aligned) and against the page after it (to the byte).
+kernel runs twice: against the page before it (64-byte aligned) and against the page after it (to the byte). A third
+run, by the sanitizer, proves that it touches no element but those of the regions that it states.
 """
 
 import ctypes
@@ -17,6 +18,7 @@ from engine.compiler.jit import Kernel, cache
 from engine.compiler.region import Region
 from engine.compiler.target import Target, supported_targets
 from engine.dtypes import Array
+from tests.sanitizer.call import run_on_arrays
 
 every_target = pytest.mark.parametrize("target", supported_targets(), ids=lambda target: target.name)
 """Runs a test once for each vector width that this machine has."""
@@ -52,6 +54,8 @@ def run(kernel: Kernel, target: Target, *arrays: Array, threads: int = 3) -> lis
     )
     for one, other in zip(first[: len(arrays)], second, strict=False):
         np.testing.assert_array_equal(one, other, "results depend on where arrays lie or which thread runs")
+    for one, other in zip(first[: len(arrays)], run_on_arrays(kernel, target, arrays, threads), strict=True):
+        np.testing.assert_array_equal(one, other, "results depend on the order of chunks")
     results = []
     for region, mask, array, result in zip(kernel.regions, outside, given, first[: len(given)], strict=True):
         left_alone = mask if region.is_written else np.ones_like(mask)
