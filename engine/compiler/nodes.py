@@ -288,10 +288,11 @@ class Recurrent(Node):
 
 @dataclass(eq=False, slots=True)
 class Softmax(Node):
-    """Softmax along an axis, or its logarithm."""
+    """Softmax along an axis, or its logarithm; with `skip_masked` 0 where all of it is -inf, instead of NaN."""
 
     axis: int
     is_log: bool = False
+    skip_masked: bool = False
 
 
 @dataclass(eq=False, slots=True)

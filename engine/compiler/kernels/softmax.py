@@ -28,6 +28,7 @@ class Softmax:
         x_strides: elements between neighbours on them in the input.
         out_strides: the same in the output.
         is_log: whether the logarithm is wanted.
+        skip_masked: whether results are 0 where all of a line is -inf, instead of NaN.
     """
 
     length: int
@@ -37,6 +38,7 @@ class Softmax:
     x_strides: tuple[int, ...]
     out_strides: tuple[int, ...]
     is_log: bool = False
+    skip_masked: bool = False
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -125,7 +127,7 @@ class Softmax:
             return [e.fmax(*pair) for pair in zip(load(sources, index, count), totals, strict=True)]
 
         peaks = emit_fold(e, self.length, [e.splat(-math.inf) for _ in lines], largest)
-        peaks = [e.broadcast(e.reduce("max", peak)) for peak in peaks]
+        peaks = [self._peak(e, e.broadcast(e.reduce("max", peak))) for peak in peaks]
 
         def add(index: Index, count: int, totals: list[Value]) -> list[Value]:
             values = zip(load(sources, index, count), peaks, strict=True)
@@ -162,7 +164,7 @@ class Softmax:
         form = e.splat(0.0) if count else e.scalar(0.0)
         with e.loop(0, self.length, carry=[e.like(form, -math.inf)]) as loop:
             loop.following = [e.fmax(load(x, loop.index, self.x_step), loop.carried[0])]
-        peak = loop.results[0]
+        peak = self._peak(e, loop.results[0])
         with e.loop(0, self.length, carry=[form]) as loop:
             power = exp(e, e.fsub(load(x, loop.index, self.x_step), peak))
             if not self.is_log:
@@ -173,10 +175,20 @@ class Softmax:
         with e.loop(0, self.length) as loop:
             store(finish(load(source, loop.index, step)), loop.index)
 
+    def _peak(self, e: Emitter, peak: Value) -> Value:
+        """Return what is taken from each element before its power: the largest, or 0 where that is -inf."""
+        if not self.skip_masked:
+            return peak
+        is_masked = e.builder.fcmp_ordered("==", peak, e.like(peak, -math.inf))
+        return e.select(is_masked, e.like(peak, 0.0), peak)
+
     def _finish(self, e: Emitter, peak: Value, total: Value) -> Callable[[Value], Value]:
         """Return what makes results of inputs, for the logarithm, or of their powers."""
         if self.is_log:
             logarithm = log(e, total)
             return lambda value: e.fsub(e.fsub(value, peak), logarithm)
+        if self.skip_masked:
+            is_nothing = e.builder.fcmp_ordered("==", total, e.like(total, 0.0))
+            total = e.select(is_nothing, e.like(total, 1.0), total)
         inverse = e.fdiv(e.like(total, 1.0), total)
         return lambda value: e.fmul(value, inverse)

@@ -3,6 +3,7 @@
 from engine.compiler.lowering import (
     attention,
     convolution,
+    multihead,
     normalization,
     padding,
     pointwise,
@@ -20,6 +21,7 @@ __all__ = [
     "attention",
     "convolution",
     "lowers",
+    "multihead",
     "normalization",
     "padding",
     "pointwise",

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from engine.compiler.epilogue import Epilogue
+from engine.compiler.epilogue import Epilogue, Spread
 from engine.compiler.kernels.convolution import Convolution as Direct
 from engine.compiler.kernels.convolution import Stage
 from engine.compiler.kernels.depthwise import Depthwise
@@ -36,6 +36,7 @@ NEAR_CACHE = 1 << 20
 MOST_PARTIAL = 64 << 10
 """Bytes of partial sums, of one block of filters, that leave room for the rest in the nearest caches."""
 _ALL = 1 << 30
+_TURNED = (0, 1, 3, 2)
 _CHUNK_BYTES = 256 << 10
 """Bytes of input of one chunk: what stays in the near cache while the weights go over it."""
 
@@ -63,7 +64,8 @@ class Work:
 def select_convolution(selector: Selector, node: Convolution) -> None:
     """Choose the kernel of a convolution."""
     epilogue, operands = image_epilogue(selector, node)
-    work = Work(node, image_of(node.inputs[0]), image_of(node.output), epilogue, operands)
+    work = _laid_down(Work(node, image_of(node.inputs[0]), image_of(node.output), epilogue, operands))
+    node = work.node
     filters, channels = node.weight.shape[:2]
     if node.groups == filters > 1 and channels == 1:
         _depthwise(selector, replace(work, x=channels_last(selector, work.x)))
@@ -73,6 +75,33 @@ def select_convolution(selector: Selector, node: Convolution) -> None:
         _winograd(selector, replace(work, x=channels_last(selector, work.x)), outputs)
     else:
         _direct(selector, work)
+
+
+def _laid_down(work: Work) -> Work:
+    """Return the convolution of an image of one column as that of one row: register tiles go along rows."""
+    if (work.x.shape[3], work.out.shape[3]) != (1, 1) or work.out.shape[2] == 1:
+        return work
+    turned = [view.permuted(_TURNED) for view in work.operands]
+    spreads = tuple(
+        replace(operand, strides=(operand.strides[0], *reversed(operand.strides[1:])))
+        if operand.spread is Spread.FULL
+        else operand
+        for operand in work.epilogue.operands
+    )
+    top, left, bottom, right = work.node.padding
+    node = Convolution(
+        work.node.steps,
+        work.node.inputs,
+        weight=work.node.weight.swapaxes(2, 3),
+        bias=work.node.bias,
+        stride=(work.node.stride[1], work.node.stride[0]),
+        padding=(left, top, right, bottom),
+        dilation=(work.node.dilation[1], work.node.dilation[0]),
+        groups=work.node.groups,
+        is_computed=work.node.is_computed,
+    )
+    epilogue = replace(work.epilogue, operands=spreads)
+    return Work(node, work.x.permuted(_TURNED), work.out.permuted(_TURNED), epilogue, turned)
 
 
 def best_tile(selector: Selector, work: Work) -> int:

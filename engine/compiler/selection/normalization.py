@@ -23,6 +23,7 @@ def select_softmax(selector: Selector, node: Softmax) -> None:
         tuple(x.strides[axis] for axis in others),
         tuple(out.strides[axis] for axis in others),
         node.is_log,
+        node.skip_masked,
     )
     selector.call(kernel, x, out)
 

@@ -61,3 +61,19 @@ def test_numbers_that_are_not(strides: tuple[int, int], target: Target) -> None:
     with np.errstate(invalid="ignore"):
         expected = softmax(x, 1)
     np.testing.assert_allclose(result if strides[0] == 1 else result.T, expected, rtol=3e-6, atol=1e-37)
+
+
+@every_target
+@pytest.mark.parametrize("strides", [(1, 37), (6, 1)])
+def test_line_of_nothing_but_minus_infinity(strides: tuple[int, int], target: Target) -> None:
+    """It gives zeros where that is asked for; NaN stays NaN, and other lines are as ever."""
+    x = np.random.default_rng(0).standard_normal((6, 37)).astype(np.float32)
+    x[1], x[3, 5:], x[4, 2] = -math.inf, -math.inf, math.nan
+    memory = x if strides[0] == 1 else np.ascontiguousarray(x.T)
+    kernel = Softmax(37, strides[0], strides[0], (6,), (strides[1],), (strides[1],), skip_masked=True)
+    result = run(kernel, target, memory, np.zeros_like(memory))[1]
+    result = result if strides[0] == 1 else result.T
+    with np.errstate(invalid="ignore"):
+        expected = softmax(x, 1)
+    expected[1] = 0
+    np.testing.assert_allclose(result, expected, rtol=3e-6, atol=1e-37)
