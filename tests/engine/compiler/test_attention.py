@@ -87,7 +87,8 @@ def test_multihead_attention(tmp_path: Path, is_batch_first: bool, sources: str)
     )
     line = (
         f"nn.MultiheadAttention a {len(names)} 1 {sources} y add_bias_kv=False add_zero_attn=False "
-        f"batch_first={is_batch_first} bias=True embed_dim=24 kdim=24 num_heads=4 vdim=24 {attributes}"
+        f"batch_first={is_batch_first} bias=True embed_dim=24 kdim=24 num_heads=4 vdim=24 {attributes} "
+        "outputs=attn_output"
     )
     lines = [*declared(*given), line, "pnnx.Output out 1 0 y"]
     kinds = kinds_of(lowered(tmp_path, *lines))
