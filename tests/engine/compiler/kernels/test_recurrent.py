@@ -265,6 +265,6 @@ def test_one_initial_state_of_an_lstm_leaves_the_other_zero(tmp_path: Path) -> N
 def test_projection_is_left_to_numpy(tmp_path: Path) -> None:
     shapes = {"weight_ih": "(20,3)", "weight_hh": "(20,2)", "weight_hr": "(2,5)"}
     attributes = " ".join(f"@{name}_l0={shape}f32" for name, shape in shapes.items())
-    line = f"nn.LSTM r 1 1 x y bias=False num_layers=1 hidden_size=5 input_size=3 proj_size=2 outputs=output {attributes}"
+    line = f"nn.LSTM r 1 1 x y bias=False hidden_size=5 input_size=3 proj_size=2 outputs=output {attributes}"
     graph = lowered(tmp_path, "pnnx.Input i 0 1 x #x=(4,2,3)f32", line, "pnnx.Output out 1 0 y")
     assert kinds_of(graph) == ["Fallback"]
