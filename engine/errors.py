@@ -78,8 +78,15 @@ class UnsupportedOperator:
     nearest: tuple[str, ...]
 
     def __str__(self) -> str:
-        hint = f" (nearest known: {', '.join(self.nearest)})" if self.nearest else ""
-        return f"{self.type} {self.name}{hint}"
+        hints = ["an ONNX operator that the exporter left untranslated"] if self.is_onnx else []
+        if self.nearest:
+            hints.append(f"nearest known: {', '.join(self.nearest)}")
+        return f"{self.type} {self.name}" + (f" ({'; '.join(hints)})" if hints else "")
+
+    @property
+    def is_onnx(self) -> bool:
+        """Whether the type is an operator of ONNX: those alone come without a module before their name."""
+        return self.type.isidentifier() and self.type[:1].isupper()
 
 
 class UnsupportedOperatorError(BuildError):

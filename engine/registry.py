@@ -1,6 +1,7 @@
 """The layer registry: `@layer("nn.Conv2d")` is the one way to register, `find` the one way to look up."""
 
 import difflib
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -116,8 +117,19 @@ class LayerRegistry:
         return self._layers.get(type_name)
 
     def nearest(self, type_name: str, count: int = 3) -> tuple[str, ...]:
-        """Return the registered types spelled most like `type_name`, best first."""
-        return tuple(difflib.get_close_matches(type_name, self._layers, n=count, cutoff=0.5))
+        """Return the registered types that `type_name` may be a misspelling or another name of, best first.
+
+        Names are compared without what stands before them: `aten::linear` is near `F.linear`, not `aten::lerp`.
+        """
+        name = _own_name(type_name)
+        matcher = difflib.SequenceMatcher(b=name)
+        near: list[tuple[float, str]] = []
+        for known in self._layers:
+            matcher.set_seq1(_own_name(known))
+            if matcher.real_quick_ratio() >= _LIKENESS and matcher.ratio() >= _LIKENESS:
+                whole = difflib.SequenceMatcher(None, known, type_name).ratio()
+                near.append((-matcher.ratio() - whole / 100, known))
+        return tuple(known for _, known in sorted(near)[:count])
 
     def __contains__(self, type_name: object) -> bool:
         return type_name in self._layers
@@ -127,6 +139,15 @@ class LayerRegistry:
 
     def __len__(self) -> int:
         return len(self._layers)
+
+
+_LIKENESS = 0.88
+"""How much of two names must agree for one to be taken for a misspelling of the other."""
+
+
+def _own_name(type_name: str) -> str:
+    """Return a type's name without its module, its case and its underscores: `layernorm` of `nn.LayerNorm`."""
+    return re.split(r"[.:]", type_name)[-1].replace("_", "").lower()
 
 
 registry = LayerRegistry()

@@ -32,7 +32,8 @@ def _is_skipped(tensor: Any) -> bool:
     return bool(tensor.shape == (0,))
 
 
-def _infer_cat(*tensors: TensorSpec, dim: int) -> TensorSpec:
+def infer_cat(*tensors: TensorSpec, dim: int) -> TensorSpec:
+    """Work out what tensors joined along a dimension are."""
     members = _members(tensors, TensorSpec)
     joined = [member for member in members if not _is_skipped(member)] or members[:1]
     first = joined[0]
@@ -50,7 +51,7 @@ def _infer_cat(*tensors: TensorSpec, dim: int) -> TensorSpec:
     return TensorSpec(shape, result_type(*members))
 
 
-@layer("torch.cat", infer=_infer_cat)
+@layer("torch.cat", infer=infer_cat)
 def cat(*tensors: Any, dim: int = 0) -> Array:
     """Join tensors along a dimension that they have."""
     members = _members(tensors, np.ndarray)

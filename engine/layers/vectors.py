@@ -34,7 +34,7 @@ def _check_cross(input: Array | TensorSpec, other: Array | TensorSpec, dim: int 
     return result
 
 
-@layer("torch.cross", infer=_check_cross)
+@layer("torch.cross", "aten::linalg_cross", infer=_check_cross)
 def cross(input: Array, other: Array, dim: int | None = None) -> Array:
     """Take the vector product along a dimension of size 3."""
     result = _check_cross(input, other, dim)

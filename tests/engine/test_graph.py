@@ -95,6 +95,14 @@ def test_all_unsupported_operators_are_listed_at_once(tmp_path: Path) -> None:
     assert "2 unsupported operators: pnnx.Expresion one (nearest known: pnnx.Expression" in str(caught.value)
 
 
+def test_what_is_left_of_onnx_is_called_so(tmp_path: Path) -> None:
+    lines = "pnnx.Input in 0 1 a\nLoop loop_3 1 1 a b\npnnx.Output out 1 0 b"
+    with pytest.raises(
+        UnsupportedOperatorError, match=r"Loop loop_3 \(an ONNX operator that the exporter left unt"
+    ):
+        make_graph(tmp_path, lines)
+
+
 def test_several_outputs_and_nested_tuples_come_flattened(tmp_path: Path) -> None:
     lines = """
         pnnx.Input in 0 1 a
@@ -277,7 +285,7 @@ def test_plan_takes_what_a_run_takes(
 
 
 def test_nearest_types_are_told_of_the_first_unknown_ones(tmp_path: Path) -> None:
-    chain = "\n".join(f"nn.Conv2d{i:03} u{i} 1 1 v{i} v{i + 1}" for i in range(101))
+    chain = "\n".join(f"nn.MultiheadAttention{i:03} u{i} 1 1 v{i} v{i + 1}" for i in range(101))
     with pytest.raises(UnsupportedOperatorError) as caught:
         make_graph(tmp_path, f"pnnx.Input in 0 1 v0\n{chain}\npnnx.Output out 1 0 v101")
     assert len(caught.value.operators) == 101

@@ -34,7 +34,28 @@ def test_unknown_type_is_not_found() -> None:
 
 def test_nearest_types_come_best_first() -> None:
     assert registry.nearest("pnnx.Inputs")[0] == "pnnx.Input"
+    assert registry.nearest("nn.LayerNrm")[0] == "nn.LayerNorm"
     assert registry.nearest("qqqqqq") == ()
+
+
+@pytest.mark.parametrize(
+    ("unknown", "known"),
+    [
+        ("aten::layer_norm", ("F.layer_norm", "nn.LayerNorm")),
+        ("torch.tril", ("aten::tril",)),
+        ("LSTM", ("nn.LSTM",)),
+        ("TopK", ("torch.topk",)),
+    ],
+)
+def test_the_same_name_elsewhere_is_near(unknown: str, known: tuple[str, ...]) -> None:
+    assert registry.nearest(unknown) == known
+
+
+@pytest.mark.parametrize(
+    "unknown", ["aten::mvlgamma", "aten::renorm", "aten::cov", "aten::combinations", "Loop"]
+)
+def test_a_name_that_shares_a_module_and_some_letters_is_not_near(unknown: str) -> None:
+    assert registry.nearest(unknown) == ()
 
 
 def test_arguments_say_what_they_take() -> None:

@@ -1,0 +1,44 @@
+"""Arrays that stand in for tensors of which only shape and dtype are known: shape rules of views run on them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from engine.dtypes import Array
+from engine.registry import Function, layer
+from engine.spec import TensorSpec, spec_of
+
+
+def stand_in(spec: TensorSpec) -> Array:
+    """Return an array of a spec's shape and dtype that takes the memory of one element."""
+    return np.broadcast_to(np.zeros((), spec.dtype), spec.shape)
+
+
+def _to_array(value: Any) -> Any:
+    if isinstance(value, TensorSpec):
+        return stand_in(value)
+    return tuple(map(_to_array, value)) if isinstance(value, tuple | list) else value
+
+
+def _to_spec(value: Any) -> Any:
+    return list(map(spec_of, value)) if isinstance(value, list) else spec_of(value)
+
+
+def by_views(forward: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the shape rule of a layer that only looks at its inputs in another way, and copies nothing."""
+
+    def infer(*operands: Any, **arguments: Any) -> Any:
+        named = {name: _to_array(value) for name, value in arguments.items()}
+        return _to_spec(forward(*map(_to_array, operands), **named))
+
+    return infer
+
+
+def view_layer(*type_names: str) -> Callable[[Function], Function]:
+    """Register a layer that only looks at its inputs in another way; its shape rule is itself on stand-ins."""
+
+    def register(function: Function) -> Function:
+        return layer(*type_names, infer=by_views(function))(function)
+
+    return register
