@@ -30,6 +30,7 @@ from engine.registry import DuplicateLayerError, Layer, LayerRegistry, layer, re
 from engine.run import RunResult
 from engine.spec import UNKNOWN, TensorSpec
 from engine.trace import LayerTrace, OperandTrace, RunTrace, Statistics, TraceLevel
+from engine.verification import Refusal, Verification, Verify
 
 __all__ = [
     "UNKNOWN",
@@ -53,6 +54,7 @@ __all__ = [
     "Plan",
     "PnnxError",
     "Port",
+    "Refusal",
     "RunResult",
     "RunStoppedError",
     "RunTrace",
@@ -67,6 +69,8 @@ __all__ = [
     "TraceLevel",
     "UnsupportedOperator",
     "UnsupportedOperatorError",
+    "Verification",
+    "Verify",
     "create_layer",
     "layer",
     "registry",

@@ -28,6 +28,7 @@ from engine.run import Run, RunResult, StopCheck
 from engine.spec import TensorSpec
 from engine.topology import breadth_first_order, link
 from engine.trace import TraceLevel, check_level
+from engine.verification import Verification, Verify, choose_verify
 
 _logger = logging.getLogger(__name__)
 
@@ -66,9 +67,11 @@ class RuntimeGraph:
         threads: threads that share one run's compiled kernels, 1 to `MAX_THREADS`.
         programs_kept: compiled programs that are kept, one per combination of input shapes, at least 1; the least
             recently used is dropped first.
+        verify: whether a compiled program is compared with the numpy layers, once, before it is used. One that
+            differs is not used: the numpy layers run in its place, and `verification` tells why.
 
     Raises:
-        BuildError: the backend cannot be had, or that number of threads or programs.
+        BuildError: the backend cannot be had, or that number of threads or programs, or that choice of `verify`.
         ParamError: `param_path` names no file.
     """
 
@@ -82,6 +85,7 @@ class RuntimeGraph:
         backend: Backend | str | None = None,
         threads: int = 1,
         programs_kept: int = PROGRAMS_KEPT,
+        verify: Verify | str = Verify.LOAD,
     ) -> None:
         if not 1 <= threads <= MAX_THREADS:
             raise BuildError(f"threads: {threads}; expected 1 to {MAX_THREADS}")
@@ -105,6 +109,7 @@ class RuntimeGraph:
         self._plan = self._cached_plans()
         self._backend = choose_backend(backend)
         self._threads = threads
+        self._verify = choose_verify(verify)
         self._native: NativeBackend | None = None
 
     @property
@@ -150,7 +155,12 @@ class RuntimeGraph:
             from engine.compiler.native import NativeBackend  # noqa: PLC0415  # llvmlite takes its time to load
 
             self._native = NativeBackend(
-                self._leaving, self._threads, self._max_run_bytes, self._programs_kept
+                [port.operand for port in self._inputs],
+                self._leaving,
+                self._threads,
+                self._max_run_bytes,
+                self._programs_kept,
+                verifies=self._verify is Verify.LOAD,
             )
         self._state = GraphState.COMPLETE
 
@@ -181,6 +191,7 @@ class RuntimeGraph:
         trace: TraceLevel = TraceLevel.OFF,
         capture: Collection[str] = (),
         stop: StopCheck | None = None,
+        waits: bool = True,
     ) -> RunResult:
         """Run the graph and tell what happened inside.
 
@@ -193,6 +204,8 @@ class RuntimeGraph:
             trace: how much to record.
             capture: names of operands whose values to return.
             stop: asked before each layer; a text stops the run.
+            waits: whether the first run on inputs of new shapes waits until they are compiled and verified; else the
+                numpy layers run, now and until that is done beside them.
 
         Raises:
             StateError, InputError, LayerError: as `forward`; InputError also for an unknown operand in `capture`, and
@@ -207,9 +220,11 @@ class RuntimeGraph:
         given = check_inputs(self._inputs, inputs)
         specs = tuple(TensorSpec(array.shape, array.dtype) for array in given.values())
         plan = self._plan(specs)
-        program = self._native.program(specs, plan) if self._native is not None else None
-        if self._native is not None and program is not None:
-            return self._native.run(program, given, trace, capture, stop)
+        if self._native is not None:
+            find = self._native.program if waits else self._native.ready_program
+            program = find(specs, plan)
+            if program is not None:
+                return self._native.run(program, given, trace, capture, stop)
         run = Run(plan, trace, capture, stop, self._max_run_bytes)
         return run.execute(given, self._leaving)
 
@@ -239,6 +254,11 @@ class RuntimeGraph:
         plan = self.plan(inputs)
         program = self._native.program(tuple(inputs), plan) if self._native is not None else None
         return dict(zip(plan.slots, plan.slots, strict=True)) if program is None else program.observable
+
+    @property
+    def verification(self) -> Verification:
+        """What came of comparing compiled programs with the numpy layers so far."""
+        return self._native.verification if self._native is not None else Verification()
 
     def plan(self, inputs: Sequence[TensorSpec]) -> Plan:
         """Return the plan of a run on inputs of these shapes and dtypes, in the order of `inputs`.

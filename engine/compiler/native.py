@@ -15,29 +15,51 @@ from engine.plan import Plan
 from engine.run import Run, RunResult, StopCheck
 from engine.spec import TensorSpec
 from engine.trace import TraceLevel
+from engine.verification import Verification
 
 
 class NativeBackend:
     """The compiled programs of one graph, and how they are run.
 
     Args:
+        inputs: operand names of the graph's inputs.
         leaving: names of the operands that leave the graph.
         threads: threads that share a run.
         max_run_bytes: how much the results of a layer whose shapes only the run tells may take.
         programs_kept: programs that are kept, least recently used dropped first.
+        verifies: whether a program is compared with the numpy layers before it is used.
     """
 
     def __init__(
-        self, leaving: Sequence[str], threads: int, max_run_bytes: int, programs_kept: int = PROGRAMS_KEPT
+        self,
+        inputs: Sequence[str],
+        leaving: Sequence[str],
+        threads: int,
+        max_run_bytes: int,
+        programs_kept: int = PROGRAMS_KEPT,
+        *,
+        verifies: bool = True,
     ) -> None:
         self._leaving = tuple(leaving)
         self._max_run_bytes = max_run_bytes
-        self._programs = Programs(self._leaving, threads, programs_kept)
+        self._programs = Programs(inputs, self._leaving, threads, programs_kept, verifies=verifies)
         self._tracers: WeakKeyDictionary[Program, Tracer] = WeakKeyDictionary()
 
     def program(self, inputs: tuple[TensorSpec, ...], plan: Plan) -> Program | None:
-        """Return the program of a plan, compiled the first time; None where kernels can do nothing of it."""
+        """Return the program of a plan, compiled and verified the first time.
+
+        None where kernels can do nothing of it, or it is refused.
+        """
         return self._programs.find(inputs, plan)
+
+    def ready_program(self, inputs: tuple[TensorSpec, ...], plan: Plan) -> Program | None:
+        """Return the program of a plan if it is there; else have it compiled and verified beside, and return None."""
+        return self._programs.find_ready(inputs, plan)
+
+    @property
+    def verification(self) -> Verification:
+        """What came of verification so far."""
+        return self._programs.verification
 
     def run(
         self,

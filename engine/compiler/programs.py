@@ -1,58 +1,146 @@
 """The compiled programs of one graph, one per combination of input shapes, the latest kept."""
 
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from engine.backend import PROGRAMS_KEPT
 from engine.compiler.action import NativeSteps
+from engine.compiler.background import compile_beside
 from engine.compiler.program import Program, compile_plan
+from engine.compiler.region import RegionError
 from engine.compiler.target import host_target
+from engine.compiler.verifier import verify
 from engine.compiler.weights import PackedStore
 from engine.plan import Plan
 from engine.spec import TensorSpec
+from engine.verification import Refusal, Verification
 
 Shapes = tuple[TensorSpec, ...]
 
+_FAULTS = (RegionError, ValueError, TypeError, LookupError, ArithmeticError, RuntimeError)
+"""What a mistake in the compiler raises: the numpy layers run in the program's place, and it is told."""
+
+_logger = logging.getLogger(__name__)
+
 
 class Programs:
-    """Compiles plans the first time that their shapes come. Safe to use from any thread.
+    """Compiles plans the first time that their shapes come, and verifies them. Safe to use from any thread.
 
     Each program has arenas of its own; all share packed weights.
 
     Args:
+        inputs: operand names of the graph's inputs.
         leaving: names of the operands that leave the graph.
         threads: threads that share a run.
         kept: programs that are kept, least recently used dropped first.
+        verifies: whether a program is compared with the numpy layers before it is used.
+
+    Attributes:
+        verification: what came of it so far.
     """
 
-    def __init__(self, leaving: Sequence[str], threads: int, kept: int = PROGRAMS_KEPT) -> None:
+    def __init__(
+        self,
+        inputs: Sequence[str],
+        leaving: Sequence[str],
+        threads: int,
+        kept: int = PROGRAMS_KEPT,
+        *,
+        verifies: bool = True,
+    ) -> None:
+        self._inputs = tuple(inputs)
         self._leaving = tuple(leaving)
         self._threads = threads
         self._kept = kept
+        self._verifies = verifies
         self._lock = threading.Lock()
         self._compiling = threading.Lock()
         self._known: OrderedDict[Shapes, Program | None] = OrderedDict()
+        self._awaited: set[Shapes] = set()
         self._packed = PackedStore()
+        self.verification = Verification()
 
     def find(self, inputs: Shapes, plan: Plan) -> Program | None:
-        """Return the program of a plan for inputs of given shapes; None where kernels can do nothing of it."""
-        with self._lock:
-            if inputs in self._known:
-                self._known.move_to_end(inputs)
-                return self._known[inputs]
+        """Return the program of a plan for inputs of given shapes, compiled and verified the first time.
+
+        None where kernels can do nothing of it, or where it is refused.
+        """
+        is_known, program = self._look_up(inputs)
+        if is_known:
+            return program
         with self._compiling:
+            is_known, program = self._look_up(inputs)
+            if not is_known:
+                program = self._make(inputs, plan)
+                self._add(inputs, program)
+            return program
+
+    def find_ready(self, inputs: Shapes, plan: Plan) -> Program | None:
+        """Return a program as `find` does, if it is there; else have it compiled beside, and return None."""
+        is_known, program = self._look_up(inputs)
+        if is_known:
+            return program
+        with self._lock:
+            if inputs in self._awaited:
+                return None
+            self._awaited.add(inputs)
+        if not compile_beside(lambda: self._find_beside(inputs, plan)):
+            self._forget_awaited(inputs)  # too many wait: a later run asks again
+        return None
+
+    def _find_beside(self, inputs: Shapes, plan: Plan) -> None:
+        try:
+            self.find(inputs, plan)
+        finally:
+            self._forget_awaited(inputs)
+
+    def _forget_awaited(self, inputs: Shapes) -> None:
+        with self._lock:
+            self._awaited.discard(inputs)
+
+    def _look_up(self, inputs: Shapes) -> tuple[bool, Program | None]:
+        with self._lock:
             if inputs not in self._known:
-                self._add(inputs, self._compile(plan))
-            return self._known[inputs]
+                return False, None
+            self._known.move_to_end(inputs)
+            return True, self._known[inputs]
 
     def _add(self, inputs: Shapes, program: Program | None) -> None:
         with self._lock:
             self._known[inputs] = program
             if len(self._known) > self._kept:
                 self._known.popitem(last=False)
+
+    def _make(self, inputs: Shapes, plan: Plan) -> Program | None:
+        """Return a program that may be used."""
+        try:
+            program = self._compile(plan)
+        except _FAULTS as error:
+            reason = f"the compiler failed: {type(error).__name__}: {error}"
+            self._refuse(Refusal(inputs, None, None, (), None, reason))
+            return None
+        if program is None or not self._verifies:
+            return program
+        verdict = verify(program, inputs, self._inputs, self._leaving)
+        known = self.verification
+        self.verification = replace(
+            known,
+            checked=known.checked + verdict.is_checked,
+            unchecked=known.unchecked + (not verdict.is_checked),
+        )
+        if verdict.refusal is not None:
+            self._refuse(verdict.refusal)
+            return None
+        return program
+
+    def _refuse(self, refusal: Refusal) -> None:
+        self.verification = replace(self.verification, refused=(*self.verification.refused, refusal))
+        _logger.warning("a compiled program is not used, the numpy layers run in its place: %s", refusal)
 
     def _compile(self, plan: Plan) -> Program | None:
         slots = [plan.slots[name] for name in self._leaving]

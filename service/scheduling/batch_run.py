@@ -46,7 +46,7 @@ def _run_together(jobs: Sequence[Job[Any]], sampled: bool) -> list[tuple[Job[Any
         job.begin_run(sum(counts))
     try:
         inputs = join([job.inputs for job in jobs])
-        result = jobs[0].call.model.graph.run(inputs, trace=level, stop=SharedStop(jobs))
+        result = jobs[0].call.model.graph.run(inputs, trace=level, stop=SharedStop(jobs), waits=False)
         parts = split(result.outputs, counts)
     except RunStoppedError as error:
         for job in jobs:

@@ -164,6 +164,7 @@ class Job(Generic[Payload]):
                 trace=level,
                 capture=decoded.options.capture or (),
                 stop=signal,
+                waits=False,
             )
         except RunStoppedError as error:
             self.fail(Ending.CANCELED, error)

@@ -44,7 +44,7 @@ def plan_for(folder: Path, batch: int) -> Plan:
 
 
 def test_each_combination_is_compiled_once(tmp_path: Path, compilations: list[Plan]) -> None:
-    programs = Programs(["y"], 1)
+    programs = Programs(["x"], ["y"], 1, verifies=False)
     plan = plan_for(tmp_path, 1)
     first = programs.find(shapes(1), plan)
     assert first is not None
@@ -54,7 +54,7 @@ def test_each_combination_is_compiled_once(tmp_path: Path, compilations: list[Pl
 
 
 def test_least_recently_used_goes_first(tmp_path: Path, compilations: list[Plan]) -> None:
-    programs = Programs(["y"], 1)
+    programs = Programs(["x"], ["y"], 1, verifies=False)
     plans = [plan_for(tmp_path, batch + 1) for batch in range(PROGRAMS_KEPT + 1)]
     for batch, plan in enumerate(plans[:-1]):
         programs.find(shapes(batch), plan)
@@ -68,14 +68,14 @@ def test_least_recently_used_goes_first(tmp_path: Path, compilations: list[Plan]
 
 def test_plan_without_work_for_kernels_has_no_program(tmp_path: Path, compilations: list[Plan]) -> None:
     plan, _ = plan_of(tmp_path, ROWS, "torch.cumsum c 1 1 x y dim=0 $input=x", "pnnx.Output out 1 0 y")
-    programs = Programs(["y"], 1)
+    programs = Programs(["x"], ["y"], 1, verifies=False)
     assert programs.find(shapes(2), plan) is None
     assert programs.find(shapes(2), plan) is None
     assert len(compilations) == 1
 
 
 def test_threads_that_ask_at_once_get_one_program(tmp_path: Path, compilations: list[Plan]) -> None:
-    programs = Programs(["y"], 1)
+    programs = Programs(["x"], ["y"], 1, verifies=False)
     plan = plan_for(tmp_path, 1)
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: programs.find(shapes(1), plan), range(16)))
@@ -84,7 +84,7 @@ def test_threads_that_ask_at_once_get_one_program(tmp_path: Path, compilations: 
 
 
 def test_programs_share_packed_weights(tmp_path: Path) -> None:
-    programs = Programs(["y"], 1)
+    programs = Programs(["x"], ["y"], 1, verifies=False)
     first, second = (programs.find(shapes(batch), plan_for(tmp_path, batch)) for batch in (1, 2))
     assert first is not None
     assert second is not None
@@ -93,7 +93,7 @@ def test_programs_share_packed_weights(tmp_path: Path) -> None:
 
 
 def test_packed_weights_go_with_the_programs_that_use_them(tmp_path: Path) -> None:
-    programs = Programs(["y"], 1)
+    programs = Programs(["x"], ["y"], 1, verifies=False)
     for batch in range(PROGRAMS_KEPT + 1):
         programs.find(shapes(batch + 1), plan_for(tmp_path, batch + 1))
     gc.collect()
@@ -104,7 +104,7 @@ def test_packed_weights_go_with_the_programs_that_use_them(tmp_path: Path) -> No
 
 
 def test_kernels_go_with_the_programs_that_use_them(tmp_path: Path) -> None:
-    programs = Programs(["y"], 1)
+    programs = Programs(["x"], ["y"], 1, verifies=False)
     program = programs.find(shapes(37), plan_for(tmp_path, 37))
     assert program is not None
     codes = [weakref.ref(step.code) for action in program.actions for step in action.segment.steps]  # type: ignore[union-attr]

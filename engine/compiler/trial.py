@@ -1,0 +1,43 @@
+"""Inputs to try a program on: random ones of the right kind."""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from engine.dtypes import Array
+from engine.spec import TensorSpec
+
+_SEED = 0
+_SMALL = 2
+"""Integers are below this: identifiers and masks that any table has room for."""
+
+
+def trial_inputs(specs: Mapping[str, TensorSpec]) -> Iterator[dict[str, Array]]:
+    """Yield inputs by operand name, until the caller has found ones that a graph runs on: random ones, ones, zeros.
+
+    Floating-point numbers come from a normal distribution, integers are 0 or 1, but those of 8 bits any.
+    """
+    random = np.random.default_rng(_SEED)
+    yield {name: _random(random, spec) for name, spec in specs.items()}
+    yield {name: np.ones(spec.shape, spec.dtype) for name, spec in specs.items()}
+    yield {name: np.zeros(spec.shape, spec.dtype) for name, spec in specs.items()}
+
+
+def nudged(array: Array, by: float) -> Array:
+    """Return an array with every element moved by a part of itself, and of the largest one."""
+    finite = array[np.isfinite(array)]
+    largest = np.abs(finite).max() if finite.size else 0.0
+    return (array * (1 + by) + by * largest).astype(array.dtype)
+
+
+def _random(random: np.random.Generator, spec: TensorSpec) -> Array:
+    kind = spec.dtype.kind
+    if kind == "b":
+        return random.integers(0, 2, spec.shape).astype(spec.dtype)
+    if kind in "iu":
+        most = np.iinfo(spec.dtype).max + 1 if spec.dtype.itemsize == 1 else _SMALL
+        return random.integers(0, most, spec.shape).astype(spec.dtype)
+    values = random.standard_normal(spec.shape)
+    if kind == "c":
+        return (values + 1j * random.standard_normal(spec.shape)).astype(spec.dtype)
+    return values.astype(spec.dtype)
