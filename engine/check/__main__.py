@@ -20,6 +20,7 @@ from engine.dtypes import Array
 from engine.errors import InputError, KuiperError
 from engine.graph import RuntimeGraph
 from engine.ports import check_inputs
+from engine.verification import Verify
 
 GOOD, BAD, UNKNOWN = 0, 1, 2
 """Exit codes."""
@@ -111,7 +112,10 @@ def _check(options: argparse.Namespace) -> int:
         return BAD
     if report.unchecked is not None:
         return UNKNOWN
-    different = _compare(graph, inputs, options)
+    if report.refused:  # the program that is not used is the one to look into
+        graph = _open(options, backend, Verify.OFF)
+        graph.build()
+    different = _compare(graph, inputs, options) or bool(report.refused)
     if options.backend == "both":
         plain = _open(options, Backend.NUMPY)
         plain.build()
@@ -121,8 +125,9 @@ def _check(options: argparse.Namespace) -> int:
     return BAD if different else GOOD
 
 
-def _open(options: argparse.Namespace, backend: Backend) -> RuntimeGraph:
-    return RuntimeGraph(_param_file(options.model), options.bin, backend=backend, threads=options.threads)
+def _open(options: argparse.Namespace, backend: Backend, verify: Verify = Verify.LOAD) -> RuntimeGraph:
+    param = _param_file(options.model)
+    return RuntimeGraph(param, options.bin, backend=backend, threads=options.threads, verify=verify)
 
 
 def _param_file(model: Path) -> Path:

@@ -12,6 +12,7 @@ from engine.operator import RuntimeOperator
 from engine.plan import Plan
 from engine.ports import Port
 from engine.spec import TensorSpec
+from engine.verification import Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class Report:
         shapes: for which input shapes those figures are, and what tells these; None where nothing does.
         unchecked: what has to be told before it can be said whether the model runs; None where that is known.
         problem: why the model cannot run on those shapes, with the operator at fault; None where it can.
+        refused: compiled programs that are not used, as they do not give what the numpy layers give.
     """
 
     types: Counter[str]
@@ -45,6 +47,7 @@ class Report:
     shapes: str | None = None
     unchecked: str | None = None
     problem: str | None = None
+    refused: tuple[Refusal, ...] = ()
 
     @property
     def runs(self) -> bool | None:
@@ -67,6 +70,7 @@ class Report:
         yield f"intermediates   {_count(self.peak_bytes)} bytes at the most"
         if self.footprint is not None:
             yield from _compiled(self.footprint)
+        yield from (f"not used        the compiled program {refusal}" for refusal in self.refused)
         yield from (f"unsupported     {operator}" for operator in self.unsupported)
         if self.problem is not None:
             yield f"cannot run      {self.problem}"
@@ -115,6 +119,7 @@ def inspect(graph: RuntimeGraph, shapes: Sequence[Sequence[int]] = ()) -> Report
         shapes=None if choice.specs is None else f"{_spell(graph.inputs, choice.specs)}, {choice.source}",
         unchecked=choice.source if choice.specs is None and not unsupported else None,
         problem=problem,
+        refused=graph.verification.refused,
     )
 
 
