@@ -7,6 +7,7 @@ from pathlib import Path
 from engine import RuntimeGraph
 from engine.backend import PROGRAMS_KEPT
 from engine.plan import MAX_RUN_BYTES
+from engine.verification import Verify
 from service.codec import Limits
 from service.model_config import ModelConfig, load_model_config
 from service.model_files import ONLY_VERSION, find_files
@@ -53,6 +54,7 @@ def load_model(
     max_batch_size: int = 1,
     threads: int = 1,
     backend: str | None = None,
+    verify: Verify | str = Verify.LOAD,
 ) -> LoadedModel:
     """Read, build and check the model in a folder.
 
@@ -67,6 +69,7 @@ def load_model(
         max_batch_size: most rows of a run that serves several requests, where the configuration does not say.
         threads: threads inside one run.
         backend: what runs the layers; None for what the environment says.
+        verify: whether compiled programs are compared with the numpy layers before they are used.
 
     Raises:
         ModelFilesError, ModelConfigError, KuiperError, OSError: the model is broken; the message says why.
@@ -78,6 +81,7 @@ def load_model(
         files.bin,
         max_run_bytes=max_run_bytes,
         backend=backend,
+        verify=verify,
         threads=threads,
         # what warm-up compiles is not to make room for another shape of it, nor at once for one that is asked for
         programs_kept=PROGRAMS_KEPT + count_programs(config, max_batch_size),

@@ -76,6 +76,7 @@ class ModelLoader:
             max_batch_size=settings.max_batch_size,
             threads=own.scheduling.threads or settings.thread_count,
             backend=settings.backend,
+            verify=settings.verify,
         )
         fields = {
             "model": name,
@@ -84,13 +85,19 @@ class ModelLoader:
             "seconds": round(time.monotonic() - started, 3),
         }
         _logger.info("model loaded", extra={FIELDS: fields})
-        for item in model.warmed_up:
-            extra = {FIELDS: {"model": name, "version": version, **item.fields}}
-            _logger.info("model warmed up", extra=extra)
-        if model.batching.refusal is not None:
-            refusal = {"model": name, "version": version, "reason": model.batching.refusal}
-            _logger.warning("batching refused", extra={FIELDS: refusal})
+        _log_findings(model)
         return model
+
+
+def _log_findings(model: LoadedModel) -> None:
+    """Log what a model was compiled for, and what of it is not used."""
+    who = {"model": model.name, "version": model.version}
+    for item in model.warmed_up:
+        _logger.info("model warmed up", extra={FIELDS: {**who, **item.fields}})
+    for refusal in model.graph.verification.refused:
+        _logger.warning("program refused", extra={FIELDS: {**who, "reason": str(refusal)}})
+    if model.batching.refusal is not None:
+        _logger.warning("batching refused", extra={FIELDS: {**who, "reason": model.batching.refusal}})
 
 
 def _choose(name: str, folder: Path, override: ConfigOverride | None) -> tuple[ModelConfig, dict[str, Path]]:

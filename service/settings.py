@@ -32,6 +32,7 @@ _LIMITS = Limits()
 
 LogFormat = Literal["text", "json"]
 BackendName = Literal["auto", "native", "numpy"]
+VerifyMode = Literal["load", "off"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 ModelControl = Literal["none", "explicit"]
 
@@ -83,6 +84,10 @@ class Settings(BaseSettings):
     backend: BackendName = Field(
         default="auto",
         description="what runs the layers: compiled kernels (native), numpy, or auto: native where it can be had",
+    )
+    verify: VerifyMode = Field(
+        default="load",
+        description="load: run each compiled program once beside numpy, and do without it where they differ; or off",
     )
     workers: int = Field(
         default=0, ge=0, le=1024, description="requests that run side by side; 0: one per core"

@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from math import isfinite
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
-from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric, UnknownMetricFamily
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+    UnknownMetricFamily,
+)
 from prometheus_client.exposition import generate_latest
 from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector
@@ -47,6 +53,7 @@ class ModelState:
         task: what it does, as its configuration says; empty where it says nothing.
         pending: requests that wait for it.
         queue_size: requests that may.
+        programs_refused: compiled programs that are not used, as numpy computed something else.
     """
 
     name: str
@@ -54,6 +61,7 @@ class ModelState:
     task: str
     pending: int
     queue_size: int
+    programs_refused: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +127,7 @@ class _ModelCollector(Collector):
         yield from _triton_counters(models)
         yield from _histograms(models)
         yield from _gauges(state)
+        yield _refused(state)
 
 
 class _HttpCollector(Collector):
@@ -193,6 +202,17 @@ def _gauges(state: ServerState) -> Iterator[Metric]:
     yield from (pending, capacity, info)
     yield GaugeMetricFamily("kuiper_workers", "threads that run models", value=state.workers)
     yield GaugeMetricFamily("kuiper_workers_busy", "threads that run a model now", value=state.workers_busy)
+
+
+def _refused(state: ServerState) -> Metric:
+    family = CounterMetricFamily(
+        "kuiper_program_refused",
+        "compiled programs that are not used, as numpy computed something else",
+        labels=_LABELS,
+    )
+    for model in state.models:
+        family.add_metric((model.name, model.version), model.programs_refused)
+    return family
 
 
 def _labels(model: ModelStatistics) -> tuple[str, str]:

@@ -15,6 +15,7 @@ def look_at(services: Services) -> ServerState:
             task=model.config.task,
             pending=dispatcher.waiting(model),
             queue_size=policy_of(model.config, settings).queue_size,
+            programs_refused=len(model.graph.verification.refused),
         )
         for model in services.loaded or ()
     ]

@@ -27,6 +27,7 @@ async def test_model_is_shown(client: AsyncClient) -> None:
     (warmed_up,) = shown.pop("warmed_up")
     assert warmed_up.pop("seconds") >= 0
     assert warmed_up == {"shapes": [[1, 1, 1, 10]], "compiled": True}
+    assert shown.pop("verification")["refused"] == []
     assert shown == {
         "name": "digit",
         "version": "1",

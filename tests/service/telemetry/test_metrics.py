@@ -11,7 +11,7 @@ from service.telemetry.statistics import Statistics
 from tests.service.telemetry.records import MS, START, make_model, make_record, make_trace
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
-DIGITS = ModelState("digits", "1", "classification", pending=3, queue_size=64)
+DIGITS = ModelState("digits", "1", "classification", pending=3, queue_size=64, programs_refused=2)
 OPENMETRICS = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
 
 
@@ -117,7 +117,7 @@ def test_http_requests_have_opentelemetrys_labels() -> None:
 
 
 def test_series_of_models_that_are_gone_vanish() -> None:
-    other = ModelState("other", "7", "", 0, 64)
+    other = ModelState("other", "7", "", 0, 64, 0)
     server = Server(DIGITS, other)
     server.observe(make_record(), make_record(model=make_model("other", "7"), trace=make_trace()))
     before = server.samples()
