@@ -12,7 +12,7 @@ import numpy as np
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.extremes import max_over_positions
-from engine.kernels.windows import require_floating
+from engine.kernels.windows import along, require_floating
 
 
 def adaptive_avg_pool(input: Array, output_size: Sequence[int]) -> Array:
@@ -38,6 +38,19 @@ def adaptive_avg_pool(input: Array, output_size: Sequence[int]) -> Array:
         for axis, cells in enumerate(output_size, 2):
             pooled = _mean_axis(pooled, axis, cells)
     return pooled.astype(input.dtype, copy=pooled is input)
+
+
+def adaptive_maxima(input: Array, output_size: Sequence[int]) -> Array:
+    """Return the maxima of `output_size` cells per axis, as `adaptive_max_pool` does, but not where they lie.
+
+    Raises:
+        ArgumentError: what `adaptive_shape` raises.
+    """
+    adaptive_shape(input.shape, output_size)
+    pooled = input
+    for axis, cells in enumerate(output_size, 2):
+        pooled = _max_axis(pooled, axis, cells)
+    return pooled
 
 
 def adaptive_max_pool(input: Array, output_size: Sequence[int]) -> tuple[Array, Array]:
@@ -83,6 +96,17 @@ def _cells(size: int, cells: int) -> Array:
     taps = int((end - first).max(initial=1))
     positions: Array = np.minimum(first + np.arange(taps)[:, None], end - 1)
     return positions
+
+
+def _max_axis(array: Array, axis: int, cells: int) -> Array:
+    table = _cells(array.shape[axis], cells)
+    if len(table) > cells > 0:  # few long cells: each by itself
+        spans = zip(table[0], table[-1], strict=True)
+        return np.stack([array[along(axis, slice(first, last + 1))].max(axis) for first, last in spans], axis)
+    total: Array = array.take(table[0], axis)
+    for positions in table[1:]:
+        np.maximum(total, array.take(positions, axis), out=total)
+    return total
 
 
 def _mean_axis(array: Array, axis: int, cells: int) -> Array:

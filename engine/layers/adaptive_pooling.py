@@ -6,7 +6,12 @@ import numpy as np
 
 from engine.arguments import Ints
 from engine.dtypes import Array
-from engine.kernels.adaptive_pooling import adaptive_avg_pool, adaptive_max_pool, adaptive_shape
+from engine.kernels.adaptive_pooling import (
+    adaptive_avg_pool,
+    adaptive_max_pool,
+    adaptive_maxima,
+    adaptive_shape,
+)
 from engine.kernels.batches import add_batch, spread
 from engine.registry import layer
 from engine.spec import TensorSpec
@@ -45,10 +50,12 @@ def _register_adaptive_max_pool(rank: int) -> None:
     def forward(input: Array, output_size: Ints, return_indices: bool = False) -> Array | list[Array]:
         """Take the maximum of every cell, and where it lies where `return_indices` is set."""
         shape, unbatched = add_batch(input.shape, rank)
-        maxima, indices = adaptive_max_pool(input.reshape(shape), _cells(shape, output_size, rank))
-        if unbatched:
-            maxima, indices = maxima[0], indices[0]
-        return [maxima, indices] if return_indices else maxima
+        batched, cells = input.reshape(shape), _cells(shape, output_size, rank)
+        if not return_indices:
+            output = adaptive_maxima(batched, cells)
+            return output[0] if unbatched else output
+        maxima, indices = adaptive_max_pool(batched, cells)
+        return [maxima[0], indices[0]] if unbatched else [maxima, indices]
 
 
 for _rank in (1, 2, 3):

@@ -33,6 +33,8 @@ SCRATCH_RATE = 60.0
 """Bytes per nanosecond that transformed tiles are written and read at."""
 NEAR_CACHE = 1 << 20
 """Bytes that stay in the cache near the core beside what streams through it."""
+FAR_WEIGHTS = 256 << 10
+"""Bytes of weights that are not in the cache near the core when their turn comes: those of other layers were since."""
 MOST_PARTIAL = 64 << 10
 """Bytes of partial sums, of one block of filters, that leave room for the rest in the nearest caches."""
 _ALL = 1 << 30
@@ -253,7 +255,7 @@ def _is_streamed(work: Work, width: int) -> bool:
     """Whether there are so many weights for so few pixels that the order of loops has to follow the weights."""
     filters = work.out.shape[1]
     partial_bytes = 4 * width * work.out.size // filters
-    return work.node.groups == 1 and 4 * work.node.weight.size > NEAR_CACHE and partial_bytes <= MOST_PARTIAL
+    return work.node.groups == 1 and 4 * work.node.weight.size > FAR_WEIGHTS and partial_bytes <= MOST_PARTIAL
 
 
 def _stage(work: Work) -> Stage | None:

@@ -5,8 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.dtypes import Array
 from engine.errors import ArgumentError
-from engine.kernels.adaptive_pooling import adaptive_avg_pool, adaptive_max_pool, adaptive_shape
+from engine.kernels.adaptive_pooling import (
+    adaptive_avg_pool,
+    adaptive_max_pool,
+    adaptive_maxima,
+    adaptive_shape,
+)
 from tests.engine.kernels.cases import ALL, KernelCase, check, golden
 
 
@@ -19,6 +25,11 @@ def test_adaptive_avg_pool_matches_pytorch(case: KernelCase) -> None:
 def test_adaptive_max_pool_matches_pytorch(case: KernelCase) -> None:
     check(case, adaptive_max_pool)
 
+    def apart(x: Array, output_size: tuple[int, ...]) -> tuple[Array, Array]:
+        return adaptive_maxima(x, output_size), adaptive_max_pool(x, output_size)[1]
+
+    check(case, apart)
+
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(0, 12)), min_size=1, max_size=3), st.integers(1, 2))
 @settings(max_examples=100)
@@ -28,6 +39,7 @@ def test_pools_the_cells_of_the_definition(axes: list[tuple[int, int]], batch: i
         np.random.default_rng(0).integers(-9, 10, (batch, 2, *[size for size, _ in axes])).astype(np.float64)
     )
     means, (maxima, indices) = adaptive_avg_pool(tensor, output), adaptive_max_pool(tensor, output)
+    np.testing.assert_array_equal(adaptive_maxima(tensor, output), maxima)
     assert means.shape == maxima.shape == indices.shape == (batch, 2, *output)
     for place in np.ndindex(*output):
         cell = tuple(
@@ -57,6 +69,8 @@ def test_takes_an_empty_batch() -> None:
 def test_keeps_nan_in_its_cell() -> None:
     tensor = np.array([[[np.nan, 1.0, 2.0, 3.0, np.inf]]])
     np.testing.assert_array_equal(adaptive_avg_pool(tensor, (3,)), [[[np.nan, 2, np.inf]]])
+    for cells, wanted in ((3, [np.nan, 3, np.inf]), (1, [np.nan]), (5, tensor[0, 0])):
+        np.testing.assert_array_equal(adaptive_maxima(tensor, (cells,))[0, 0], wanted)
 
 
 @pytest.mark.parametrize(
