@@ -37,6 +37,11 @@ class RunResult:
     captured: dict[str, Value] = field(default_factory=dict)
     captured_by: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def is_observed(self) -> bool:
+        """Whether the run kept values or took statistics: its times are not those of runs that serve."""
+        return bool(self.captured) or (self.trace is not None and self.trace.is_observed)
+
 
 class Run:
     """A run in progress: one value per operand slot, dropped after its last use."""

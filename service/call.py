@@ -76,11 +76,13 @@ class Outcome:
         result: its outputs, and trace and captured operands where they were asked for. Of a batch, its own rows.
         stamps: its stamps so far, up to `forward_end`.
         batch_size: items (rows) of the run that it was part of; its own number where it ran alone.
+        is_observed: whether the run kept values or took statistics besides: its times are not those of runs that serve.
     """
 
     result: RunResult
     stamps: Stamps
     batch_size: int
+    is_observed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,7 @@ class CallRecord:
         leads_run: whether it is the one call of its run that counts the run: each run has exactly one.
         worker: name of the thread that ran it; empty where none did.
         trace: the trace of its run; None where none was taken.
+        is_observed: whether its run kept values or took statistics besides: its times are not those of runs that serve.
         error: one sentence for people; None for a success.
     """
 
@@ -133,6 +136,7 @@ class CallRecord:
     worker: str = ""
     trace: RunTrace | None = None
     error: str | None = field(default=None)
+    is_observed: bool = False
 
 
 class Observer(Protocol):

@@ -73,6 +73,7 @@ class Inference:
             decode_ms=(stamps.decode_end - stamps.decode_start) / 1e6,
             queue_ms=stamps.queue_ns / 1e6,
             forward_ms=(stamps.forward_end - stamps.forward_start) / 1e6,
+            is_observed=outcome.is_observed,
         )
         answer = build_answer(
             self.model.name, self.model.version, self.request_id, ports, result, predictions, timing

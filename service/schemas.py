@@ -81,6 +81,16 @@ class GraphView(BaseModel):
     execution_order: list[str]
 
 
+_COMPUTED_BY = (
+    "which backend computed it: the compiled program that serves (native), or a run of numpy layers (numpy), as is all "
+    "that the kernels of such a program keep in registers"
+)
+_OBSERVED = (
+    "true where the run kept operands or took statistics besides (capture, trace=stats): its times are not those of "
+    "runs that serve; left out of all others"
+)
+
+
 class Tensor(BaseModel):
     """An output, or a captured operand."""
 
@@ -88,6 +98,12 @@ class Tensor(BaseModel):
     shape: Shape | None
     dtype: str
     data: Any = Field(description="nested lists; NaN and infinities as their names, complex as [re, im]")
+
+
+class CapturedTensor(Tensor):
+    """A captured operand."""
+
+    backend: Literal["native", "numpy"] = Field(description=_COMPUTED_BY)
 
 
 class PredictionView(BaseModel):
@@ -106,6 +122,7 @@ class TimingView(BaseModel):
     forward_ms: float
     encode_ms: float
     total_ms: float
+    observed: Literal[True] | None = Field(default=None, description=_OBSERVED)
 
 
 class StatisticsView(BaseModel):
@@ -126,6 +143,9 @@ class TracedOperand(BaseModel):
     shape: Shape | None
     dtype: str
     statistics: StatisticsView | None = Field(default=None, description="of outputs, with trace=stats")
+    backend: Literal["native", "numpy"] | None = Field(
+        default=None, description=f"of outputs with statistics, {_COMPUTED_BY}"
+    )
 
 
 class TracedLayer(BaseModel):
@@ -156,6 +176,7 @@ class Trace(BaseModel):
     """What a run did."""
 
     total_ms: float
+    observed: Literal[True] | None = Field(default=None, description=_OBSERVED)
     layers: list[TracedLayer]
 
 
@@ -171,5 +192,5 @@ class InferAnswer(BaseModel):
     )
     outputs: list[Tensor]
     timing: TimingView
-    captured: list[Tensor] | None = Field(default=None, description="operands that were asked for")
+    captured: list[CapturedTensor] | None = Field(default=None, description="operands that were asked for")
     trace: Trace | None = Field(default=None, description="left out with trace=off")

@@ -18,11 +18,15 @@ Answer = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Milliseconds of the parts of a request that are over when its answer is built."""
+    """Milliseconds of the parts of a request that are over when its answer is built.
+
+    `is_observed` marks those of a run that kept values or took statistics besides: a run that serves takes less.
+    """
 
     decode_ms: float
     queue_ms: float
     forward_ms: float
+    is_observed: bool = False
 
 
 def build_answer(
@@ -57,9 +61,13 @@ def build_answer(
         "decode_ms": _milliseconds(timing.decode_ms),
         "queue_ms": _milliseconds(timing.queue_ms),
         "forward_ms": _milliseconds(timing.forward_ms),
+        **_mark(timing.is_observed),
     }
     if result.captured:
-        answer["captured"] = [{"name": name} | _value(value) for name, value in result.captured.items()]
+        answer["captured"] = [
+            {"name": name} | _backend(result.captured_by.get(name)) | _value(value)
+            for name, value in result.captured.items()
+        ]
     if result.trace is not None:
         answer["trace"] = describe_trace(result.trace)
     return answer
@@ -96,11 +104,22 @@ def _value(value: Value) -> dict[str, Any]:
 
 
 def describe_trace(trace: RunTrace) -> dict[str, Any]:
-    """Return a trace as clients are shown it: `total_ms` and `layers`."""
+    """Return a trace as clients are shown it: `total_ms`, `observed` where it was, `layers`."""
     return {
         "total_ms": _milliseconds(trace.total_us / 1000),
+        **_mark(trace.is_observed),
         "layers": [_layer(layer) for layer in trace.layers],
     }
+
+
+def _backend(name: str | None) -> dict[str, str]:
+    """Tell what computed a value, where that is known."""
+    return {} if name is None else {"backend": name}
+
+
+def _mark(is_observed: bool) -> dict[str, bool]:
+    """Mark the times of an observed run; those of a run that serves have no mark."""
+    return {"observed": True} if is_observed else {}
 
 
 def _layer(layer: LayerTrace) -> dict[str, Any]:
@@ -124,7 +143,7 @@ def _layer(layer: LayerTrace) -> dict[str, Any]:
 def _operand(operand: OperandTrace) -> dict[str, Any]:
     described: dict[str, Any] = {"name": operand.name, "shape": operand.shape, "dtype": operand.dtype}
     if operand.statistics is not None:
-        described["statistics"] = _statistics(operand.statistics)
+        described |= {"statistics": _statistics(operand.statistics)} | _backend(operand.backend)
     return described
 
 

@@ -82,7 +82,7 @@ def _prepared(value: Any) -> Any:
     return value
 
 
-def _finished(answer: Answer, received: int, started: int, ended: int) -> dict[str, float]:
+def _finished(answer: Answer, received: int, started: int, ended: int) -> dict[str, float | bool]:
     times = {"encode_ms": (ended - started) / 1e6, "total_ms": (ended - received) / 1e6}
     return {**answer["timing"], **{key: round(value, 4) for key, value in times.items()}}
 

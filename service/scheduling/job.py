@@ -51,6 +51,7 @@ class Job(Generic[Payload]):
         leads_run: whether it is the one that counts its run.
         worker: name of the thread that ran it.
         trace: trace of its run.
+        is_observed: whether its run keeps values or takes statistics besides; known once it is decoded.
     """
 
     def __init__(self, call: Call[Payload], timeout: float, priority: int, done: Done[Payload]) -> None:
@@ -70,6 +71,7 @@ class Job(Generic[Payload]):
         self.leads_run = False
         self.worker = ""
         self.trace: RunTrace | None = None
+        self.is_observed = False
         self.is_recorded = False
         self._context = copy_context()
         self._stop_lock = Lock()
@@ -129,6 +131,7 @@ class Job(Generic[Payload]):
             return False
         self.stamps.decode_end = perf_counter_ns()
         self.items = count_rows(self.decoded.inputs)
+        self.is_observed = bool(self.decoded.options.capture) or self.level >= TraceLevel.STATISTICS
         return True
 
     def join_group(self, max_items: int) -> None:
@@ -136,9 +139,7 @@ class Job(Generic[Payload]):
 
         Statistics and captured operands are of all rows of a run, and are no other client's business.
         """
-        options = self._known().options
-        is_plain = not options.capture and self.level < TraceLevel.STATISTICS
-        if is_plain and self.items <= max_items:
+        if not self.is_observed and self.items <= max_items:
             self.group = sign(self.call.model.graph.inputs, self.inputs)
 
     @property
@@ -192,7 +193,7 @@ class Job(Generic[Payload]):
             result = replace(result, trace=None)
         self.decoded = None
         try:
-            outcome = Outcome(result, self.stamps, self.batch_size)
+            outcome = Outcome(result, self.stamps, self.batch_size, self.is_observed)
             self._answer = self._context.run(self.call.encode, outcome)
         except BaseException as error:  # as above
             self.fail(Ending.OTHER, error)
@@ -241,6 +242,7 @@ class Job(Generic[Payload]):
             worker=self.worker,
             trace=self.trace,
             error=None if error is None else str(error) or type(error).__name__,
+            is_observed=self.is_observed,
         )
 
     def _known(self) -> Decoded:

@@ -115,6 +115,8 @@ def _draw(slice_: _Slice, row: int, origin: int) -> Iterator[Event]:
     args: dict[str, Any] = {"model": run.model, "version": run.version, "request_id": run.request_id}
     if slice_.name == "forward":
         args["batch_size"] = run.batch_size
+        if run.trace.is_observed:
+            args["observed"] = True
     yield _complete(slice_.name, slice_.name, slice_.start, slice_.end, row, origin, args)
     if slice_.name == "forward":
         begun = run.trace.start_ns or slice_.start

@@ -39,6 +39,11 @@ _HISTOGRAMS: tuple[tuple[str, str, Callable[[ModelStatistics], Histogram]], ...]
     ("kuiper_request_seconds", "answered requests, whole", lambda model: model.request_seconds),
     ("kuiper_queue_seconds", "waiting of answered requests", lambda model: model.queue_seconds),
     ("kuiper_compute_seconds", "runs of answered requests", lambda model: model.compute_seconds),
+    (
+        "kuiper_observed_request_seconds",
+        "answered requests that asked for captured operands or statistics, whole",
+        lambda model: model.observed_seconds,
+    ),
     ("kuiper_batch_size", "items of each run", lambda model: model.batch_sizes),
 )
 

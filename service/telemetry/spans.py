@@ -69,7 +69,12 @@ class Spans:
         self._draw("queue", request, stamps.queued, stamps.decode_start)
         self._draw("decode", request, stamps.decode_start, stamps.decode_end)
         self._draw("wait for batch", request, stamps.decode_end, stamps.forward_start)
-        attributes: _Attributes = {"kuiper.batch_size": record.batch_size, "thread.name": record.worker}
+        attributes: dict[str, str | int | float] = {
+            "kuiper.batch_size": record.batch_size,
+            "thread.name": record.worker,
+        }
+        if record.is_observed:
+            attributes["kuiper.observed"] = True
         forward = self._draw("forward", request, stamps.forward_start, stamps.forward_end, attributes)
         self._draw("encode", request, stamps.forward_end, stamps.encode_end)
         if self._layers and forward is not None and record.trace is not None:

@@ -3,6 +3,9 @@
 The counters are Triton's (its statistics extension), and so is what they count: times are those of requests that were
 answered, and every request of a batch counts the whole of its run's time, while `execution_count` and the
 batch statistics count a run once.
+
+Runs that are observed, as their client asked for captured operands or statistics, take longer than those that serve.
+They are in an account of their own, `observed_seconds`, and in no other but that of failures.
 """
 
 from collections.abc import Callable, Collection
@@ -72,6 +75,7 @@ class ModelStatistics:
         compute_seconds: their runs.
         batch_sizes: items of each run.
         layer_seconds: operator type -> its layers in the runs that were traced.
+        observed_seconds: answered requests whose run was observed, whole.
     """
 
     name: str
@@ -96,15 +100,18 @@ class ModelStatistics:
     compute_seconds: Histogram = field(default_factory=lambda: Histogram(REQUEST_SECONDS))
     batch_sizes: Histogram = field(default_factory=lambda: Histogram(BATCH_SIZES))
     layer_seconds: dict[str, Histogram] = field(default_factory=dict)
+    observed_seconds: Histogram = field(default_factory=lambda: Histogram(REQUEST_SECONDS))
 
     def observe(self, record: CallRecord, now_ns: int) -> None:
         """Count a call that ended at `now_ns` of `perf_counter_ns`."""
-        if record.ending is Ending.SUCCESS:
+        if record.ending is Ending.SUCCESS and record.is_observed:
+            self.observed_seconds.observe((record.stamps.encode_end - record.call.received_ns) / 1e9)
+        elif record.ending is Ending.SUCCESS:
             self._succeed(record)
         else:
             self.fail.add(max(0, now_ns - record.call.received_ns))
             self.failures[record.ending] += 1
-        if record.leads_run and record.stamps.forward_end:
+        if record.leads_run and record.stamps.forward_end and not record.is_observed:
             self._run(record)
 
     def _succeed(self, record: CallRecord) -> None:

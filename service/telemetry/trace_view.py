@@ -20,6 +20,9 @@ class TraceSummary(BaseModel):
     received_ms: float = Field(description="end of the request's body, in milliseconds since the epoch")
     total_ms: float = Field(description="from then to the end of the answer's making")
     batch_size: int = Field(description="items of the run")
+    observed: bool = Field(
+        description="whether the run kept operands or took statistics besides: a run that serves takes less time"
+    )
 
 
 class ChromeTrace(BaseModel):
@@ -58,6 +61,7 @@ def summarize(run: RecentRun) -> dict[str, Any]:
         "received_ms": round(run.received_ms, 3),
         "total_ms": round(run.total_ms, 4),
         "batch_size": run.batch_size,
+        "observed": run.trace.is_observed,
     }
 
 

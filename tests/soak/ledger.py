@@ -73,7 +73,9 @@ class Ledger:
 
     def _reconcile_model(self, samples: dict[Sample, float], model: Identity) -> None:
         labels = frozenset({("model", model[0]), ("version", model[1])})
-        counted = {Ending.SUCCESS: samples["nv_inference_request_success", labels]}
+        # those whose run was observed are in an account of their own
+        observed = samples["kuiper_observed_request_seconds_count", labels]
+        counted = {Ending.SUCCESS: samples["nv_inference_request_success", labels] + observed}
         for ending in Ending:
             if ending is not Ending.SUCCESS:
                 key = ("nv_inference_request_failure", labels | {("reason", ending.value)})

@@ -201,3 +201,25 @@ def test_npz_with_names_of_numpys_own_arguments() -> None:
 def test_outputs_that_only_the_run_could_count_are_numbered() -> None:
     answer = build_answer("m", "1", "r", PORTS[:1], RunResult([np.ones(1), np.zeros(1)]), None, TIMING)
     assert [output["name"] for output in answer["outputs"]] == ["output_0", "output_1"]
+
+
+def test_what_computed_a_value_and_whose_times_these_are() -> None:
+    """Where a run was looked into, its answer says so, and by which backend each value was computed."""
+    operand = OperandTrace("9", (1, 2), "f32", STATISTICS, "native")
+    layers = (TRACE.layers[0]._replace(outputs=(operand,)),)
+    trace = RunTrace(1000.0, layers, is_observed=True)
+    captured: dict[str, Any] = {"5": np.ones(1), "6": 2}
+    result = RunResult([np.ones(1)], trace, captured, {"5": "native", "6": "numpy"})
+    timing = Timing(decode_ms=1.0, queue_ms=0.5, forward_ms=2.0, is_observed=True)
+    answer = build_answer("m", "1", "r", PORTS, result, None, timing)
+    body = orjson.loads(encode(answer, JSON_TYPE, 0))
+    assert [(one["name"], one["backend"]) for one in body["captured"]] == [("5", "native"), ("6", "numpy")]
+    assert body["timing"]["observed"] is True
+    assert body["trace"]["observed"] is True
+    assert body["trace"]["layers"][0]["outputs"][0]["backend"] == "native"
+    with np.load(BytesIO(encode(answer, NPZ_TYPE, 0))) as archive:
+        meta = orjson.loads(archive["meta"])
+    assert meta["captured"][0] == {"name": "5", "backend": "native", "shape": [1], "dtype": "f64"}
+    plain = orjson.loads(encode(answer_of(np.ones(1), trace=TRACE), JSON_TYPE, 0))
+    assert "observed" not in plain["timing"]
+    assert "observed" not in plain["trace"]

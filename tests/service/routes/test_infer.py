@@ -15,6 +15,7 @@ from httpx import AsyncClient, Response
 from PIL import Image
 
 from engine import LayerError, RunResult, RuntimeGraph
+from engine.backend import choose_backend
 from engine.dtypes import Array
 from engine.run import StopCheck
 from service import dispatcher, inference
@@ -26,6 +27,7 @@ from tests.service.codec.payloads import encoded, npy, npz
 
 pytestmark = pytest.mark.anyio
 SOON = 20.0
+BACKEND = choose_backend().value
 VECTOR = {"inputs": [{"name": "0", "data": [[-1.0, 0.5, 2.0]]}]}
 
 
@@ -124,6 +126,27 @@ async def test_operands_can_be_captured(client: AsyncClient) -> None:
         answer = (await client.post(f"/infer?model=pair&{query}", content=body)).json()
         captured = {operand["name"]: operand["data"] for operand in answer["captured"]}
         assert captured == {"s": [2, -1], "a": [1, -2]}
+
+
+async def test_answer_tells_what_computed_its_values(client: AsyncClient) -> None:
+    """`vector` is one compiled kernel: inputs and outputs are its own."""
+    query = "/infer?model=vector&trace=stats&capture=0,1"
+    answer = (await client.post(query, json=VECTOR)).json()
+    assert [operand["backend"] for operand in answer["captured"]] == [BACKEND, BACKEND]
+    assert answer["captured"][1]["data"] == answer["outputs"][0]["data"]
+    outputs = [operand for layer in answer["trace"]["layers"] for operand in layer["outputs"]]
+    assert [operand["backend"] for operand in outputs] == [BACKEND, BACKEND]
+    assert answer["timing"]["observed"] is True
+    assert answer["trace"]["observed"] is True
+
+
+@pytest.mark.parametrize("query", ["", "&trace=off", "&trace=on"])
+async def test_times_of_runs_that_serve_have_no_mark(client: AsyncClient, query: str) -> None:
+    answer = (await client.post(f"/infer?model=vector{query}", json=VECTOR)).json()
+    assert "observed" not in answer["timing"]
+    assert "observed" not in answer.get("trace", {})
+    unmarked = await client.post("/infer?model=vector&trace=off&capture=0", json=VECTOR)
+    assert unmarked.json()["timing"]["observed"] is True
 
 
 async def test_top_k_counts_predictions(client: AsyncClient) -> None:

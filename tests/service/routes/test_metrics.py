@@ -51,6 +51,20 @@ async def test_metrics_count_what_was_asked(client: AsyncClient) -> None:
     assert layers["vector", "nn.ReLU", "1"] == 2
 
 
+async def test_observed_runs_are_counted_apart(client: AsyncClient) -> None:
+    answers = [await infer(client, capture="0"), await infer(client, trace="stats"), await infer(client)]
+    assert [answer.status_code for answer in answers] == [200, 200, 200]
+    assert (await samples(client, "kuiper_observed_request_seconds_count"))["vector", "1"] == 2
+    for name in ("nv_inference_request_success", "nv_inference_exec_count", "kuiper_compute_seconds_count"):
+        assert (await samples(client, name))["vector", "1"] == 1
+    assert (await samples(client, "kuiper_layer_seconds_count"))["vector", "nn.ReLU", "1"] == 1
+    listed = (await client.get("/traces")).json()["traces"]
+    assert [run["observed"] for run in listed] == [False, True, True]
+    chrome = (await client.get("/traces?format=chrome")).json()["traceEvents"]
+    forwards = [event["args"] for event in chrome if event["name"] == "forward"]
+    assert [args.get("observed", False) for args in forwards] == [True, True, False]
+
+
 async def test_http_requests_are_counted_by_template(client: AsyncClient) -> None:
     await client.get("/models/vector")
     await client.get("/models/no-such-model")

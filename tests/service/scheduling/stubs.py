@@ -106,7 +106,9 @@ class StubGraph:
             raise ValueError("a negative number")
         layers: tuple[LayerTrace, ...] = ()
         captured: dict[str, Value] = dict.fromkeys(capture, array)
-        return RunResult([array * 2], RunTrace(1.0, layers) if trace else None, captured)
+        observed = bool(capture) or trace >= TraceLevel.STATISTICS
+        made = RunTrace(1.0, layers, is_observed=observed) if trace else None
+        return RunResult([array * 2], made, captured, dict.fromkeys(capture, "numpy"))
 
     def close(self) -> None:
         """Keep runs from going on."""

@@ -98,6 +98,15 @@ async def test_call_is_drawn_into_the_span_of_its_request() -> None:
     assert spans["forward"].attributes == {"kuiper.batch_size": 3, "thread.name": "worker-0"}
 
 
+async def test_observed_runs_are_marked() -> None:
+    tracing = Tracing()
+    tracing.record = make_record(is_observed=True)
+    await tracing.get()
+    attributes = tracing.finished["forward"].attributes
+    assert attributes is not None
+    assert attributes["kuiper.observed"] is True
+
+
 async def test_parts_follow_each_other() -> None:
     tracing = Tracing()
     tracing.record = make_record()

@@ -48,6 +48,21 @@ def test_batch_is_one_run_of_several_requests() -> None:
     assert (counted.batch_sizes.count, counted.batch_sizes.total) == (1, 6)
 
 
+def test_observed_runs_are_in_no_figure_of_those_that_serve() -> None:
+    """Each part of an observed request takes what it takes because it was observed."""
+    trace = make_trace()
+    counted = observed(make_record(is_observed=True, trace=trace), make_record(trace=trace))
+    plain = observed(make_record(trace=trace))
+    assert (counted.observed_seconds.count, round(counted.observed_seconds.total, 9)) == (1, 0.02)
+    for figure in ("success", "queue", "compute_infer", "inference_count", "execution_count", "batches"):
+        assert getattr(counted, figure) == getattr(plain, figure)
+    for figure in ("request_seconds", "queue_seconds", "compute_seconds", "batch_sizes"):
+        assert getattr(counted, figure).count == 1
+    assert counted.layer_seconds["nn.Conv2d"].count == 2
+    failed = observed(make_record(Ending.BACKEND, is_observed=True))
+    assert (failed.failures[Ending.BACKEND], failed.fail.count, failed.execution_count) == (1, 1, 0)
+
+
 def test_failures_count_by_reason_until_now() -> None:
     rejected = make_record(
         Ending.REJECTED, stamps=Stamps(START, START), batch_size=0, items=0, leads_run=False
