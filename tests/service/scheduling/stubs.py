@@ -90,6 +90,7 @@ class StubGraph:
         trace: TraceLevel = TraceLevel.OFF,
         capture: Collection[str] = (),
         stop: StopCheck | None = None,
+        waits: bool = True,
     ) -> RunResult:
         array = inputs["0"]
         self.sizes.append(len(array))
