@@ -1,23 +1,43 @@
 """Binds all operators of a graph to the layers of their types."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from engine.binding import BoundLayer
-from engine.declaration import missing_types
-from engine.errors import UnsupportedOperator, UnsupportedOperatorError
+from engine.declaration import Contradiction, find_contradiction, missing_types
+from engine.errors import BuildError, KuiperError, UnsupportedOperator, UnsupportedOperatorError
 from engine.operator import RuntimeOperator
+from engine.ports import Port, declared_inputs
 from engine.registry import LayerRegistry
+from engine.spec import TensorSpec
 from engine.uses import uses_of
 
 TYPES_COMPARED = 100
 """Unsupported types that are compared with all known ones to name the nearest; takes a millisecond each."""
 
 
+OPEN_EXTENTS = (1, 16, 64, 224, 640)
+"""What is tried for extents that a file leaves open, to tell whether a graph runs at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What binding a graph brought to light, a sentence each, in execution order.
+
+    Attributes:
+        assumed: what was taken for granted that the file does not say.
+        contradictions: where the file declares of an operator's outputs what the operator cannot give.
+    """
+
+    assumed: tuple[str, ...]
+    contradictions: tuple[Contradiction, ...]
+
+
 def bind(
     operators: Sequence[RuntimeOperator], order: Sequence[RuntimeOperator], layers: LayerRegistry
-) -> tuple[str, ...]:
+) -> Bound:
     """Bind every operator to the layer of its type.
 
     Args:
@@ -26,7 +46,7 @@ def bind(
         layers: where layers are looked up.
 
     Returns:
-        What was taken for granted that the file does not say, a sentence each.
+        What was taken for granted that the file does not say, and where it contradicts itself.
 
     Raises:
         UnsupportedOperatorError: some types have no layer; lists all such operators.
@@ -35,7 +55,8 @@ def bind(
     """
     _check_supported(operators, layers)
     declared = {operand.name: operand.type for operator in operators for operand in operator.outputs}
-    warnings: list[str] = []
+    assumed: list[str] = []
+    contradictions: list[Contradiction] = []
     # constants of the model may be out of range, as they may be in PyTorch
     with np.errstate(all="ignore"):
         for operator in order:
@@ -43,8 +64,61 @@ def bind(
             if layer is not None:
                 operator.layer = BoundLayer(layer, operator.source, declared, uses_of(operator))
                 declared |= missing_types(operator.layer, declared)
-                warnings += operator.layer.warnings
-    return tuple(warnings)
+                assumed += operator.layer.warnings
+                problem = find_contradiction(operator.layer, declared)
+                contradictions += [] if problem is None else [problem]
+    return Bound(tuple(assumed), tuple(contradictions))
+
+
+def refuse_contradictions(
+    bound: Bound, failures: Callable[[], Iterable[KuiperError | None]]
+) -> tuple[str, ...]:
+    """Refuse a graph whose file contradicts itself, where that is more than a matter of words.
+
+    Args:
+        bound: what binding it brought to light.
+        failures: why the graph does not run on the shapes that the file declares, for several extents in the place of
+            those that it leaves open; None for one on which it runs.
+
+    Returns:
+        The contradictions that do no harm to a run, as warnings.
+
+    Raises:
+        BuildError: an operator gives numbers of another kind than the file declares, or the graph does not run on any
+            of its declared shapes; names the first operator whose outputs contradict the file.
+    """
+    for contradiction in bound.contradictions:
+        if contradiction.is_of_kind:
+            raise BuildError(str(contradiction))
+    if not bound.contradictions:
+        return ()
+    reasons = list(failures())
+    if reasons and all(reason is not None for reason in reasons):
+        first = bound.contradictions[0]
+        raise BuildError(f"{first}; the graph does not run on its declared shapes ({reasons[0]})")
+    return tuple(map(str, bound.contradictions))
+
+
+def declared_failures(
+    ports: Sequence[Port], plan: Callable[[tuple[TensorSpec, ...]], object]
+) -> Iterator[KuiperError | None]:
+    """Plan a graph for its declared shapes, several extents in the place of open ones; yield why it fails, or None.
+
+    Args:
+        ports: the graph's inputs; nothing is tried where the file does not declare them.
+        plan: plans the graph for inputs of given types.
+    """
+    is_open = any(None in (port.shape or ()) for port in ports)
+    for extent in OPEN_EXTENTS if is_open else OPEN_EXTENTS[:1]:
+        specs = declared_inputs(ports, extent)
+        if specs is None:
+            return
+        try:
+            plan(specs)
+        except KuiperError as error:
+            yield error
+        else:
+            yield None
 
 
 def _check_supported(operators: Sequence[RuntimeOperator], layers: LayerRegistry) -> None:

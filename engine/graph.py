@@ -1,7 +1,7 @@
 """RuntimeGraph: reads a PNNX pair of files, binds layers once, runs many times."""
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
 from pathlib import Path
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from engine import pnnx
 from engine.backend import PROGRAMS_KEPT, Backend, Footprint, choose_backend
-from engine.build import bind
-from engine.dtypes import PNNX_COMPUTE, Array
+from engine.build import bind, declared_failures, refuse_contradictions
+from engine.dtypes import Array
 from engine.errors import (
     BuildError,
     InputError,
@@ -22,7 +22,7 @@ from engine.listing import operator_html, operator_table
 from engine.nesting import check_nesting
 from engine.operator import OUTPUT, RuntimeOperand, RuntimeOperator
 from engine.plan import MAX_RUN_BYTES, Plan, make_plan
-from engine.ports import Inputs, Port, check_inputs, check_specs, input_ports, output_ports
+from engine.ports import Inputs, Port, check_inputs, check_specs, declared_inputs, input_ports, output_ports
 from engine.registry import LayerRegistry, registry
 from engine.run import Run, RunResult, StopCheck
 from engine.spec import TensorSpec
@@ -142,13 +142,16 @@ class RuntimeGraph:
         Raises:
             UnsupportedOperatorError: some types have no layer; lists all such operators.
             ParameterError: a parameter or attribute is missing or of the wrong kind.
-            BuildError: the file does not say which results of a layer an operator's outputs are.
+            BuildError: the file does not say which results of a layer an operator's outputs are, or declares of outputs
+                what their operator cannot give, and the graph does not run on its declared shapes.
             PnnxError, GraphError: as `init()`, which is called first where it was not.
         """
         if self._state is GraphState.COMPLETE:
             return
         self.init()
-        self._warnings = bind(self._operators, self._order, self._registry)
+        bound = bind(self._operators, self._order, self._registry)
+        harmless = refuse_contradictions(bound, self._declared_failures)
+        self._warnings = (*bound.assumed, *harmless)
         for warning in self._warnings:
             _logger.warning("%s: %s", self.param_path, warning)
         if self._backend is Backend.NATIVE:
@@ -278,16 +281,14 @@ class RuntimeGraph:
         None where the file does not declare the inputs' shapes, or layers cannot run on them.
         """
         self._need(GraphState.COMPLETE, "build()")
-        specs = []
-        for port in self._inputs:
-            if port.shape is None or port.dtype is None:
-                return None
-            shape = tuple(open_dimension if dim is None else dim for dim in port.shape)
-            specs.append(TensorSpec(shape, PNNX_COMPUTE[port.dtype]))
+        specs = declared_inputs(self._inputs, open_dimension)
         try:
-            return self._plan(tuple(specs))
+            return None if specs is None else self._plan(specs)
         except KuiperError:
             return None
+
+    def _declared_failures(self) -> Iterator[KuiperError | None]:
+        return declared_failures(self._inputs, self._plan)
 
     @property
     def operators(self) -> Sequence[RuntimeOperator]:

@@ -110,6 +110,17 @@ def check_specs(ports: Sequence[Port], specs: Sequence[TensorSpec]) -> None:
         _check(port, spec)
 
 
+def declared_inputs(ports: Sequence[Port], open_extent: int) -> tuple[TensorSpec, ...] | None:
+    """Return inputs of the declared shapes, open extents taken as a number; None where the file declares none."""
+    specs = []
+    for port in ports:
+        if port.shape is None or port.dtype is None:
+            return None
+        shape = tuple(open_extent if dim is None else dim for dim in port.shape)
+        specs.append(TensorSpec(shape, PNNX_COMPUTE[port.dtype]))
+    return tuple(specs)
+
+
 def _port(operator: RuntimeOperator, name: str, declared: pnnx.TensorType | None) -> Port:
     if declared is None or declared.dtype == "null":
         return Port(operator.name, name, None, None)

@@ -14,7 +14,7 @@ from service.model_files import ONLY_VERSION, find_files
 from service.scheduling.batching import UNBATCHED, Batching, plan_batching
 from service.tasks import check_model
 from service.warm_shapes import count_programs, warm_shapes
-from service.warm_up import WarmedUp, warm_up
+from service.warm_up import WarmedUp, check_shapes, warm_up
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -93,6 +93,8 @@ def load_model(
     batching = plan_batching(graph, config, max_batch_size, limits, known)
     # after the proof of batching, which runs shapes that no request may ever have
     warmed_up = warm_up(graph, config, limits, batching.max_batch_size) if warm else ()
+    if not warm:
+        check_shapes(graph, config, limits)
     attributes = [attribute for operator in graph.operators for attribute in operator.attrs.values()]
     return LoadedModel(
         name,

@@ -96,6 +96,10 @@ class ModelDetail(ModelSummary):
     batching_refused: str | None = Field(
         default=None, description="why requests are run one by one although more was asked for"
     )
+    warnings: list[str] = Field(
+        default=[],
+        description="what was taken for granted that the model's file does not say, and where it contradicts itself",
+    )
     warmed_up: list[WarmedUpView] = Field(
         default=[],
         description="what it was compiled for when it was loaded; other shapes are compiled when they first come",
@@ -124,6 +128,7 @@ def _describe(model: LoadedModel) -> dict[str, Any]:
         "multiply_adds": None if plan is None else plan.multiply_adds,
         "max_batch_size": model.batching.max_batch_size,
         "batching_refused": model.batching.refusal,
+        "warnings": list(model.graph.warnings),
         "warmed_up": [
             {"shapes": item.shapes, "compiled": item.is_compiled, "seconds": round(item.seconds, 3)}
             for item in model.warmed_up

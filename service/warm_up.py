@@ -70,6 +70,19 @@ def warm_up(
     return tuple(item for item in done if item is not None)
 
 
+def check_shapes(graph: RuntimeGraph, config: ModelConfig, limits: Limits) -> None:
+    """Plan a graph for the shapes that requests are to have, without compiling or running anything.
+
+    Raises:
+        ModelConfigError, ModelFilesError, KuiperError: as `warm_up`.
+    """
+    for item in warm_shapes(graph.inputs, config, limits):
+        try:
+            graph.plan(specs_of(graph.inputs, item.shapes))
+        except KuiperError as error:
+            _explain(error, item)
+
+
 def _run(graph: RuntimeGraph, item: WarmShapes) -> WarmedUp | None:
     """Compile and run; None for a guess that the graph does not run on."""
     specs = specs_of(graph.inputs, item.shapes)
@@ -79,13 +92,19 @@ def _run(graph: RuntimeGraph, item: WarmShapes) -> WarmedUp | None:
         # the memory of a run is laid out by the first one
         graph.forward([np.zeros(spec.shape, spec.dtype) for spec in specs])
     except KuiperError as error:
-        if item.is_guess:
-            return None
-        if item.key is None:
-            raise
-        problem = f"the model does not run on {_spell(item.shapes)}: {error}"
-        raise ModelConfigError(FILE_NAME, item.key, problem) from error
+        _explain(error, item)
+        return None
     return WarmedUp(item.shapes, footprint is not None, perf_counter() - started)
+
+
+def _explain(error: KuiperError, item: WarmShapes) -> None:
+    """Raise what it means that a graph does not run on shapes; nothing where they are a guess."""
+    if item.is_guess:
+        return
+    if item.key is None:
+        raise error
+    problem = f"the model does not run on {_spell(item.shapes)}: {error}"
+    raise ModelConfigError(FILE_NAME, item.key, problem) from error
 
 
 def _compile(graph: RuntimeGraph, shapes: tuple[Shape, ...]) -> WarmedUp | None:

@@ -5,6 +5,7 @@ read, 2 where that cannot be told: wrong arguments, or input shapes that nothing
 """
 
 import argparse
+import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         SystemExit: the arguments are wrong, with exit code 2, or help was asked for.
     """
     options = _parser().parse_args(arguments)
+    logging.getLogger("engine").addHandler(logging.NullHandler())  # the report has the warnings
     try:
         return _check(options)
     except (KuiperError, OSError, ValueError) as error:

@@ -33,6 +33,7 @@ class Report:
         unchecked: what has to be told before it can be said whether the model runs; None where that is known.
         problem: why the model cannot run on those shapes, with the operator at fault; None where it can.
         refused: compiled programs that are not used, as they do not give what the numpy layers give.
+        warnings: what was taken for granted that the file does not say, and where it contradicts itself.
     """
 
     types: Counter[str]
@@ -48,6 +49,7 @@ class Report:
     unchecked: str | None = None
     problem: str | None = None
     refused: tuple[Refusal, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def runs(self) -> bool | None:
@@ -76,6 +78,7 @@ class Report:
             yield f"cannot run      {self.problem}"
         if self.unchecked is not None:
             yield f"not checked     whether it runs: {self.unchecked}"
+        yield from (f"warning         {warning}" for warning in self.warnings)
 
 
 def inspect(graph: RuntimeGraph, shapes: Sequence[Sequence[int]] = ()) -> Report:
@@ -89,6 +92,7 @@ def inspect(graph: RuntimeGraph, shapes: Sequence[Sequence[int]] = ()) -> Report
     Raises:
         PnnxError, GraphError, ParameterError: as `RuntimeGraph.build`; unsupported types are no error here, nor is a
             graph that cannot run on its shapes.
+        BuildError: the file contradicts itself, or does not say what is meant.
         InputError: `shapes` do not fit the graph's inputs, or `model.toml` cannot be read.
     """
     unsupported: tuple[UnsupportedOperator, ...] = ()
@@ -120,6 +124,7 @@ def inspect(graph: RuntimeGraph, shapes: Sequence[Sequence[int]] = ()) -> Report
         unchecked=choice.source if choice.specs is None and not unsupported else None,
         problem=problem,
         refused=graph.verification.refused,
+        warnings=() if unsupported else graph.warnings,
     )
 
 

@@ -44,6 +44,7 @@ async def test_model_is_shown(client: AsyncClient) -> None:
         "multiply_adds": 0,
         "max_batch_size": 1,
         "batching_refused": None,
+        "warnings": [],
     }
 
 
