@@ -30,7 +30,7 @@ def tripped(given: str, declared: str) -> str:
     ],
 )
 def test_cause_is_named_not_what_trips_over_it(tmp_path: Path, given: str, declared: str, gives: str) -> None:
-    message = rf"^Tensor.reshape reshape_63, operand 'x': its parameters and inputs give {gives}; expected .*does not run"
+    message = rf"^Tensor.reshape reshape_63, operand 'x': .* give {gives}; expected .*does not run"
     with pytest.raises(BuildError, match=message):
         make_graph(tmp_path, tripped(given, declared))
     with pytest.raises(BuildError, match=message):
