@@ -13,7 +13,7 @@ from math import prod
 
 from engine.compiler.emitter import Emitter, Index, Value
 from engine.compiler.epilogue import Epilogue, Place, finish
-from engine.compiler.kernels.tile import Axis, Tile, emit_tile, merged
+from engine.compiler.kernels.tile import LINE, Ahead, Axis, Tile, emit_tile, merged, steps_of
 from engine.compiler.memory import aligned_zeros
 from engine.compiler.region import Region, line, pixels, windows
 from engine.dtypes import Array
@@ -104,6 +104,7 @@ class Convolution:
         blocks: blocks of filters in one chunk; a block is as wide as the tile.
         epilogue: what is done to the results.
         stage: how the input is staged; None where its padding is in memory.
+        is_ahead: whether the weights of the next block are brought near while those of one are multiplied.
     """
 
     images: int
@@ -123,6 +124,7 @@ class Convolution:
     lanes: int
     epilogue: Epilogue
     stage: Stage | None = None
+    is_ahead: bool = False
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -281,9 +283,9 @@ class Convolution:
             e.mul(pixel, self.stride[1] * strides[2]),
             e.mul(block.group, self.channels),
         )
-        sums = emit_tile(
-            e, tile, self._axes(strides), x, self.stride[1] * strides[2], weights, start * pixels
-        )
+        axes, step = self._axes(strides), self.stride[1] * strides[2]
+        ahead = self._ahead(e, weights, axes, at) if self.is_ahead and pixels == self.tile.pixels else None
+        sums = emit_tile(e, tile, axes, x, step, weights, start * pixels, ahead)
         channel = e.add(e.mul(block.group, self.filters), e.mul(block.place, self.width))
         for index, value in enumerate(sums):
             p, v = divmod(index, tile.vectors)
@@ -291,6 +293,14 @@ class Convolution:
             result = finish(e, self.epilogue, value, operands, to, block.lanes[v])
             steps = zip((to.image, to.row, to.pixel), self.out_strides, strict=True)
             e.store(result, out, *(e.mul(i, step) for i, step in steps), to.channel, count=block.lanes[v])
+
+    def _ahead(self, e: Emitter, weights: Value, axes: tuple[Axis, ...], at: tuple[Index, Index]) -> Ahead:
+        """Return the part of the next block's weights that the tile at a place brings near."""
+        size = prod(self.kernel) * self.channels * self.width
+        tiles = max(1, min(self.tiles, self.size[1] // self.tile.pixels))
+        lines = -(-size // (LINE * tiles * steps_of(axes)))
+        place = e.divmod(e.divmod(at[1], self.tile.pixels)[0], tiles)[1]
+        return Ahead(e.address(weights, size, e.mul(place, lines * LINE * steps_of(axes))), lines)
 
     def _axes(self, strides: tuple[int, int, int]) -> tuple[Axis, ...]:
         rows, columns = self.kernel

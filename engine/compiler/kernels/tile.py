@@ -60,18 +60,19 @@ def merged(axes: Sequence[Axis]) -> tuple[Axis, ...]:
     return tuple(result) or (Axis(1, 0, 0),)
 
 
-def choose_tile(target: Target, pixels: int, vectors: int) -> Tile:
+def choose_tile(target: Target, pixels: int, vectors: int, width_worth: float = 0.0) -> Tile:
     """Choose the tile for an output of so many pixels in a row and so many vectors of filters.
 
     Wanted: all accumulators, the weights and one number in registers; no remainder; enough accumulators to hide
-    the latency of an fma; and many multiplications per load.
+    the latency of an fma; and many multiplications per load. Each vector makes a tile so much better as `width_worth`
+    says, a part of the whole: the fewer blocks weights are cut into, the more time there is to bring the next one near.
     """
     best, tile = -1.0, Tile(1, 1)
     widest = _WIDEST if pixels >= _WIDEST else 2 * _WIDEST
     for nv in range(1, min(vectors, widest, target.registers // 2 - 2) + 1):
         room = (target.registers - 1 - nv) // nv
         for mr in range(1, min(pixels, room) + 1):
-            value = _worth(pixels, vectors, mr, nv)
+            value = _worth(pixels, vectors, mr, nv) * (1 + width_worth * nv)
             if value > best:
                 best, tile = value, Tile(mr, nv)
     return tile

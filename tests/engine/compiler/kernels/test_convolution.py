@@ -86,6 +86,7 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
         data.draw(st.integers(1, 4)),
         target.lanes,
         NOTHING,
+        is_ahead=data.draw(st.booleans()),
     )
     expected = reference(x, weight, bias, stride, dilation, groups)
     *_, out = run(made, target, x, *made.pack(weight, bias), np.zeros_like(expected))
