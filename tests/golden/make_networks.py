@@ -1,6 +1,6 @@
 """Make the golden files of whole networks: exported graphs, and what PyTorch computes with them.
 
-    python -m tests.golden.make_networks        (needs torch and pnnx; run from the root of the tree)
+    python -m tests.golden.make_networks [NAME …]        (needs torch and pnnx; run from the root of the tree)
 
 Writes one folder per network to tests/golden/networks/data: `<name>.pnnx.param`, `<name>.pnnx.bin`, and
 `io.npz` with the inputs and outputs of each run, `<run>/in_0`, `<run>/out_0`, `<run>/out_1` …. The run `file`
@@ -11,6 +11,7 @@ allows it.
 from __future__ import annotations
 
 import shutil
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -47,6 +48,14 @@ GOLDENS = (
     Golden("yolov5", "yolov5", YOLO, other=FIXED),
     Golden("yolov5_moduleop", "yolov5", YOLO, other=FIXED, moduleop="models.yolo.Detect"),
     Golden("yolov5_raw", "yolov5", {**YOLO, "raw": True}),
+    Golden("proposal_net", "proposal_net", {}, shape=(1, 3, 25, 30), other=(3, 3, 41, 24)),
+    Golden(
+        "efficientnet_lite",
+        "efficientnet_lite",
+        {"width": 0.1, "divisor": 3, "features": 33, "classes": 10},
+    ),
+    Golden("shufflenet_v2", "shufflenet_v2", {"channels": (6, 10, 20, 36, 40), "classes": 10}),
+    Golden("sequence_net", "sequence_net", {}, shape=(1, 3, 40), other=(3, 3, 40)),
     Golden(
         "vit",
         "vit",
@@ -58,13 +67,17 @@ GOLDENS = (
 
 
 def main() -> None:
-    """Make every golden network anew."""
+    """Make the golden networks named on the command line anew, or all."""
     torch.set_num_threads(1)
+    names = sys.argv[1:]
     for golden in GOLDENS:
+        if names and golden.name not in names:
+            continue
         folder = DATA / golden.name
         shutil.rmtree(folder, ignore_errors=True)
         make(golden, folder)
-    make_legacy(DATA / "yolov5_moduleop", DATA / "yolov5_moduleop_legacy")
+    if not names:
+        make_legacy(DATA / "yolov5_moduleop", DATA / "yolov5_moduleop_legacy")
     total = sum(path.stat().st_size for path in DATA.rglob("*") if path.is_file())
     print(f"{total / 1e6:.2f} MB in {DATA}")
 

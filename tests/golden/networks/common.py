@@ -45,9 +45,11 @@ def draw_weights(module: nn.Module, shape: tuple[int, ...]) -> None:
     statistics are those of one batch of noise of the given input `shape`, then moved a little, so that they
     are neither the trivial 0 and 1 nor far from what the data has. Draws from torch's global generator.
     """
-    norms = [m for m in module.modules() if isinstance(m, nn.BatchNorm2d)]
+    norms = [m for m in module.modules() if isinstance(m, nn.BatchNorm1d | nn.BatchNorm2d)]
     for part in module.modules():
-        if isinstance(part, nn.Conv2d | nn.ConvTranspose2d | nn.Linear):
+        if isinstance(part, nn.PReLU):
+            nn.init.uniform_(part.weight, -0.3, 0.6)
+        if isinstance(part, nn.Conv1d | nn.Conv2d | nn.ConvTranspose1d | nn.ConvTranspose2d | nn.Linear):
             nn.init.kaiming_normal_(part.weight, nonlinearity="relu")
             if part.bias is not None:
                 nn.init.normal_(part.bias, std=0.1)

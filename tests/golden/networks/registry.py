@@ -9,9 +9,13 @@ import torch
 from torch import nn
 
 from .common import draw_weights
+from .efficientnet_lite import EfficientNetLite
 from .mobilenet_v2 import MobileNetV2
 from .mobilenet_v3 import MobileNetV3Small
+from .mtcnn import ProposalNet
 from .resnet import ResNet18
+from .sequence import SequenceNet
+from .shufflenet import ShuffleNetV2
 from .unet import UNet
 from .vit import ViT
 from .yolov5 import YoloV5
@@ -30,6 +34,10 @@ NETWORKS: dict[str, Network] = {
     "mobilenet_v3_small": Network(MobileNetV3Small, (4, 3, 96, 96)),
     "unet": Network(UNet, (4, 3, 64, 64)),
     "yolov5": Network(YoloV5, (4, 3, 96, 96)),
+    "proposal_net": Network(ProposalNet, (4, 3, 64, 64)),
+    "efficientnet_lite": Network(EfficientNetLite, (4, 3, 96, 96)),
+    "shufflenet_v2": Network(ShuffleNetV2, (4, 3, 96, 96)),
+    "sequence_net": Network(SequenceNet, (4, 3, 40)),
     "vit": Network(ViT, (1, 3, 224, 224)),
 }
 
