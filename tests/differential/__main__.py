@@ -1,6 +1,6 @@
 """The long form: random graphs and whole networks, on every vector width, against numpy and PyTorch.
 
-Run: python -m tests.differential [--seconds 600 | --count 2000] [--seed 0] [--sizes 6] [--no-torch]
+Run: python -m tests.differential [--seconds 600 | --count 2000] [--seed 0] [--sizes 6] [--no-torch] [--sanitize]
 
 Fails where anything comes out wrong, or where a branch of a selection rule was not taken.
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 from tests.differential.case import Case
 from tests.differential.hunting import Extent, compare_backends, hunt
 from tests.differential.reporting import table
+from tests.sanitizer.check import check_accesses
 
 
 def main() -> int:
@@ -44,6 +45,9 @@ def _parse() -> argparse.Namespace:
         "--every", action="store_true", help="networks with every width and number of threads"
     )
     parser.add_argument("--no-torch", action="store_true", help="leave PyTorch out, and networks with it")
+    parser.add_argument(
+        "--sanitize", action="store_true", help="also run graphs with every access to memory checked"
+    )
     parser.add_argument("--current", type=Path, help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -51,6 +55,8 @@ def _parse() -> argparse.Namespace:
 def _run(arguments: argparse.Namespace) -> int:
     count = arguments.count or (200 if arguments.seconds is None else sys.maxsize)
     checks = [compare_backends(arguments.modes)]
+    if arguments.sanitize:
+        checks.append(check_accesses)
     extent = Extent(arguments.seed, arguments.first, count, arguments.seconds)
 
     def note(case: Case) -> None:
