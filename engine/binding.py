@@ -8,7 +8,7 @@ import numpy as np
 
 from engine import pnnx
 from engine.arguments import Argument
-from engine.declaration import tied_weights
+from engine.declaration import argument_names, tied_weights
 from engine.dtypes import PNNX_COMPUTE, Array, widen
 from engine.errors import ArgumentError, ExpressionError, KuiperError, LayerError, ParameterError, describe
 from engine.quantized import QuantizedTensor
@@ -256,7 +256,7 @@ class BoundLayer:
         inputs = self.operator.inputs
         named = {
             name: inputs.index(operand)
-            for name, operand in self.operator.input_names.items()
+            for name, operand in argument_names(self.operator).items()
             if name in arguments and operand in inputs
         }
         given = named.keys() | self.operator.attrs.keys() | self.operator.params.keys()

@@ -8,6 +8,7 @@ import numpy as np
 from engine.binding import BoundLayer
 from engine.declaration import Contradiction, find_contradiction, missing_types
 from engine.errors import BuildError, KuiperError, UnsupportedOperator, UnsupportedOperatorError
+from engine.ignored import ignored
 from engine.operator import RuntimeOperator
 from engine.ports import Port, declared_inputs
 from engine.registry import LayerRegistry
@@ -64,7 +65,7 @@ def bind(
             if layer is not None:
                 operator.layer = BoundLayer(layer, operator.source, declared, uses_of(operator))
                 declared |= missing_types(operator.layer, declared)
-                assumed += operator.layer.warnings
+                assumed += [*operator.layer.warnings, *ignored(layer, operator.source)]
                 problem = find_contradiction(operator.layer, declared)
                 contradictions += [] if problem is None else [problem]
     return Bound(tuple(assumed), tuple(contradictions))

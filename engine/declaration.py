@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from engine.binding import BoundLayer
 
 
+_ONNX_NAMES = {"initial_h": "hx", "initial_c": "cx"}
+"""What the exporter calls inputs that it takes from an ONNX file -> their names in PyTorch."""
+
 _KINDS = {"u": "i"}
 """Kinds of dtypes that count as others: an integer is one with or without a sign."""
 
@@ -97,6 +100,11 @@ def _common_type(one: Spec, two: Spec) -> TensorType | None:
     if one.dtype != two.dtype or name not in PNNX_COMPUTE:
         return None
     return TensorType(tuple(a if a == b else None for a, b in zip(one.shape, two.shape, strict=True)), name)
+
+
+def argument_names(operator: Operator) -> dict[str, str]:
+    """Return argument -> operand, as the file names an operator's inputs; in PyTorch's words where it uses ONNX's."""
+    return {_ONNX_NAMES.get(name, name): operand for name, operand in operator.input_names.items()}
 
 
 def tied_weights(operator: Operator, inputs: Sequence[int], declared: Declared) -> list[int]:

@@ -1,5 +1,6 @@
 """What an operator's outputs are used as, where the use tells: initial states of a recurrent layer."""
 
+from engine.declaration import argument_names
 from engine.operator import RuntimeOperator
 
 _STATES = {
@@ -28,7 +29,7 @@ def uses_of(operator: RuntimeOperator) -> dict[str, str]:
 def _states_of(consumer: RuntimeOperator, operand: str) -> list[str]:
     """Return the results that an operand stands for as an input of a recurrent layer."""
     states = _STATES[consumer.type]
-    named = consumer.source.input_names
+    named = argument_names(consumer.source)
     if named:
         return [
             states[argument] for argument, name in named.items() if name == operand and argument in states
