@@ -204,11 +204,16 @@ class NativeRun:
 def _fill_in(arena: Arena, patch: Patch, array: Array) -> None:
     if array.shape != patch.shape:
         raise LayerError(f"a tensor of shape {array.shape} came where {patch.shape} was planned")
-    arena.table[patch.places] = patch.offsets + np.uint64(address_of(array))
+    address, table = address_of(array), arena.table
+    for place, offset in patch.entries:  # mostly one: numpy's own loop would take longer to begin
+        table[place] = address + offset
 
 
 def _row_by_row(array: Array) -> Array:
     """Return a float32 array whose elements lie row by row where the processor likes to read them."""
+    flags = array.flags
+    if array.dtype == np.float32 and flags.c_contiguous and flags.aligned:
+        return array
     return np.require(array, np.float32, ("C", "A"))
 
 

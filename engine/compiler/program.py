@@ -35,14 +35,12 @@ class Patch:
 
     Attributes:
         slot: the operand's slot.
-        places: places in the table.
-        offsets: bytes between the operand's first element and what the kernel reads.
+        entries: places in the table, each with the bytes between the operand's first element and what the kernel reads.
         shape: shape of the operand's array.
     """
 
     slot: int
-    places: Array
-    offsets: Array
+    entries: tuple[tuple[int, int], ...]
     shape: tuple[int, ...]
 
 
@@ -340,13 +338,7 @@ class _Table:
     def patches(self, home: Home, shapes: Mapping[int, tuple[int, ...]]) -> tuple[Patch, ...]:
         """Return the addresses that come by arrays of a kind."""
         return tuple(
-            Patch(
-                slot,
-                np.array([place for place, _ in entries], np.intp),
-                np.array([offset for _, offset in entries], np.uint64),
-                shapes[slot],
-            )
-            for slot, entries in self._patches[home].items()
+            Patch(slot, tuple(entries), shapes[slot]) for slot, entries in self._patches[home].items()
         )
 
     def finish(self) -> tuple[Array, Array]:
