@@ -31,8 +31,8 @@ def _infer_convolution(
     rank = _spatial_rank(weight.rank)
     strides, dilations = spread("stride", stride, rank), spread("dilation", dilation, rank)
     mode = _check_padding_mode(padding_mode)
-    pairs = padding_pairs(padding, mode, weight.shape[2:], strides, dilations)
     batched, unbatched = add_batch(input.shape, rank)
+    pairs = padding_pairs(padding, mode, batched[2:], weight.shape[2:], strides, dilations)
     if mode != "constant":
         padded_shape(batched, _flat(pairs), mode)  # an axis may be too short for its mode
     shape = convolution_shape(batched, weight.shape, strides, pairs, dilations, groups)
@@ -63,8 +63,8 @@ def convolution(
     rank = _spatial_rank(weight.ndim)
     strides, dilations = spread("stride", stride, rank), spread("dilation", dilation, rank)
     mode = _check_padding_mode(padding_mode)
-    pairs = padding_pairs(padding, mode, weight.shape[2:], strides, dilations)
     shape, unbatched = add_batch(input.shape, rank)
+    pairs = padding_pairs(padding, mode, shape[2:], weight.shape[2:], strides, dilations)
     batched = input.reshape(shape)
     if mode != "constant":
         batched = pad(batched, _flat(pairs), mode)
@@ -140,9 +140,17 @@ def _spatial_rank(weight_rank: int) -> int:
 
 
 def padding_pairs(
-    padding: Ints | str, mode: str, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+    padding: Ints | str,
+    mode: str,
+    sizes: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    dilation: Sequence[int],
 ) -> Pairs:
     """Turn PyTorch's padding into (before, after) per axis; `same` puts an odd element after.
+
+    With strides `same` is ONNX's SAME_UPPER, which PyTorch lacks and the exporter writes so: it gives a window to each
+    stride that begins in an axis, and depends on the axes' `sizes`.
 
     Where a mode other than zeros pads unevenly or more than two axes, the exporter writes both sizes of every axis, the
     last axis first; of one axis it writes nothing, and then only `same` can have been asked for.
@@ -157,9 +165,10 @@ def padding_pairs(
         return [(0, 0)] * len(kernel)
     if padding != "same":
         raise ArgumentError("padding", f"got {padding!r}", "ints, 'same' or 'valid'")
-    if any(step != 1 for step in stride):
-        raise ArgumentError("padding", f"'same' with stride {tuple(stride)}", "stride 1")
-    totals = [d * (k - 1) for k, d in zip(kernel, dilation, strict=True)]
+    totals = [
+        max((-(-size // step) - 1) * step + d * (k - 1) + 1 - size, 0) if step > 1 else d * (k - 1)
+        for size, k, step, d in zip(sizes, kernel, stride, dilation, strict=True)
+    ]
     return [(total // 2, total - total // 2) for total in totals]
 
 

@@ -133,18 +133,22 @@ def squeeze(input: Array, dim: Ints = ()) -> Array:
     return input.reshape(_squeezed(input.shape, dim))
 
 
-def _unsqueezed(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
-    place = axis(dim, len(shape) + 1)
-    return (*shape[:place], 1, *shape[place:])
+def _unsqueezed(shape: tuple[int, ...], dim: Ints) -> tuple[int, ...]:
+    rank = len(shape) + len(dim)
+    places = {axis(each, rank) for each in dim}
+    if len(places) != len(dim):
+        raise ArgumentError("dim", f"got {dim}", "every dimension once")
+    sizes = iter(shape)
+    return tuple(1 if place in places else next(sizes) for place in range(rank))
 
 
-def _infer_unsqueeze(input: TensorSpec, dim: int) -> TensorSpec:
+def _infer_unsqueeze(input: TensorSpec, dim: Ints) -> TensorSpec:
     return input.with_shape(_unsqueezed(input.shape, dim))
 
 
 @layer("torch.unsqueeze", infer=_infer_unsqueeze)
-def unsqueeze(input: Array, dim: int) -> Array:
-    """Insert a dimension of size 1."""
+def unsqueeze(input: Array, dim: Ints) -> Array:
+    """Insert a dimension of size 1, or as ONNX does several: `dim` counts those of the result."""
     return input.reshape(_unsqueezed(input.shape, dim))
 
 

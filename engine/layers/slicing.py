@@ -139,14 +139,21 @@ def _selected(shape: tuple[int, ...], dim: int, index: int) -> tuple[int, int]:
     return place, position(index, shape[place])
 
 
-def _infer_select(input: TensorSpec, dim: int, index: int) -> TensorSpec:
-    place, _ = _selected(input.shape, dim, index)
-    return input.with_shape((*input.shape[:place], *input.shape[place + 1 :]))
+def _infer_select(input: TensorSpec, dim: int, index: int | Ints) -> TensorSpec:
+    places = index if isinstance(index, tuple) else (index,)
+    place = axis(dim, input.rank)
+    for at in places:
+        _selected(input.shape, dim, at)
+    kept = (len(places),) if isinstance(index, tuple) else ()
+    return input.with_shape((*input.shape[:place], *kept, *input.shape[place + 1 :]))
 
 
 @layer("Tensor.select", infer=_infer_select)
-def select(input: Array, dim: int, index: int) -> Array:
-    """Look at one index of a dimension, which is dropped."""
+def select(input: Array, dim: int, index: int | Ints) -> Array:
+    """Look at one index of a dimension, which is dropped; of several, as ONNX's Gather gives them, take each."""
+    if isinstance(index, tuple):
+        chosen = [_selected(input.shape, dim, at)[1] for at in index]
+        return input[(slice(None),) * axis(dim, input.ndim) + (chosen,)]
     place, at = _selected(input.shape, dim, index)
     return input[(slice(None),) * place + (at, ...)]
 

@@ -17,7 +17,7 @@ def convolution(site: Site) -> Node | None:
     rank = weight.ndim - 2
     stride, dilation = (spread(name, site.value(name), rank) for name in ("stride", "dilation"))
     mode = PADDING_MODES[site.value("padding_mode")]
-    pairs = padding_pairs(site.value("padding"), mode, weight.shape[2:], stride, dilation)
+    pairs = padding_pairs(site.value("padding"), mode, shape[2:], weight.shape[2:], stride, dilation)
     x = site.tensor("input")
     if mode != "constant":
         x, pairs = _pad(site, x, mode, pairs), [(0, 0)] * rank

@@ -28,6 +28,8 @@ def look(site: Site) -> Node | None:
     """Lower an operator whose numpy forward gives views of its input: the layer itself shows where they lie."""
     if not site.is_float(0) or any(isinstance(spec, TensorSpec) for spec in site.inputs[1:]):
         return None
+    if site.step.operator.type == "Tensor.select" and isinstance(site.value("index"), tuple):
+        return None  # several indices: a copy
 
     def look_through(view: View) -> list[View] | None:
         return _views(site, view)
