@@ -15,8 +15,8 @@ from engine.check.archives import in_order, inputs_among, load_arrays, load_inpu
 from engine.check.comparison import compare_backends, compare_layers, compare_outputs
 from engine.check.outcome import print_backends, print_layers, print_outputs
 from engine.check.report import inspect
-from engine.check.sample import SEED, sample_inputs
 from engine.check.shapes import choose_shapes
+from engine.compiler.trial import trial_inputs
 from engine.dtypes import Array
 from engine.errors import InputError, KuiperError
 from engine.graph import RuntimeGraph
@@ -175,10 +175,30 @@ def _compare_backends(
     native: RuntimeGraph, plain: RuntimeGraph, inputs: Given | None, options: argparse.Namespace
 ) -> bool:
     if inputs is None:
-        specs = choose_shapes(native.inputs, options.shape, native.param_path).specs or ()
-        inputs = sample_inputs(native, specs)
-        print(f"inputs  random, seed {SEED}")
+        inputs, kind = _made_inputs(plain, options)
+        print(f"inputs  {kind}")
     return print_backends(compare_backends(native, plain, inputs, options.tolerance))
+
+
+def _made_inputs(graph: RuntimeGraph, options: argparse.Namespace) -> tuple[dict[str, Array], str]:
+    """Return the first inputs of those that programs are tried on that a graph runs on, and of what kind they are.
+
+    Raises:
+        InputError: it runs on none of them.
+    """
+    specs = choose_shapes(graph.inputs, options.shape, graph.param_path).specs or ()
+    trials = trial_inputs({port.operand: spec for port, spec in zip(graph.inputs, specs, strict=True)})
+    problem: KuiperError | None = None
+    for inputs, kind in zip(trials, ("random, seed 0", "all ones", "all zeros"), strict=True):
+        try:
+            graph.run(inputs)
+        except KuiperError as error:
+            problem = error
+        else:
+            return inputs, kind
+    raise InputError(
+        f"--backend both: no made-up inputs run on the model: {problem}; give it some by --against"
+    )
 
 
 if __name__ == "__main__":

@@ -193,7 +193,9 @@ def _compare(place: _Place, ours: Array, wanted: Array, tolerance: float) -> Dif
         mismatch = f"{ours.dtype}{ours.shape}, {place.against} is {wanted.dtype}{wanted.shape}"
         return _difference(place, mismatch)
     if ours.dtype == object:
-        return _difference(place, None if all(map(_same, ours.flat, wanted.flat)) else "holds other values")
+        pairs = zip(ours.flat, wanted.flat, strict=True)
+        agree = all(_is_same(mine, theirs, tolerance) for mine, theirs in pairs)
+        return _difference(place, None if agree else "holds other values")
     with np.errstate(invalid="ignore", over="ignore"):
         absolute = _largest(np.abs(ours.astype(np.complex128) - wanted))
     scale = _largest(np.abs(wanted.astype(np.complex128)))
@@ -218,10 +220,12 @@ def _difference(
     )
 
 
-def _same(ours: object, wanted: object) -> bool:
-    if isinstance(ours, np.ndarray) or isinstance(wanted, np.ndarray):
-        return np.array_equal(np.asarray(ours), np.asarray(wanted), equal_nan=True)
-    return ours == wanted
+def _is_same(ours: object, wanted: object, tolerance: float) -> bool:
+    """Whether two members of tuples, or two scalars, agree."""
+    if not isinstance(ours, np.ndarray) or not isinstance(wanted, np.ndarray):
+        return type(ours) is type(wanted) and ours == wanted
+    alike = ours.shape == wanted.shape and ours.dtype == wanted.dtype
+    return alike and _is_close(ours, wanted, tolerance)
 
 
 def _is_close(ours: Array, wanted: Array, tolerance: float) -> bool:

@@ -239,3 +239,28 @@ def test_small_values_are_measured_by_their_own_size(tmp_path: Path) -> None:
     assert difference.problem is not None
     (difference,) = (d for d in compare_layers(graph, [tiny], {"a": tiny * 1.0001}, 1e-3))
     assert difference.problem is None
+
+
+def test_inputs_that_a_model_takes_are_made_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An embedding of one row takes no random indices; one that takes none at all is told of."""
+    lines = """
+        pnnx.Input in 0 1 a #a=(5)i64
+        nn.Embedding table 1 1 a b embedding_dim=2 num_embeddings=1 sparse=False @weight=(1,2)f32
+        F.relu act 1 1 b c $input=b
+        pnnx.Output out 1 0 c"""
+    model = str(write_model(tmp_path, lines, {"table.weight": np.ones((1, 2), np.float32)}))
+    assert main([model, "--backend", "both"]) == 0
+    assert "inputs  all zeros" in capsys.readouterr().out
+    none = lines.replace("=1 sparse", "=0 sparse").replace("(1,2)", "(0,2)")
+    model = str(write_model(tmp_path, none, {"table.weight": np.ones((0, 2), np.float32)}))
+    assert main([model, "--backend", "both"]) == 1
+    assert "error: --backend both: no made-up inputs run on the model" in capsys.readouterr().err
+
+
+def test_tuples_are_compared_by_tolerance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What two backends give differs in last digits; a tuple's members may as well."""
+    lines = LINES.replace("pnnx.Output out 1 0 f\n    pnnx.Output out1 1 0 g", "").rstrip()
+    lines += "\n    prim::TupleConstruct pair 2 1 f g t\n    pnnx.Output out 1 0 t"
+    model = str(write_model(tmp_path, lines, WEIGHTS))
+    assert main([model, "--backend", "both"]) == 0
+    assert "backends  7 operands agree" in capsys.readouterr().out

@@ -16,6 +16,8 @@ from tests.service.v2.models import add_v2_models
 
 TIMED = {"timing", "trace", "request_id"}
 """Members of an answer that differ from one request to the next."""
+COMPUTING = {"start_ms", "duration_ms", "share", "backend", "fused", "fused_into"}
+"""What is said of a layer or operand that is another once the model's program is compiled, beside requests."""
 VARYING = {"date", "content-length", "x-request-id"}
 MADE_ID = re.compile("[0-9a-f]{32}")
 
@@ -35,11 +37,14 @@ def without_times(document: Any) -> Any:
     trace = document.get("trace") or document.get("parameters", {}).get("trace")
     if trace:
         kept["parameters"] = None
-        kept["layers"] = [
-            {name: layer[name] for name in layer if name not in ("start_ms", "duration_ms", "share")}
-            for layer in trace["layers"]
-        ]
-    return kept
+        kept["layers"] = trace["layers"]
+    return _without(kept, COMPUTING)
+
+
+def _without(document: Any, names: set[str]) -> Any:
+    if isinstance(document, dict):
+        return {name: _without(value, names) for name, value in document.items() if name not in names}
+    return [_without(item, names) for item in document] if isinstance(document, list) else document
 
 
 def content(reply: Reply) -> Any:
