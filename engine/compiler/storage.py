@@ -97,9 +97,7 @@ class _Placer:
         """Return the order in which another look shows a tensor's axes."""
         natural = tuple(range(tensor.rank))
         (source,) = node.inputs
-        views = node.look(whole(_arena(source), source.shape, self._orders[source]))
-        if views is None:
-            return natural
+        _, views = _looked_at(node, whole(_arena(source), source.shape, self._orders[source]))
         view = views[node.outputs.index(tensor)]
         for order in (natural, _CHANNELS_LAST.get(tensor.rank, natural)):
             steps = [view.strides[axis] for axis in order if view.shape[axis] > 1]
@@ -157,15 +155,9 @@ class _Placer:
 
     def _look(self, node: Reshape) -> Iterator[Node]:
         (source,) = node.inputs
-        view = _view(source)
-        views = node.look(view)
-        if views is None:
-            # the elements do not lie evenly enough for this look: row by row they do
-            copy = whole(_arena(source), source.shape)
-            yield _noted(Copy(view, copy), node)
-            views = node.look(copy)
-        if views is None:
-            raise ValueError(f"no look at a tensor of shape {source.shape}")
+        place, views = _looked_at(node, _view(source))
+        if place is not source.view:
+            yield _noted(Copy(_view(source), place), node)
         for tensor, seen in zip(node.outputs, views, strict=True):
             if tensor.view is not None:  # it is a part of a concatenation
                 yield _noted(Copy(seen, tensor.view), node)
@@ -201,6 +193,32 @@ class _Placer:
                 copy = Copy(view, target)
                 copy.steps = [step]
                 yield copy
+
+
+def _looked_at(node: Reshape, view: View) -> tuple[View, list[View]]:
+    """Return where a look's input has to lie, and its outputs there: where it is, or in a copy that is yet to make.
+
+    Where the elements do not lie evenly enough for the look, they do in one of the orders of a copy.
+    """
+    views = node.look(view)
+    if views is not None:
+        return view, views
+    for order in _orders_of_copy(node, view):
+        copy = whole(Buffer(Home.ARENA, view.size), view.shape, order)
+        views = node.look(copy)
+        if views is not None:
+            return copy, views
+    raise ValueError(f"no look at a tensor of shape {view.shape}")
+
+
+def _orders_of_copy(node: Reshape, view: View) -> Iterator[Order]:
+    """Yield orders that the axes of a copy may have: pixels before all parts of an image's channels, or row by row."""
+    rank = len(view.shape)
+    pixels = [step for extent, step in zip(view.shape[-2:], view.strides[-2:], strict=True) if extent > 1]
+    others = [step for extent, step in zip(view.shape[:-2], view.strides[:-2], strict=True) if extent > 1]
+    if node.outputs[0].rank == 4 < rank and min(others, default=0) < min(pixels, default=0):
+        yield (0, rank - 2, rank - 1, *range(1, rank - 2))
+    yield tuple(range(rank))
 
 
 def tensor_size(tensor: Tensor) -> int:

@@ -166,3 +166,23 @@ def test_softmax_lies_as_its_input_does_after_a_look(tmp_path: Path) -> None:
     )
     ((softmax),) = of_kind(graph, Softmax)
     assert view_of(softmax).strides == (120, 1, 2, 4)
+
+
+def test_channels_dealt_out_by_looks_stay_last(tmp_path: Path) -> None:
+    """An exporter of open sizes writes a shuffle of channels so."""
+    graph = placed(
+        tmp_path,
+        IMAGE,
+        conv("c", "x", "a"),
+        "Tensor.reshape r 1 1 a b shape=(2,2,2,5,6) $input=a",
+        "torch.transpose t 1 1 b d dim0=1 dim1=2 $input=b",
+        "Tensor.reshape s 1 1 d y shape=(2,4,5,6) $input=d",
+        POOL.format("y", "z"),
+        "pnnx.Output out 1 0 z",
+    )
+    first, last = copies(graph)
+    assert first.target.strides == (120, 2, 1, 24, 4)
+    assert last.target.buffer.home is Home.OUTPUT
+    ((pool),) = of_kind(graph, Pool)
+    assert pool.inputs[0].view is not None
+    assert pool.inputs[0].view.strides == (120, 1, 24, 4)
