@@ -13,7 +13,6 @@ from engine.build import bind, declared_failures, refuse_contradictions
 from engine.dtypes import Array
 from engine.errors import (
     BuildError,
-    InputError,
     KuiperError,
     ParamError,
     StateError,
@@ -24,7 +23,7 @@ from engine.operator import OUTPUT, RuntimeOperand, RuntimeOperator
 from engine.plan import MAX_RUN_BYTES, Plan, make_plan
 from engine.ports import Inputs, Port, check_inputs, check_specs, declared_inputs, input_ports, output_ports
 from engine.registry import LayerRegistry, registry
-from engine.run import Run, RunResult, StopCheck
+from engine.run import Run, RunResult, StopCheck, check_capture
 from engine.spec import TensorSpec
 from engine.topology import breadth_first_order, link
 from engine.trace import TraceLevel, check_level
@@ -217,9 +216,7 @@ class RuntimeGraph:
         """
         self._need(GraphState.COMPLETE, "build()")
         check_level(trace)
-        unknown = [name for name in capture if name not in self._operands]
-        if unknown:
-            raise InputError(f"capture: the graph has no operand called {', '.join(map(repr, unknown))}")
+        check_capture(capture, self._operands)
         given = check_inputs(self._inputs, inputs)
         specs = tuple(TensorSpec(array.shape, array.dtype) for array in given.values())
         plan = self._plan(specs)
