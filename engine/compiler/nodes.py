@@ -377,8 +377,8 @@ class Concatenation(Node):
 
 
 def connect(node: Node, *shapes: tuple[int, ...]) -> list[Tensor]:
-    """Make a node's outputs and tell its inputs of it."""
+    """Make a node's outputs and tell its inputs of it; the list returned may become the inputs of another node."""
     node.outputs = [Tensor(shape, node) for shape in shapes]
     for tensor in node.inputs:
         tensor.users.append(node)
-    return node.outputs
+    return list(node.outputs)

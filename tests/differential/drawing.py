@@ -85,7 +85,7 @@ class Drawing:
         inputs: Sequence[str],
         *,
         weights: Mapping[str, Shape] | None = None,
-        outputs: int = 1,
+        gives: int = 1,
         named: bool = False,
         **parameters: Any,
     ) -> list[str]:
@@ -95,7 +95,7 @@ class Drawing:
             kind: PNNX type.
             inputs: operands.
             weights: attribute -> shape.
-            outputs: how many it gives.
+            gives: how many outputs it has.
             named: whether its first input is named `input`, as the exporter does for functions.
             parameters: the others.
 
@@ -105,7 +105,7 @@ class Drawing:
         if not inputs:
             return []  # what it was to read was not added
         first = len(self.specs)
-        names = [f"t{first + place}" for place in range(outputs)]
+        names = [f"t{first + place}" for place in range(gives)]
         words = [f"{key}={write(value)}" for key, value in parameters.items()]
         words += [f"@{key}={spell(shape)}f32" for key, shape in (weights or {}).items()]
         words += [f"$input={inputs[0]}"] if named else []

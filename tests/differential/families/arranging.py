@@ -32,7 +32,7 @@ def extreme(d: Drawing, x: str) -> None:
         if d.chance(0.5):
             d.add(kind, [x], named=True)
         else:
-            d.add(kind, [x], outputs=2, named=True, dim=axis, keepdim=d.chance(0.5))
+            d.add(kind, [x], gives=2, named=True, dim=axis, keepdim=d.chance(0.5))
     elif kind == "torch.var" and d.shape(x)[axis] > 1:
         d.add(kind, [x], named=True, dim=(axis,), keepdim=d.chance(0.5), unbiased=d.chance(0.5))
     elif kind == "torch.norm":

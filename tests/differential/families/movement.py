@@ -110,18 +110,18 @@ def take_apart(d: Drawing, x: str) -> None:
     if kind == "chunk":
         count = d.number(1, min(extent, 4))
         pieces = -(-extent // -(-extent // count))
-        d.add("torch.chunk", [x], outputs=pieces, named=True, chunks=count, dim=axis)
+        d.add("torch.chunk", [x], gives=pieces, named=True, chunks=count, dim=axis)
     elif kind == "split":
         size = d.number(max(1, extent // 4), extent)
-        d.add("torch.split", [x], outputs=-(-extent // size), split_size_or_sections=size, dim=axis)
+        d.add("torch.split", [x], gives=-(-extent // size), split_size_or_sections=size, dim=axis)
     elif kind == "sections" and extent > 1:
         first = d.number(1, extent - 1)
-        d.add("torch.split", [x], outputs=2, split_size_or_sections=(first, extent - first), dim=axis)
+        d.add("torch.split", [x], gives=2, split_size_or_sections=(first, extent - first), dim=axis)
     elif kind == "tensor_split" and extent > 1:
         place = d.number(1, extent - 1)
-        d.add("torch.tensor_split", [x], outputs=2, indices=(place,), dim=axis)
+        d.add("torch.tensor_split", [x], gives=2, indices=(place,), dim=axis)
     elif kind == "unbind" and extent <= 4 and len(shape) > 1:
-        d.add("torch.unbind", [x], outputs=extent, dim=axis)
+        d.add("torch.unbind", [x], gives=extent, dim=axis)
 
 
 @family(weight=5)

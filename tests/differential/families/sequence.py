@@ -68,7 +68,7 @@ def pool_1d(d: Drawing, x: str) -> None:
 
 @family(3, weight=3)
 def recurrent(d: Drawing, x: str) -> None:
-    """All results leave the operator: which of fewer they are would have to be guessed."""
+    """All results leave the operator, and the line says which they are, so that nothing is guessed."""
     kind = d.pick(tuple(_GATES))
     hidden, features = d.pick((1, 3, 16, 20, 64)), d.shape(x)[2]
     layers, directions = d.pick((1, 1, 2)), d.pick((1, 1, 2))
@@ -84,11 +84,12 @@ def recurrent(d: Drawing, x: str) -> None:
                 weights |= {f"bias_ih_{end}": (rows,), f"bias_hh_{end}": (rows,)}
     given: dict[str, Any] = {"nonlinearity": d.pick(("tanh", "relu"))} if kind == "nn.RNN" else {}
     given |= {"proj_size": 0} if kind == "nn.LSTM" else {}
+    given["outputs"] = "output,h_n,c_n" if kind == "nn.LSTM" else "output,h_n"
     d.add(
         kind,
         [x],
         weights=weights,
-        outputs=3 if kind == "nn.LSTM" else 2,
+        gives=3 if kind == "nn.LSTM" else 2,
         batch_first=d.chance(0.6),
         bias=has_bias,
         bidirectional=directions == 2,
