@@ -25,7 +25,7 @@ from engine.operator import INPUT, OUTPUT
 from tests.engine.models import write_model
 
 Shape = tuple[int, ...]
-_TENSOR = re.compile(r"@(\w+)=\(([\d,]*)\)(\w+)")
+_TENSOR = re.compile(r"@([\w.]+)=\(([\d,]*)\)(\w+)")
 _DECLARED = re.compile(r"#\w+=\([\d,?]*\)(\w+)")
 _IDS_BELOW = 8
 """Integer inputs are indices: of tables, classes, positions."""

@@ -1,5 +1,7 @@
 """Matrix products, softmax and normalisations."""
 
+from typing import Any
+
 from tests.differential.drawing import Drawing
 from tests.differential.families.family import family
 
@@ -103,3 +105,40 @@ def batch_norm(d: Drawing, x: str) -> None:
     weights |= {"weight": channels, "bias": channels} if affine else {}
     kind = "nn.BatchNorm2d" if d.rank(x) == 4 else "nn.BatchNorm1d"
     d.add(kind, [x], weights=weights, affine=affine, eps=1e-5, num_features=channels[0])
+
+
+@family(2, 3, 4, weight=3)
+def whole_attention(d: Drawing, x: str) -> None:
+    """Attention as the exporter keeps it whole: of a tensor to itself or to another, with a mask or without."""
+    rank, shape = d.rank(x), d.shape(x)
+    fits = d.alike(x)
+    if rank != 3 or d.chance(0.6):
+        inputs = [x, *[d.pick(fits)] * 2]
+        is_masked = d.chance(0.3)
+        if is_masked:
+            inputs.append(d.constant((shape[-2], shape[-2])))
+        given: dict[str, Any] = {} if is_masked else {"attn_mask": None}
+        causal = not is_masked and d.chance(0.3)
+        d.add("F.scaled_dot_product_attention", inputs, **given, dropout_p=0.0, is_causal=causal)
+        return
+    features = shape[-1]
+    heads = d.pick([count for count in range(1, min(features, 8) + 1) if features % count == 0])
+    weights = {
+        "in_proj_weight": (3 * features, features),
+        "in_proj_bias": (3 * features,),
+        "out_proj.weight": (features, features),
+        "out_proj.bias": (features,),
+    }
+    d.add(
+        "nn.MultiheadAttention",
+        [x] if d.chance(0.6) else [x, *[d.pick(fits)] * 2],
+        weights=weights,
+        add_bias_kv=False,
+        add_zero_attn=False,
+        batch_first=d.chance(0.7),
+        bias=True,
+        embed_dim=features,
+        kdim=features,
+        num_heads=heads,
+        vdim=features,
+    )
