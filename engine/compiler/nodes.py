@@ -35,6 +35,17 @@ class Tensor:
         """Number of dimensions."""
         return len(self.shape)
 
+    @property
+    def place(self) -> View:
+        """Where it lies.
+
+        Raises:
+            ValueError: that is not decided yet.
+        """
+        if self.view is None:
+            raise ValueError(f"a tensor of shape {self.shape} has no place")
+        return self.view
+
 
 @dataclass(eq=False, slots=True)
 class Node:

@@ -81,6 +81,27 @@ def windows(size: int, kernel: int, stride: int, dilation: int) -> int:
     return (size - 1) * stride + (kernel - 1) * dilation + 1
 
 
+def check_arguments(name: str, regions: Sequence[Region], arguments: Sequence[View]) -> None:
+    """Check that a kernel touches nothing but its arguments, and writes only where nobody else has anything.
+
+    Args:
+        name: the kernel's.
+        regions: what it touches of each argument.
+        arguments: what it is given.
+
+    Raises:
+        RegionError: it could.
+    """
+    if len(regions) != len(arguments):
+        raise RegionError(f"{name} takes {len(regions)} arguments; got {len(arguments)}")
+    for region, view in zip(regions, arguments, strict=True):
+        try:
+            check_region(region, view)
+        except RegionError as error:
+            raise RegionError(f"{name}: {error}") from error
+    check_apart(regions, arguments)
+
+
 def check_region(region: Region, view: View) -> None:
     """Check that each element of a region is one of a view's.
 

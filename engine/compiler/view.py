@@ -84,6 +84,17 @@ class View:
         strides = _strides_after(self.shape, self.strides, tuple(shape))
         return None if strides is None else View(self.buffer, self.offset, tuple(shape), strides)
 
+    def in_shape(self, shape: Sequence[int]) -> "View":
+        """Return the view in another shape of as many elements, which is known to need no copy.
+
+        Raises:
+            ValueError: it does need one.
+        """
+        view = self.reshaped(shape)
+        if view is None:
+            raise ValueError(f"a tensor of shape {self.shape} cannot be looked at as {tuple(shape)}")
+        return view
+
     @property
     def is_contiguous(self) -> bool:
         """Whether the elements lie row by row without gaps."""

@@ -1,7 +1,7 @@
 """Kernel calls: which kernel runs on which views, and what a selection rule works with."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -19,7 +19,7 @@ from engine.compiler.nodes import (
     Tensor,
     TransposedConvolution,
 )
-from engine.compiler.region import RegionError, check_apart, check_region
+from engine.compiler.region import check_arguments
 from engine.compiler.storage import Copy
 from engine.compiler.target import Target
 from engine.compiler.view import Buffer, Home, View, whole
@@ -70,7 +70,7 @@ class Selector:
         Raises:
             RegionError: the kernel could touch memory that is no part of its arguments.
         """
-        check_call(kernel, arguments)
+        check_arguments(type(kernel).__name__, kernel.regions, arguments)
         self.calls.append(Call(kernel, arguments))
 
     def copy(self, source: View, target: View) -> None:
@@ -88,7 +88,9 @@ class Selector:
         """Return the views of weights and bias, packed for a kernel; `part` tells those of a node apart."""
         # a program for other shapes may have computed others
         content = (_digest(weight), _digest(bias)) if node.is_computed else ()
-        key = (node.steps[0], part, content, type(kernel).__name__, *kernel.layout)
+        # the same weights may be looked at with their axes in another order
+        look = (weight.shape, weight.strides)
+        key = (node.steps[0], part, content, look, type(kernel).__name__, *kernel.layout)
         packed = self.packed.get(key)
         if packed is None:
             packed = self.packed[key] = PackedWeights(kernel, (weight, bias))
@@ -132,9 +134,7 @@ def parts_worth(multiply_adds: int) -> int:
 
 def view_of(tensor: Tensor) -> View:
     """Return where a tensor lies."""
-    if tensor.view is None:
-        raise ValueError(f"a tensor of shape {tensor.shape} has no place")
-    return tensor.view
+    return tensor.place
 
 
 def as_image(view: View) -> View:
@@ -197,23 +197,6 @@ def image_epilogue(selector: Selector, node: Epilogued) -> tuple[Epilogue, list[
             operands.append(Operand(Spread.CHANNEL, (view.strides[0] if view.shape[0] > 1 else 0,)))
         views.append(view)
     return Epilogue(node.epilogue, tuple(operands)), views
-
-
-def check_call(kernel: Kernel, arguments: Sequence[View]) -> None:
-    """Check that a kernel touches nothing but its arguments, and writes only where nobody else has anything.
-
-    Raises:
-        RegionError: it could.
-    """
-    regions = kernel.regions
-    if len(regions) != len(arguments):
-        raise RegionError(f"{type(kernel).__name__} takes {len(regions)} arguments; got {len(arguments)}")
-    for region, view in zip(regions, arguments, strict=True):
-        try:
-            check_region(region, view)
-        except RegionError as error:
-            raise RegionError(f"{type(kernel).__name__}: {error}") from error
-    check_apart(regions, arguments)
 
 
 def _constant(load: Callable[[], Array], size: int) -> View:

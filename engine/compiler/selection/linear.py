@@ -103,7 +103,5 @@ def copied_rows(selector: Selector, view: View) -> View:
     if rows is None:
         copy = selector.temporary(view.shape)
         selector.copy(view, copy)
-        rows = copy.reshaped((view.size // view.shape[-1], view.shape[-1]))
-    if rows is None:
-        raise ValueError(f"a tensor of shape {view.shape} has no rows")
+        rows = copy.in_shape((view.size // view.shape[-1], view.shape[-1]))
     return rows

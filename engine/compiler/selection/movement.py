@@ -31,13 +31,8 @@ def select_pointwise(selector: Selector, node: Pointwise) -> None:
 @selects(Rearrangement)
 def select_rearrangement(selector: Selector, node: Rearrangement) -> None:
     """Copy elements to other places; axes can be taken apart wherever a tensor lies."""
-    source = view_of(node.inputs[0]).reshaped(node.parts)
-    if source is None:
-        raise ValueError(f"no axes of extents {node.parts} in a tensor of shape {node.inputs[0].shape}")
-    source = source.permuted(node.axes)
-    target = view_of(node.output).reshaped(source.shape)
-    if target is None:
-        raise ValueError(f"no axes of extents {source.shape} in a tensor of shape {node.output.shape}")
+    source = view_of(node.inputs[0]).in_shape(node.parts).permuted(node.axes)
+    target = view_of(node.output).in_shape(source.shape)
     move(selector, Leaf(0), [source], target)
 
 

@@ -1,5 +1,7 @@
 """Kernels for softmax and normalization."""
 
+from math import prod
+
 from engine.compiler.kernels.normalization import GroupNorm as GroupKernel
 from engine.compiler.kernels.normalization import LayerNorm as LayerKernel
 from engine.compiler.kernels.softmax import Softmax as SoftmaxKernel
@@ -32,11 +34,10 @@ def select_softmax(selector: Selector, node: Softmax) -> None:
 def select_layer_norm(selector: Selector, node: LayerNorm) -> None:
     """Choose the kernel of a layer normalization: lines are the normalized axes end to end."""
     x, out = view_of(node.inputs[0]), view_of(node.output)
-    lines, target = _lines(x, node.axes), _lines(out, node.axes)
+    shape = _lines(x, node.axes)
+    lines, target = x.reshaped(shape), out.in_shape(shape)
     if lines is None or lines.strides[1] != 1:
-        lines = _lines(row_by_row(selector, x), node.axes)
-    if lines is None or target is None:
-        raise ValueError(f"a tensor of shape {x.shape} has no lines")
+        lines = row_by_row(selector, x).in_shape(shape)
     parameters = [array for array in (node.weight, node.bias) if array is not None]
     kernel = LayerKernel(
         lines.shape[0],
@@ -86,9 +87,7 @@ def _pixels(selector: Selector, view: View) -> View:
     return whole(copy.buffer, shape)
 
 
-def _lines(view: View, axes: int) -> View | None:
-    """Return a tensor as a matrix of its last axes, None where they do not lie evenly."""
-    length = 1
-    for extent in view.shape[len(view.shape) - axes :]:
-        length *= extent
-    return view.reshaped((view.size // length, length))
+def _lines(view: View, axes: int) -> tuple[int, int]:
+    """Return the shape of a tensor as a matrix of its last axes."""
+    length = prod(view.shape[len(view.shape) - axes :])
+    return view.size // length, length

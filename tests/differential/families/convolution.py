@@ -133,3 +133,31 @@ def linear(d: Drawing, x: str) -> None:
         in_features=columns,
         out_features=features,
     )
+
+
+@family(3, 4, weight=8)
+def fused(d: Drawing, x: str) -> None:
+    """A product and at once what is done to its results, with tensors of their shape, one number per channel, or one."""
+    before = len(d.lines)
+    d.pick(
+        (convolution, convolution, linear, transposed, heavy_convolution) if d.rank(x) == 4 else (linear,)
+    )(d, x)
+    if len(d.lines) == before or d.lines[-1].type == "pnnx.Attribute":
+        return
+    made = d.lines[-1].outputs[0]
+    shape = d.shape(made)
+    channel = 1 if len(shape) == 4 and d.chance(0.7) else len(shape) - 1
+    for _ in range(d.number(1, 3)):
+        kind = d.pick(("full", "full", "channel", "number", "image"))
+        others = [y for y in d.alike(made) if y != made]
+        if kind == "full":
+            other = d.pick(others) if others and d.chance(0.7) else d.constant(shape)
+        elif kind == "image":
+            other = d.constant(tuple(e if axis < 2 else 1 for axis, e in enumerate(shape)))
+        else:
+            is_channel = kind == "channel"
+            other = d.constant(
+                tuple(e if is_channel and axis == channel else 1 for axis, e in enumerate(shape))
+            )
+        text = d.pick(("add(@0,@1)", "mul(@0,tanh(@1))", "max(@0,sub(@1,0.5))", "add(mul(@0,0.5),@1)"))
+        (made,) = d.add("pnnx.Expression", [made, other], expr=text) or (made,)
