@@ -137,7 +137,7 @@ def linear(d: Drawing, x: str) -> None:
 
 @family(3, 4, weight=8)
 def fused(d: Drawing, x: str) -> None:
-    """A product and at once what is done to its results, with tensors of their shape, one number per channel, or one."""
+    """A product and at once what is done to its results, with tensors of any shape that epilogues take."""
     before = len(d.lines)
     d.pick(
         (convolution, convolution, linear, transposed, heavy_convolution) if d.rank(x) == 4 else (linear,)
