@@ -37,11 +37,62 @@ in the `.param` file settles it, in the order of the operator's outputs:
 
 A file exported with two input shapes (`inputshape2=`) that differ in the length of the sequence leaves less open.
 
+## What the exporter leaves under other names
+
+Lines `aten::…` have their arguments as operands, in ATen's order; the types below that begin so run all the same. An
+import of an ONNX model (`pnnx model.onnx`) leaves some operators under ONNX's bare names: those below run, any other is
+refused as "an ONNX operator that the exporter left untranslated".
+
+## What the exporter gets wrong
+
+Some files say other than the model did, and mostly nothing in them tells. Seen in pnnx for PyTorch 2.13:
+
+{faults}
+
 ## Types
 
 | type | arguments | cases |
 |---|---|---|
 """
+
+FAULTS = (
+    (
+        "`nn.LSTMCell`, `nn.GRUCell`, `nn.RNNCell` called without a state",
+        "constants that are not those of a state of zeros",
+        "pass the state",
+    ),
+    (
+        "a constant that is changed in place (`zeros(…).scatter_(…)`)",
+        "the constant as it was after the change",
+        "`scatter`, without `_`",
+    ),
+    (
+        "a bool mask as input of `nn.TransformerEncoderLayer`",
+        "a constant that hides everything",
+        "pass a float mask of 0 and -inf",
+    ),
+    (
+        '`torch.div(x, y, rounding_mode="floor")`',
+        "`div`, without rounding (refused for integers, whose declared type tells)",
+        "`torch.floor(x / y)`",
+    ),
+    ('`torch.div(x, y, rounding_mode="trunc")`', "`floor_divide`", "`torch.trunc(x / y)`"),
+    ("`torch.round(x, decimals=2)`", "`round`, to whole numbers", "`torch.round(x * 100) / 100`"),
+    ("`x.half().float()`", "nothing", ""),
+    (
+        "ONNX `MaxPool`, `AveragePool` with `auto_pad` SAME_UPPER and an odd margin",
+        "as much margin before as after",
+        "explicit `pads`",
+    ),
+    (
+        "ONNX `Shape` where sizes are open",
+        "the tensor itself",
+        "`inputshape=` alone, without `inputshape2=`",
+    ),
+    ("ONNX `SpaceToDepth`", "`F.pixel_unshuffle`, whose channels are in another order", ""),
+    ("ONNX `Slice` with a negative step", "nothing", ""),
+)
+"""What a model does, what the exporter makes of it, and how to word the model instead."""
 
 
 def render() -> str:
@@ -50,8 +101,13 @@ def render() -> str:
     ours = (layer for layer in registry if layer.forward.__module__.startswith("engine."))
     layers = sorted(ours, key=lambda layer: layer.type.lower())
     rows = (f"| `{layer.type}` | {_arguments(layer)} | {cases[layer.type] or ''} |" for layer in layers)
-    head = HEAD.format(count=len(layers), cases=cases.total(), results=_results(layers))
+    head = HEAD.format(count=len(layers), cases=cases.total(), results=_results(layers), faults=_faults())
     return head + "\n".join(rows) + "\n"
+
+
+def _faults() -> str:
+    rows = (f"| {' | '.join(row)} |".replace("|  |", "| |") for row in FAULTS)
+    return "\n".join(["| in the model | in the file | what helps |", "|---|---|---|", *rows])
 
 
 def _results(layers: list[Layer]) -> str:
