@@ -68,7 +68,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.sizes and not arguments.no_torch:
         from tests.differential.networks.report import run_networks
 
-        lines, wrong = run_networks(arguments.seed, arguments.sizes, arguments.every)
+        lines, wrong = run_networks(arguments.seed, arguments.sizes, arguments.every, arguments.narrow)
     print(table(report, lines))
     is_covered = report.branches["selection"].share == 1
     if not is_covered:

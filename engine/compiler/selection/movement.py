@@ -7,8 +7,8 @@ from engine.compiler.kernels.padding import Pad
 from engine.compiler.nodes import Pad as PadNode
 from engine.compiler.nodes import Pointwise, Rearrangement
 from engine.compiler.pointwise import ZERO, Expression, Leaf, Number, substitute
-from engine.compiler.selection.call import Selector, has_channels_last, image_of, selects, view_of
-from engine.compiler.storage import CHANNELS_LAST, Copy
+from engine.compiler.selection.call import Selector, image_of, selects, view_of
+from engine.compiler.storage import Copy
 from engine.compiler.view import View
 
 
@@ -51,10 +51,7 @@ def select_pad(selector: Selector, node: PadNode) -> None:
     x, out = image_of(node.inputs[0]), image_of(node.output)
     before = tuple(first for first, _ in node.margins[2:])
     before = (0, before[0]) if len(before) == 1 else before
-    target = out if has_channels_last(out) else selector.temporary(out.shape, CHANNELS_LAST)
-    pad(selector, x, target, (before[0], before[1]), node.value, node.mode)
-    if target is not out:
-        selector.copy(target, out)
+    pad(selector, x, out, (before[0], before[1]), node.value, node.mode)  # images are placed channels-last
 
 
 def _pad_axes(selector: Selector, node: PadNode) -> None:

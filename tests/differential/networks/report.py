@@ -6,8 +6,8 @@ from tests.differential.networks.running import run_network
 from tests.differential.networks.table import networks
 
 
-def run_networks(seed: int, count: int, every: bool) -> tuple[list[str], int]:
-    """Run all networks at as many sizes.
+def run_networks(seed: int, count: int, every: bool, narrow: bool = False) -> tuple[list[str], int]:
+    """Run all networks, or the narrow ones, at as many sizes.
 
     Returns:
         The lines of a table, and how many runs were wrong.
@@ -18,6 +18,8 @@ def run_networks(seed: int, count: int, every: bool) -> tuple[list[str], int]:
     ]
     wrong = 0
     for network in networks():
+        if narrow and not network.name.endswith("narrow"):
+            continue
         runs = list(run_network(network, seed, count, every))
         bad = [run for run in runs if run.is_wrong]
         numpy_off = max((run.off for run in runs if run.how == "numpy"), default=np.nan)
