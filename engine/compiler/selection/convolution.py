@@ -100,7 +100,7 @@ def _laid_down(work: Work) -> Work:
         padding=(left, top, right, bottom),
         dilation=(work.node.dilation[1], work.node.dilation[0]),
         groups=work.node.groups,
-        is_computed=True,  # programs for other shapes pack the weights as they are, and must not share these
+        is_computed=work.node.is_computed,
     )
     epilogue = replace(work.epilogue, operands=spreads)
     return Work(node, work.x.permuted(_TURNED), work.out.permuted(_TURNED), epilogue, turned)

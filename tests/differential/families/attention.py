@@ -18,9 +18,12 @@ def matrix_product(d: Drawing, x: str) -> None:
         source = d.pick(turned)
         rank = d.rank(source)
         if rank == 2 and d.chance(0.3):
-            other, *_ = d.add("torch.t", [source])
+            found = d.add("torch.t", [source])
         else:
-            other, *_ = d.add("torch.transpose", [source], named=True, dim0=rank - 2, dim1=rank - 1)
+            found = d.add("torch.transpose", [source], named=True, dim0=rank - 2, dim1=rank - 1)
+        if not found:
+            return  # an input may be larger than what is drawn from it
+        (other,) = found
     else:
         batch = d.shape(x)[:-2] if d.chance(0.5) else ()
         other = d.constant((*batch, shape[-1], d.pick((1, 3, 16, 40))))
