@@ -9,6 +9,7 @@ from engine.arguments import Operand
 from engine.dtypes import Array
 from engine.kernels.axes import broadcast
 from engine.kernels.elementwise import BINARY, UNARY
+from engine.kernels.promotion import scalar_dtype
 from engine.kernels.ufunc import Binary, Unary
 from engine.registry import layer
 from engine.spec import TensorSpec
@@ -35,8 +36,9 @@ def binary_layer(kernel: Binary) -> Callable[..., Array]:
     """Make a layer of a kernel of two operands: tensors, or a tensor and a number."""
 
     def forward(input: Operand | bool, other: Operand | bool) -> Array:
-        lone = not isinstance(input, np.ndarray) and not isinstance(other, np.ndarray)
-        return kernel(np.asarray(input) if lone else input, other)
+        if not isinstance(input, np.ndarray) and not isinstance(other, np.ndarray):
+            return kernel(np.asarray(input, scalar_dtype(input)), other)
+        return kernel(input, other)
 
     return forward
 
