@@ -84,7 +84,7 @@ def test_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_check_looks_at_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_model(tmp_path, "pnnx.Input in 0 1 a\nnn.ReLU r 1 1 a b\npnnx.Output out 1 0 b")
+    write_model(tmp_path, "pnnx.Input in 0 1 a #a=(2)f32\nnn.ReLU r 1 1 a b\npnnx.Output out 1 0 b")
     assert cli.main(["check", str(tmp_path)]) == 0
     assert "1  nn.ReLU" in capsys.readouterr().out
     assert cli.main(["check", str(tmp_path / "none.param")]) == 1

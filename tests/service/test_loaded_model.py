@@ -41,11 +41,11 @@ def test_unsupported_operators_are_found_at_load(tmp_path: Path) -> None:
         load_model("unknown", add_model(tmp_path, "unknown", UNKNOWN_LAYER), LIMITS, warm=False)
 
 
-def test_warm_up_finds_a_model_that_does_not_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize("warm", [True, False])
+def test_model_that_does_not_run_is_found(tmp_path: Path, warm: bool) -> None:
     folder = add_model(tmp_path, "mismatch", MISMATCH)
-    load_model("mismatch", folder, LIMITS, warm=False)
     with pytest.raises(LayerError, match="sum"):
-        load_model("mismatch", folder, LIMITS, warm=True)
+        load_model("mismatch", folder, LIMITS, warm=warm)
 
 
 def test_runs_take_no_more_memory_than_is_set(tmp_path: Path) -> None:
