@@ -29,6 +29,8 @@ _RNN_GATES = (0,)
 
 def _states(operands: Sequence[Any]) -> tuple[list[Any], Any]:
     """Return the initial states and the bias, which may be None, among the operands behind X, W and R."""
+    if len(operands) < 3 or not all(isinstance(operand, np.ndarray | TensorSpec) for operand in operands):
+        raise ArgumentError("inputs", f"got {len(operands)} operands", "X, W and R, and what may follow")
     states, bias = [], None
     for place, operand in enumerate(operands[3:], 3):
         rank = len(operand.shape)
@@ -44,8 +46,7 @@ def _states(operands: Sequence[Any]) -> tuple[list[Any], Any]:
 def _infer(
     gates: int, count: int, operands: Sequence[Any], hidden_size: int, direction: str
 ) -> tuple[TensorSpec, ...]:
-    if len(operands) < 3 or not all(isinstance(operand, TensorSpec) for operand in operands):
-        raise ArgumentError("inputs", f"got {len(operands)} operands", "X, W and R, and what may follow")
+    states, bias = _states(operands)
     if direction not in _DIRECTIONS:
         raise ArgumentError("direction", f"got {direction!r}", " or ".join(_DIRECTIONS))
     x, directions = operands[0], _DIRECTIONS[direction]
@@ -56,7 +57,6 @@ def _infer(
         raise ArgumentError("inputs.0", f"shape {x.shape}", "a sequence of at least one step")
     check_shape("inputs.1", operands[1], (directions, gates * hidden_size, features))
     check_shape("inputs.2", operands[2], (directions, gates * hidden_size, hidden_size))
-    states, bias = _states(operands)
     check_shape("inputs.3", bias, (directions, 2 * gates * hidden_size))
     if len(states) not in (0, count):
         raise ArgumentError("inputs", f"got {len(states)} initial states", f"none, or {count}")
@@ -82,8 +82,8 @@ def _weights(w: Array, r: Array, bias: Array | None, order: Sequence[int]) -> ke
 def _run(
     cell: kernels.Cell, order: Sequence[int], count: int, operands: Sequence[Array], direction: str
 ) -> tuple[Array, ...]:
-    x, w, r = operands[:3]
     states, bias = _states(operands)
+    x, w, r = operands[:3]
     backwards = (False, True) if direction == "bidirectional" else (direction == "reverse",)
     outputs, finals = [], []
     for place, is_backwards in enumerate(backwards):

@@ -22,6 +22,8 @@ from engine.spec import TensorSpec
 
 def _order(operands: tuple[Any, ...]) -> tuple[int, bool]:
     """Read `[stable,] dim, descending` behind the tensor, as ATen's two overloads have them."""
+    if not operands or not isinstance(operands[0], np.ndarray | TensorSpec):
+        raise ArgumentError("inputs.0", f"got {operands[:1]}", "a tensor")
     given = operands[2:] if len(operands) == 4 else operands[1:]
     dim, descending = given if len(given) == 2 else (None, None)
     if not isinstance(dim, int) or isinstance(dim, bool) or not isinstance(descending, bool):
@@ -30,17 +32,18 @@ def _order(operands: tuple[Any, ...]) -> tuple[int, bool]:
 
 
 def _infer_sort(*operands: Any) -> tuple[TensorSpec, TensorSpec]:
+    dim, _ = _order(operands)
     values = operands[0]
     check_kind("inputs.0", values, "biuf")
-    axis(_order(operands)[0], values.rank)
+    axis(dim, values.rank)
     return values, TensorSpec(values.shape, INT64)
 
 
 @layer("aten::sort", infer=_infer_sort)
 def sort(*operands: Any) -> tuple[Array, Array]:
     """Put the values along a dimension in order: `input, [stable,] dim, descending`; gives values and indices."""
-    values = operands[0]
     dim, descending = _order(operands)
+    values = operands[0]
     if not values.ndim:
         return values, np.zeros((), np.int64)
     place = axis(dim, values.ndim)
