@@ -63,7 +63,6 @@ CASES: dict[str, tuple[tuple[int, ...], str]] = {
     "softplus": ((2, 3, 7), ACTIVATION.format("F.softplus", "beta=1.5 threshold=2.0")),
     "logsigmoid": ((2, 3, 7), ACTIVATION.format("F.logsigmoid", "")),
     "softsign": ((2, 3, 7), ACTIVATION.format("F.softsign", "")),
-    "tanhshrink": ((2, 3, 7), ACTIVATION.format("F.tanhshrink", "")),
     "hardshrink": ((2, 3, 7), ACTIVATION.format("F.hardshrink", "lambd=0.4")),
     "softshrink": ((2, 3, 7), ACTIVATION.format("F.softshrink", "lambd=0.4")),
     "threshold": ((2, 3, 7), ACTIVATION.format("F.threshold", "threshold=0.1 value=-3.0")),

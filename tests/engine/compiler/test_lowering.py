@@ -39,6 +39,7 @@ def test_operator_that_kernels_take(tmp_path: Path, line: str, kind: str) -> Non
         "return_indices=True stride=(2,2)",
         "nn.ReflectionPad3d p 1 1 x y padding=(1,1,1,1,1,1)",
         "F.threshold t 1 1 x y threshold=0.0 value=1e39 $input=x",
+        "F.tanhshrink t 1 1 x y $input=x",
         "torch.cumsum c 1 1 x y dim=1 $input=x",
         "pnnx.Expression e 1 1 x y expr=sin(@0)",
         "pnnx.Expression e 1 1 x y expr=mul(@0,add(1,2))",
