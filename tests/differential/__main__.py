@@ -41,6 +41,7 @@ def _parse() -> argparse.Namespace:
         "--modes", type=int, default=3, help="combinations of width, threads and layout of each graph"
     )
     parser.add_argument("--sizes", type=int, default=6, help="sizes of each network; 0 leaves networks out")
+    parser.add_argument("--narrow", action="store_true", help="narrow networks only")
     parser.add_argument(
         "--every", action="store_true", help="networks with every width and number of threads"
     )
