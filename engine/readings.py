@@ -8,7 +8,9 @@ anew; two outputs come in the order in which the model uses them first. So a fil
    next layer, a hidden one as hidden and a cell state as cell state, where the operands go there.
 3. If all that are left give the same values, they are as good as each other, at these shapes.
 4. Else the one in the order in which the exporter writes PyTorch's results is taken, if there is just one.
-5. Else the graph is not built: any choice could be a wrong answer.
+5. Else, if they differ in one output only and that is a state, it is taken for the hidden one: models that go on with
+   the hidden state alone are common, and ones that go on with the cell state alone are not.
+6. Else the graph is not built: any choice could be a wrong answer.
 
 What follows from the types alone goes without saying; every other choice is said in a warning.
 """
@@ -24,6 +26,8 @@ from engine.pnnx.tensor_type import format_tensor_type
 from engine.results import Places, Results, Traits, fits
 from engine.spec import Spec
 
+_STATES = ("h_n", "c_n", "Y_h", "Y_c")
+"""Names of states among results, PyTorch's and ONNX's."""
 PARAMETER = "outputs"
 """The parameter by which a file says which results an operator's outputs are, by name: `outputs=output,c_n`."""
 
@@ -80,13 +84,13 @@ def choose(operator: Operator, results: Results, evidence: Evidence) -> Choice:
     in_order = [reading for reading in used if any(_follows(reading, order) for order in traits.orders)]
     if len(_values(used, traits)) == 1:
         chosen = (in_order or used)[0]
-    elif len(_values(in_order, traits)) == 1:
+    elif len(_values(in_order, traits)) == 1 or _differ_in_a_state(in_order, results, evidence, traits):
         chosen = in_order[0]
     else:
         raise BuildError(_refusal(place, operator, results, in_order or used))
     same = [reading for reading in used if _values([reading], traits) == _values([chosen], traits)]
     others = tuple(reading for reading in same if reading != chosen)
-    warning = _warning(place, operator, results, chosen) if len(fitting) > 1 else None
+    warning = _warning(place, operator, results, chosen, used) if len(fitting) > 1 else None
     return Choice(chosen, others, warning)
 
 
@@ -158,6 +162,20 @@ def _follows(reading: Places, order: Places) -> bool:
     return all(place in left for place in reading)
 
 
+def _differ_in_a_state(
+    readings: Sequence[Places], results: Results, evidence: Evidence, traits: Traits
+) -> bool:
+    """Tell whether readings that types allow differ in one output only, a state, and the first has no value twice."""
+    if evidence.results is None or not readings:
+        return False
+    differing = [set(places) for places in zip(*readings, strict=True) if len(set(places)) > 1]
+    (first,) = _values(readings[:1], traits)
+    if len(differing) != 1 or len(set(first)) < len(first):
+        return False
+    states = {traits.values[place] for place in differing[0] if results.names[place] in _STATES}
+    return states == {traits.values[place] for place in differing[0]}
+
+
 def _values(readings: Sequence[Places], traits: Traits) -> set[Places]:
     return {tuple(traits.values[place] for place in reading) for reading in readings}
 
@@ -173,10 +191,14 @@ def _refusal(place: str, operator: Operator, results: Results, readings: Sequenc
     )
 
 
-def _warning(place: str, operator: Operator, results: Results, chosen: Places) -> str:
+def _warning(
+    place: str, operator: Operator, results: Results, chosen: Places, readings: Sequence[Places]
+) -> str:
     outputs, spelled = ", ".join(map(repr, operator.outputs)), _spell(chosen, results)
+    others = " or ".join(_spell(reading, results) for reading in readings if reading != chosen)
+    which = f", and not for {others}" if others else ""
     return (
-        f"{place}: its outputs {outputs} are taken for {spelled}, which shapes alone do not tell; "
+        f"{place}: its outputs {outputs} are taken for {spelled}{which}, which shapes alone do not tell; "
         f"write {PARAMETER}={spelled} on its line of the .param file to confirm it, or what they are instead"
     )
 

@@ -4,7 +4,7 @@ Every kernel states the regions of its arguments. A program is assembled only of
 of these regions: so a kernel that expects padding cannot be given a tensor without, nor one whose channels lie apart.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -191,56 +191,36 @@ def _lattice(shape: Sequence[int], strides: Sequence[int]) -> list[tuple[int, in
 
 
 def _may_meet(one: Region, view: View, other: Region, there: View) -> bool:
-    """Whether two regions of one buffer may have an element in common; True where that cannot be told."""
+    """Whether two regions of one buffer may have an element in common; True where that cannot be told.
+
+    They have none if one ends before the other begins, or if that is so within every period of a stride that all
+    larger strides are multiples of: parts of a whole side by side, or its even and its odd places.
+    """
     distance = there.offset - view.offset
     if distance < 0:
         return _may_meet(other, there, one, view)
     if distance >= one.stop:
         return False
-    lattices = [_lattice(region.shape, region.strides) for region in (one, other)]
-    steps = sorted({stride for lattice in lattices for _, stride in lattice}, reverse=True)
-    starts = []
-    for step in steps:
-        start, distance = divmod(distance, step)
-        starts.append(start)
-    first, second = (_extents(lattice, steps) for lattice in lattices)
-    if (
-        first is None
-        or second is None
-        or not (_is_unique(first, steps) and _is_unique(second, steps, starts))
-    ):
-        return True
-    if distance:
-        return any(step % steps[-1] for step in steps)
-    return all(start < count for start, count in zip(starts, first, strict=True))
+    axes = [_axes(region) for region in (one, other)]
+    return not any(
+        _are_apart_within(period, distance, *axes)
+        for period in {stride for _, stride in (*axes[0], *axes[1])}
+    )
 
 
-def _extents(lattice: Sequence[tuple[int, int]], steps: Sequence[int]) -> list[int] | None:
-    """Return a lattice's extent along each of some steps, largest first; None where it has none."""
-    extents = dict.fromkeys(steps, 1)
-    for extent, stride in lattice:
-        for part, step in _split(extent, stride, steps):
-            if extents[step] > 1:
-                return None
-            extents[step] = part
-    return [extents[step] for step in steps]
+def _axes(region: Region) -> list[tuple[int, int]]:
+    """Return the axes that have neighbours, as (extent, stride)."""
+    return [axis for axis in zip(region.shape, region.strides, strict=True) if axis[0] > 1 and axis[1]]
 
 
-def _split(extent: int, stride: int, steps: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Split an axis at the larger steps that it reaches over evenly."""
-    for step in steps:
-        count = step // stride
-        if step > stride and step % stride == 0 and extent > count and extent % count == 0:
-            yield extent // count, step
-            extent = count
-    yield extent, stride
-
-
-def _is_unique(extents: Sequence[int], steps: Sequence[int], starts: Sequence[int] | None = None) -> bool:
-    """Whether coordinates along the steps tell elements apart: what lies within a step never reaches the next."""
-    reach = 0
-    for place in reversed(range(len(steps))):
-        if reach >= steps[place]:
-            return False
-        reach += ((starts[place] if starts else 0) + extents[place] - 1) * steps[place]
-    return True
+def _are_apart_within(
+    period: int, distance: int, one: Sequence[tuple[int, int]], other: Sequence[tuple[int, int]]
+) -> bool:
+    """Whether, counted modulo a period, one region ends before another that begins at a distance from it."""
+    if any(stride >= period and stride % period for _, stride in (*one, *other)):
+        return False
+    reaches = [
+        sum((extent - 1) * stride for extent, stride in axes if stride < period) for axes in (one, other)
+    ]
+    start = distance % period
+    return reaches[0] < start and start + reaches[1] < period

@@ -44,16 +44,30 @@ def test_states_come_in_pytorchs_order_with_a_warning() -> None:
     assert choice(STATE, STATE, LONG, traits=ANY_PLACE).places == (1, 2, 0)
 
 
-@pytest.mark.parametrize("declared", [(STATE,), (LONG, STATE)], ids=len)
-def test_one_of_two_states_is_refused(declared: tuple[TensorSpec, ...]) -> None:
-    with pytest.raises(BuildError, match=r"outputs=.*h_n or outputs=.*c_n on its line"):
-        choice(*declared)
+@pytest.mark.parametrize(
+    ("declared", "places"), [((STATE,), (1,)), ((LONG, STATE), (0, 1))], ids=["one", "two"]
+)
+def test_one_of_two_states_is_the_hidden_one_with_a_warning(
+    declared: tuple[TensorSpec, ...], places: tuple[int, ...]
+) -> None:
+    made = choice(*declared)
+    assert made.places == places
+    assert made.warning is not None
+    assert "h_n, and not for " in made.warning
+    assert "c_n, which shapes alone do not tell" in made.warning
 
 
-@pytest.mark.parametrize("count", [1, 2])
-def test_one_step_is_refused_where_the_cell_state_may_be_meant(count: int) -> None:
-    with pytest.raises(BuildError, match="lstm: its outputs 'a'.* may be "):
-        choice(*(STATE,) * count, traits=ONE_STEP, results=(STATE,) * 3)
+def test_only_result_of_one_step_is_the_output_with_a_warning() -> None:
+    made = choice(STATE, traits=ONE_STEP, results=(STATE,) * 3)
+    assert (made.places, made.others) == ((0,), ((1,),))
+    assert made.warning is not None
+    assert "and not for h_n or c_n" in made.warning
+
+
+def test_two_results_of_one_step_are_refused() -> None:
+    """Not the hidden state twice: nobody keeps the same twice."""
+    with pytest.raises(BuildError, match="lstm: its outputs 'a', 'b' may be "):
+        choice(STATE, STATE, traits=ONE_STEP, results=(STATE,) * 3)
 
 
 def test_order_is_no_help_where_the_exporter_keeps_none() -> None:

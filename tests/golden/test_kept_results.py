@@ -62,12 +62,8 @@ def case_called(name: str) -> Case:
 @pytest.mark.parametrize(
     "name",
     [
-        "nn.LSTM-c_n_length5_batch2_layers1",
-        "nn.LSTM-h_n_length5_batch2_layers1",
-        "nn.LSTM-output_c_n_length5_batch2_layers1",
         "nn.LSTM-h_n_c_n_length1_batch2_layers1",
         "nn.LSTM-output_c_n_length1_batch2_layers1",
-        "nn.LSTM-c_n_length1_batch2_layers1",
         "nn.GRU-h_n_length2_batch2_layers2",
         "nn.LSTM-h_n_c_n_output_length1_batch0_layers1",
     ],
@@ -76,6 +72,31 @@ def test_graph_of_several_meanings_is_not_built(tmp_path: Path, name: str) -> No
     graph, *_ = open_case(tmp_path, "recurrent", case_called(name), None)
     with pytest.raises(BuildError, match=r"layer: its outputs '1'.* may be .* or .*; expected outputs="):
         graph.build()
+
+
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+def test_one_state_is_taken_for_the_hidden_one_with_a_warning(tmp_path: Path, backend: str) -> None:
+    graph, inputs, wanted = open_case(
+        tmp_path, "recurrent", case_called("nn.LSTM-h_n_length5_batch2_layers1"), None
+    )
+    graph = RuntimeGraph(graph.param_path, backend=backend)
+    graph.build()
+    assert not differ(graph.forward(inputs), wanted)
+    assert "taken for h_n, and not for c_n" in graph.warnings[0]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nn.LSTM-c_n_length5_batch2_layers1",
+        "nn.LSTM-output_c_n_length5_batch2_layers1",
+        "nn.LSTM-c_n_length1_batch2_layers1",
+    ],
+)
+def test_a_cell_state_alone_is_warned_of_and_can_be_told(tmp_path: Path, name: str) -> None:
+    graph, *_ = open_case(tmp_path, "recurrent", case_called(name), None)
+    graph.build()
+    assert "c_n, which shapes alone do not tell; write outputs=" in graph.warnings[0]
 
 
 def test_two_states_are_taken_in_pytorchs_order_with_a_warning(tmp_path: Path) -> None:

@@ -97,6 +97,22 @@ def test_parts_of_a_concatenation_are_apart() -> None:
         check_apart(regions, (parts[0], together.sliced(1, 3, 6)))
 
 
+def test_even_and_odd_places_are_apart() -> None:
+    whole_line = whole(ARENA, (4, 9))
+    even, odd = whole_line.sliced(1, 0, 5, 2), whole_line.sliced(1, 1, 4, 2)
+    check_apart(
+        (Region(even.shape, even.strides, is_written=True), Region(odd.shape, odd.strides)), (even, odd)
+    )
+
+
+def test_a_slice_with_steps_is_apart_from_a_part_before_it() -> None:
+    whole_line = whole(ARENA, (4, 30))
+    part, steps = whole_line.sliced(1, 0, 7), whole_line.sliced(1, 9, 7, 2)
+    check_apart(
+        (Region(part.shape, part.strides, is_written=True), Region(steps.shape, steps.strides)), (part, steps)
+    )
+
+
 @pytest.mark.parametrize("home", [Home.CONSTANT, Home.VALUE])
 def test_what_runs_only_read_is_never_written(home: Home) -> None:
     with pytest.raises(RegionError, match="only read"):
