@@ -28,8 +28,8 @@ The exporter writes `nn.LSTM` with one output whether a model uses its output, i
 outputs in the order in which the model uses them first; it does not say which are which. What declared shapes tell is
 certain. Where they leave only the order open, it is taken for PyTorch's; where they leave open which state one output
 is, for the hidden one; unless its use as an initial state tells more. `graph.warnings`, `kuiper check`, `/models` and
-the log say what was assumed. What they leave open otherwise is refused at build. One word at the end of the operator's line
-in the `.param` file settles it, in the order of the operator's outputs:
+the log say what was assumed. What they leave open otherwise is refused at build. One word at the end of the operator's
+line in the `.param` file settles it, in the order of the operator's outputs:
 
     nn.LSTM  lstm  1 2 0 1 2  batch_first=True … #2=(1,2,4)f32 outputs=output,c_n
 
