@@ -51,7 +51,7 @@ class Finding:
     """Something that is not as it should be.
 
     Attributes:
-        kind: what kind of thing: "difference", "threads", "exception", "refusal", "written".
+        kind: what kind of thing: "difference", "threads", "exception", "refusal", "written", "compiler".
         text: what was seen.
     """
 
@@ -158,7 +158,8 @@ def _compare_mode(
                 outputs, others = forward(alone, given), forward(shared, given)
             except Exception as error:  # whatever it is, it is what is looked for
                 return Finding("exception", f"run {run}: {type(error).__name__}: {error}")
-            finding = difference(outputs, expected, allowed, tally) or _unequal(outputs, others)
+            finding = _failed(alone, shared)
+            finding = finding or difference(outputs, expected, allowed, tally) or _unequal(outputs, others)
             if finding is None and not all(map(_same, given, inputs)):
                 finding = Finding("written", "an input was written to")
             if finding is not None:
@@ -168,6 +169,12 @@ def _compare_mode(
             else:
                 tally.runs[mode.target.name] = tally.runs.get(mode.target.name, 0) + 1
     return None
+
+
+def _failed(*graphs: RuntimeGraph) -> Finding | None:
+    """Tell of programs that could not be compiled: numpy ran in their place, and numpy agrees with itself."""
+    refused = [str(refusal) for graph in graphs for refusal in graph.verification.refused]
+    return Finding("compiler", refused[0]) if refused else None
 
 
 def difference(outputs: Outcome, expected: Outcome, allowed: Sequence[float], tally: Tally) -> Finding | None:
