@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from engine.compiler.lowering import RULES, Site
+from engine.compiler.lowering import RULES, TAKES_APART, Site
 from engine.compiler.nodes import Concatenation, Constant, Fallback, Node, Reshape, Tensor, Value, connect
 from engine.dtypes import Array
 from engine.errors import KuiperError
@@ -16,6 +16,7 @@ from engine.plan import Plan, Step
 from engine.spec import Spec, TensorSpec, arrays_in, is_known, tensor_specs
 
 FLOAT = np.dtype(np.float32)
+_UNPACKS = ("prim::ListUnpack", "prim::TupleUnpack")
 _RANDOM = ("torch.randn_like", "torch.normal")
 LARGEST_CONSTANT = 16 << 20
 """Elements of a tensor that is computed at build because no input changes it."""
@@ -85,26 +86,53 @@ class _Builder:
             slot: plan.specs[name] for slot, name in names.items() if name in plan.specs
         }
         self.graph = Graph(leaving=tuple(leaving))
+        self._steps = plan.steps
+        self._readers: dict[int, list[int]] = {}
+        for index, step in enumerate(plan.steps):
+            for slot in step.inputs:
+                self._readers.setdefault(slot, []).append(index)
+        self._done: set[int] = set()
 
     def lower(self, index: int, step: Step) -> None:
         """Add the nodes of one operator."""
         if step.operator.type == OUTPUT:
             self.graph.ends.update(dict.fromkeys(step.inputs, index))
-        if step.is_input or step.operator.type == OUTPUT:
+        if step.is_input or step.operator.type == OUTPUT or index in self._done:
             return
         is_own = is_engines(step)
         if is_own and self._fold(index, step):
             return
-        node = self._node(index, step) if is_own else None
+        unpack = self._unpack(step) if is_own else None
+        slots = step.outputs if unpack is None else self._steps[unpack].outputs
+        node = self._node(index, step, slots) if is_own else None
         if node is None:
             self._fall_back(index, step)
             return
-        self._add(node, *(spec.shape for slot in step.outputs for spec in tensor_specs(self._specs[slot])))
-        self.graph.tensors.update(zip(step.outputs, node.outputs, strict=True))
+        if unpack is not None:
+            node.steps.append(unpack)
+            self._done.add(unpack)
+        self._add(node, *(spec.shape for slot in slots for spec in tensor_specs(self._specs[slot])))
+        self.graph.tensors.update(zip(slots, node.outputs, strict=True))
 
-    def _node(self, index: int, step: Step) -> Node | None:
+    def _unpack(self, step: Step) -> int | None:
+        """Return the only reader of an operator's list of parts, if that spreads it over outputs of its own.
+
+        The two are done as one: the list itself is never made.
+        """
+        if step.operator.type not in TAKES_APART or len(step.outputs) != 1:
+            return None
+        (slot,) = step.outputs
+        readers = self._readers.get(slot, [])
+        if len(readers) != 1 or slot in self.graph.leaving or isinstance(self._specs[slot], TensorSpec):
+            return None
+        reader = self._steps[readers[0]]
+        is_unpack = reader.operator.type in _UNPACKS and is_engines(reader) and reader.is_checked
+        return readers[0] if is_unpack else None
+
+    def _node(self, index: int, step: Step, slots: Sequence[int]) -> Node | None:
+        """Return the node of an operator whose outputs go to some slots, None where numpy has to run it."""
         rule = RULES.get(step.operator.type)
-        outputs = [self._specs[slot] for slot in step.outputs]
+        outputs = [self._specs[slot] for slot in slots]
         known = all(isinstance(spec, TensorSpec) and spec.dtype == FLOAT and spec.size for spec in outputs)
         if rule is None or not known or not step.is_checked:
             return None

@@ -33,7 +33,8 @@ class Observables:
 
     Attributes:
         by_slot: slot -> where and when its value can be looked at, for those that exist.
-        ends: slot of a tensor that never leaves a kernel's registers -> slot of what that kernel writes in the end.
+        ends: slot of a tensor that never leaves a kernel's registers, or of a list that is taken apart unmade -> slot
+            of what that kernel writes in the end, or of the list's first member.
     """
 
     by_slot: Mapping[int, Observable]
@@ -60,7 +61,7 @@ def find_observables(
     """
     moments = _moments(graph, written, given)
     found: dict[int, Observable] = {}
-    for slot in plan.slots.values():
+    for slot in set(plan.slots.values()) - _lists(plan, graph):
         tensor = graph.tensors.get(slot)
         if slot in graph.constants:
             found[slot] = Observable(BEFORE_ALL)
@@ -69,6 +70,12 @@ def find_observables(
         elif tensor in moments:
             found[slot] = Observable(moments[tensor], tensor.view)
     return Observables(found, _ends(plan, graph, found))
+
+
+def _lists(plan: Plan, graph: Graph) -> set[int]:
+    """Return the slots of lists that no run makes: a look gives their members as what they are unpacked into."""
+    looks = [step for node in graph.nodes if isinstance(node, Reshape) for step in node.steps]
+    return {slot for step in looks for slot in plan.steps[step].outputs if slot not in graph.tensors}
 
 
 def _moments(graph: Graph, written: Mapping[View, int], given: Mapping[int, int]) -> dict[Tensor, int]:

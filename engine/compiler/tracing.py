@@ -115,13 +115,16 @@ def _row(program: Program, place: int) -> _Row:
 
 
 def _known(program: Program, operands: list[RuntimeOperand]) -> tuple[OperandTrace, ...] | None:
-    """Return operands as they are in every run, None where one is no tensor of a known shape."""
+    """Return operands as they are in every run, None where only the run can tell."""
     traces = []
     for operand in operands:
         spec = program.plan.specs.get(operand.name)
-        if not isinstance(spec, TensorSpec):
+        if isinstance(spec, TensorSpec):
+            traces.append(OperandTrace(operand.name, spec.shape, pnnx_name(spec.dtype)))
+        elif isinstance(spec, tuple) and program.plan.slots[operand.name] not in program.observables.by_slot:
+            traces.append(OperandTrace(operand.name, None, "tuple"))  # no run makes it
+        else:
             return None
-        traces.append(OperandTrace(operand.name, spec.shape, pnnx_name(spec.dtype)))
     return tuple(traces)
 
 

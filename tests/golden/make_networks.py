@@ -56,6 +56,7 @@ GOLDENS = (
     ),
     Golden("shufflenet_v2", "shufflenet_v2", {"channels": (6, 10, 20, 36, 40), "classes": 10}),
     Golden("sequence_net", "sequence_net", {}, shape=(1, 3, 40), other=(3, 3, 40)),
+    Golden("cell_net", "cell_net", {}, shape=(1, 3, 6), other=(5, 3, 6)),
     Golden(
         "vit",
         "vit",

@@ -12,10 +12,12 @@ from engine.compiler.lowering import (
     reduction,
     shape,
 )
+from engine.compiler.lowering.shape import TAKES_APART
 from engine.compiler.lowering.site import RULES, Rule, Site, lowers
 
 __all__ = [
     "RULES",
+    "TAKES_APART",
     "Rule",
     "Site",
     "attention",

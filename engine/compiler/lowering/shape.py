@@ -5,7 +5,18 @@ import numpy as np
 from engine.compiler.lowering.site import Site, lowers
 from engine.compiler.nodes import Concatenation, Node, Rearrangement, Reshape, Tensor
 from engine.compiler.view import View
-from engine.spec import Spec, TensorSpec
+from engine.spec import Spec, TensorSpec, arrays_in
+
+TAKES_APART = (
+    "torch.split",
+    "torch.chunk",
+    "torch.tensor_split",
+    "torch.unbind",
+    "aten::unsafe_chunk",
+    "aten::unsafe_split",
+    "aten::unsafe_split_with_sizes",
+)
+"""Operators that give parts of their input, each as an output of its own or all in one list."""
 
 
 @lowers(
@@ -23,7 +34,7 @@ def same(site: Site) -> Node | None:
 @lowers("Tensor.reshape", "Tensor.view", "torch.flatten", "torch.unflatten", "Tensor.unflatten")
 @lowers("torch.squeeze", "torch.unsqueeze", "Tensor.permute", "torch.permute", "torch.transpose", "torch.t")
 @lowers("Tensor.slice", "Tensor.select", "torch.narrow", "Tensor.expand")
-@lowers("torch.split", "torch.chunk", "torch.tensor_split", "torch.unbind")
+@lowers(*TAKES_APART)
 def look(site: Site) -> Node | None:
     """Lower an operator whose numpy forward gives views of its input: the layer itself shows where they lie."""
     if not site.is_float(0) or any(isinstance(spec, TensorSpec) for spec in site.inputs[1:]):
@@ -48,8 +59,8 @@ def _views(site: Site, view: View) -> list[View] | None:
     given[0] = np.lib.stride_tricks.as_strided(memory, view.shape, steps)
     results = site.step.layer.forward(given)  # type: ignore[arg-type]  # scalars' specs are the scalars
     views = []
-    for result in results:
-        if not isinstance(result, np.ndarray) or not np.may_share_memory(result, memory):
+    for result in arrays_in(results):
+        if not np.may_share_memory(result, memory):
             return None
         offset = (
             result.__array_interface__["data"][0] - memory.__array_interface__["data"][0]

@@ -44,6 +44,34 @@ GRAPHS = {
     ),
     "a list leaves": "F.relu r 1 1 a b $input=a|pnnx.Expression l 2 1 a b c expr=[@1,@0,@1]|pnnx.Output o 1 0 c",
     "chunks leave": "F.relu r 1 1 a b $input=a|torch.chunk c 1 2 b c d chunks=2 dim=2 $input=b|pnnx.Output o 2 0 d c",
+    "a list is unpacked": (
+        "F.relu r 1 1 a b $input=a|aten::unsafe_chunk c 1 1 b l chunks=2 dim=2 $input=b|"
+        "prim::ListUnpack u 1 2 l c d|pnnx.Expression e 2 1 c d f expr=mul(@0,@1)|pnnx.Output o 2 0 f d"
+    ),
+    "a list of parts of an input is unpacked": (
+        "aten::unsafe_split_with_sizes c 1 1 a l split_size_or_sections=(1,2) dim=1 $input=a|"
+        "prim::TupleUnpack u 1 2 l c d|F.tanh t 1 1 d e $input=d|pnnx.Output o 3 0 c d e"
+    ),
+    "a list is unpacked and leaves": (
+        "F.relu r 1 1 a b $input=a|aten::unsafe_split c 1 1 b l split_size_or_sections=3 dim=2 $input=b|"
+        "prim::ListUnpack u 1 2 l c d|F.tanh t 1 1 d e $input=d|pnnx.Output o 3 0 l c e"
+    ),
+    "a list is unpacked twice": (
+        "F.relu r 1 1 a b $input=a|aten::unsafe_chunk c 1 1 b l chunks=2 dim=2 $input=b|prim::ListUnpack u 1 2 l c d|"
+        "prim::ListUnpack v 1 2 l e f|F.tanh t 1 1 d g $input=d|F.tanh s 1 1 e h $input=e|pnnx.Output o 4 0 g h c f"
+    ),
+    "numpy reads a part of a list": (
+        "F.relu r 1 1 a b $input=a|aten::unsafe_chunk c 1 1 b l chunks=2 dim=2 $input=b|prim::ListUnpack u 1 2 l c d|"
+        "torch.cumsum s 1 1 d e dim=1 $input=d|F.relu q 1 1 c g $input=c|pnnx.Output o 2 0 e g"
+    ),
+    "a list with an empty part": (
+        "F.relu r 1 1 a b $input=a|aten::unsafe_split_with_sizes c 1 1 b l split_size_or_sections=(0,3) dim=1 $input=b|"
+        "prim::ListUnpack u 1 2 l c d|F.tanh t 1 1 d e $input=d|pnnx.Output o 2 0 c e"
+    ),
+    "parts of a list side by side": (
+        "F.relu r 1 1 a b $input=a|aten::unsafe_chunk c 1 1 b l chunks=2 dim=2 $input=b|prim::ListUnpack u 1 2 l c d|"
+        "torch.cat k 2 1 d c e dim=2|F.tanh t 1 1 e f $input=e|pnnx.Output o 2 0 f d"
+    ),
     "parts of a whole leave": (
         "F.relu r 1 1 a b $input=a|F.tanh t 1 1 a c $input=a|torch.cat k 3 1 b c b d dim=1|pnnx.Output o 2 0 d c"
     ),

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
+from .cells import CellNet
 from .common import draw_weights
 from .efficientnet_lite import EfficientNetLite
 from .mobilenet_v2 import MobileNetV2
@@ -38,6 +39,7 @@ NETWORKS: dict[str, Network] = {
     "efficientnet_lite": Network(EfficientNetLite, (4, 3, 96, 96)),
     "shufflenet_v2": Network(ShuffleNetV2, (4, 3, 96, 96)),
     "sequence_net": Network(SequenceNet, (4, 3, 40)),
+    "cell_net": Network(CellNet, (4, 3, 6)),
     "vit": Network(ViT, (1, 3, 224, 224)),
 }
 
