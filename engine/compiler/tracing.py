@@ -17,8 +17,8 @@ class _Row(NamedTuple):
 
     place: int
     step: Step
-    inputs: tuple[OperandTrace, ...] | None
-    outputs: tuple[OperandTrace, ...] | None
+    inputs: tuple[OperandTrace | None, ...]
+    outputs: tuple[OperandTrace | None, ...]
     backend: str
     fused: tuple[str, ...]
     fused_into: str | None
@@ -34,8 +34,7 @@ class Tracer:
         self._slots = program.plan.slots
         self._rows = [_row(program, place) for place in program.order]
         self._is_known = all(
-            row.inputs is not None and row.outputs is not None and row.step.bytes_moved is not None
-            for row in self._rows
+            None not in (*row.inputs, *row.outputs) and row.step.bytes_moved is not None for row in self._rows
         )
 
     def trace(self, run: NativeRun, started: int, seen: Mapping[str, OperandTrace] | None = None) -> RunTrace:
@@ -73,8 +72,8 @@ class Tracer:
                     index,
                     operator.source.name,
                     operator.source.type,
-                    row.inputs if row.inputs is not None else self._operands(run, operator.inputs),
-                    row.outputs if row.outputs is not None else self._operands(run, operator.outputs),
+                    self._operands(run, operator.inputs, row.inputs),
+                    self._operands(run, operator.outputs, row.outputs),
                     (began - started) / 1000,
                     duration,
                     share,
@@ -87,12 +86,18 @@ class Tracer:
             )
         return tuple(layers)
 
-    def _operands(self, run: NativeRun | None, operands: list[RuntimeOperand]) -> tuple[OperandTrace, ...]:
-        if run is None:
-            raise ValueError("operands are known only from their run")
+    def _operands(
+        self, run: NativeRun | None, operands: list[RuntimeOperand], known: tuple[OperandTrace | None, ...]
+    ) -> tuple[OperandTrace, ...]:
         return tuple(
-            trace_operand(operand.name, run.values[self._slots[operand.name]]) for operand in operands
+            self._operand(run, operand.name) if trace is None else trace
+            for operand, trace in zip(operands, known, strict=True)
         )
+
+    def _operand(self, run: NativeRun | None, name: str) -> OperandTrace:
+        if run is None:
+            raise ValueError("an operand without a known shape is known only from its run")
+        return trace_operand(name, run.values[self._slots[name]])
 
 
 def _with_seen(layer: LayerTrace, seen: Mapping[str, OperandTrace]) -> LayerTrace:
@@ -114,18 +119,19 @@ def _row(program: Program, place: int) -> _Row:
     )
 
 
-def _known(program: Program, operands: list[RuntimeOperand]) -> tuple[OperandTrace, ...] | None:
-    """Return operands as they are in every run, None where only the run can tell."""
-    traces = []
-    for operand in operands:
-        spec = program.plan.specs.get(operand.name)
-        if isinstance(spec, TensorSpec):
-            traces.append(OperandTrace(operand.name, spec.shape, pnnx_name(spec.dtype)))
-        elif isinstance(spec, tuple) and program.plan.slots[operand.name] not in program.observables.by_slot:
-            traces.append(OperandTrace(operand.name, None, "tuple"))  # no run makes it
-        else:
-            return None
-    return tuple(traces)
+def _known(program: Program, operands: list[RuntimeOperand]) -> tuple[OperandTrace | None, ...]:
+    """Return operands as they are in every run, None for those that only the run can tell."""
+    return tuple(_trace_before(program, operand.name) for operand in operands)
+
+
+def _trace_before(program: Program, name: str) -> OperandTrace | None:
+    spec, slot = program.plan.specs.get(name), program.plan.slots[name]
+    if isinstance(spec, TensorSpec):
+        return OperandTrace(name, spec.shape, pnnx_name(spec.dtype))
+    if program.values[slot] is not None:
+        return trace_operand(name, program.values[slot])  # type: ignore[arg-type]  # values of operands all
+    is_made = slot in program.observables.by_slot
+    return OperandTrace(name, None, "tuple") if isinstance(spec, tuple) and not is_made else None
 
 
 def _bytes_moved(run: NativeRun | None, step: Step) -> int:

@@ -121,3 +121,15 @@ def test_trace_is_made_when_it_is_looked_at(tmp_path: Path) -> None:
     assert [layer.name for layer in first.layers] == ["in", "act", "out"]
     assert second.start_ns > first.start_ns
     assert first.total_us >= max(layer.start_us + layer.duration_us for layer in first.layers) - 1e-6
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_operands_are_described_as_without_a_compiler(name: str) -> None:
+    """Those too that lie in the arena, or that no run makes, beside operands that only the run can tell."""
+    inputs = arrays(name, "file", "in")
+    described = []
+    for backend in ("native", "numpy"):
+        trace = open_network(name, backend).run(inputs, trace=TraceLevel.ON).trace
+        assert trace is not None
+        described.append({layer.name: (layer.inputs, layer.outputs) for layer in trace.layers})
+    assert described[0] == described[1]
