@@ -10,7 +10,7 @@ import numpy as np
 
 from engine.compiler.emitter import Emitter
 from engine.compiler.jit import cache
-from engine.compiler.region import Region
+from engine.compiler.region import Region, line
 from engine.compiler.target import host_target
 
 TRIES = 40
@@ -27,13 +27,14 @@ class MultiplyAdds:
 
     rounds: int
     sums: int
+    lanes: int
     chunks: int = 1
     scratch: int = 0
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """Its vector, whose length is the target's."""
-        return ()
+        """Its vector."""
+        return (line(self.lanes, is_written=True),)
 
     def emit(self, e: Emitter) -> None:
         """Write the kernel."""
@@ -50,7 +51,7 @@ class MultiplyAdds:
 def peak_gflops(threads: int) -> float:
     """Return the best of some tries, in 1e9 operations per second, a multiply-add being two."""
     target = host_target()
-    kernel = MultiplyAdds(ROUNDS, target.registers // 2)
+    kernel = MultiplyAdds(ROUNDS, target.registers // 2, target.lanes)
     code = cache.compile(kernel, target)  # what is called must stay referred to
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(code.address)
     operations = 2 * ROUNDS * kernel.sums * target.lanes * threads
