@@ -1,6 +1,8 @@
-"""The long form: random graphs and whole networks, on every vector width, against numpy and PyTorch.
+"""The long form: random graphs, random PyTorch modules and whole networks, on every vector width, against numpy and
+PyTorch.
 
-Run: python -m tests.differential [--seconds 600 | --count 2000] [--seed 0] [--sizes 6] [--no-torch] [--sanitize]
+Run: python -m tests.differential [--seconds 600 | --count 2000] [--seed 0] [--modules 60] [--sizes 6]
+         [--no-torch] [--sanitize]
 
 Fails where anything comes out wrong, or where a branch of a selection rule was not taken.
 """
@@ -40,12 +42,15 @@ def _parse() -> argparse.Namespace:
     parser.add_argument(
         "--modes", type=int, default=3, help="combinations of width, threads and layout of each graph"
     )
+    parser.add_argument("--modules", type=int, default=60, help="random modules of PyTorch; 0 for none")
     parser.add_argument("--sizes", type=int, default=6, help="sizes of each network; 0 leaves networks out")
     parser.add_argument("--narrow", action="store_true", help="narrow networks only")
     parser.add_argument(
         "--every", action="store_true", help="networks with every width and number of threads"
     )
-    parser.add_argument("--no-torch", action="store_true", help="leave PyTorch out, and networks with it")
+    parser.add_argument(
+        "--no-torch", action="store_true", help="leave PyTorch out, and modules and networks with it"
+    )
     parser.add_argument(
         "--sanitize", action="store_true", help="also run graphs with every access to memory checked"
     )
@@ -66,10 +71,16 @@ def _run(arguments: argparse.Namespace) -> int:
     report = hunt(extent, checks, note)
     lines: list[str] = []
     wrong = 0
+    if arguments.modules and not arguments.no_torch:
+        from tests.differential.modules.running import hunt_modules, report_lines
+
+        modules = hunt_modules(arguments.seed, arguments.first, arguments.modules, arguments.modes)
+        lines, wrong = list(report_lines(modules)), len(modules.findings)
     if arguments.sizes and not arguments.no_torch:
         from tests.differential.networks.report import run_networks
 
-        lines, wrong = run_networks(arguments.seed, arguments.sizes, arguments.every, arguments.narrow)
+        others, bad = run_networks(arguments.seed, arguments.sizes, arguments.every, arguments.narrow)
+        lines, wrong = lines + others, wrong + bad
     print(table(report, lines))
     is_covered = report.branches["selection"].share == 1
     if not is_covered:

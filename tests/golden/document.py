@@ -57,6 +57,11 @@ Some files say other than the model did, and mostly nothing in them tells. Seen 
 
 FAULTS = (
     (
+        "a slice of open axes alone (`x[:, :, 1:]`, `x[..., ::2, ::2]`, with `inputshape2=`)",
+        "nothing, or the slice without these axes",
+        "`F.pad` with a negative margin, `F.max_pool2d(x, 1, 2)`; or a single `inputshape=`",
+    ),
+    (
         "`nn.LSTMCell`, `nn.GRUCell`, `nn.RNNCell` called without a state",
         "constants that are not those of a state of zeros",
         "pass the state",

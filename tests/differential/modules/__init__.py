@@ -1,0 +1,1 @@
+"""Random PyTorch modules: exported as they are drawn, and run by the native backend, by numpy and by PyTorch."""
