@@ -24,7 +24,7 @@ from engine.plan import MAX_RUN_BYTES, Plan, make_plan
 from engine.ports import Inputs, Port, check_inputs, check_specs, declared_inputs, input_ports, output_ports
 from engine.registry import LayerRegistry, registry
 from engine.run import Run, RunResult, StopCheck, check_capture
-from engine.spec import TensorSpec
+from engine.spec import TensorSpec, tensor_spec
 from engine.topology import breadth_first_order, link
 from engine.trace import TraceLevel, check_level
 from engine.verification import Verification, Verify, choose_verify
@@ -218,14 +218,12 @@ class RuntimeGraph:
         check_level(trace)
         check_capture(capture, self._operands)
         given = check_inputs(self._inputs, inputs)
-        specs = tuple(TensorSpec(array.shape, array.dtype) for array in given.values())
-        plan = self._plan(specs)
         if self._native is not None:
-            find = self._native.program if waits else self._native.ready_program
-            program = find(specs, plan)
+            program = self._native.program_of(given.values(), self._plan, waits)
             if program is not None:
                 return self._native.run(program, given, trace, capture, stop)
-        run = Run(plan, trace, capture, stop, self._max_run_bytes)
+        specs = tuple(map(tensor_spec, given.values()))
+        run = Run(self._plan(specs), trace, capture, stop, self._max_run_bytes)
         return run.execute(given, self._leaving)
 
     def prepare(self, inputs: Sequence[TensorSpec]) -> Footprint | None:

@@ -94,7 +94,8 @@ def check_inputs(ports: Sequence[Port], inputs: Inputs) -> dict[str, Array]:
         raise InputError(describe("inputs", f"got a {type(inputs).__name__}", "a list of arrays, or a dict"))
     arrays = {port.operand: _as_array(port, given[port.operand]) for port in ports}
     for port, array in zip(ports, arrays.values(), strict=True):
-        _check(port, TensorSpec(array.shape, array.dtype), is_array=True)
+        if not _fits(port, array):
+            _check(port, TensorSpec(array.shape, array.dtype), is_array=True)
     return arrays
 
 
@@ -182,8 +183,17 @@ def _by_name(ports: Sequence[Port], inputs: Mapping[str, npt.ArrayLike]) -> dict
     return given
 
 
+def _fits(port: Port, array: Array) -> bool:
+    """Tell whether an array is plainly what an input declares: most are, and a run should not take long to see it."""
+    if port.dtype is None or port.shape is None:
+        return False
+    return array.dtype == PNNX_COMPUTE[port.dtype] and array.ndim == len(port.shape)
+
+
 def _as_array(port: Port, value: npt.ArrayLike) -> Array:
     """Return a value as an array in the machine's byte order, Python's numbers as the input takes them."""
+    if type(value) is np.ndarray and value.dtype.isnative:
+        return value
     try:
         array = np.asarray(value)
     # PyTorch raises RuntimeError for a tensor that needs its gradient, with the cure in its message

@@ -35,7 +35,9 @@ class NumpyStep:
     Attributes:
         step: its place in the plan.
         number: its number; a program's calls and numpy steps are counted together, in their order.
+        collects: whether it only puts together values that leave the graph: they are arrays of their own.
     """
 
     step: int
     number: int
+    collects: bool = False

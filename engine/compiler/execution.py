@@ -12,6 +12,7 @@ from engine.compiler.memory import WORD, address_of
 from engine.compiler.observable import BEFORE_ALL
 from engine.compiler.program import Patch, Program
 from engine.compiler.segment import Segment
+from engine.compiler.team import run_alone
 from engine.compiler.team_pool import teams
 from engine.compiler.view import Buffer, Home, View
 from engine.dtypes import Array
@@ -95,17 +96,16 @@ class NativeRun:
         for patch in self._program.outputs:
             self.values[patch.slot] = array = np.empty(patch.shape, np.float32)
             _fill_in(arena, patch, array)
-        with np.errstate(all="ignore"):
-            self._show(BEFORE_ALL, arena)
-            for action, release in zip(self._program.actions, self._program.releases, strict=True):
-                if isinstance(action, NumpyStep):
-                    self._run_numpy(action.step, arena)
-                    self._show(action.number, arena)
-                else:
-                    self._run_native(action, arena)
-                if not self._is_timed:  # the trace looks at them all
-                    for slot in release:
-                        self.values[slot] = self._held[slot] = None
+        self._show(BEFORE_ALL, arena)
+        for action, release in zip(self._program.actions, self._program.releases, strict=True):
+            if isinstance(action, NumpyStep):
+                self._run_numpy(action, arena)
+                self._show(action.number, arena)
+            else:
+                self._run_native(action, arena)
+            if not self._is_timed:  # the trace looks at them all
+                for slot in release:
+                    self.values[slot] = self._held[slot] = None
 
     def _run_native(self, action: NativeSteps, arena: Arena) -> None:
         for slot in [slot for slot in self._pending if self.values[slot] is not None]:
@@ -120,7 +120,8 @@ class NativeRun:
     def _show(self, number: int, arena: Arena) -> None:
         if self._watch is not None:
             places = self._program.observables.by_slot
-            self._watch.look(number, lambda slot: self._seen(slot, places[slot].view, arena))
+            with np.errstate(all="ignore"):  # who looks may compute with inf and nan
+                self._watch.look(number, lambda slot: self._seen(slot, places[slot].view, arena))
 
     def _run_calls(self, action: NativeSteps, arena: Arena) -> None:
         segment = action.segment
@@ -146,23 +147,35 @@ class NativeRun:
     def _run_segment(
         self, segment: Segment, arena: Arena, stamps: Array | None, stop: StopSignal | None
     ) -> int:
+        if self._program.threads == 1:
+            return run_alone(segment, arena.table_address, stamps, stop)
         with teams.lease(self._program.threads) as team:
             return team.run(segment, arena.table_address, stamps, stop)
 
-    def _run_numpy(self, place: int, arena: Arena) -> None:
+    def _run_numpy(self, action: NumpyStep, arena: Arena) -> None:
         """Run a layer's own forward on arrays that lie in the arena or came by values."""
+        place = action.step
         step = self._program.plan.steps[place]
         if self._stop is not None and (reason := self._stop()) is not None:
             self._give_up(place, reason)
         started = perf_counter_ns()
-        inputs = [self._value(slot, arena) for slot in step.inputs]
-        if not step.is_checked:
-            self._check_inputs(step, inputs)
-        results = step.layer.forward(inputs)
+        results: Sequence[Value]
+        if action.collects:
+            results = step.layer.forward([self.values[slot] for slot in step.inputs])
+        else:
+            results = self._forward(step, arena)
         for slot, value in zip(step.outputs, results, strict=True):
-            self.values[slot] = _out_of(arena, value)
+            self.values[slot] = value
         if self._is_timed:
             self._note([place], [started, perf_counter_ns()])
+
+    def _forward(self, step: Step, arena: Arena) -> list[Value]:
+        """Return what a layer gives, in memory that the next kernels do not write to."""
+        inputs = [self._value(slot, arena) for slot in step.inputs]
+        with np.errstate(all="ignore"):  # inf and nan are results like any other
+            if not step.is_checked:
+                self._check_inputs(step, inputs)
+            return [_out_of(arena, value) for value in step.layer.forward(inputs)]
 
     def _value(self, slot: int, arena: Arena) -> Value:
         return self._seen(slot, self._program.exports.get(slot), arena)

@@ -1,6 +1,6 @@
 """Runs a graph's plans as compiled programs."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from time import perf_counter_ns
 from weakref import WeakKeyDictionary
 
@@ -13,7 +13,7 @@ from engine.compiler.tracing import Tracer
 from engine.dtypes import Array
 from engine.plan import Plan
 from engine.run import Run, RunResult, StopCheck
-from engine.spec import TensorSpec
+from engine.spec import TensorSpec, tensor_spec
 from engine.trace import TraceLevel
 from engine.verification import Verification
 
@@ -52,9 +52,24 @@ class NativeBackend:
         """
         return self._programs.find(inputs, plan)
 
-    def ready_program(self, inputs: tuple[TensorSpec, ...], plan: Plan) -> Program | None:
-        """Return the program of a plan if it is there; else have it compiled and verified beside, and return None."""
-        return self._programs.find_ready(inputs, plan)
+    def program_of(
+        self, inputs: Collection[Array], plan: Callable[[tuple[TensorSpec, ...]], Plan], waits: bool
+    ) -> Program | None:
+        """Return the program for inputs like these arrays.
+
+        None where kernels can do nothing of it, it is refused, or it is not there yet and nobody is to wait for it.
+
+        Args:
+            inputs: arrays in the order of the graph's inputs.
+            plan: shapes -> their plan; called where no program is known yet.
+            waits: whether one that is not there is compiled and verified now, rather than beside.
+        """
+        known = self._programs.known(inputs)
+        if known is not None:
+            return known
+        specs = tuple(map(tensor_spec, inputs))
+        find = self._programs.find if waits else self._programs.find_ready
+        return find(specs, plan(specs))
 
     @property
     def verification(self) -> Verification:

@@ -214,7 +214,7 @@ class _Assembler:
             for tensor in node.inputs:
                 if tensor.view is not None:
                     self._use(tensor.view)
-            self.actions.append(NumpyStep(node.steps[0], self.moment))
+            self.actions.append(NumpyStep(node.steps[0], self.moment, node.collects))
             self.given.update(dict.fromkeys(self.plan.steps[node.steps[0]].outputs, self.moment))
             self.moment += 1
             return

@@ -3,8 +3,9 @@
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +17,14 @@ from engine.compiler.region import RegionError
 from engine.compiler.target import host_target
 from engine.compiler.verifier import verify
 from engine.compiler.weights import PackedStore
+from engine.dtypes import Array
 from engine.plan import Plan
 from engine.spec import TensorSpec
 from engine.verification import Refusal, Verification
 
 Shapes = tuple[TensorSpec, ...]
+_Key = tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
+"""Shape and dtype of each input. Every run looks its program up by them, and tuples are hashed faster than specs."""
 
 _FAULTS = (RegionError, ValueError, TypeError, LookupError, ArithmeticError, RuntimeError)
 """What a mistake in the compiler raises: the numpy layers run in the program's place, and it is told."""
@@ -60,21 +64,25 @@ class Programs:
         self._verifies = verifies
         self._lock = threading.Lock()
         self._compiling = threading.Lock()
-        self._known: OrderedDict[Shapes, Program | None] = OrderedDict()
+        self._known: OrderedDict[_Key, Program | None] = OrderedDict()
         self._awaited: set[Shapes] = set()
         self._packed = PackedStore()
         self.verification = Verification()
+
+    def known(self, arrays: Iterable[Array]) -> Program | None:
+        """Return the program for inputs like these arrays; None where it is not there, or is known to be of no use."""
+        return self._look_up(_key(arrays))[1]
 
     def find(self, inputs: Shapes, plan: Plan) -> Program | None:
         """Return the program of a plan for inputs of given shapes, compiled and verified the first time.
 
         None where kernels can do nothing of it, or where it is refused.
         """
-        is_known, program = self._look_up(inputs)
+        is_known, program = self._look_up(_key(inputs))
         if is_known:
             return program
         with self._compiling:
-            is_known, program = self._look_up(inputs)
+            is_known, program = self._look_up(_key(inputs))
             if not is_known:
                 program = self._make(inputs, plan)
                 self._add(inputs, program)
@@ -82,7 +90,7 @@ class Programs:
 
     def find_ready(self, inputs: Shapes, plan: Plan) -> Program | None:
         """Return a program as `find` does, if it is there; else have it compiled beside, and return None."""
-        is_known, program = self._look_up(inputs)
+        is_known, program = self._look_up(_key(inputs))
         if is_known:
             return program
         with self._lock:
@@ -103,16 +111,18 @@ class Programs:
         with self._lock:
             self._awaited.discard(inputs)
 
-    def _look_up(self, inputs: Shapes) -> tuple[bool, Program | None]:
+    def _look_up(self, key: _Key) -> tuple[bool, Program | None]:
         with self._lock:
-            if inputs not in self._known:
+            try:
+                program = self._known[key]
+            except KeyError:
                 return False, None
-            self._known.move_to_end(inputs)
-            return True, self._known[inputs]
+            self._known.move_to_end(key)
+            return True, program
 
     def _add(self, inputs: Shapes, program: Program | None) -> None:
         with self._lock:
-            self._known[inputs] = program
+            self._known[_key(inputs)] = program
             if len(self._known) > self._kept:
                 self._known.popitem(last=False)
 
@@ -148,3 +158,7 @@ class Programs:
         with np.errstate(all="ignore"):
             program = compile_plan(plan, slots, host_target(), self._threads, self._packed)
         return program if any(isinstance(action, NativeSteps) for action in program.actions) else None
+
+
+def _key(inputs: Iterable[TensorSpec | Array]) -> _Key:
+    return tuple([(of.shape, of.dtype) for of in inputs])

@@ -31,7 +31,7 @@ class Team:
     def __init__(self, threads: int) -> None:
         native = runner()
         self._native = native  # the functions are called as long as the team lives, even once it is closed
-        self._alone, self._together = native.alone, native.together
+        self._together = native.together
         memory, self._address = _team_memory()
         self._pid = os.getpid()
         helpers = _start_helpers(threads - 1, self._address, native) if libc.has_threads() else []
@@ -68,17 +68,28 @@ class Team:
         Raises:
             ValueError: the stamps do not fit the segment.
         """
-        stamps_address = 0 if stamps is None else _stamps_address(stamps, len(segment.steps))
-        stop_address = 0 if stop is None else stop.address
-        address, count = segment.address, len(segment.steps)
-        if self._helpers and segment.is_wide and self._pid == os.getpid():
-            return self._together(address, count, table_address, stamps_address, stop_address, self._address)
-        return self._alone(address, count, table_address, stamps_address, stop_address)
+        if not (self._helpers and segment.is_wide and self._pid == os.getpid()):
+            return run_alone(segment, table_address, stamps, stop)
+        return self._together(*_arguments(segment, table_address, stamps, stop), self._address)
 
     def close(self) -> None:
         """End the helpers; the caller works alone from here on. To be called between runs."""
         self._helpers = 0
         self._end()
+
+
+def run_alone(
+    segment: Segment, table_address: int, stamps: Array | None = None, stop: StopSignal | None = None
+) -> int:
+    """Run a segment on the calling thread; all else as `Team.run`."""
+    return runner().alone(*_arguments(segment, table_address, stamps, stop))
+
+
+def _arguments(
+    segment: Segment, table_address: int, stamps: Array | None, stop: StopSignal | None
+) -> tuple[int, int, int, int, int]:
+    stamps_address = 0 if stamps is None else _stamps_address(stamps, len(segment))
+    return segment.address, len(segment), table_address, stamps_address, 0 if stop is None else stop.address
 
 
 def _team_memory() -> tuple[Array, int]:

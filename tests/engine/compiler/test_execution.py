@@ -154,9 +154,9 @@ def test_values_are_let_go_after_their_last_use(tmp_path: Path, monkeypatch: pyt
     seen: list[int] = []
     run_numpy, run_native = NativeRun._run_numpy, NativeRun._run_native
 
-    def watch_numpy(run: NativeRun, place: int, arena: object) -> None:
-        run_numpy(run, place, arena)  # type: ignore[arg-type]
-        alive.append(weakref.ref(run.values[program.plan.steps[place].outputs[0]]))
+    def watch_numpy(run: NativeRun, action: NumpyStep, arena: object) -> None:
+        run_numpy(run, action, arena)  # type: ignore[arg-type]
+        alive.append(weakref.ref(run.values[program.plan.steps[action.step].outputs[0]]))
 
     def watch_native(run: NativeRun, action: NativeSteps, arena: object) -> None:
         run_native(run, action, arena)  # type: ignore[arg-type]

@@ -42,6 +42,10 @@ GRAPHS = {
         "F.relu r 1 1 a b $input=a|prim::TupleConstruct t 2 1 b a c|F.tanh h 1 1 b d $input=b|"
         "prim::TupleConstruct u 3 1 c d b e|pnnx.Output o 2 0 e b"
     ),
+    "numpy reads what a tuple holds": (
+        "F.relu r 1 1 a b $input=a|torch.cumsum c 1 1 b d dim=1 $input=b|prim::TupleConstruct t 3 1 b d a e|"
+        "F.tanh h 1 1 d f $input=d|pnnx.Output o 2 0 e f"
+    ),
     "a list leaves": "F.relu r 1 1 a b $input=a|pnnx.Expression l 2 1 a b c expr=[@1,@0,@1]|pnnx.Output o 1 0 c",
     "chunks leave": "F.relu r 1 1 a b $input=a|torch.chunk c 1 2 b c d chunks=2 dim=2 $input=b|pnnx.Output o 2 0 d c",
     "a list is unpacked": (
