@@ -6,6 +6,9 @@ from enum import Enum
 from engine.errors import BuildError
 from engine.spec import TensorSpec, spell
 
+REFUSALS_KEPT = 64
+"""Refusals that are told of; a client that sends shape after shape makes no list of them grow."""
+
 
 class Verify(Enum):
     """When compiled programs are compared with the numpy layers."""
@@ -62,9 +65,11 @@ class Verification:
     Attributes:
         checked: programs that were compared with the numpy layers.
         unchecked: programs that could not be compared, as no input was found that the numpy layers run on.
-        refused: programs that are not used.
+        refused: programs that are not used, the latest `REFUSALS_KEPT` of them.
+        refused_count: how many there were in all.
     """
 
     checked: int = 0
     unchecked: int = 0
     refused: tuple[Refusal, ...] = ()
+    refused_count: int = 0

@@ -82,7 +82,8 @@ class VerificationView(BaseModel):
 
     checked: int = Field(description="programs that were compared")
     unchecked: int = Field(description="programs that no input could be found for")
-    refused: list[RefusalView] = []
+    refused: list[RefusalView] = Field(default=[], description="the latest that are not used")
+    refused_count: int = Field(default=0, description="how many were not used in all")
 
 
 class ModelDetail(ModelSummary):
@@ -141,6 +142,7 @@ def _describe_verification(verification: Verification) -> dict[str, Any]:
     return {
         "checked": verification.checked,
         "unchecked": verification.unchecked,
+        "refused_count": verification.refused_count,
         "refused": [
             {
                 "inputs": [spec.shape for spec in refusal.inputs],

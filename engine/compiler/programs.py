@@ -20,7 +20,7 @@ from engine.compiler.weights import PackedStore
 from engine.dtypes import Array
 from engine.plan import Plan
 from engine.spec import TensorSpec
-from engine.verification import Refusal, Verification
+from engine.verification import REFUSALS_KEPT, Refusal, Verification
 
 Shapes = tuple[TensorSpec, ...]
 _Key = tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
@@ -128,15 +128,17 @@ class Programs:
 
     def _make(self, inputs: Shapes, plan: Plan) -> Program | None:
         """Return a program that may be used."""
+        stage = "the compiler"
         try:
             program = self._compile(plan)
+            if program is None or not self._verifies:
+                return program
+            stage = "verification"
+            verdict = verify(program, inputs, self._inputs, self._leaving)
         except _FAULTS as error:
-            reason = f"the compiler failed: {type(error).__name__}: {error}"
+            reason = f"{stage} failed: {type(error).__name__}: {error}"
             self._refuse(Refusal(inputs, None, None, (), None, reason))
             return None
-        if program is None or not self._verifies:
-            return program
-        verdict = verify(program, inputs, self._inputs, self._leaving)
         known = self.verification
         self.verification = replace(
             known,
@@ -149,7 +151,9 @@ class Programs:
         return program
 
     def _refuse(self, refusal: Refusal) -> None:
-        self.verification = replace(self.verification, refused=(*self.verification.refused, refusal))
+        known = self.verification
+        kept = (*known.refused, refusal)[-REFUSALS_KEPT:]
+        self.verification = replace(known, refused=kept, refused_count=known.refused_count + 1)
         _logger.warning("a compiled program is not used, the numpy layers run in its place: %s", refusal)
 
     def _compile(self, plan: Plan) -> Program | None:

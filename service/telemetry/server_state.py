@@ -15,7 +15,7 @@ def look_at(services: Services) -> ServerState:
             task=model.config.task,
             pending=dispatcher.waiting(model),
             queue_size=policy_of(model.config, settings).queue_size,
-            programs_refused=len(model.graph.verification.refused),
+            programs_refused=model.graph.verification.refused_count,
         )
         for model in services.loaded or ()
     ]

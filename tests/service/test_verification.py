@@ -49,7 +49,7 @@ async def serve(root: Path, **settings: Any) -> dict[str, Any]:
 
 async def test_sound_programs_are_checked_and_used(tmp_path: Path) -> None:
     seen = await serve(tmp_path)
-    assert seen["model"]["verification"] == {"checked": 1, "unchecked": 0, "refused": []}
+    assert seen["model"]["verification"] == {"checked": 1, "unchecked": 0, "refused": [], "refused_count": 0}
     assert seen["refused"] == [0]
     assert seen["answer"]["trace"]["layers"][1]["backend"] == "native"
 
@@ -76,6 +76,6 @@ async def test_wrong_program_is_told_and_numpy_answers(
 @pytest.mark.usefixtures("wrong_kernels")
 async def test_nothing_is_checked_where_that_is_not_wanted(tmp_path: Path) -> None:
     seen = await serve(tmp_path, verify="off")
-    assert seen["model"]["verification"] == {"checked": 0, "unchecked": 0, "refused": []}
+    assert seen["model"]["verification"] == {"checked": 0, "unchecked": 0, "refused": [], "refused_count": 0}
     assert seen["refused"] == [0]
     assert seen["answer"]["trace"]["layers"][1]["backend"] == "native"

@@ -141,6 +141,36 @@ def test_a_compiler_that_fails_leaves_the_model_to_numpy(
 
 
 @pytest.mark.plants_a_mistake
+def test_a_verification_that_fails_leaves_the_model_to_numpy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> verifier.Verdict:
+        raise IndexError("planted")
+
+    monkeypatch.setattr("engine.compiler.programs.verify", fail)
+    graph = open_graph(tmp_path, *LINES)
+    assert backends(graph, X) == {"numpy"}
+    (refusal,) = graph.verification.refused
+    assert refusal.reason == "verification failed: IndexError: planted"
+
+
+@pytest.mark.plants_a_mistake
+def test_only_the_latest_refusals_are_kept_and_all_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> int:
+        raise ValueError("planted")
+
+    monkeypatch.setattr("engine.compiler.programs.REFUSALS_KEPT", 2)
+    monkeypatch.setattr(selection, "best_tile", fail)
+    graph = open_graph(tmp_path, *LINES)
+    for batch in (1, 2, 3):
+        graph.prepare([TensorSpec((batch, 3, 9, 10), np.dtype(np.float32))])
+    assert [refusal.inputs[0].shape[0] for refusal in graph.verification.refused] == [2, 3]
+    assert graph.verification.refused_count == 3
+
+
+@pytest.mark.plants_a_mistake
 def test_a_rule_that_forgets_the_padding_leaves_the_model_to_numpy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
