@@ -109,6 +109,9 @@ class _Comparison:
         self._poison()
         observer = Observer(self._program, self._names.keys(), self._look)
         NativeRun(self._program, None, False, MAX_RUN_BYTES, observer).execute(arrays, outputs)
+        if self.refusal is None and self._next < len(self._steps):
+            place, step = self._steps[self._next]
+            self._refuse(place, step, None, "was not compared: the run did not show all of its operands")
 
     def _poison(self) -> None:
         """Fill the memory of the run with NaN."""

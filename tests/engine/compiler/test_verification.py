@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from engine import BuildError, RuntimeGraph, TensorSpec, TraceLevel
-from engine.compiler import background, verifier
+from engine.compiler import background, observation, verifier
 from engine.compiler.emitter import Emitter
 from engine.compiler.kernels.elementwise import Elementwise
 from engine.compiler.kernels.winograd import Winograd
@@ -152,6 +152,17 @@ def test_a_verification_that_fails_leaves_the_model_to_numpy(
     assert backends(graph, X) == {"numpy"}
     (refusal,) = graph.verification.refused
     assert refusal.reason == "verification failed: IndexError: planted"
+
+
+@pytest.mark.plants_a_mistake
+def test_a_program_that_was_not_compared_to_its_end_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(observation.Observer, "look", lambda *_: None)
+    graph = open_graph(tmp_path, *LINES)
+    assert backends(graph, X) == {"numpy"}
+    (refusal,) = graph.verification.refused
+    assert "was not compared" in refusal.reason
 
 
 @pytest.mark.plants_a_mistake
