@@ -13,12 +13,14 @@ _SMALL = 2
 
 
 def trial_inputs(specs: Mapping[str, TensorSpec]) -> Iterator[dict[str, Array]]:
-    """Yield inputs by operand name, until the caller has found ones that a graph runs on: random ones, ones, zeros.
+    """Yield inputs by operand name, until the caller has found ones that tell something: random ones, ones, zeros.
 
-    Floating-point numbers come from a normal distribution, integers are 0 or 1, but those of 8 bits any.
+    Floating-point numbers come from a normal distribution, then from (0, 1), where logarithms, roots and inverse
+    functions have values; integers are 0 or 1, but those of 8 bits any.
     """
     random = np.random.default_rng(_SEED)
     yield {name: _random(random, spec) for name, spec in specs.items()}
+    yield {name: _positive(random, spec) for name, spec in specs.items()}
     yield {name: np.ones(spec.shape, spec.dtype) for name, spec in specs.items()}
     yield {name: np.zeros(spec.shape, spec.dtype) for name, spec in specs.items()}
 
@@ -41,3 +43,10 @@ def _random(random: np.random.Generator, spec: TensorSpec) -> Array:
     if kind == "c":
         return (values + 1j * random.standard_normal(spec.shape)).astype(spec.dtype)
     return values.astype(spec.dtype)
+
+
+def _positive(random: np.random.Generator, spec: TensorSpec) -> Array:
+    """Return floating-point numbers between 0 and 1, 0.05 away from both ends; others as `_random` does."""
+    if spec.dtype.kind != "f":
+        return _random(random, spec)
+    return random.uniform(0.05, 0.95, spec.shape).astype(spec.dtype)

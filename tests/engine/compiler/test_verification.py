@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from engine.compiler.emitter import Emitter
 from engine.compiler.kernels.elementwise import Elementwise
 from engine.compiler.kernels.winograd import Winograd
 from engine.compiler.selection import convolution as selection
+from engine.compiler.trial import trial_inputs
 from engine.dtypes import Array
 from tests.engine.compiler.plans import batch_norm, conv, linear, weights_of
 from tests.engine.models import write_model
@@ -105,6 +107,42 @@ def test_a_wrong_convolution_is_not_used(
     assert 0.001 < refusal.difference < 0.1
     assert "nn.ReLU relu: differs from the numpy layer" in caplog.text
     assert "first" in caplog.text
+
+
+@pytest.mark.plants_a_mistake
+@pytest.mark.parametrize("function", ["log", "sqrt", "acos"])
+def test_a_wrong_convolution_is_found_behind_what_takes_no_negative_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str
+) -> None:
+    monkeypatch.setattr(selection, "best_tile", lambda *_: 4)
+    monkeypatch.setattr(Winograd, "pack", shifted_bias)
+    expression = f"pnnx.Expression e 1 1 x p expr={function}(@0)"
+    lines = ("pnnx.Input in 0 1 x #x=(2,3,9,10)f32", expression, conv("c", "p", "y"), "pnnx.Output out 1 0 y")
+    graph = open_graph(tmp_path, *lines)
+    graph.forward([np.full_like(X, 0.5)])
+    (refusal,) = graph.verification.refused
+    assert refusal.operator == "c"
+
+
+def test_results_that_are_never_finite_are_compared_twice_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = []
+
+    def draw(specs: Mapping[str, TensorSpec]) -> Iterator[dict[str, Array]]:
+        for arrays in trial_inputs(specs):
+            drawn.append(arrays)
+            yield arrays
+
+    monkeypatch.setattr(verifier, "trial_inputs", draw)
+    lines = (
+        "pnnx.Input in 0 1 x #x=(2,3,9,10)f32",
+        "pnnx.Expression e 1 1 x y expr=log(sub(@0,100.0))",
+        "pnnx.Output out 1 0 y",
+    )
+    graph = open_graph(tmp_path, *lines)
+    assert "native" in backends(graph, X)
+    assert len(drawn) == 2
 
 
 @pytest.mark.plants_a_mistake
