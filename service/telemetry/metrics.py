@@ -58,7 +58,7 @@ class ModelState:
         task: what it does, as its configuration says; empty where it says nothing.
         pending: requests that wait for it.
         queue_size: requests that may.
-        programs_refused: compiled programs that are not used, as numpy computed something else.
+        programs_refused: compiled programs that are not used, as numpy computed something else or the compiler failed.
     """
 
     name: str
@@ -212,7 +212,7 @@ def _gauges(state: ServerState) -> Iterator[Metric]:
 def _refused(state: ServerState) -> Metric:
     family = CounterMetricFamily(
         "kuiper_program_refused",
-        "compiled programs that are not used, as numpy computed something else",
+        "compiled programs that are not used, as numpy computed something else or the compiler failed",
         labels=_LABELS,
     )
     for model in state.models:
