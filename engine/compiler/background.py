@@ -1,18 +1,23 @@
 """Compiles programs beside the runs that they are for: on one thread, a few at a time."""
 
+import logging
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 
 MOST_WAITING = 4
 """Programs that wait for the compiler or are at it; a client that sends shape after shape gets no further."""
 
 _places = threading.BoundedSemaphore(MOST_WAITING)
+_logger = logging.getLogger(__name__)
 
 
 def compile_beside(work: Callable[[], object]) -> bool:
-    """Do some work on the compiler's thread; returns False, and does nothing, where too much of it waits already."""
+    """Do some work on the compiler's thread; returns False, and does nothing, where too much of it waits already.
+
+    Nobody waits for the work: what it raises is logged.
+    """
     if not _places.acquire(blocking=False):
         return False
 
@@ -22,8 +27,14 @@ def compile_beside(work: Callable[[], object]) -> bool:
         finally:
             _places.release()
 
-    _thread().submit(do)
+    _thread().submit(do).add_done_callback(_tell)
     return True
+
+
+def _tell(future: Future[None]) -> None:
+    error = None if future.cancelled() else future.exception()
+    if error is not None:
+        _logger.error("a program could not be compiled beside the runs", exc_info=error)
 
 
 @lru_cache(maxsize=1)

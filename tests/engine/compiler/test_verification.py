@@ -314,3 +314,15 @@ def test_few_programs_wait_for_the_compiler(monkeypatch: pytest.MonkeyPatch) -> 
     assert taken == [True] * background.MOST_WAITING + [False] * 2
     may_end.set()
     background._thread().submit(lambda: None).result(60)  # leave it to others with all places free
+
+
+def test_what_fails_beside_the_runs_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    def fail() -> None:
+        raise MemoryError("planted")
+
+    with caplog.at_level(logging.ERROR):
+        assert background.compile_beside(fail)
+        background._thread().submit(lambda: None).result(60)  # one thread: the failed work is done with
+    (record,) = [record for record in caplog.records if record.name == background.__name__]
+    assert record.exc_info is not None
+    assert isinstance(record.exc_info[1], MemoryError)
