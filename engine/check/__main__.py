@@ -6,6 +6,7 @@ read, 2 where that cannot be told: wrong arguments, or input shapes that nothing
 
 import argparse
 import logging
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -85,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--tolerance",
-        type=float,
+        type=_tolerance,
         default=1e-3,
         help="largest difference that counts as none, of the number and of its tensor's largest (default 1e-3)",
     )
@@ -101,6 +102,16 @@ def _shape(text: str) -> tuple[int, ...]:
         expected = "whole numbers with commas between, as in 1,3,224,224"
         raise argparse.ArgumentTypeError(f"{text!r} is no shape; expected {expected}")
     return shape
+
+
+def _tolerance(text: str) -> float:
+    try:
+        tolerance = float(text)
+    except ValueError:
+        tolerance = math.nan
+    if not 0 <= tolerance < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no tolerance; expected a number from 0 on, as 1e-3")
+    return tolerance
 
 
 def _check(options: argparse.Namespace) -> int:

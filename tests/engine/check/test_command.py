@@ -58,6 +58,15 @@ def test_text_that_is_no_shape(model: Path, capsys: pytest.CaptureFixture[str], 
     assert capsys.readouterr().err.rstrip().endswith(expected)
 
 
+@pytest.mark.parametrize("text", ["nan", "inf", "-1", "much"])
+def test_text_that_is_no_tolerance(model: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([str(model), f"--tolerance={text}"])
+    assert ended.value.code == 2
+    expected = f"argument --tolerance: {text!r} is no tolerance; expected a number from 0 on, as 1e-3"
+    assert capsys.readouterr().err.rstrip().endswith(expected)
+
+
 def test_open_dimensions_are_asked_for(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(model)]) == 2
     printed = capsys.readouterr().out
