@@ -1,7 +1,7 @@
 """RuntimeGraph: reads a PNNX pair of files, binds layers once, runs many times."""
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
 from pathlib import Path
@@ -149,7 +149,7 @@ class RuntimeGraph:
             return
         self.init()
         bound = bind(self._operators, self._order, self._registry)
-        harmless = refuse_contradictions(bound, self._declared_failures)
+        harmless = refuse_contradictions(bound, lambda: declared_failures(self._inputs, self._plan))
         self._warnings = (*bound.assumed, *harmless)
         for warning in self._warnings:
             _logger.warning("%s: %s", self.param_path, warning)
@@ -281,9 +281,6 @@ class RuntimeGraph:
             return None if specs is None else self._plan(specs)
         except KuiperError:
             return None
-
-    def _declared_failures(self) -> Iterator[KuiperError | None]:
-        return declared_failures(self._inputs, self._plan)
 
     @property
     def operators(self) -> Sequence[RuntimeOperator]:
