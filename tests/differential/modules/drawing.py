@@ -134,7 +134,7 @@ def _tried(layer: nn.Module, states: list[list[Any]]) -> list[list[Any]] | None:
     for (x,) in states:
         try:
             result = layer(x)
-        except (RuntimeError, ValueError, AssertionError):
+        except (RuntimeError, ValueError, IndexError, AssertionError):
             return None
         if not 0 < result.numel() <= MOST_ELEMENTS or result.ndim not in (2, 3, 4):
             return None
