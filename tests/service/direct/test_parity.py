@@ -1,4 +1,4 @@
-"""A request is answered alike, whether the connection does it or the application."""
+"""A request is answered as its case says, and alike by the connection and by the application."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.service.direct.cases import INFER, LIMIT, PROTOCOL
+from tests.service.direct.cases import INFER, LIMIT, PROTOCOL, Case
 from tests.service.direct.wire import Ask, Reply, ask
 from tests.service.server.process import ServerProcess
 from tests.service.v2.models import add_v2_models
@@ -71,12 +71,17 @@ def headers(reply: Reply) -> dict[str, str]:
     return kept
 
 
-def check_alike(server: ServerProcess, case: Ask, other: Callable[[Ask], bytes]) -> Reply:
-    plain, through = ask(server, case.plain()), ask(server, other(case))
-    assert plain.status == through.status, (plain.body, through.body)
+def error_code(reply: Reply) -> str | None:
+    """Return the code of an error; None of any other answer."""
+    return reply.json()["code"] if reply.status >= 400 else None
+
+
+def check_alike(server: ServerProcess, case: Case, other: Callable[[Ask], bytes]) -> None:
+    plain, through = ask(server, case.request.plain()), ask(server, other(case.request))
+    for reply in (plain, through):
+        assert (reply.status, error_code(reply)) == (case.status, case.code), reply.body
     assert headers(plain) == headers(through)
     assert content(plain) == content(through)
-    return plain
 
 
 @pytest.mark.parametrize("other", [Ask.escaped, Ask.with_trailer, Ask.chunked])
