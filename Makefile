@@ -42,10 +42,11 @@ serve: $(VENV)/serve.installed ## Serve models/ on HOST:PORT (127.0.0.1:8000)
 test: $(VENV)/test.installed ## Run all tests with coverage
 	$(BIN)/python -m pytest -n auto --cov --cov-report=term:skip-covered
 
-lint: $(VENV)/test.installed ## ruff and mypy --strict
+lint: $(VENV)/test.installed ## ruff, mypy --strict, and which package may import which
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 format: $(VENV)/test.installed ## Format and fix what ruff can fix
 	$(BIN)/ruff check --fix .

@@ -74,7 +74,7 @@ def _obstacle() -> str | None:
     """Return what keeps kernels from being compiled, None if nothing does."""
     if importlib.util.find_spec("llvmlite") is None:
         return "llvmlite is not installed"
-    from engine.compiler.target import host_target  # noqa: PLC0415  # only now is llvmlite known to be there
+    from engine.compiler.emit.target import host_target  # noqa: PLC0415  # only now is llvmlite known to be there
 
     try:
         host_target()

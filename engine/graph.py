@@ -32,7 +32,7 @@ from engine.verification import Verification, Verify, choose_verify
 _logger = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
-    from engine.compiler.native import NativeBackend
+    from engine.compiler.program.native import NativeBackend
 
 PLANS_PER_PROGRAM = 2
 """Plans kept for each program that may be kept, least recently used dropped first: a plan takes little memory."""
@@ -154,7 +154,7 @@ class RuntimeGraph:
         for warning in self._warnings:
             _logger.warning("%s: %s", self.param_path, warning)
         if self._backend is Backend.NATIVE:
-            from engine.compiler.native import NativeBackend  # noqa: PLC0415  # llvmlite takes its time to load
+            from engine.compiler.program.native import NativeBackend  # noqa: PLC0415  # llvmlite takes its time to load
 
             self._native = NativeBackend(
                 [port.operand for port in self._inputs],

@@ -29,7 +29,7 @@ class _Refusals(logging.Handler):
 @pytest.fixture(autouse=True)
 def no_program_is_refused(request: pytest.FixtureRequest) -> Iterator[None]:
     """A program that verification refuses is a mistake in the compiler, whatever else a test looks at."""
-    logger, handler = logging.getLogger("engine.compiler.programs"), _Refusals()
+    logger, handler = logging.getLogger("engine.compiler.program.programs"), _Refusals()
     logger.addHandler(handler)
     yield
     logger.removeHandler(handler)

@@ -17,7 +17,7 @@ from engine.check.comparison import compare_backends, compare_layers, compare_ou
 from engine.check.outcome import print_backends, print_layers, print_outputs
 from engine.check.report import inspect
 from engine.check.shapes import choose_shapes
-from engine.compiler.trial import trial_inputs
+from engine.compiler.program.trial import trial_inputs
 from engine.dtypes import Array
 from engine.errors import InputError, KuiperError
 from engine.graph import RuntimeGraph

@@ -52,7 +52,7 @@ def split(files: Files) -> Split:
     """Return where the time until the first answer goes; runs in a process of its own."""
     graph = RuntimeGraph(files.param, backend="native")
     image = files.model.input()
-    importing = _seconds(lambda: importlib.import_module("engine.compiler.native"))
+    importing = _seconds(lambda: importlib.import_module("engine.compiler.program.native"))
     reading = _seconds(graph.init)
     binding = _seconds(graph.build)
     first = _seconds(lambda: graph.forward([image]))

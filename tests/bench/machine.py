@@ -5,7 +5,7 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from engine.compiler.target import host_target
+from engine.compiler.emit.target import host_target
 
 PACKAGES = ("numpy", "llvmlite", "onnxruntime", "openvino", "ncnn", "torch")
 

@@ -8,10 +8,10 @@ from time import perf_counter
 
 import numpy as np
 
-from engine.compiler.emitter import Emitter
-from engine.compiler.jit import cache
-from engine.compiler.region import Region, line
-from engine.compiler.target import host_target
+from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.jit import cache
+from engine.compiler.emit.target import host_target
+from engine.compiler.memory.region import Region, line
 
 TRIES = 40
 ROUNDS = 200_000

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from engine.compiler.target import Target
+from engine.compiler.emit.target import Target
 from tests.bench.peak import MultiplyAdds
 from tests.engine.compiler.harness import every_target, run
 

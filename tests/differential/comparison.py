@@ -16,8 +16,8 @@ from unittest.mock import patch
 import numpy as np
 
 from engine import KuiperError, RuntimeGraph
-from engine.compiler import programs
-from engine.compiler.target import Target
+from engine.compiler.emit.target import Target
+from engine.compiler.program import programs
 from engine.dtypes import Array
 from tests.differential.case import Case, disturbed
 from tests.differential.layouts import LAYOUTS

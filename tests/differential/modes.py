@@ -1,6 +1,6 @@
 """Which vector widths, threads and layouts a case is run with."""
 
-from engine.compiler.target import supported_targets
+from engine.compiler.emit.target import supported_targets
 from tests.differential.comparison import Mode
 from tests.differential.layouts import LAYOUTS
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.compiler.target import Target
+from engine.compiler.emit.target import Target
 from tests.differential.case import Case, named_cases, parse_case
 from tests.differential.comparison import Mode, Tally, compare
 from tests.engine.compiler.harness import every_target

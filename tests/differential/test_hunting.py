@@ -1,6 +1,6 @@
 """Long runs: a wrong case is found, made small and told of; what rules choose is counted."""
 
-from engine.compiler.target import supported_targets
+from engine.compiler.emit.target import supported_targets
 from tests.differential.case import Case, named_cases
 from tests.differential.comparison import Finding, Mode, Tally, compare
 from tests.differential.hunting import Extent, hunt

@@ -81,7 +81,7 @@ def test_processor_that_kernels_are_not_made_for(monkeypatch: pytest.MonkeyPatch
     def host_target() -> None:
         raise problem
 
-    monkeypatch.setattr("engine.compiler.target.host_target", host_target)
+    monkeypatch.setattr("engine.compiler.emit.target.host_target", host_target)
     assert choose_backend("auto") is Backend.NUMPY
     with pytest.raises(BuildError, match=f"cannot be had: {problem}"):
         choose_backend("native")

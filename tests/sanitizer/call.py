@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.compiler.jit import Kernel
-from engine.compiler.memory import WORD, address_of
-from engine.compiler.region import Region
+from engine.compiler.emit.jit import Kernel
+from engine.compiler.emit.target import Target
+from engine.compiler.memory.alignment import WORD, address_of
+from engine.compiler.memory.region import Region
+from engine.compiler.memory.view import Buffer, Home, whole
 from engine.compiler.selection import Call
-from engine.compiler.target import Target
-from engine.compiler.view import Buffer, Home, whole
 from engine.dtypes import Array
 from tests.sanitizer.emitter import compile_checked
 from tests.sanitizer.guard import READ, WRITE, WRITTEN, Fault, guard

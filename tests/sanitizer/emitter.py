@@ -5,9 +5,9 @@ from weakref import WeakValueDictionary
 
 from llvmlite import ir
 
-from engine.compiler.emitter import ENTRY, POINTER, Emitter, Index, Value
-from engine.compiler.jit import Code, Kernel, compile_module
-from engine.compiler.target import Target
+from engine.compiler.emit.emitter import ENTRY, POINTER, Emitter, Index, Value
+from engine.compiler.emit.jit import Code, Kernel, compile_module
+from engine.compiler.emit.target import Target
 from tests.sanitizer.guard import guard, name_of
 
 _ACCESS = re.compile(r"= load (?!ptr)|^\s*store |\bcall .*@\"?llvm\.masked\.", re.MULTILINE)

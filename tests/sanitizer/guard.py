@@ -11,9 +11,9 @@ from functools import lru_cache
 import llvmlite.binding as llvm
 import numpy as np
 
-from engine.compiler.jit import Code, compile_module
-from engine.compiler.memory import WORD, address_of
-from engine.compiler.target import host_target
+from engine.compiler.emit.jit import Code, compile_module
+from engine.compiler.emit.target import host_target
+from engine.compiler.memory.alignment import WORD, address_of
 from engine.dtypes import Array
 
 READ, WRITE, WRITTEN, GIVEN = 1, 2, 4, 8

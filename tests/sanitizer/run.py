@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from engine import RuntimeGraph
-from engine.compiler.action import NativeSteps
-from engine.compiler.arena import Arena
-from engine.compiler.execution import NativeRun
-from engine.compiler.memory import WORD, address_of
-from engine.compiler.program import Program, compile_plan
-from engine.compiler.segment import Segment
+from engine.compiler.emit.target import Target
+from engine.compiler.memory.alignment import WORD, address_of
+from engine.compiler.memory.arena import Arena
+from engine.compiler.memory.view import Buffer, Home
+from engine.compiler.program.action import NativeSteps
+from engine.compiler.program.execution import NativeRun
+from engine.compiler.program.program import Program, compile_plan
 from engine.compiler.selection import Call
-from engine.compiler.target import Target
-from engine.compiler.view import Buffer, Home
+from engine.compiler.threads.segment import Segment
 from engine.dtypes import Array
 from engine.operator import OUTPUT
 from engine.spec import TensorSpec, Value

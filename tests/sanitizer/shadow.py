@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.compiler.memory import WORD
-from engine.compiler.region import Region
-from engine.compiler.view import View
+from engine.compiler.memory.alignment import WORD
+from engine.compiler.memory.region import Region
+from engine.compiler.memory.view import View
 from engine.dtypes import Array
 from tests.sanitizer.guard import GIVEN, READ, WRITE, WRITTEN
 

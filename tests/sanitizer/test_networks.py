@@ -6,7 +6,7 @@ from itertools import cycle
 import numpy as np
 import pytest
 
-from engine.compiler.target import Target, supported_targets
+from engine.compiler.emit.target import Target, supported_targets
 from tests.golden.test_networks import open_network
 from tests.sanitizer.run import run_checked
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine.compiler.emit.target import Target, host_target
 from engine.compiler.kernels.softmax import Softmax
 from engine.compiler.kernels.streamed_convolution import StreamedConvolution
-from engine.compiler.memory import address_of
-from engine.compiler.program import compile_plan
-from engine.compiler.region import Region
+from engine.compiler.memory.alignment import address_of
+from engine.compiler.memory.region import Region
+from engine.compiler.memory.view import Buffer, Home, whole
+from engine.compiler.program.program import compile_plan
 from engine.compiler.selection import Call
-from engine.compiler.target import Target, host_target
-from engine.compiler.view import Buffer, Home, whole
 from engine.dtypes import Array
 from tests.engine.compiler.harness import every_target
 from tests.engine.compiler.plans import plan_of

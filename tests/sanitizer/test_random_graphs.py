@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.compiler.emitter import Emitter
+from engine.compiler.emit.emitter import Emitter
 from engine.compiler.kernels.elementwise import Elementwise
 from tests.differential.case import Case, named_cases, parse_case
 from tests.differential.comparison import Tally

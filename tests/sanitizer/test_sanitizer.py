@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from engine.compiler.emitter import I8, Emitter
-from engine.compiler.memory import address_of
-from engine.compiler.region import Region, line
+from engine.compiler.emit.emitter import I8, Emitter
+from engine.compiler.emit.target import Target
+from engine.compiler.memory.alignment import address_of
+from engine.compiler.memory.region import Region, line
+from engine.compiler.memory.view import Buffer, Home, View, whole
 from engine.compiler.selection import Call
-from engine.compiler.target import Target
-from engine.compiler.view import Buffer, Home, View, whole
 from engine.dtypes import Array
 from tests.engine.compiler.harness import every_target
 from tests.sanitizer.call import Order, Place, SanitizerError, run_call

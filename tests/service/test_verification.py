@@ -8,7 +8,7 @@ import pytest
 from httpx import ASGITransport, AsyncClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from engine.compiler.jit import KernelCache
+from engine.compiler.emit.jit import KernelCache
 from engine.compiler.kernels.elementwise import Elementwise
 from service.app import create_app
 from service.settings import Settings
@@ -23,7 +23,7 @@ BODY = {"inputs": [{"shape": [1, 3], "dtype": "float32", "data": [1.0, -2.0, 3.0
 @pytest.fixture
 def wrong_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Elementwise kernels that write nothing, and are not taken from those that others use."""
-    monkeypatch.setattr("engine.compiler.program.cache", KernelCache())
+    monkeypatch.setattr("engine.compiler.program.program.cache", KernelCache())
     monkeypatch.setattr(Elementwise, "emit", lambda kernel, e: None)
 
 

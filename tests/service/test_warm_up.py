@@ -12,7 +12,7 @@ from httpx import ASGITransport, AsyncClient
 from PIL import Image
 
 from engine import LayerError, RuntimeGraph
-from engine.compiler.program import compile_plan
+from engine.compiler.program.program import compile_plan
 from engine.plan import Plan
 from service.app import create_app
 from service.codec import Limits
@@ -75,7 +75,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
         plans.append(plan)
         return compile_plan(plan, *rest)
 
-    monkeypatch.setattr("engine.compiler.programs.compile_plan", note)
+    monkeypatch.setattr("engine.compiler.program.programs.compile_plan", note)
     return plans
 
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.compiler.activations import sigmoid
-from engine.compiler.emitter import Emitter, Value
-from engine.compiler.memory import aligned_zeros
-from engine.compiler.vector_math import tanh
+from engine.compiler.emit.activations import sigmoid
+from engine.compiler.emit.emitter import Emitter, Value
+from engine.compiler.emit.vector_math import tanh
+from engine.compiler.memory.alignment import aligned_zeros
 from engine.dtypes import Array
 
 GATES = {"tanh": 1, "relu": 1, "gru": 3, "lstm": 4}

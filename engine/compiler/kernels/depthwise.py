@@ -19,10 +19,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.compiler.emitter import Emitter, Index, Value
-from engine.compiler.epilogue import NOTHING, Epilogue, Place, finish
-from engine.compiler.region import Region, line, pixels
-from engine.compiler.target import Target
+from engine.compiler.emit.emitter import Emitter, Index, Value
+from engine.compiler.emit.target import Target
+from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
+from engine.compiler.memory.region import Region, line, pixels
 from engine.dtypes import Array
 
 _LONGEST_TILE = 8

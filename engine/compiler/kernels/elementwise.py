@@ -7,8 +7,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.compiler import pointwise
-from engine.compiler.emitter import Emitter, Index, Value
+from engine.compiler.emit import pointwise
+from engine.compiler.emit.emitter import Emitter, Index, Value
+from engine.compiler.emit.pointwise import Expression, Leaf
 from engine.compiler.kernels.lines import (
     Compute,
     Cursor,
@@ -17,8 +18,7 @@ from engine.compiler.kernels.lines import (
     emit_square,
     moved,
 )
-from engine.compiler.pointwise import Expression, Leaf
-from engine.compiler.region import Region
+from engine.compiler.memory.region import Region
 
 Strides = tuple[int, ...]
 

@@ -13,11 +13,11 @@ For the epilogue, the two axes of the batch are images and rows, the product's r
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from engine.compiler.emitter import Emitter, Index, Value
-from engine.compiler.epilogue import NOTHING, Epilogue, Place, finish
+from engine.compiler.emit.emitter import Emitter, Index, Value
+from engine.compiler.emit.target import Target
+from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
 from engine.compiler.kernels.tile import Axis, Tile, choose_tile, emit_tile
-from engine.compiler.region import MATRIX, Region, pixels
-from engine.compiler.target import Target
+from engine.compiler.memory.region import MATRIX, Region, pixels
 
 _CHUNK = 1 << 20
 """Multiplications that are worth a chunk, about 15 microseconds: chunks of one panel each copy it for themselves."""

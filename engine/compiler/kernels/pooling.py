@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from engine.compiler.emitter import F32, Emitter, Index, Value
-from engine.compiler.region import Region, pixels
-from engine.compiler.vector_math import maximum
+from engine.compiler.emit.emitter import F32, Emitter, Index, Value
+from engine.compiler.emit.vector_math import maximum
+from engine.compiler.memory.region import Region, pixels
 
 _CHUNK = 1 << 16
 """Elements that one chunk reads, at least."""

@@ -14,14 +14,14 @@ in scratch memory, since every unit reads the whole of the one before.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from engine.compiler.activations import relu
-from engine.compiler.emitter import Emitter, Index, Value
+from engine.compiler.emit.activations import relu
+from engine.compiler.emit.emitter import Emitter, Index, Value
+from engine.compiler.emit.target import Target
+from engine.compiler.emit.vector_math import tanh
 from engine.compiler.kernels.cells import GATES, grouped, gru_cell, interleaved, lstm_cell
 from engine.compiler.kernels.tile import Axis, Tile, emit_tile
-from engine.compiler.memory import aligned_zeros
-from engine.compiler.region import Region, line
-from engine.compiler.target import Target
-from engine.compiler.vector_math import tanh
+from engine.compiler.memory.alignment import aligned_zeros
+from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array
 
 _WIDE, _WIDEST = 4, 8

@@ -7,10 +7,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.compiler.emitter import Emitter, Index, Value
+from engine.compiler.emit.emitter import Emitter, Index, Value
+from engine.compiler.emit.vector_math import maximum, minimum
 from engine.compiler.kernels.lines import emit_fold, emit_fold_blocks
-from engine.compiler.region import Region
-from engine.compiler.vector_math import maximum, minimum
+from engine.compiler.memory.region import Region
 
 _CHUNK = 1 << 16
 """Elements that one chunk reads, at least."""

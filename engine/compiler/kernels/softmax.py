@@ -7,10 +7,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from engine.compiler.emitter import Emitter, Index, Value
+from engine.compiler.emit.emitter import Emitter, Index, Value
+from engine.compiler.emit.vector_math import exp, log
 from engine.compiler.kernels.lines import emit_fold
-from engine.compiler.region import Region
-from engine.compiler.vector_math import exp, log
+from engine.compiler.memory.region import Region
 
 _CHUNK = 8192
 """Elements of a chunk."""

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from engine.compiler.emitter import Emitter, Value
-from engine.compiler.target import Target
+from engine.compiler.emit.emitter import Emitter, Value
+from engine.compiler.emit.target import Target
 
 LINE = 16
 """Elements of a cache line."""

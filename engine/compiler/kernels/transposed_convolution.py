@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.compiler.emitter import Emitter, Index, Value
-from engine.compiler.epilogue import NOTHING, Epilogue, Place, finish
+from engine.compiler.emit.emitter import Emitter, Index, Value
+from engine.compiler.emit.target import Target
+from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
 from engine.compiler.kernels.tile import Axis, Tile, choose_tile, emit_tile
-from engine.compiler.region import Region, line, pixels
-from engine.compiler.target import Target
+from engine.compiler.memory.region import Region, line, pixels
 from engine.dtypes import Array
 
 _CHUNK = 1 << 19

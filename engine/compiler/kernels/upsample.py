@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.compiler.emitter import Emitter, Index, Value
+from engine.compiler.emit.emitter import Emitter, Index, Value
 from engine.compiler.kernels.lines import emit_fold
-from engine.compiler.region import Region, pixels
+from engine.compiler.memory.region import Region, pixels
 from engine.kernels.resampling import Table, resampling_tables
 
 _CHUNK = 16384

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.compiler.emitter import Emitter, Index, Value
-from engine.compiler.epilogue import Epilogue, Place, finish
+from engine.compiler.emit.emitter import Emitter, Index, Value
+from engine.compiler.kernels.epilogue import Epilogue, Place, finish
 from engine.compiler.kernels.tile import LINE, Ahead, Axis, Tile, emit_tile, steps_of
-from engine.compiler.memory import aligned_zeros
-from engine.compiler.region import Region, line, pixels
+from engine.compiler.memory.alignment import aligned_zeros
+from engine.compiler.memory.region import Region, line, pixels
 from engine.dtypes import Array
 
 Matrix = tuple[tuple[float, ...], ...]

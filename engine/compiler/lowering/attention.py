@@ -1,7 +1,7 @@
 """Products of computed tensors."""
 
+from engine.compiler.graph.nodes import MatrixProduct, Node
 from engine.compiler.lowering.site import Site, lowers
-from engine.compiler.nodes import MatrixProduct, Node
 
 
 @lowers("torch.matmul", "torch.bmm", "torch.mm")

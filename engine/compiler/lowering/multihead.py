@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from engine.compiler.emit.pointwise import Expression, Leaf, apply
+from engine.compiler.graph.nodes import LayerNorm, Linear, MatrixProduct, Node, Reshape, Softmax, Tensor
 from engine.compiler.lowering.pointwise import pointwise
 from engine.compiler.lowering.site import FLOAT, Site, lowers
-from engine.compiler.nodes import LayerNorm, Linear, MatrixProduct, Node, Reshape, Softmax, Tensor
-from engine.compiler.pointwise import Expression, Leaf, apply
-from engine.compiler.view import View
+from engine.compiler.memory.view import View
 from engine.dtypes import Array
 from engine.kernels.attention_operands import Layout, place_operands
 from engine.spec import TensorSpec

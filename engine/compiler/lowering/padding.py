@@ -1,9 +1,9 @@
 """Padding of the last axes."""
 
+from engine.compiler.emit.pointwise import ZERO
+from engine.compiler.graph.nodes import Node, Pad
 from engine.compiler.lowering.pointwise import number
 from engine.compiler.lowering.site import Site, lowers
-from engine.compiler.nodes import Node, Pad
-from engine.compiler.pointwise import ZERO
 from engine.kernels.batches import spread
 from engine.layers.padding import MODES
 

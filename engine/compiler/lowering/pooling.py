@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from engine.compiler.graph.nodes import AdaptivePool, Node, Pool, Upsample
 from engine.compiler.lowering.site import Site, lowers, of_image
-from engine.compiler.nodes import AdaptivePool, Node, Pool, Upsample
 from engine.kernels.batches import spread
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from engine.compiler.graph.nodes import Node, Recurrent, Tensor
 from engine.compiler.lowering.site import Site, lowers
-from engine.compiler.nodes import Node, Recurrent, Tensor
 from engine.kernels.recurrent import layer_weights
 
 _STATES = {"nn.RNN": ("hx",), "nn.GRU": ("hx",), "nn.LSTM": ("hx", "cx")}

@@ -2,10 +2,10 @@
 
 import math
 
+from engine.compiler.emit.pointwise import Leaf, apply
+from engine.compiler.graph.nodes import Node, Reduction, Tensor
 from engine.compiler.lowering.pointwise import pointwise, pointwise_tensor
 from engine.compiler.lowering.site import Site, lowers
-from engine.compiler.nodes import Node, Reduction, Tensor
-from engine.compiler.pointwise import Leaf, apply
 from engine.spec import TensorSpec
 
 _HOW = {"torch.mean": "mean", "torch.sum": "sum"}

@@ -7,10 +7,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from engine.compiler.epilogue import Epilogue, Operand, Spread
-from engine.compiler.jit import Kernel
-from engine.compiler.memory import aligned
-from engine.compiler.nodes import (
+from engine.compiler.emit.jit import Kernel
+from engine.compiler.emit.target import Target
+from engine.compiler.graph.nodes import (
     Convolution,
     Epilogued,
     Linear,
@@ -19,11 +18,12 @@ from engine.compiler.nodes import (
     Tensor,
     TransposedConvolution,
 )
-from engine.compiler.region import check_arguments
-from engine.compiler.storage import Copy
-from engine.compiler.target import Target
-from engine.compiler.view import Buffer, Home, View, whole
-from engine.compiler.weights import PackedStore, PackedWeights, Packing
+from engine.compiler.kernels.epilogue import Epilogue, Operand, Spread
+from engine.compiler.memory.alignment import aligned
+from engine.compiler.memory.region import check_arguments
+from engine.compiler.memory.view import Buffer, Home, View, whole
+from engine.compiler.memory.weights import PackedStore, PackedWeights, Packing
+from engine.compiler.passes.storage import Copy
 from engine.dtypes import Array
 
 Weighted: TypeAlias = Convolution | TransposedConvolution | Linear | Recurrent

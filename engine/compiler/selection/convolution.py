@@ -2,14 +2,15 @@
 
 from dataclasses import dataclass, replace
 
-from engine.compiler.epilogue import Epilogue, Spread
+from engine.compiler.graph.nodes import Convolution
 from engine.compiler.kernels.convolution import Convolution as Direct
 from engine.compiler.kernels.convolution import Stage
 from engine.compiler.kernels.depthwise import Depthwise
+from engine.compiler.kernels.epilogue import Epilogue, Spread
 from engine.compiler.kernels.streamed_convolution import StreamedConvolution as Streamed
 from engine.compiler.kernels.tile import Tile, choose_tile
 from engine.compiler.kernels.winograd import Winograd
-from engine.compiler.nodes import Convolution
+from engine.compiler.memory.view import View
 from engine.compiler.selection.call import (
     Selector,
     channels_last,
@@ -21,7 +22,6 @@ from engine.compiler.selection.call import (
     selects,
 )
 from engine.compiler.selection.movement import pad
-from engine.compiler.view import View
 
 PEAK = 11.0
 """Multiply-adds per lane and nanosecond that a register tile reaches, about; only ratios of the figures here matter."""

@@ -2,12 +2,12 @@
 
 from math import prod
 
-from engine.compiler.epilogue import Epilogue, Operand, Spread
+from engine.compiler.graph.nodes import Linear
 from engine.compiler.kernels.convolution import Convolution as Direct
+from engine.compiler.kernels.epilogue import Epilogue, Operand, Spread
 from engine.compiler.kernels.tile import choose_tile
-from engine.compiler.nodes import Linear
+from engine.compiler.memory.view import View
 from engine.compiler.selection.call import Selector, selects, view_of
-from engine.compiler.view import View
 
 NEAR_CACHE = 1 << 20
 """Bytes of input that stay in the cache near the core beside what streams through it."""

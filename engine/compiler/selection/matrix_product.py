@@ -1,10 +1,10 @@
 """Kernels for products of tensors that runs differ in."""
 
-from engine.compiler.epilogue import Epilogue, Operand, Spread
+from engine.compiler.graph.nodes import MatrixProduct
+from engine.compiler.kernels.epilogue import Epilogue, Operand, Spread
 from engine.compiler.kernels.matmul import MatrixProduct as Kernel
-from engine.compiler.nodes import MatrixProduct
+from engine.compiler.memory.view import View
 from engine.compiler.selection.call import Selector, row_by_row, selects, view_of
-from engine.compiler.view import View
 
 RANK = 4
 """Axes of a product as its kernel sees it: two of batches, rows, columns."""

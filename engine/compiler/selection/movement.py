@@ -2,14 +2,14 @@
 
 import numpy as np
 
+from engine.compiler.emit.pointwise import ZERO, Expression, Leaf, Number, substitute
+from engine.compiler.graph.nodes import Pad as PadNode
+from engine.compiler.graph.nodes import Pointwise, Rearrangement
 from engine.compiler.kernels.elementwise import elementwise
 from engine.compiler.kernels.padding import Pad
-from engine.compiler.nodes import Pad as PadNode
-from engine.compiler.nodes import Pointwise, Rearrangement
-from engine.compiler.pointwise import ZERO, Expression, Leaf, Number, substitute
+from engine.compiler.memory.view import View
+from engine.compiler.passes.storage import Copy
 from engine.compiler.selection.call import Selector, image_of, selects, view_of
-from engine.compiler.storage import Copy
-from engine.compiler.view import View
 
 
 @selects(Copy)

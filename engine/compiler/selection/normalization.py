@@ -2,13 +2,13 @@
 
 from math import prod
 
+from engine.compiler.graph.nodes import GroupNorm, LayerNorm, Softmax
 from engine.compiler.kernels.normalization import GroupNorm as GroupKernel
 from engine.compiler.kernels.normalization import LayerNorm as LayerKernel
 from engine.compiler.kernels.softmax import Softmax as SoftmaxKernel
-from engine.compiler.nodes import GroupNorm, LayerNorm, Softmax
+from engine.compiler.memory.view import View, whole
+from engine.compiler.passes.storage import CHANNELS_LAST
 from engine.compiler.selection.call import Selector, has_channels_last, image_of, row_by_row, selects, view_of
-from engine.compiler.storage import CHANNELS_LAST
-from engine.compiler.view import View, whole
 
 
 @selects(Softmax)

@@ -1,10 +1,10 @@
 """Kernels for pooling and reductions."""
 
+from engine.compiler.graph.nodes import AdaptivePool, Pool, Reduction
 from engine.compiler.kernels.pooling import Cells, Pooling, Window, cells
 from engine.compiler.kernels.reduction import reduction
-from engine.compiler.nodes import AdaptivePool, Pool, Reduction
+from engine.compiler.memory.view import View
 from engine.compiler.selection.call import Selector, channels_last, image_of, image_strides, selects, view_of
-from engine.compiler.view import View
 
 _HOW = {"max": "max", "mean": "average"}
 

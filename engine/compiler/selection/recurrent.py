@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from engine.compiler.epilogue import NOTHING
+from engine.compiler.graph.nodes import Recurrent
 from engine.compiler.kernels.cells import GATES, interleaved
+from engine.compiler.kernels.epilogue import NOTHING
 from engine.compiler.kernels.recurrent import Recurrence
-from engine.compiler.nodes import Recurrent
+from engine.compiler.memory.view import View
+from engine.compiler.memory.weights import Packing
 from engine.compiler.selection.call import Selector, row_by_row, selects, view_of
 from engine.compiler.selection.linear import copied_rows, linear_kernel
-from engine.compiler.view import View
-from engine.compiler.weights import Packing
 from engine.dtypes import Array
 from engine.kernels.recurrent import Weights
 

@@ -1,8 +1,9 @@
 """Kernels for transposed convolutions."""
 
+from engine.compiler.graph.nodes import TransposedConvolution
 from engine.compiler.kernels.transposed_convolution import Geometry
 from engine.compiler.kernels.transposed_convolution import TransposedConvolution as Kernel
-from engine.compiler.nodes import TransposedConvolution
+from engine.compiler.memory.view import View
 from engine.compiler.selection.call import (
     Selector,
     has_channels_last,
@@ -12,7 +13,6 @@ from engine.compiler.selection.call import (
     selects,
 )
 from engine.compiler.selection.movement import pad
-from engine.compiler.view import View
 
 
 @selects(TransposedConvolution)

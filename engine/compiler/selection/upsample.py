@@ -1,7 +1,7 @@
 """Kernels for resizing."""
 
+from engine.compiler.graph.nodes import Upsample
 from engine.compiler.kernels.upsample import Upsample as Kernel
-from engine.compiler.nodes import Upsample
 from engine.compiler.selection.call import Selector, channels_last, image_of, image_strides, selects
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from engine import KuiperError, RuntimeGraph
-from engine.compiler.target import Target, supported_targets
+from engine.compiler.emit.target import Target, supported_targets
 from engine.dtypes import Array
 from tests.differential.comparison import compiling_for
 from tests.differential.exporting import export

@@ -7,7 +7,7 @@ import pytest
 
 from engine.check import compare_layers
 from engine.check.__main__ import main
-from engine.compiler.nodes import Epilogued, Linear
+from engine.compiler.graph.nodes import Epilogued, Linear
 from engine.compiler.selection import RULES, Selector
 from engine.dtypes import Array
 from engine.errors import InputError

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from engine.compiler.jit import Kernel, cache
-from engine.compiler.region import Region
-from engine.compiler.target import Target, supported_targets
+from engine.compiler.emit.jit import Kernel, cache
+from engine.compiler.emit.target import Target, supported_targets
+from engine.compiler.memory.region import Region
 from engine.dtypes import Array
 from tests.sanitizer.call import run_on_arrays
 

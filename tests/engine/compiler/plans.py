@@ -5,11 +5,12 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.compiler.graph import Graph, make_graph
-from engine.compiler.nodes import Constant, Node, Value
-from engine.compiler.program import Program, compile_plan
+from engine.compiler.emit.target import host_target
+from engine.compiler.graph.graph import Graph
+from engine.compiler.graph.nodes import Constant, Node, Value
+from engine.compiler.lowering.builder import make_graph
+from engine.compiler.program.program import Program, compile_plan
 from engine.compiler.selection import RULES
-from engine.compiler.target import host_target
 from engine.dtypes import PNNX_COMPUTE, Array
 from engine.operator import OUTPUT
 from engine.plan import Plan

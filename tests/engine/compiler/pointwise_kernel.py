@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from engine.compiler.emitter import Emitter
-from engine.compiler.pointwise import Expression, emit
-from engine.compiler.region import Region, line
+from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.pointwise import Expression, emit
+from engine.compiler.memory.region import Region, line
 
 
 @dataclass(frozen=True)

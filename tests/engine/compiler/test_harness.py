@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from engine.compiler.emitter import Emitter
-from engine.compiler.region import Region, line
-from engine.compiler.target import host_target
+from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.target import host_target
+from engine.compiler.memory.region import Region, line
 from tests.engine.compiler.harness import run
 
 

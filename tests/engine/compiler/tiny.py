@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from llvmlite import ir
 
-from engine.compiler.emitter import I64, Emitter, Value
-from engine.compiler.jit import Code, Kernel, cache
-from engine.compiler.region import Region
-from engine.compiler.segment import NativeStep, Segment
-from engine.compiler.target import host_target
+from engine.compiler.emit.emitter import I64, Emitter, Value
+from engine.compiler.emit.jit import Code, Kernel, cache
+from engine.compiler.emit.target import host_target
+from engine.compiler.memory.region import Region
+from engine.compiler.threads.segment import NativeStep, Segment
 from engine.dtypes import Array
 
 PATIENCE = 60.0

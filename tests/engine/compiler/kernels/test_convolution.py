@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.compiler.epilogue import NOTHING, Epilogue, Operand, Spread
+from engine.compiler.emit.pointwise import Leaf, apply
+from engine.compiler.emit.target import Target
 from engine.compiler.kernels.convolution import Convolution, Stage
+from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Operand, Spread
 from engine.compiler.kernels.streamed_convolution import StreamedConvolution
 from engine.compiler.kernels.tile import Tile
-from engine.compiler.pointwise import Leaf, apply
-from engine.compiler.target import Target
 from engine.dtypes import Array
 from engine.kernels.convolution import convolve
 from tests.engine.compiler.harness import every_target, run

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.compiler.epilogue import Epilogue, Operand, Spread
+from engine.compiler.emit.pointwise import Leaf, apply
+from engine.compiler.emit.target import Target
 from engine.compiler.kernels.depthwise import Depthwise
-from engine.compiler.pointwise import Leaf, apply
-from engine.compiler.target import Target
+from engine.compiler.kernels.epilogue import Epilogue, Operand, Spread
 from engine.dtypes import Array
 from engine.kernels.convolution import convolve
 from tests.engine.compiler.harness import every_target, run

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.compiler.epilogue import Epilogue, Operand, Spread
-from engine.compiler.jit import cache
+from engine.compiler.emit.jit import cache
+from engine.compiler.emit.pointwise import Leaf, apply
+from engine.compiler.emit.target import Target
+from engine.compiler.kernels.epilogue import Epilogue, Operand, Spread
 from engine.compiler.kernels.matmul import MatrixProduct
 from engine.compiler.kernels.tile import Tile
-from engine.compiler.pointwise import Leaf, apply
-from engine.compiler.target import Target
 from engine.dtypes import Array
 from tests.engine.compiler.harness import every_target, run
 

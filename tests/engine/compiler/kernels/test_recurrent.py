@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.compiler.emit.target import Target
 from engine.compiler.kernels.cells import GATES, interleaved
 from engine.compiler.kernels.recurrent import Recurrence
 from engine.compiler.kernels.tile import Tile
-from engine.compiler.target import Target
 from engine.dtypes import Array
 from engine.kernels import recurrent as reference
 from tests.engine.compiler.harness import every_target, run

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.compiler.epilogue import Epilogue, Operand, Spread
+from engine.compiler.emit.pointwise import Leaf, apply
+from engine.compiler.emit.target import Target
+from engine.compiler.kernels.epilogue import Epilogue, Operand, Spread
 from engine.compiler.kernels.tile import Tile
 from engine.compiler.kernels.transposed_convolution import Geometry, TransposedConvolution
-from engine.compiler.pointwise import Leaf, apply
-from engine.compiler.target import Target
 from engine.dtypes import Array
 from engine.kernels.transposed_convolution import transposed_convolve
 from tests.engine.compiler.harness import every_target, run

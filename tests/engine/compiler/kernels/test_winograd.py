@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.compiler.epilogue import NOTHING, Epilogue, Operand, Spread
+from engine.compiler.emit.pointwise import Leaf, apply
+from engine.compiler.emit.target import Target
+from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Operand, Spread
 from engine.compiler.kernels.tile import Tile
 from engine.compiler.kernels.winograd import TRANSFORMS, Winograd
-from engine.compiler.pointwise import Leaf, apply
-from engine.compiler.target import Target
 from tests.engine.compiler.harness import every_target, run
 from tests.engine.compiler.kernels.test_convolution import numbers, reference, strides
 

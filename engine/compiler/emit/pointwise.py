@@ -1,0 +1,95 @@
+"""Pointwise expressions: what is done to each element, whether by itself or at the end of another kernel.
+
+An expression is a tree of frozen nodes, so that kernels that hold one can be compared. `Leaf(0)` is the value that a
+kernel has just computed, where it ends one.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from engine.compiler.emit import activations, vector_math
+from engine.compiler.emit.emitter import Emitter, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """An operand, by its place."""
+
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A constant. Numbers are equal where they are the same in memory: NaN is, 0 and -0 are not."""
+
+    value: float
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Number) and self.value.hex() == other.value.hex()
+
+    def __hash__(self) -> int:
+        return hash(self.value.hex())
+
+
+ZERO = Number(0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """A function of `FUNCTIONS` applied to expressions."""
+
+    function: str
+    arguments: tuple["Expression", ...]
+
+
+MAX_NODES = 64
+"""Nodes of the largest expression that is compiled: each is an instruction or more."""
+
+Expression: TypeAlias = Leaf | Number | Apply
+
+FUNCTIONS: dict[str, Callable[..., Value]] = {
+    "add": Emitter.fadd,
+    "sub": Emitter.fsub,
+    "mul": Emitter.fmul,
+    "div": Emitter.fdiv,
+    **vector_math.FUNCTIONS,
+    **activations.FUNCTIONS,
+}
+"""Name -> what writes it, given the emitter and the arguments."""
+
+
+def apply(function: str, *arguments: "Expression | float") -> Apply:
+    """Return a function applied to expressions and numbers."""
+    return Apply(function, tuple(Number(float(a)) if isinstance(a, int | float) else a for a in arguments))
+
+
+def size(expression: Expression) -> int:
+    """Return how many nodes an expression has."""
+    return 1 + sum(map(size, expression.arguments)) if isinstance(expression, Apply) else 1
+
+
+def substitute(expression: Expression, leaves: Sequence[Expression]) -> Expression:
+    """Return the expression with each leaf replaced by the one at its place."""
+    if isinstance(expression, Leaf):
+        return leaves[expression.place]
+    if isinstance(expression, Number):
+        return expression
+    return Apply(expression.function, tuple(substitute(a, leaves) for a in expression.arguments))
+
+
+def emit(e: Emitter, expression: Expression, leaves: Sequence[Value]) -> Value:
+    """Write an expression over the values of its leaves, all vectors or all scalars; equal parts only once."""
+    known: dict[Expression, Value] = {}
+
+    def value(node: Expression) -> Value:
+        if node not in known:
+            if isinstance(node, Leaf):
+                known[node] = leaves[node.place]
+            elif isinstance(node, Number):
+                known[node] = e.like(leaves[0], node.value)
+            else:
+                known[node] = FUNCTIONS[node.function](e, *map(value, node.arguments))
+        return known[node]
+
+    return value(expression)

@@ -1,0 +1,1 @@
+"""The compiler's graph: nodes, and the tensors between them."""

@@ -1,0 +1,47 @@
+"""What a plan computes, as nodes of the compiler."""
+
+from dataclasses import dataclass, field
+
+from engine.compiler.graph.nodes import Node, Tensor
+
+
+@dataclass(slots=True)
+class Graph:
+    """What a plan computes, as nodes in the order in which they may run.
+
+    Attributes:
+        nodes: the nodes.
+        tensors: slot -> its tensor, for slots that the compiler's kernels read or write.
+        constants: slot -> array or scalar that no input changes; nothing computes them in a run.
+        folded: steps whose work is done at build.
+        leaving: slots that leave the graph.
+        ends: slot -> step by which it leaves.
+    """
+
+    nodes: list[Node] = field(default_factory=list)
+    tensors: dict[int, Tensor] = field(default_factory=dict)
+    constants: dict[int, object] = field(default_factory=dict)
+    folded: set[int] = field(default_factory=set)
+    leaving: tuple[int, ...] = ()
+    ends: dict[int, int] = field(default_factory=dict)
+
+    def fused_into(self) -> dict[int, int]:
+        """Return, for each step that no node begins with, the step whose node does it (a step may take several)."""
+        first = {node.steps[0] for node in self.nodes if node.steps}
+        pairs = ((step, node.steps[0]) for node in self.nodes for step in node.steps[1:])
+        return {step: into for step, into in pairs if step not in first}
+
+    def fused(self) -> dict[int, tuple[int, ...]]:
+        """Return, for each step whose node does others besides, those."""
+        fused: dict[int, tuple[int, ...]] = {}
+        for step, into in self.fused_into().items():
+            fused[into] = (*fused.get(into, ()), step)
+        return fused
+
+    def dissolve(self) -> None:
+        """Take the graph apart, so that weights which its nodes hold go as soon as nobody else needs them."""
+        for node in self.nodes:
+            node.inputs.clear()
+            node.outputs.clear()
+        self.nodes.clear()
+        self.tensors.clear()

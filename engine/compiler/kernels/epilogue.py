@@ -1,0 +1,104 @@
+"""What a kernel does to its results before it stores them: activations, residual additions, whole expressions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from engine.compiler.emit.emitter import Emitter, Index, Value
+from engine.compiler.emit.pointwise import Expression, Leaf, emit
+from engine.compiler.memory.region import IMAGE, Region, pixels
+
+
+class Spread(Enum):
+    """How an operand spreads over a kernel's results."""
+
+    FULL = "full"
+    """One element per result."""
+    CHANNEL = "channel"
+    """One element per channel, the same for all pixels."""
+    SCALAR = "scalar"
+    """One element."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """Another tensor that an epilogue reads; its channels lie side by side.
+
+    Attributes:
+        spread: how it spreads.
+        strides: of a FULL operand, elements between images, rows and pixels; of a CHANNEL one, between images.
+    """
+
+    spread: Spread
+    strides: tuple[int, ...] = ()
+
+
+RESULT = Leaf(0)
+"""What a kernel has just computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Epilogue:
+    """An expression over a kernel's result (`Leaf(0)`) and the operands (`Leaf(1)` …)."""
+
+    expression: Expression = RESULT
+    operands: tuple[Operand, ...] = ()
+
+    def regions(
+        self, images: int, size: tuple[int, int], channels: int, order: tuple[int, ...] = IMAGE
+    ) -> tuple[Region, ...]:
+        """Return what is read of each operand for results of so many images, rows and pixels, and channels.
+
+        Args:
+            images: batch.
+            size: rows and pixels of a row.
+            channels: channels.
+            order: which of a view's axes these are.
+        """
+        return tuple(_region(operand, images, size, channels, order) for operand in self.operands)
+
+
+NOTHING = Epilogue()
+"""The epilogue that leaves results as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a result belongs: image, row, pixel (column) and first channel."""
+
+    image: Index
+    row: Index
+    pixel: Index
+    channel: Index
+
+
+def _region(
+    operand: Operand, images: int, size: tuple[int, int], channels: int, order: tuple[int, ...]
+) -> Region:
+    if operand.spread is Spread.SCALAR:
+        return Region((1,), (1,))
+    if operand.spread is Spread.CHANNEL:
+        return Region((images, channels), (operand.strides[0], 1))
+    image, row, pixel = operand.strides
+    return pixels(images, size, channels, (image, row, pixel), order=order)
+
+
+def finish(
+    e: Emitter,
+    epilogue: Epilogue,
+    result: Value,
+    bases: Sequence[Value],
+    place: Place,
+    count: int | None = None,
+) -> Value:
+    """Write an epilogue for the result at a place, a vector of `count` channels (all lanes by default)."""
+    leaves = [result]
+    for operand, base in zip(epilogue.operands, bases, strict=True):
+        if operand.spread is Spread.SCALAR:
+            leaves.append(e.load_broadcast(base))
+            continue
+        offset = [e.mul(place.image, operand.strides[0])]
+        if operand.spread is Spread.FULL:
+            offset += [e.mul(place.row, operand.strides[1]), e.mul(place.pixel, operand.strides[2])]
+        leaves.append(e.load(base, *offset, place.channel, count=count))
+    return emit(e, epilogue.expression, leaves)

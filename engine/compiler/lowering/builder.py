@@ -1,0 +1,206 @@
+"""Plan of numpy layers -> the compiler's graph."""
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from engine.compiler.graph.graph import Graph
+from engine.compiler.graph.nodes import (
+    Concatenation,
+    Constant,
+    Fallback,
+    Node,
+    Reshape,
+    Tensor,
+    Value,
+    connect,
+)
+from engine.compiler.lowering import RULES, TAKES_APART, Site
+from engine.dtypes import Array
+from engine.errors import KuiperError
+from engine.expression import ListNode, Operand, parse
+from engine.layers import BUILT_IN
+from engine.operator import OUTPUT
+from engine.plan import Plan, Step
+from engine.spec import Spec, TensorSpec, arrays_in, is_known, tensor_specs
+
+FLOAT = np.dtype(np.float32)
+_UNPACKS = ("prim::ListUnpack", "prim::TupleUnpack")
+_RANDOM = ("torch.randn_like", "torch.normal")
+LARGEST_CONSTANT = 16 << 20
+"""Elements of a tensor that is computed at build because no input changes it."""
+
+
+def make_graph(plan: Plan, leaving: Sequence[int], kinds: Collection[type[Node]]) -> Graph:
+    """Lower every operator of a plan that a rule takes; numpy keeps the others.
+
+    Args:
+        plan: the plan.
+        leaving: slots that leave the graph.
+        kinds: kinds of nodes that there are kernels for.
+    """
+    builder = _Builder(plan, leaving, kinds)
+    for index, step in enumerate(plan.steps):
+        builder.lower(index, step)
+    return builder.graph
+
+
+class _Builder:
+    def __init__(self, plan: Plan, leaving: Sequence[int], kinds: Collection[type[Node]]) -> None:
+        self._kinds = kinds
+        names = {slot: name for name, slot in plan.slots.items()}
+        self._specs: dict[int, Spec] = {
+            slot: plan.specs[name] for slot, name in names.items() if name in plan.specs
+        }
+        self.graph = Graph(leaving=tuple(leaving))
+        self._steps = plan.steps
+        self._readers: dict[int, list[int]] = {}
+        for index, step in enumerate(plan.steps):
+            for slot in step.inputs:
+                self._readers.setdefault(slot, []).append(index)
+        self._done: set[int] = set()
+
+    def lower(self, index: int, step: Step) -> None:
+        """Add the nodes of one operator."""
+        if step.operator.type == OUTPUT:
+            self.graph.ends.update(dict.fromkeys(step.inputs, index))
+        if step.is_input or step.operator.type == OUTPUT or index in self._done:
+            return
+        is_own = is_engines(step)
+        if is_own and self._fold(index, step):
+            return
+        unpack = self._unpack(step) if is_own else None
+        slots = step.outputs if unpack is None else self._steps[unpack].outputs
+        node = self._node(index, step, slots) if is_own else None
+        if node is None:
+            self._fall_back(index, step)
+            return
+        if unpack is not None:
+            node.steps.append(unpack)
+            self._done.add(unpack)
+        self._add(node, *(spec.shape for slot in slots for spec in tensor_specs(self._specs[slot])))
+        self.graph.tensors.update(zip(slots, node.outputs, strict=True))
+
+    def _unpack(self, step: Step) -> int | None:
+        """Return the only reader of an operator's list of parts, if that spreads it over outputs of its own.
+
+        The two are done as one: the list itself is never made.
+        """
+        if step.operator.type not in TAKES_APART or len(step.outputs) != 1:
+            return None
+        (slot,) = step.outputs
+        readers = self._readers.get(slot, [])
+        if len(readers) != 1 or slot in self.graph.leaving or isinstance(self._specs[slot], TensorSpec):
+            return None
+        reader = self._steps[readers[0]]
+        is_unpack = reader.operator.type in _UNPACKS and is_engines(reader) and reader.is_checked
+        return readers[0] if is_unpack else None
+
+    def _node(self, index: int, step: Step, slots: Sequence[int]) -> Node | None:
+        """Return the node of an operator whose outputs go to some slots, None where numpy has to run it."""
+        rule = RULES.get(step.operator.type)
+        outputs = [self._specs[slot] for slot in slots]
+        known = all(isinstance(spec, TensorSpec) and spec.dtype == FLOAT and spec.size for spec in outputs)
+        if rule is None or not known or not step.is_checked:
+            return None
+        inputs = [self._specs[slot] for slot in step.inputs]
+        if any(isinstance(spec, TensorSpec) and not spec.size for spec in inputs):
+            return None
+        site = Site(index, step, inputs, outputs, self._tensor, self._constant, self._add)
+        node = rule(site)
+        return (
+            node
+            if node is None or isinstance(node, Reshape | Concatenation) or type(node) in self._kinds
+            else None
+        )
+
+    def _fold(self, index: int, step: Step) -> bool:
+        """Compute now what no input changes: scalars that shapes tell, and tensors made of constants."""
+        specs = [self._specs.get(slot) for slot in step.outputs]
+        constants = self.graph.constants
+        if specs and all(_is_scalar(spec) for spec in specs):
+            constants.update(zip(step.outputs, specs, strict=True))
+        elif _is_pure(step) and all(slot in constants for slot in step.inputs):
+            if not specs or not all(map(_is_small, specs)):
+                return False
+            try:
+                values = step.layer.forward([constants[slot] for slot in step.inputs])  # type: ignore[misc]  # values of operands all
+            except KuiperError:
+                return False  # the run will tell
+            for array in arrays_in(tuple(values)):
+                array.flags.writeable = False  # it is the same in every run
+            constants.update(zip(step.outputs, values, strict=True))
+        else:
+            return False
+        self.graph.folded.add(index)
+        return True
+
+    def _fall_back(self, index: int, step: Step) -> None:
+        read = [slot for slot in step.inputs if slot in self.graph.tensors]
+        collects = _collects(step) and all(slot in self.graph.leaving for slot in step.outputs)
+        if collects:
+            self.graph.leaving = (*self.graph.leaving, *read)
+        tensors = [self.graph.tensors[slot] for slot in read]
+        for tensor in tensors:
+            tensor.is_kept |= not collects
+        self._add(Fallback([index], tensors, collects=collects))
+
+    def _tensor(self, slot: int) -> Tensor:
+        """Return the tensor of a slot; one that numpy fills comes by a value."""
+        if slot not in self.graph.tensors:
+            constant = self._constant(slot)
+            if constant is not None:
+                self.graph.tensors[slot] = self._make_constant(constant)
+            else:
+                spec = self._specs[slot]
+                if not isinstance(spec, TensorSpec):
+                    raise TypeError(f"slot {slot} carries no tensor")
+                self.graph.tensors[slot] = self._add(Value([], [], slot=slot), spec.shape)[0]
+        return self.graph.tensors[slot]
+
+    def _constant(self, slot: int) -> Array | None:
+        value = self.graph.constants.get(slot)
+        return value if isinstance(value, np.ndarray) else None
+
+    def _make_constant(self, array: Array) -> Tensor:
+        return self._add(Constant([], [], array=array), array.shape)[0]
+
+    def _add(self, node: Node, *shapes: tuple[int, ...]) -> list[Tensor]:
+        self.graph.nodes.append(node)
+        return connect(node, *shapes)
+
+
+def _is_scalar(spec: Spec) -> bool:
+    return spec is not None and is_known(spec) and not any(True for _ in tensor_specs(spec))
+
+
+def _is_small(spec: Spec) -> bool:
+    return isinstance(spec, TensorSpec) and spec.size <= LARGEST_CONSTANT
+
+
+def is_engines(step: Step) -> bool:
+    """Tell whether the engine's own layer runs an operator.
+
+    Rules and folding know only what that one does. A layer that a user gives in its place may do anything, and
+    something else in every run.
+    """
+    return BUILT_IN.find(step.operator.type) == step.layer.layer
+
+
+def _collects(step: Step) -> bool:
+    """Whether an operator only makes a list or a tuple of its inputs."""
+    if not is_engines(step):
+        return False
+    if step.operator.type in ("prim::TupleConstruct", "prim::ListConstruct"):
+        return True
+    source = step.operator.params.get("expr")
+    if step.operator.type != "pnnx.Expression" or not isinstance(source, str) or not source.startswith("["):
+        return False
+    root = parse(source)
+    return isinstance(root, ListNode) and all(isinstance(item, Operand) for item in root.items)
+
+
+def _is_pure(step: Step) -> bool:
+    """Whether an operator gives the same for the same inputs: attributes, and all that has inputs."""
+    name = step.operator.type
+    return name == "pnnx.Attribute" or (bool(step.inputs) and name not in _RANDOM)

@@ -1,0 +1,144 @@
+"""Lays tensors that are not alive at once into the same memory, and keeps that memory from run to run."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.compiler.memory.alignment import ALIGNMENT, address_of, aligned_empty
+from engine.dtypes import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """A buffer's size and when it is in use.
+
+    Attributes:
+        size: bytes.
+        first: action that fills it.
+        last: last action that reads it.
+    """
+
+    size: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """Where buffers lie in an arena.
+
+    Attributes:
+        offsets: bytes from its beginning, one per lifetime.
+        size: bytes of the arena.
+    """
+
+    offsets: tuple[int, ...]
+    size: int
+
+
+def arrange(lifetimes: Sequence[Lifetime]) -> Arrangement:
+    """Give each buffer a place where nothing else lies while it is in use, in as little memory as some orders take."""
+    least = least_size([Lifetime(_rounded(life.size), life.first, life.last) for life in lifetimes])
+    best = None
+    for order in _orders(lifetimes):
+        tried = _arrange_in(order, lifetimes)
+        if best is None or tried.size < best.size:
+            best = tried
+        if best.size == least:
+            break
+    return best or Arrangement((), 0)
+
+
+def _orders(lifetimes: Sequence[Lifetime]) -> Iterator[list[int]]:
+    """Yield orders to place buffers in: the largest first, or those of the fullest moments first."""
+    places = range(len(lifetimes))
+    yield sorted(places, key=lambda i: (-lifetimes[i].size, lifetimes[i].first))
+    held: dict[int, int] = {}
+    for life in lifetimes:
+        for moment in range(life.first, life.last + 1):
+            held[moment] = held.get(moment, 0) + life.size
+    fullest = [max(held[moment] for moment in range(life.first, life.last + 1)) for life in lifetimes]
+    yield sorted(
+        places, key=lambda i: (-fullest[i], lifetimes[i].first - lifetimes[i].last, -lifetimes[i].size)
+    )
+    yield sorted(places, key=lambda i: (-fullest[i], -lifetimes[i].size))
+
+
+def _arrange_in(order: Sequence[int], lifetimes: Sequence[Lifetime]) -> Arrangement:
+    """Place buffers one by one, each as low as it fits beside those that are in use with it."""
+    offsets = [0] * len(lifetimes)
+    placed: list[int] = []
+    size = 0
+    for index in order:
+        life = lifetimes[index]
+        offset = 0
+        for other in placed:
+            there = lifetimes[other]
+            meets = there.first <= life.last and life.first <= there.last
+            if (
+                meets
+                and offset < offsets[other] + _rounded(there.size)
+                and offsets[other] < offset + life.size
+            ):
+                offset = offsets[other] + _rounded(there.size)
+        offsets[index] = offset
+        size = max(size, offset + _rounded(life.size))
+        placed.append(index)
+        placed.sort(key=offsets.__getitem__)
+    return Arrangement(tuple(offsets), size)
+
+
+def least_size(lifetimes: Sequence[Lifetime]) -> int:
+    """Return the most bytes that are in use at once: no arrangement needs less."""
+    changes: dict[int, int] = {}
+    for life in lifetimes:
+        changes[life.first] = changes.get(life.first, 0) + life.size
+        changes[life.last + 1] = changes.get(life.last + 1, 0) - life.size
+    held = most = 0
+    for moment in sorted(changes):
+        held += changes[moment]
+        most = max(most, held)
+    return most
+
+
+class Arena:
+    """The memory of one run, with the table of addresses that its kernels read.
+
+    Attributes:
+        memory: the bytes of intermediate tensors and scratch.
+        table: addresses, those of inputs and outputs to be filled in by each run.
+        table_address: where the table lies.
+    """
+
+    def __init__(self, size: int, template: Array, relative: Array) -> None:
+        self.memory = aligned_empty(size)
+        self.table = template.copy()
+        self.table[relative] += np.uint64(address_of(self.memory))
+        self.table_address = address_of(self.table)
+
+
+class ArenaPool:
+    """Arenas of one program: as many as runs were ever under way at once."""
+
+    def __init__(self, size: int, template: Array, relative: Array) -> None:
+        self._size, self._template, self._relative = size, template, relative
+        self._free: list[Arena] = []
+        self._lock = threading.Lock()
+
+    def take(self) -> Arena:
+        """Return an arena that nobody uses."""
+        with self._lock:
+            if self._free:
+                return self._free.pop()
+        return Arena(self._size, self._template, self._relative)
+
+    def give_back(self, arena: Arena) -> None:
+        """Let the next run have an arena."""
+        with self._lock:
+            self._free.append(arena)
+
+
+def _rounded(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT

@@ -1,0 +1,1 @@
+"""Passes over the graph: fusion, and the choice of where each tensor lies."""

@@ -1,0 +1,1 @@
+"""Compiled programs: how they are made, kept, verified, run, observed and traced."""

@@ -1,0 +1,247 @@
+"""One run of a compiled program. All that changes during a run lives here or in its arena."""
+
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter_ns
+from typing import Any, Protocol
+
+import numpy as np
+
+from engine.compiler.memory.alignment import WORD, address_of
+from engine.compiler.memory.arena import Arena
+from engine.compiler.memory.view import Buffer, Home, View
+from engine.compiler.program.action import NativeSteps, NumpyStep
+from engine.compiler.program.observable import BEFORE_ALL
+from engine.compiler.program.program import Patch, Program
+from engine.compiler.threads.segment import Segment
+from engine.compiler.threads.team import run_alone
+from engine.compiler.threads.team_pool import teams
+from engine.dtypes import Array
+from engine.errors import LayerError, RunStoppedError
+from engine.plan import Step, check_memory
+from engine.run import StopCheck, as_tensors
+from engine.spec import Value, arrays_in, spec_of, tensor_specs
+from engine.stop import StopSignal
+
+Stamps = dict[int, tuple[int, int]]
+"""Step -> when it began and how long it took, in nanoseconds."""
+
+
+class Watch(Protocol):
+    """Looks at what a run computes, while it goes on."""
+
+    def cuts(self, action: NativeSteps) -> Sequence[int]:
+        """Return after how many of some calls the run has to show what it has, in order; the last is all of them."""
+
+    def look(self, number: int, value: Callable[[int], Value]) -> None:
+        """Look at what is whole right after a call or numpy step.
+
+        Args:
+            number: its number; `BEFORE_ALL` before the first.
+            value: slot -> its value; arrays that lie in the run's memory, where they do not stay.
+        """
+
+
+class NativeRun:
+    """A run in progress.
+
+    Args:
+        program: what to run.
+        stop: asked before each layer.
+        is_timed: whether stamps are taken.
+        max_bytes: how much the results of a layer whose shapes only the run tells may take.
+        watch: is shown what the run computes.
+
+    Attributes:
+        values: one value per slot; tensors that stay in the arena are not among them.
+        stamps: when every step ran, where that was asked for.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        stop: StopCheck | None,
+        is_timed: bool,
+        max_bytes: int,
+        watch: Watch | None = None,
+    ) -> None:
+        self._program = program
+        self._watch = watch
+        self._stop = stop
+        self._is_timed = is_timed
+        self._max_bytes = max_bytes
+        self.values: list[Any] = list(program.values)
+        self.stamps: Stamps = {}
+        self._pending = {patch.slot: patch for patch in program.inputs}
+        self._held: dict[int, Array | None] = {}  # arrays that the arena's table points at
+
+    def execute(self, inputs: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
+        """Run the program; returns the graph's outputs.
+
+        Raises:
+            LayerError: a layer cannot run on what reached it.
+            RunStoppedError: the stop check said so.
+        """
+        slots = self._program.plan.slots
+        for name, array in inputs.items():
+            self.values[slots[name]] = array
+        arena = self._program.arenas.take()
+        try:
+            self._run(arena)
+        finally:
+            self._program.arenas.give_back(arena)
+        values = [self.values[slots[name]] for name in outputs]
+        return [array for value in values for array in arrays_in(as_tensors(value))]
+
+    def _run(self, arena: Arena) -> None:
+        for patch in self._program.outputs:
+            self.values[patch.slot] = array = np.empty(patch.shape, np.float32)
+            _fill_in(arena, patch, array)
+        self._show(BEFORE_ALL, arena)
+        for action, release in zip(self._program.actions, self._program.releases, strict=True):
+            if isinstance(action, NumpyStep):
+                self._run_numpy(action, arena)
+                self._show(action.number, arena)
+            else:
+                self._run_native(action, arena)
+            if not self._is_timed:  # the trace looks at them all
+                for slot in release:
+                    self.values[slot] = self._held[slot] = None
+
+    def _run_native(self, action: NativeSteps, arena: Arena) -> None:
+        for slot in [slot for slot in self._pending if self.values[slot] is not None]:
+            self._held[slot] = array = _row_by_row(self.values[slot])
+            _fill_in(arena, self._pending.pop(slot), array)
+        done = 0
+        for end in (len(action.segment),) if self._watch is None else self._watch.cuts(action):
+            self._run_calls(action.part(done, end), arena)
+            self._show(action.first + end - 1, arena)
+            done = end
+
+    def _show(self, number: int, arena: Arena) -> None:
+        if self._watch is not None:
+            places = self._program.observables.by_slot
+            with np.errstate(all="ignore"):  # who looks may compute with inf and nan
+                self._watch.look(number, lambda slot: self._seen(slot, places[slot].view, arena))
+
+    def _run_calls(self, action: NativeSteps, arena: Arena) -> None:
+        segment = action.segment
+        stamps = np.empty(len(segment) + 1, np.int64) if self._is_timed else None
+        if self._stop is None or isinstance(self._stop, StopSignal):
+            done = self._run_segment(segment, arena, stamps, self._stop)
+            if done < len(segment):
+                self._give_up(action.owners[done], None if self._stop is None else self._stop())
+        else:
+            self._run_asking(action, arena, stamps, self._stop)
+        if stamps is not None:
+            self._note(action.owners, stamps.tolist())
+
+    def _run_asking(self, action: NativeSteps, arena: Arena, stamps: Array | None, stop: StopCheck) -> None:
+        """Run a segment step by step: native code cannot ask a function of Python's."""
+        for place, (step, owner) in enumerate(zip(action.segment.steps, action.owners, strict=True)):
+            if (reason := stop()) is not None:
+                self._give_up(owner, reason)
+            self._run_segment(
+                Segment([step]), arena, None if stamps is None else stamps[place : place + 2], None
+            )
+
+    def _run_segment(
+        self, segment: Segment, arena: Arena, stamps: Array | None, stop: StopSignal | None
+    ) -> int:
+        if self._program.threads == 1:
+            return run_alone(segment, arena.table_address, stamps, stop)
+        with teams.lease(self._program.threads) as team:
+            return team.run(segment, arena.table_address, stamps, stop)
+
+    def _run_numpy(self, action: NumpyStep, arena: Arena) -> None:
+        """Run a layer's own forward on arrays that lie in the arena or came by values."""
+        place = action.step
+        step = self._program.plan.steps[place]
+        if self._stop is not None and (reason := self._stop()) is not None:
+            self._give_up(place, reason)
+        started = perf_counter_ns()
+        results: Sequence[Value]
+        if action.collects:
+            results = step.layer.forward([self.values[slot] for slot in step.inputs])
+        else:
+            results = self._forward(step, arena)
+        for slot, value in zip(step.outputs, results, strict=True):
+            self.values[slot] = value
+        if self._is_timed:
+            self._note([place], [started, perf_counter_ns()])
+
+    def _forward(self, step: Step, arena: Arena) -> list[Value]:
+        """Return what a layer gives, in memory that the next kernels do not write to."""
+        inputs = [self._value(slot, arena) for slot in step.inputs]
+        with np.errstate(all="ignore"):  # inf and nan are results like any other
+            if not step.is_checked:
+                self._check_inputs(step, inputs)
+            return [_out_of(arena, value) for value in step.layer.forward(inputs)]
+
+    def _value(self, slot: int, arena: Arena) -> Value:
+        return self._seen(slot, self._program.exports.get(slot), arena)
+
+    def _seen(self, slot: int, view: View | None, arena: Arena) -> Value:
+        if view is None:
+            return self.values[slot]  # type: ignore[no-any-return]  # values holds what operands carry
+        return _array(view, self._memory(view.buffer, arena))
+
+    def _memory(self, buffer: Buffer, arena: Arena) -> Array:
+        """Return the elements of a buffer."""
+        if buffer.home is Home.ARENA:
+            return arena.memory[self._program.offsets[buffer] :].view(np.float32)
+        if buffer.load is not None:
+            return buffer.load().reshape(-1)
+        array = _row_by_row(self.values[buffer.slot])
+        if array.size != buffer.size:  # views would look beyond its end
+            raise LayerError(
+                f"a tensor of shape {array.shape} came where {buffer.size} elements were planned"
+            )
+        return array.reshape(-1)
+
+    def _check_inputs(self, step: Step, inputs: Sequence[Value]) -> None:
+        outputs = step.layer.infer([spec_of(value) for value in inputs])
+        held = sum(tensor.nbytes for spec in outputs for tensor in tensor_specs(spec))
+        check_memory(step, held, self._max_bytes)
+
+    def _note(self, owners: Sequence[int], stamps: Sequence[int]) -> None:
+        """Add up the times of the kernels that work for one operator."""
+        for owner, began, ended in zip(owners, stamps, stamps[1:], strict=False):
+            first, took = self.stamps.get(owner, (began, 0))
+            self.stamps[owner] = (first, took + ended - began)
+
+    def _give_up(self, place: int, reason: str | None) -> None:
+        step = self._program.plan.steps[place]
+        raise RunStoppedError(f"stopped before {step.operator.type} {step.operator.name}: {reason}")
+
+
+def _fill_in(arena: Arena, patch: Patch, array: Array) -> None:
+    if array.shape != patch.shape:
+        raise LayerError(f"a tensor of shape {array.shape} came where {patch.shape} was planned")
+    address, table = address_of(array), arena.table
+    for place, offset in patch.entries:  # mostly one: numpy's own loop would take longer to begin
+        table[place] = address + offset
+
+
+def _row_by_row(array: Array) -> Array:
+    """Return a float32 array whose elements lie row by row where the processor likes to read them."""
+    flags = array.flags
+    if array.dtype == np.float32 and flags.c_contiguous and flags.aligned:
+        return array
+    return np.require(array, np.float32, ("C", "A"))
+
+
+def _array(view: View, memory: Array) -> Array:
+    """Return a tensor as an array that nothing may write to."""
+    steps = tuple(stride * WORD for stride in view.strides)
+    return np.lib.stride_tricks.as_strided(memory[view.offset :], view.shape, steps, writeable=False)
+
+
+def _out_of(arena: Arena, value: Value) -> Value:
+    """Return a value that shares no memory with the arena: the next kernels write there."""
+    if isinstance(value, tuple):
+        return tuple(_out_of(arena, item) for item in value)
+    if isinstance(value, list):
+        return [_out_of(arena, item) for item in value]
+    if isinstance(value, np.ndarray) and np.may_share_memory(value, arena.memory):
+        return value.copy()
+    return value

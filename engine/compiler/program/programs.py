@@ -1,0 +1,168 @@
+"""The compiled programs of one graph, one per combination of input shapes, the latest kept."""
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from engine.backend import PROGRAMS_KEPT
+from engine.compiler.emit.target import host_target
+from engine.compiler.memory.region import RegionError
+from engine.compiler.memory.weights import PackedStore
+from engine.compiler.program.action import NativeSteps
+from engine.compiler.program.background import compile_beside
+from engine.compiler.program.program import Program, compile_plan
+from engine.compiler.program.verifier import verify
+from engine.dtypes import Array
+from engine.plan import Plan
+from engine.spec import TensorSpec
+from engine.verification import REFUSALS_KEPT, Refusal, Verification
+
+Shapes = tuple[TensorSpec, ...]
+_Key = tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
+"""Shape and dtype of each input. Every run looks its program up by them, and tuples are hashed faster than specs."""
+
+_FAULTS = (RegionError, ValueError, TypeError, LookupError, ArithmeticError, RuntimeError)
+"""What a mistake in the compiler raises: the numpy layers run in the program's place, and it is told."""
+
+_logger = logging.getLogger(__name__)
+
+
+class Programs:
+    """Compiles plans the first time that their shapes come, and verifies them. Safe to use from any thread.
+
+    Each program has arenas of its own; all share packed weights.
+
+    Args:
+        inputs: operand names of the graph's inputs.
+        leaving: names of the operands that leave the graph.
+        threads: threads that share a run.
+        kept: programs that are kept, least recently used dropped first.
+        verifies: whether a program is compared with the numpy layers before it is used.
+
+    Attributes:
+        verification: what came of it so far.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[str],
+        leaving: Sequence[str],
+        threads: int,
+        kept: int = PROGRAMS_KEPT,
+        *,
+        verifies: bool = True,
+    ) -> None:
+        self._inputs = tuple(inputs)
+        self._leaving = tuple(leaving)
+        self._threads = threads
+        self._kept = kept
+        self._verifies = verifies
+        self._lock = threading.Lock()
+        self._compiling = threading.Lock()
+        self._known: OrderedDict[_Key, Program | None] = OrderedDict()
+        self._awaited: set[Shapes] = set()
+        self._packed = PackedStore()
+        self.verification = Verification()
+
+    def known(self, arrays: Iterable[Array]) -> Program | None:
+        """Return the program for inputs like these arrays; None where it is not there, or is known to be of no use."""
+        return self._look_up(_key(arrays))[1]
+
+    def find(self, inputs: Shapes, plan: Plan) -> Program | None:
+        """Return the program of a plan for inputs of given shapes, compiled and verified the first time.
+
+        None where kernels can do nothing of it, or where it is refused.
+        """
+        is_known, program = self._look_up(_key(inputs))
+        if is_known:
+            return program
+        with self._compiling:
+            is_known, program = self._look_up(_key(inputs))
+            if not is_known:
+                program = self._make(inputs, plan)
+                self._add(inputs, program)
+            return program
+
+    def find_ready(self, inputs: Shapes, plan: Plan) -> Program | None:
+        """Return a program as `find` does, if it is there; else have it compiled beside, and return None."""
+        is_known, program = self._look_up(_key(inputs))
+        if is_known:
+            return program
+        with self._lock:
+            if inputs in self._awaited:
+                return None
+            self._awaited.add(inputs)
+        if not compile_beside(lambda: self._find_beside(inputs, plan)):
+            self._forget_awaited(inputs)  # too many wait: a later run asks again
+        return None
+
+    def _find_beside(self, inputs: Shapes, plan: Plan) -> None:
+        try:
+            self.find(inputs, plan)
+        finally:
+            self._forget_awaited(inputs)
+
+    def _forget_awaited(self, inputs: Shapes) -> None:
+        with self._lock:
+            self._awaited.discard(inputs)
+
+    def _look_up(self, key: _Key) -> tuple[bool, Program | None]:
+        with self._lock:
+            try:
+                program = self._known[key]
+            except KeyError:
+                return False, None
+            self._known.move_to_end(key)
+            return True, program
+
+    def _add(self, inputs: Shapes, program: Program | None) -> None:
+        with self._lock:
+            self._known[_key(inputs)] = program
+            if len(self._known) > self._kept:
+                self._known.popitem(last=False)
+
+    def _make(self, inputs: Shapes, plan: Plan) -> Program | None:
+        """Return a program that may be used."""
+        stage = "the compiler"
+        try:
+            program = self._compile(plan)
+            if program is None or not self._verifies:
+                return program
+            stage = "verification"
+            verdict = verify(program, inputs, self._inputs, self._leaving)
+        except _FAULTS as error:
+            reason = f"{stage} failed: {type(error).__name__}: {error}"
+            self._refuse(Refusal(inputs, None, None, (), None, reason))
+            return None
+        known = self.verification
+        self.verification = replace(
+            known,
+            checked=known.checked + verdict.is_checked,
+            unchecked=known.unchecked + (not verdict.is_checked),
+        )
+        if verdict.refusal is not None:
+            self._refuse(verdict.refusal)
+            return None
+        return program
+
+    def _refuse(self, refusal: Refusal) -> None:
+        known = self.verification
+        kept = (*known.refused, refusal)[-REFUSALS_KEPT:]
+        self.verification = replace(known, refused=kept, refused_count=known.refused_count + 1)
+        _logger.warning("a compiled program is not used, the numpy layers run in its place: %s", refusal)
+
+    def _compile(self, plan: Plan) -> Program | None:
+        slots = [plan.slots[name] for name in self._leaving]
+        # constants may be out of range here as in a run
+        with np.errstate(all="ignore"):
+            program = compile_plan(plan, slots, host_target(), self._threads, self._packed)
+        return program if any(isinstance(action, NativeSteps) for action in program.actions) else None
+
+
+def _key(inputs: Iterable[TensorSpec | Array]) -> _Key:
+    return tuple([(of.shape, of.dtype) for of in inputs])

@@ -1,0 +1,147 @@
+"""The trace of a compiled run: every operator of the model, whichever kernel did its work."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from engine.compiler.program.execution import NativeRun, Stamps
+from engine.compiler.program.program import Program
+from engine.dtypes import pnnx_name
+from engine.operator import RuntimeOperand
+from engine.plan import Step
+from engine.spec import TensorSpec, arrays_in
+from engine.trace import LayerTrace, OperandTrace, RunTrace, shares, trace_operand
+
+
+class _Row(NamedTuple):
+    """What is known of an operator's trace before any run; None where only the run can tell."""
+
+    place: int
+    step: Step
+    inputs: tuple[OperandTrace | None, ...]
+    outputs: tuple[OperandTrace | None, ...]
+    backend: str
+    fused: tuple[str, ...]
+    fused_into: str | None
+
+
+class Tracer:
+    """Makes the traces of a program's runs; all that does not change from run to run is made once.
+
+    The time of a kernel counts for the operator that it begins with; those that were fused into it took none.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._slots = program.plan.slots
+        self._rows = [_row(program, place) for place in program.order]
+        self._is_known = all(
+            None not in (*row.inputs, *row.outputs) and row.step.bytes_moved is not None for row in self._rows
+        )
+
+    def trace(self, run: NativeRun, started: int, seen: Mapping[str, OperandTrace] | None = None) -> RunTrace:
+        """Return the trace of a run.
+
+        Args:
+            run: the run, at its end.
+            started: when it began, in nanoseconds of `perf_counter_ns`.
+            seen: of an observed run, what was seen of operands, by name; None for any other run.
+        """
+        end = max((began + took for began, took in run.stamps.values()), default=started)
+        total = (end - started) / 1000
+        if seen is not None:
+            layers = tuple(_with_seen(layer, seen) for layer in self._layers(run.stamps, started, run))
+            return RunTrace(total, layers, started, is_observed=True)
+        if not self._is_known:
+            return RunTrace(total, self._layers(run.stamps, started, run), started)
+        # nothing of the run is needed but its stamps: layers are made when somebody looks at them
+        stamps = run.stamps
+        return RunTrace(total, lambda: self._layers(stamps, started, None), started)
+
+    def _layers(self, stamps: Stamps, started: int, run: NativeRun | None) -> tuple[LayerTrace, ...]:
+        durations = [stamps[row.place][1] / 1000 if row.place in stamps else 0.0 for row in self._rows]
+        layers = []
+        now = started
+        for index, (row, duration, share) in enumerate(
+            zip(self._rows, durations, shares(durations), strict=True)
+        ):
+            began, took = stamps.get(row.place, (now, 0))
+            now = max(now, began + took)
+            step = row.step
+            operator = step.operator
+            layers.append(
+                LayerTrace(
+                    index,
+                    operator.source.name,
+                    operator.source.type,
+                    self._operands(run, operator.inputs, row.inputs),
+                    self._operands(run, operator.outputs, row.outputs),
+                    (began - started) / 1000,
+                    duration,
+                    share,
+                    step.multiply_adds,
+                    step.bytes_moved if step.bytes_moved is not None else _bytes_moved(run, step),
+                    row.backend,
+                    row.fused,
+                    row.fused_into,
+                )
+            )
+        return tuple(layers)
+
+    def _operands(
+        self, run: NativeRun | None, operands: list[RuntimeOperand], known: tuple[OperandTrace | None, ...]
+    ) -> tuple[OperandTrace, ...]:
+        return tuple(
+            self._operand(run, operand.name) if trace is None else trace
+            for operand, trace in zip(operands, known, strict=True)
+        )
+
+    def _operand(self, run: NativeRun | None, name: str) -> OperandTrace:
+        if run is None:
+            raise ValueError("an operand without a known shape is known only from its run")
+        return trace_operand(name, run.values[self._slots[name]])
+
+
+def _with_seen(layer: LayerTrace, seen: Mapping[str, OperandTrace]) -> LayerTrace:
+    return layer._replace(outputs=tuple(seen.get(operand.name, operand) for operand in layer.outputs))
+
+
+def _row(program: Program, place: int) -> _Row:
+    step = program.plan.steps[place]
+    names = [other.operator.source.name for other in program.plan.steps]
+    into = program.fused_into.get(place)
+    return _Row(
+        place,
+        step,
+        _known(program, step.operator.inputs),
+        _known(program, step.operator.outputs),
+        _backend(program, place),
+        tuple(names[other] for other in program.fused.get(place, ())),
+        None if into is None else names[into],
+    )
+
+
+def _known(program: Program, operands: list[RuntimeOperand]) -> tuple[OperandTrace | None, ...]:
+    """Return operands as they are in every run, None for those that only the run can tell."""
+    return tuple(_trace_before(program, operand.name) for operand in operands)
+
+
+def _trace_before(program: Program, name: str) -> OperandTrace | None:
+    spec, slot = program.plan.specs.get(name), program.plan.slots[name]
+    if isinstance(spec, TensorSpec):
+        return OperandTrace(name, spec.shape, pnnx_name(spec.dtype))
+    if program.values[slot] is not None:
+        return trace_operand(name, program.values[slot])  # type: ignore[arg-type]  # values of operands all
+    is_made = slot in program.observables.by_slot
+    return OperandTrace(name, None, "tuple") if isinstance(spec, tuple) and not is_made else None
+
+
+def _bytes_moved(run: NativeRun | None, step: Step) -> int:
+    if run is None:
+        raise ValueError("bytes are known only from their run")
+    touched = [array for slot in (*step.inputs, *step.outputs) for array in arrays_in(run.values[slot])]
+    return step.layer.attribute_bytes + sum(array.nbytes for array in touched)
+
+
+def _backend(program: Program, place: int) -> str:
+    if place in program.native:
+        return "native"
+    return "folded" if place in program.folded else "numpy"

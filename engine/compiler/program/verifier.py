@@ -1,0 +1,234 @@
+"""Verifies a program: every kernel's results beside what numpy makes of the very tensors that the kernel read.
+
+The program runs once on a random input, observed. Each operator that kernels do is then run by its numpy layer on what
+the program computed for its inputs, and the two results are compared: errors do not add up from layer to layer, and the
+operator at fault is found at once. Operators that numpy runs in the program too are the same and are not run again, so
+that the whole costs one numpy run at the most. The arena holds NaN before: what a kernel reads and nobody wrote shows.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.compiler.memory.alignment import WORD
+from engine.compiler.program.execution import NativeRun
+from engine.compiler.program.observation import Observer, kept
+from engine.compiler.program.program import Program
+from engine.compiler.program.trial import nudged, trial_inputs
+from engine.dtypes import Array
+from engine.errors import KuiperError
+from engine.plan import MAX_RUN_BYTES, Step
+from engine.run import Run
+from engine.spec import TensorSpec, Value, arrays_in
+from engine.verification import Refusal
+
+TOLERANCE = 1e-4
+"""Largest difference that counts as rounding, of the largest absolute value: Winograd's convolutions come to 1e-5."""
+_NUDGE = 2e-6
+"""By what part of the largest element tensors are moved to see whether results hang on their last digits."""
+_SENSITIVITY = 16.0
+"""How many times the change that this makes a kernel may differ."""
+_LEAST_FINITE = 0.25
+"""Part of a result that has to be finite: from logarithms of negative numbers on there is nothing to compare."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What verification found.
+
+    Attributes:
+        is_checked: whether an input was found that the numpy layers run on.
+        refusal: why the program must not be used; None where it may.
+    """
+
+    is_checked: bool
+    refusal: Refusal | None = None
+
+
+def verify(
+    program: Program, inputs: Sequence[TensorSpec], names: Sequence[str], outputs: Sequence[str]
+) -> Verdict:
+    """Run a program once beside the numpy layers, once more where the first input led to hardly any finite numbers.
+
+    Args:
+        program: the program.
+        inputs: what it was compiled for.
+        names: operand names of the inputs.
+        outputs: names of the operands that leave the graph.
+    """
+    verdict = Verdict(False)
+    for arrays in trial_inputs(dict(zip(names, inputs, strict=True))):
+        comparison = _Comparison(program, tuple(inputs))
+        try:
+            with np.errstate(all="ignore"):
+                comparison.run(arrays, outputs)
+        except KuiperError as error:
+            if not _runs_in_numpy(program, arrays, outputs):
+                continue  # the input is of another kind than the model takes
+            reason = f"fails where the numpy layers run: {error}"
+            return Verdict(True, Refusal(tuple(inputs), None, None, (), None, reason))
+        is_second, verdict = verdict.is_checked, Verdict(True, comparison.refusal)
+        if is_second or comparison.refusal is not None or comparison.is_telling:
+            break
+    return verdict
+
+
+def _runs_in_numpy(program: Program, arrays: dict[str, Array], outputs: Sequence[str]) -> bool:
+    try:
+        Run(program.plan).execute(arrays, outputs)
+    except KuiperError:
+        return False
+    return True
+
+
+class _Comparison:
+    """One run of a program, and of the numpy layers beside it.
+
+    Attributes:
+        refusal: the first operator that differs; None where none does.
+        is_telling: whether enough of every result was finite, and so compared.
+    """
+
+    def __init__(self, program: Program, inputs: tuple[TensorSpec, ...]) -> None:
+        self.refusal: Refusal | None = None
+        self.is_telling = True
+        self._program = program
+        self._inputs = inputs
+        self._names = program.plan.slots
+        self._steps = [
+            (place, step)
+            for place, step in enumerate(program.plan.steps)
+            if place in program.native and not step.is_input
+        ]
+        self._next = 0
+        self._readers = Counter(slot for _, step in self._steps for slot in set(step.inputs))
+        self._values: dict[int, Value] = {}
+        self._made_by: dict[int, tuple[Step, list[Value]]] = {}
+
+    def run(self, arrays: dict[str, Array], outputs: Sequence[str]) -> None:
+        """Run the program on inputs by operand name.
+
+        Raises:
+            LayerError: a layer cannot run on what reached it.
+        """
+        self._poison()
+        observer = Observer(self._program, self._names.keys(), self._look)
+        NativeRun(self._program, None, False, MAX_RUN_BYTES, observer).execute(arrays, outputs)
+        if self.refusal is None and self._next < len(self._steps):
+            place, step = self._steps[self._next]
+            self._refuse(place, step, None, "was not compared: the run did not show all of its operands")
+
+    def _poison(self) -> None:
+        """Fill the memory of the run with NaN."""
+        arenas = self._program.arenas
+        arena = arenas.take()
+        arena.memory[: arena.memory.size // WORD * WORD].view(np.float32)[...] = np.nan
+        arenas.give_back(arena)
+
+    def _look(self, name: str, value: Value) -> None:
+        """Take what the program computed, and compare what can be compared by now."""
+        self._values[self._names[name]] = kept(value)
+        while self._next < len(self._steps) and self.refusal is None:
+            place, step = self._steps[self._next]
+            seen = self._program.observables.by_slot
+            awaited = (slot for slot in (*step.inputs, *step.outputs) if slot in seen)
+            if not all(slot in self._values for slot in awaited):
+                return
+            self._compare(place, step)
+            self._next += 1
+
+    def _compare(self, place: int, step: Step) -> None:
+        """Run a numpy layer on what the program gave it, and compare the two."""
+        inputs = [self._values[slot] for slot in step.inputs]
+        for slot, wanted in zip(step.outputs, step.layer.forward(inputs), strict=True):
+            if slot not in self._program.observables.by_slot:
+                self._values[slot] = wanted
+                self._made_by[slot] = (step, inputs)
+            elif self.refusal is None:
+                self._judge(place, step, slot, wanted)
+        for slot in set(step.inputs):
+            self._readers[slot] -= 1
+            if not self._readers[slot]:
+                del self._values[slot]
+
+    def _judge(self, place: int, step: Step, slot: int, wanted: Value) -> None:
+        ours = self._values[slot]
+        if not isinstance(ours, np.ndarray) or not isinstance(wanted, np.ndarray):
+            return
+        if ours.shape != wanted.shape or ours.dtype != wanted.dtype:
+            reason = f"gives {ours.dtype}{ours.shape}, the numpy layer {wanted.dtype}{wanted.shape}"
+            self._refuse(place, step, None, reason)
+            return
+        if wanted.size and np.isfinite(wanted).mean() < _LEAST_FINITE:
+            self.is_telling = False
+        distance = _distance(ours, wanted)
+        scale = _largest(wanted)
+        allowed = TOLERANCE * scale
+        if not (distance <= allowed).all() and not self._is_rounding(step, slot, wanted, distance, allowed):
+            self._report(place, step, ours, wanted)
+
+    def _is_rounding(self, step: Step, slot: int, wanted: Array, distance: Array, allowed: float) -> bool:
+        """Whether results hang so much on the last digits of what they are made of that the difference says nothing."""
+        position = step.outputs.index(slot)
+        moved = [_distance(self._again(step, position, by), wanted) for by in (_NUDGE, -_NUDGE)]
+        return bool((distance <= allowed + _SENSITIVITY * np.maximum(*moved)).all())
+
+    def _again(self, step: Step, position: int, by: float) -> Array:
+        """Return a result anew, made of tensors that are moved by a little; so are those within its kernel."""
+        made = self._made_by
+        inputs = [self._values[slot] for slot in step.inputs]
+        again = [
+            self._moved_result(*made[slot], slot, by) if slot in made else _moved(value, by)
+            for slot, value in zip(step.inputs, inputs, strict=True)
+        ]
+        return next(arrays_in(step.layer.forward(again)[position]))
+
+    def _moved_result(self, step: Step, inputs: list[Value], slot: int, by: float) -> Value:
+        again = [
+            self._moved_result(*self._made_by[source], source, by)
+            if source in self._made_by
+            else _moved(value, by)
+            for source, value in zip(step.inputs, inputs, strict=True)
+        ]
+        return _moved(step.layer.forward(again)[step.outputs.index(slot)], by)
+
+    def _report(self, place: int, step: Step, ours: Array, wanted: Array) -> None:
+        distance, scale = _distance(ours, wanted), _largest(wanted)
+        worst = float(distance.max())
+        if not np.isfinite(worst):
+            self._refuse(place, step, None, "gives numbers that are not finite where the numpy layer's are")
+            return
+        difference = worst / scale if scale else worst
+        many = int((distance > TOLERANCE * scale).sum())
+        share = f"{many} of {ours.size} places"
+        reason = f"differs from the numpy layer by {difference:.3g} of its largest value, in {share}"
+        self._refuse(place, step, difference, reason)
+
+    def _refuse(self, place: int, step: Step, difference: float | None, reason: str) -> None:
+        program = self._program
+        first = program.fused_into.get(place, place)
+        group = [first, *program.fused.get(first, ())]
+        names = [program.plan.steps[member].operator.name for member in group if member != place]
+        if names:
+            reason += f"; one kernel does it and {', '.join(names)}"
+        self.refusal = Refusal(
+            self._inputs, step.operator.name, step.operator.type, tuple(names), difference, reason
+        )
+
+
+def _moved(value: Value, by: float) -> Value:
+    return nudged(value, by) if isinstance(value, np.ndarray) and value.dtype.kind in "fc" else value
+
+
+def _distance(ours: Array, wanted: Array) -> Array:
+    """Return the absolute differences, 0 where the wanted element is not finite, infinity where only ours is not."""
+    finite = np.isfinite(wanted)
+    distance = np.where(finite, np.abs(ours.astype(np.float64) - np.where(finite, wanted, 0)), 0.0)
+    return np.where(np.isfinite(distance), distance, np.inf)
+
+
+def _largest(array: Array) -> float:
+    finite = np.abs(array[np.isfinite(array)])
+    return float(finite.max()) if finite.size else 0.0

@@ -1,0 +1,290 @@
+"""Writes the native code that runs a segment: step after step, each in chunks, on one thread or on a team.
+
+A team shares one word, its *state*: the number of the current step and how many of the step's chunks nobody has
+taken yet. Every member does the same: takes a chunk by counting the state down, calls the kernel on it, and counts it
+as done; who does the last chunk of a step moves the state on to the next one. So nobody waits for a member that has
+not woken up yet: it joins at whatever step the others have come to. Members find all else about a run through the
+team only after they took a chunk, and a run cannot end while one is taken, so that they cannot be late for it.
+
+A member that finds no chunk spins for some ten microseconds, then offers its core to others, then sleeps until the
+state changes.
+"""
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+
+from engine.compiler.emit.emitter import Value
+from engine.compiler.emit.jit import Code, compile_module
+from engine.compiler.emit.routine import Routine, Word
+from engine.compiler.emit.target import host_target
+from engine.compiler.threads import libc
+from engine.stop import NEVER
+
+# a row of a segment's table, in words
+FUNCTION, ARGUMENTS, CHUNKS, ROW_WORDS = 0, 1, 2, 3
+
+# a team's words; what members write at the same time has cache lines of its own
+STATE, DONE, RUN, SLEEPERS, INDEX, MUTEX = 0, 8, 16, 24, 25, 32
+CONDITION = MUTEX + libc.MUTEX_BYTES // 8
+TEAM_WORDS = CONDITION + libc.CONDITION_BYTES // 8
+# what a run is about, within a team's words
+ROWS, COUNT, TABLE, STAMPS, STOP, RESULT = range(RUN, RUN + 6)
+
+CHUNK_BITS = 31
+"""Bits of the state that count the chunks left; those above number the step."""
+ENDED, CLOSED = 1 << 61, 1 << 62
+"""States between runs and after the last one: no chunks, of steps that no segment has."""
+SPINS, YIELDS = 500, 50
+"""Looks at the state before a member yields and before it sleeps: about 20 and 50 µs on current x86-64."""
+
+NativeCall = Callable[..., int]
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """The native functions that run segments; ctypes releases the GIL while one runs.
+
+    Attributes:
+        alone: (rows, count, table, stamps, stop) -> steps done, on the calling thread.
+        together: (rows, count, table, stamps, stop, team) -> steps done, with a team's help.
+        dismiss: (team) -> 0; tells the helpers to end.
+        helper: address of the function that a helper's thread runs.
+        code: keeps the machine code alive.
+    """
+
+    alone: NativeCall
+    together: NativeCall
+    dismiss: NativeCall
+    helper: int
+    code: Code
+
+
+@lru_cache(maxsize=1)
+def runner() -> Runner:
+    """Return the native functions, compiled the first time."""
+    module = ir.Module("runner")
+    _write_now(module)
+    _write_must_stop(module)
+    _write_do_chunk(module)
+    _write_alone(module)
+    _write_wake(module)
+    _write_wait(module)
+    _write_finish(module)
+    _write_work(module)
+    _write_together(module)
+    _write_helper(module)
+    _write_dismiss(module)
+    code = compile_module(str(module), "alone", host_target())
+
+    def function(name: str, parameters: int) -> Any:
+        prototype = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * parameters)
+        return prototype(code.engine.get_function_address(name))
+
+    helper = code.engine.get_function_address("helper")
+    return Runner(function("alone", 5), function("together", 6), function("dismiss", 1), helper, code)
+
+
+def _write_now(module: ir.Module) -> None:
+    """now() -> nanoseconds of the clock that time.monotonic and time.perf_counter read."""
+    r = Routine(module, "now", 0)
+    clock = libc.address_of("clock_gettime")
+    if clock is None:
+        llvm.add_symbol("python_clock", libc.python_clock())
+        r.give(r.call("python_clock"))
+        return
+    llvm.add_symbol("clock_gettime", clock)
+    time = r.local(2)  # seconds and nanoseconds
+    r.call("clock_gettime", libc.clock_id(), time)
+    r.give(r.add(r.mul(r.load(time), 10**9), r.load(time, 1)))
+
+
+def _write_must_stop(module: ir.Module) -> None:
+    """must_stop(stop) -> whether a StopSignal, or none, asks to end the run."""
+    r = Routine(module, "must_stop", 1)
+    (stop,) = r.parameters
+    with r.when(r.compare("==", stop, 0)):
+        r.give(0)
+    with r.when(r.compare("!=", r.read(stop), 0)):
+        r.give(1)
+    deadline = r.load(stop, 1)
+    with r.when(r.compare("==", deadline, NEVER)):
+        r.give(0)
+    with r.when(r.compare("<", r.call("now"), deadline)):
+        r.give(0)
+    r.give(1)
+
+
+def _write_do_chunk(module: ir.Module) -> None:
+    """do_chunk(row, table, chunk, thread): call a step's kernel on one chunk."""
+    r = Routine(module, "do_chunk", 4)
+    row, table, chunk, thread = r.parameters
+    r.call_kernel(r.load(row, FUNCTION), r.add(table, r.load(row, ARGUMENTS)), chunk, thread)
+    r.give(0)
+
+
+def _write_alone(module: ir.Module) -> None:
+    """alone(rows, count, table, stamps, stop) -> steps done: run a segment without help."""
+    r = Routine(module, "alone", 5)
+    rows, count, table, stamps, stop = r.parameters
+    _stamp(r, stamps, 0)
+    with r.count(count) as step:
+        with r.when(r.compare("!=", r.call("must_stop", stop), 0)):
+            r.give(step)
+        row = _row(r, rows, step)
+        with r.count(r.load(row, CHUNKS)) as chunk:
+            r.call("do_chunk", row, table, chunk, 0)
+        _stamp(r, stamps, r.add(step, 1))
+    r.give(count)
+
+
+def _write_wake(module: ir.Module) -> None:
+    """wake(team): wake whoever sleeps until the state changes; it has changed."""
+    r = Routine(module, "wake", 1)
+    (team,) = r.parameters
+    with r.when(r.compare("==", r.read(team, SLEEPERS), 0)):
+        r.give(0)
+    # a member that is about to sleep holds the mutex until it does
+    _call_threads(r, "pthread_mutex_lock", r.add(team, 8 * MUTEX))
+    _call_threads(r, "pthread_cond_broadcast", r.add(team, 8 * CONDITION))
+    _call_threads(r, "pthread_mutex_unlock", r.add(team, 8 * MUTEX))
+    r.give(0)
+
+
+def _write_wait(module: ir.Module) -> None:
+    """wait(team, seen): return once the state is another than was seen."""
+    r = Routine(module, "wait", 2)
+    team, seen = r.parameters
+    with r.count(SPINS):
+        _return_when_changed(r, team, seen)
+        r.relax()
+    with r.count(YIELDS):
+        _return_when_changed(r, team, seen)
+        _call_threads(r, "sched_yield")
+    mutex, condition = r.add(team, 8 * MUTEX), r.add(team, 8 * CONDITION)
+    _call_threads(r, "pthread_mutex_lock", mutex)
+    # counted before the state is read again: who changes it after that sees that there is somebody to wake
+    r.fetch_add(1, team, SLEEPERS)
+    with r.forever() as asleep:
+        asleep.leave_when(r.compare("!=", r.read(team, STATE), seen))
+        _call_threads(r, "pthread_cond_wait", condition, mutex)
+    r.fetch_add(-1, team, SLEEPERS)
+    _call_threads(r, "pthread_mutex_unlock", mutex)
+    r.give(0)
+
+
+def _write_finish(module: ir.Module) -> None:
+    """finish(team, step, thread): all of a step is done; stamp it and move on to the next, if there is one."""
+    r = Routine(module, "finish", 3)
+    team, step, thread = r.parameters
+    following = r.add(step, 1)
+    _stamp(r, r.load(team, STAMPS), following)
+    with r.when(r.compare("==", following, r.load(team, COUNT))):
+        _end(r, team, following, thread)
+    with r.when(r.compare("!=", r.call("must_stop", r.load(team, STOP)), 0)):
+        _end(r, team, following, thread)
+    chunks = _begin(r, team, following)
+    # a single chunk is for the member that is awake
+    with r.when(r.compare(">", chunks, 1)):
+        r.call("wake", team)
+    r.give(0)
+
+
+def _write_work(module: ir.Module) -> None:
+    """work(team, thread, last): do chunks until the state is `last`."""
+    r = Routine(module, "work", 3)
+    team, thread, last = r.parameters
+    with r.forever() as work:
+        state = r.read(team, STATE)
+        work.leave_when(r.compare("==", state, last))
+        left = r.low_bits(state, CHUNK_BITS)
+        with r.when(r.compare("==", left, 0)):
+            r.call("wait", team, state)
+        work.again_when(r.compare("==", left, 0))
+        work.again_when(r.negate(r.replace(state, r.sub(state, 1), team, STATE)))
+        step = r.shift_right(state, CHUNK_BITS)
+        row = _row(r, r.load(team, ROWS), step)
+        chunks = r.load(row, CHUNKS)
+        r.call("do_chunk", row, r.load(team, TABLE), r.sub(chunks, left), thread)
+        done = r.add(r.fetch_add(1, team, DONE), 1)
+        with r.when(r.compare("==", done, chunks)):
+            r.call("finish", team, step, thread)
+    r.give(0)
+
+
+def _write_together(module: ir.Module) -> None:
+    """together(rows, count, table, stamps, stop, team) -> steps done: run a segment with a team's help."""
+    r = Routine(module, "together", 6)
+    rows, count, table, stamps, stop, team = r.parameters
+    _stamp(r, stamps, 0)
+    with r.when(r.compare("!=", r.call("must_stop", stop), 0)):
+        r.give(0)
+    for place, value in ((ROWS, rows), (COUNT, count), (TABLE, table), (STAMPS, stamps), (STOP, stop)):
+        r.store(value, team, place)
+    _begin(r, team, 0)
+    # even where the first step has a single chunk: helpers take their time to wake, and are awake for the next
+    r.call("wake", team)
+    r.call("work", team, 0, ENDED)
+    r.give(r.load(team, RESULT))
+
+
+def _write_helper(module: ir.Module) -> None:
+    """helper(team): what a helper's thread does until it is dismissed."""
+    r = Routine(module, "helper", 1)
+    (team,) = r.parameters
+    thread = r.fetch_add(1, team, INDEX)
+    r.call("work", team, thread, CLOSED)
+    r.give(0)
+
+
+def _write_dismiss(module: ir.Module) -> None:
+    """dismiss(team): tell the helpers to end; there is no run."""
+    r = Routine(module, "dismiss", 1)
+    (team,) = r.parameters
+    r.write(CLOSED, team, STATE)
+    r.call("wake", team)
+    r.give(0)
+
+
+def _row(r: Routine, rows: Word, step: Word) -> Value:
+    """Return the address of a step's row."""
+    return r.add(rows, r.mul(step, 8 * ROW_WORDS))
+
+
+def _stamp(r: Routine, stamps: Value, place: Word) -> None:
+    """Write down the time, where stamps are asked for."""
+    with r.when(r.compare("!=", stamps, 0)):
+        r.store(r.call("now"), r.add(stamps, r.mul(place, 8)))
+
+
+def _begin(r: Routine, team: Value, step: Word) -> Value:
+    """Offer the chunks of a step; returns how many there are."""
+    chunks = r.load(_row(r, r.load(team, ROWS), step), CHUNKS)
+    r.store(0, team, DONE)
+    r.write(r.add(r.shift_left(step, CHUNK_BITS), chunks), team, STATE)
+    return chunks
+
+
+def _end(r: Routine, team: Value, done: Value, thread: Value) -> None:
+    """End the run and return."""
+    r.store(done, team, RESULT)
+    r.write(ENDED, team, STATE)
+    # only the caller wants to know, and it is awake if this is it
+    with r.when(r.compare("!=", thread, 0)):
+        r.call("wake", team)
+    r.give(0)
+
+
+def _return_when_changed(r: Routine, team: Value, seen: Value) -> None:
+    with r.when(r.compare("!=", r.read(team, STATE), seen)):
+        r.give(0)
+
+
+def _call_threads(r: Routine, name: str, *arguments: Word) -> None:
+    llvm.add_symbol(name, libc.address_of(name) or 0)
+    r.call(name, *arguments)

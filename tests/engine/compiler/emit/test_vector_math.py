@@ -1,0 +1,105 @@
+"""Every function over all binades against float64, with the errors that their docstrings name."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.compiler.emit.pointwise import Leaf, apply
+from engine.compiler.emit.target import Target
+from engine.dtypes import Array
+from tests.engine.compiler.harness import every_target, run
+from tests.engine.compiler.pointwise_kernel import Pointwise
+
+Reference = Callable[[Array], Any]
+
+
+def _binades() -> Array:
+    """Random float32 of every exponent and sign, the borders, and what is no number."""
+    rng = np.random.default_rng(0)
+    exponents = np.repeat(np.arange(255, dtype=np.uint32), 256)
+    bits = exponents << 23 | rng.integers(0, 1 << 23, exponents.size, dtype=np.uint32)
+    positive = np.concatenate([bits.view(np.float32), np.linspace(0, 128, 32768, dtype=np.float32)])
+    special = np.array([0, math.inf, math.nan, 1, 2.0**-126, 2.0**-149, 3.4e38, 88.72], np.float32)
+    values = np.concatenate([positive, special])
+    return np.concatenate([values, -values])
+
+
+POINTS = _binades()
+
+
+def _ulps(result: Array, exact: Array) -> Any:
+    """Return the distance of float32 results from float64 ones in units of the exact result's last place."""
+    with np.errstate(all="ignore"):
+        rounded = exact.astype(np.float32)
+        unit = np.maximum(np.spacing(np.minimum(np.abs(rounded), np.float32(3e38))), 2.0**-149)
+        same = (result == rounded) | (np.isnan(result) & np.isnan(rounded))
+        distance = np.abs(result - exact) / unit.astype(np.float64)
+    return np.where(same, 0, distance)
+
+
+def _apply(target: Target, points: Array, name: str, *parameters: float) -> Array:
+    kernel = Pointwise(points.size, 1, apply(name, Leaf(0), *parameters))
+    return run(kernel, target, points, np.full_like(points, np.nan))[1]
+
+
+def _erf(x: Array) -> Any:
+    return np.vectorize(math.erf, otypes=[float])(x)
+
+
+EXACT: dict[str, tuple[Reference, float]] = {
+    "abs": (np.abs, 0),
+    "ceil": (np.ceil, 0),
+    "erf": (_erf, 4),
+    "exp": (np.exp, 0.9),
+    "expm1": (np.expm1, 2.5),
+    "floor": (np.floor, 0),
+    "log": (np.log, 1),
+    "neg": (np.negative, 0),
+    "reciprocal": (lambda x: 1 / x, 0.51),
+    "relu": (lambda x: np.maximum(x, 0), 0),
+    "relu6": (lambda x: np.clip(x, 0, 6), 0),
+    "round": (np.rint, 0),
+    "rsqrt": (lambda x: 1 / np.sqrt(x), 1.5),
+    "sqrt": (np.sqrt, 0.51),
+    "square": (np.square, 0.51),
+    "tanh": (np.tanh, 4),
+    "trunc": (np.trunc, 0),
+}
+
+
+@every_target
+@pytest.mark.parametrize("name", EXACT)
+def test_error_over_all_binades(name: str, target: Target) -> None:
+    reference, bound = EXACT[name]
+    with np.errstate(all="ignore"):
+        exact = np.asarray(reference(POINTS.astype(np.float64)))
+    worst = _ulps(_apply(target, POINTS, name), exact)
+    place = int(np.argmax(worst))
+    print(name, worst[place], POINTS[place])
+    assert worst[place] <= bound * (1 if target.has_fma else 1.5), (POINTS[place], exact[place])
+
+
+@every_target
+@pytest.mark.parametrize("exponent", [-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 7.0, 9.0])
+def test_powers(exponent: float, target: Target) -> None:
+    with np.errstate(all="ignore"):
+        exact = np.power(POINTS.astype(np.float64), exponent)
+        if exponent == 0.5:
+            exact = np.sqrt(POINTS.astype(np.float64)) + 0.0
+    result = _apply(target, POINTS, "pow", exponent)
+    normal = ~((np.abs(exact) < 2.0**-100) | (np.abs(exact) > 2.0**120)) & (np.abs(POINTS) < np.inf)
+    assert _ulps(result, exact)[normal].max() <= 4
+
+
+@every_target
+@pytest.mark.parametrize(("name", "reference"), [("maximum", np.maximum), ("minimum", np.minimum)])
+def test_extremes_hand_nan_on(name: str, reference: np.ufunc, target: Target) -> None:
+    values = np.array([1, 2, math.nan, math.inf, -math.inf, -3, 0, 5], np.float32)
+    left, right = np.repeat(values, 8), np.tile(values, 8)
+    kernel = Pointwise(64, 2, apply(name, Leaf(0), Leaf(1)))
+    result = run(kernel, target, left, right, np.zeros_like(left))[2]
+    np.testing.assert_array_equal(result, reference(left, right))
+    np.testing.assert_array_equal(_apply(target, left, name, 1.0), reference(left, np.float32(1)))
