@@ -12,7 +12,7 @@ PEERS ?= .venv-bench
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help serve test lint format bench bench-service soak schemathesis conformance differential golden train clean
+.PHONY: help serve test lint format bench bench-service soak schemathesis conformance differential golden train dev clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
@@ -81,6 +81,9 @@ golden: $(VENV)/train.installed ## Make the golden data anew from PyTorch and th
 
 train: $(VENV)/train.installed ## Train models/digits anew
 	$(BIN)/python models/digits/train.py
+
+dev: $(VENV)/train.installed ## Set up for development: all of the above, and the git hook
+	$(BIN)/pre-commit install
 
 clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) $(PEERS) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* *.egg-info
