@@ -86,4 +86,4 @@ dev: $(VENV)/train.installed ## Set up for development: all of the above, and th
 	$(BIN)/pre-commit install
 
 clean: ## Remove the virtual environment and caches
-	rm -rf $(VENV) $(PEERS) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* *.egg-info
+	rm -rf $(VENV) $(PEERS) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage* *.egg-info

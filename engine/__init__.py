@@ -1,7 +1,9 @@
 """The engine: reads PNNX models, builds them once, runs them and tells what every layer did."""
 
 from engine import layers as _layers  # registers every layer of the engine
+from engine.backend import PROGRAMS_KEPT, Backend, Footprint
 from engine.binding import BoundLayer
+from engine.dtypes import PNNX_COMPUTE, PNNX_STORAGE, Array, pnnx_name, widen
 from engine.errors import (
     ArchiveError,
     ArgumentError,
@@ -19,27 +21,37 @@ from engine.errors import (
     StateError,
     UnsupportedOperator,
     UnsupportedOperatorError,
+    describe_problem,
 )
 from engine.expression import tokenize
 from engine.graph import GraphState, RuntimeGraph
 from engine.layer_factory import create_layer
 from engine.operator import RuntimeOperand, RuntimeOperator
-from engine.plan import Plan, Step
+from engine.plan import MAX_RUN_BYTES, Plan, Step
 from engine.ports import Port
 from engine.registry import DuplicateLayerError, Layer, LayerRegistry, layer, registry
 from engine.run import RunResult
-from engine.spec import UNKNOWN, TensorSpec
+from engine.spec import UNKNOWN, TensorSpec, Value
+from engine.stop import OVERDUE, StopSignal
 from engine.trace import LayerTrace, OperandTrace, RunTrace, Statistics, TraceLevel
 from engine.verification import Refusal, Verification, Verify
 
 __all__ = [
+    "MAX_RUN_BYTES",
+    "OVERDUE",
+    "PNNX_COMPUTE",
+    "PNNX_STORAGE",
+    "PROGRAMS_KEPT",
     "UNKNOWN",
     "ArchiveError",
     "ArgumentError",
+    "Array",
+    "Backend",
     "BoundLayer",
     "BuildError",
     "DuplicateLayerError",
     "ExpressionError",
+    "Footprint",
     "GraphError",
     "GraphState",
     "InputError",
@@ -65,16 +77,21 @@ __all__ = [
     "StateError",
     "Statistics",
     "Step",
+    "StopSignal",
     "TensorSpec",
     "TraceLevel",
     "UnsupportedOperator",
     "UnsupportedOperatorError",
+    "Value",
     "Verification",
     "Verify",
     "create_layer",
+    "describe_problem",
     "layer",
+    "pnnx_name",
     "registry",
     "tokenize",
+    "widen",
 ]
 
 del _layers

@@ -16,7 +16,7 @@ from typing import Any, NewType, TypeAlias
 import numpy as np
 
 from engine.dtypes import TORCH_DTYPES, Array
-from engine.errors import ArgumentError, SignatureError, describe
+from engine.errors import ArgumentError, SignatureError, describe_problem
 from engine.expression import Expression, compile_source
 from engine.quantized import QuantizedTensor
 from engine.spec import QuantizedSpec, TensorSpec, Value, spec_of, spell
@@ -165,7 +165,7 @@ def _unknown_annotation(function: Callable[..., Any], parameter: inspect.Paramet
         )
     else:
         problem = f"is annotated {getattr(annotation, '__name__', annotation)}"
-    return describe(place, problem, f"{_ALLOWED}, or several of them, as in `float | None`")
+    return describe_problem(place, problem, f"{_ALLOWED}, or several of them, as in `float | None`")
 
 
 def _scalar(value: Any) -> Any:

@@ -10,7 +10,14 @@ from engine import pnnx
 from engine.arguments import Argument
 from engine.declaration import argument_names, tied_weights
 from engine.dtypes import PNNX_COMPUTE, Array, widen
-from engine.errors import ArgumentError, ExpressionError, KuiperError, LayerError, ParameterError, describe
+from engine.errors import (
+    ArgumentError,
+    ExpressionError,
+    KuiperError,
+    LayerError,
+    ParameterError,
+    describe_problem,
+)
 from engine.quantized import QuantizedTensor
 from engine.readings import Choice, Evidence, check_same, choose
 from engine.registry import Layer
@@ -244,7 +251,7 @@ class BoundLayer:
             result = tuple(result) if count > 1 else (tuple(result),)
         outputs = result if isinstance(result, tuple) else (result,)
         if len(outputs) < count:
-            raise LayerError(describe(self._place, f"gives {len(outputs)} outputs", f"{count}"))
+            raise LayerError(describe_problem(self._place, f"gives {len(outputs)} outputs", f"{count}"))
         if self._others and self.layer.results is not None:
             check_same(self.operator, self.layer.results, outputs, (self._results, *self._others))
         return tuple(outputs[place] for place in self._results)
@@ -268,7 +275,9 @@ class BoundLayer:
             unnamed = [index for index in unnamed if index not in tied[: len(unnamed) - len(free)]]
         if len(unnamed) > len(free):
             raise ParameterError(
-                describe(self._place, f"{len(inputs)} input operands", f"at most {len(named) + len(free)}")
+                describe_problem(
+                    self._place, f"{len(inputs)} input operands", f"at most {len(named) + len(free)}"
+                )
             )
         placed = named | dict(zip(free, unnamed, strict=False))
         return tuple(OperandArgument(arguments[name], index) for name, index in placed.items())
@@ -279,19 +288,21 @@ class BoundLayer:
         if argument.takes_tensor and argument.name in operator.attrs:
             if operator.attrs[argument.name].dtype == "null":
                 place = f"{self._place}, attribute {argument.name!r}"
-                raise ParameterError(describe(place, "has no type", argument.expected))
+                raise ParameterError(describe_problem(place, "has no type", argument.expected))
             return weight(operator.attrs[argument.name])
         if argument.takes_scalar and argument.name in operator.params:
             try:
                 return argument.convert(operator.params[argument.name])
             except ArgumentError as error:
                 place = f"{self._place}, parameter {argument.name!r}"
-                raise ParameterError(describe(place, error.problem, error.expected)) from error
+                raise ParameterError(describe_problem(place, error.problem, error.expected)) from error
             except ExpressionError as error:
                 place = f"{self._place}, parameter {argument.name!r}"
-                raise ParameterError(describe(place, str(error))) from error
+                raise ParameterError(describe_problem(place, str(error))) from error
         if argument.required:
-            raise ParameterError(describe(self._place, f"{argument.name!r} is missing", argument.expected))
+            raise ParameterError(
+                describe_problem(self._place, f"{argument.name!r} is missing", argument.expected)
+            )
         return argument.default
 
     def _prepare(self, prepare: Callable[..., dict[str, Any]]) -> dict[str, Any]:
@@ -299,18 +310,18 @@ class BoundLayer:
             return prepare(**self._static)
         except ArgumentError as error:
             raise ParameterError(
-                describe(f"{self._place}, {error.argument!r}", error.problem, error.expected)
+                describe_problem(f"{self._place}, {error.argument!r}", error.problem, error.expected)
             ) from error
         except _RUN_FAULTS as error:
-            raise ParameterError(describe(self._place, f"cannot be prepared: {error}")) from error
+            raise ParameterError(describe_problem(self._place, f"cannot be prepared: {error}")) from error
 
     def _explain(self, error: Exception, inputs: Sequence[Spec]) -> LayerError:
         """Word a layer's complaint with the operator's name and, where one is at fault, the operand's."""
         if isinstance(error, ArgumentError):
             place = self._locate(error.argument, inputs)
-            return LayerError(describe(place, error.problem, error.expected))
+            return LayerError(describe_problem(place, error.problem, error.expected))
         came = ", ".join(map(spell, inputs)) or "no inputs"
-        return LayerError(describe(self._place, f"cannot run on {came}: {error}"))
+        return LayerError(describe_problem(self._place, f"cannot run on {came}: {error}"))
 
     def _locate(self, argument: str, inputs: Sequence[Spec]) -> str:
         indices = {bound.argument.name: bound.index for bound in self._operands}

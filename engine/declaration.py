@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.dtypes import PNNX_COMPUTE, pnnx_name
-from engine.errors import describe
+from engine.errors import describe_problem
 from engine.pnnx import Operator, TensorType
 from engine.pnnx.tensor_type import format_tensor_type
 from engine.results import STAND_INS, Declared, fits
@@ -59,7 +59,9 @@ class Contradiction:
 
     def __str__(self) -> str:
         problem = f"its parameters and inputs give {format_tensor_type(self.given)}"
-        return describe(self.place, problem, f"{format_tensor_type(self.known)}, as the file declares")
+        return describe_problem(
+            self.place, problem, f"{format_tensor_type(self.known)}, as the file declares"
+        )
 
 
 def find_contradiction(layer: "BoundLayer", declared: Declared) -> Contradiction | None:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
+"""A numpy array of any dtype."""
 
 PNNX_STORAGE: dict[str, np.dtype[Any]] = {
     "f32": np.dtype("<f4"),

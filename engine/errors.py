@@ -41,7 +41,7 @@ class ParamError(PnnxError):
         self.path = Path(path)
         self.line = line
         place = str(path) if line is None else f"{path}, line {line}"
-        super().__init__(describe(place, problem, expected))
+        super().__init__(describe_problem(place, problem, expected))
 
 
 class ArchiveError(PnnxError):
@@ -58,7 +58,7 @@ class ArchiveError(PnnxError):
         self.path = Path(path)
         self.entry = entry
         place = str(path) if entry is None else f"{path}, entry {entry!r}"
-        super().__init__(describe(place, problem, expected))
+        super().__init__(describe_problem(place, problem, expected))
 
 
 class GraphError(KuiperError):
@@ -152,13 +152,16 @@ class ArgumentError(LayerError):
         self.argument = argument
         self.problem = problem
         self.expected = expected
-        super().__init__(describe(argument, problem, expected))
+        super().__init__(describe_problem(argument, problem, expected))
 
 
 class RunStoppedError(KuiperError):
     """A run was stopped before its next layer, by deadline or by its caller."""
 
 
-def describe(place: str, problem: str, expected: str | None = None) -> str:
+def describe_problem(place: str, problem: str, expected: str | None = None) -> str:
     """Word a message as `place: problem; expected …`."""
     return f"{place}: {problem}" + (f"; expected {expected}" if expected else "")
+
+
+describe = describe_problem

@@ -6,7 +6,7 @@ Twenty tuples that hold the one before twice have a million members, though each
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from engine.errors import ExpressionError, GraphError, describe
+from engine.errors import ExpressionError, GraphError, describe_problem
 from engine.expression import ListNode, Operand, parse, postorder
 from engine.operator import RuntimeOperator
 
@@ -40,7 +40,7 @@ def check_nesting(order: Sequence[RuntimeOperator]) -> None:
             place = f"{operator.type} {operator.name}"
             problem = f"a tuple {nesting.depth} levels deep with {nesting.members} members"
             raise GraphError(
-                describe(place, problem, f"at most {MAX_DEPTH} levels and {MAX_MEMBERS} members")
+                describe_problem(place, problem, f"at most {MAX_DEPTH} levels and {MAX_MEMBERS} members")
             )
         known.update({operand.name: nesting for operand in operator.outputs})
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.binding import BoundLayer
-from engine.errors import BuildError, LayerError, describe
+from engine.errors import BuildError, LayerError, describe_problem
 from engine.operator import INPUT, OUTPUT, RuntimeOperand, RuntimeOperator
 from engine.spec import Spec, is_known, tensor_specs
 
@@ -106,7 +106,7 @@ def check_memory(step: Step, held: int, max_bytes: int) -> None:
     if held > max_bytes:
         place = f"{step.operator.type} {step.operator.name}"
         problem = f"the tensors alive while it runs would take {held:,} bytes"
-        raise LayerError(describe(place, problem, f"at most {max_bytes:,} for a run"))
+        raise LayerError(describe_problem(place, problem, f"at most {max_bytes:,} for a run"))
 
 
 def _plan_steps(

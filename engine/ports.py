@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from engine import pnnx
 from engine.dtypes import PNNX_COMPUTE, Array, pnnx_name
-from engine.errors import ExpressionError, InputError, describe
+from engine.errors import ExpressionError, InputError, describe_problem
 from engine.expression import ListNode, Node, Operand, parse
 from engine.operator import INPUT, OUTPUT, RuntimeOperand, RuntimeOperator
 from engine.spec import TensorSpec
@@ -91,7 +91,9 @@ def check_inputs(ports: Sequence[Port], inputs: Inputs) -> dict[str, Array]:
     elif isinstance(inputs, Sequence) and not isinstance(inputs, str | bytes):
         given = _by_order(ports, inputs)
     else:
-        raise InputError(describe("inputs", f"got a {type(inputs).__name__}", "a list of arrays, or a dict"))
+        raise InputError(
+            describe_problem("inputs", f"got a {type(inputs).__name__}", "a list of arrays, or a dict")
+        )
     arrays = {port.operand: _as_array(port, given[port.operand]) for port in ports}
     for port, array in zip(ports, arrays.values(), strict=True):
         if not _fits(port, array):
@@ -106,7 +108,7 @@ def check_specs(ports: Sequence[Port], specs: Sequence[TensorSpec]) -> None:
         InputError: wrong count, rank or dtype, or an extent below 0; names the input and what was expected.
     """
     if len(specs) != len(ports):
-        raise InputError(describe("inputs", f"got {len(specs)}", _listing(ports)))
+        raise InputError(describe_problem("inputs", f"got {len(specs)}", _listing(ports)))
     for port, spec in zip(ports, specs, strict=True):
         _check(port, spec)
 
@@ -160,12 +162,14 @@ def _list_items(producer: RuntimeOperator) -> tuple[Node, ...] | None:
 
 def _by_order(ports: Sequence[Port], inputs: Sequence[npt.ArrayLike]) -> dict[str, npt.ArrayLike]:
     if len(inputs) != len(ports):
-        raise InputError(describe("inputs", f"got {len(inputs)}", _listing(ports)))
+        raise InputError(describe_problem("inputs", f"got {len(inputs)}", _listing(ports)))
     return {port.operand: value for port, value in zip(ports, inputs, strict=True)}
 
 
 def _not_one(ports: Sequence[Port], inputs: object) -> dict[str, npt.ArrayLike]:
-    raise InputError(describe("inputs", f"got one {type(inputs).__name__}", f"a list of {_listing(ports)}"))
+    raise InputError(
+        describe_problem("inputs", f"got one {type(inputs).__name__}", f"a list of {_listing(ports)}")
+    )
 
 
 def _by_name(ports: Sequence[Port], inputs: Mapping[str, npt.ArrayLike]) -> dict[str, npt.ArrayLike]:
@@ -175,11 +179,11 @@ def _by_name(ports: Sequence[Port], inputs: Mapping[str, npt.ArrayLike]) -> dict
         keys = [key for key in dict.fromkeys((port.operator, port.operand)) if key in rest]
         if len(keys) != 1:
             problem = "is missing" if not keys else f"is given twice, as {keys[0]!r} and {keys[1]!r}"
-            raise InputError(describe(f"input {port.operator!r}", problem, _listing(ports)))
+            raise InputError(describe_problem(f"input {port.operator!r}", problem, _listing(ports)))
         given[port.operand] = rest.pop(keys[0])
     if rest:
         unknown = ", ".join(repr(name) for name in rest)
-        raise InputError(describe("inputs", f"no input is called {unknown}", _listing(ports)))
+        raise InputError(describe_problem("inputs", f"no input is called {unknown}", _listing(ports)))
     return given
 
 
@@ -198,7 +202,9 @@ def _as_array(port: Port, value: npt.ArrayLike) -> Array:
         array = np.asarray(value)
     # PyTorch raises RuntimeError for a tensor that needs its gradient, with the cure in its message
     except (ValueError, TypeError, RuntimeError) as error:
-        raise InputError(describe(_place(port), f"no array: {error}", f"an array, like {port}")) from error
+        raise InputError(
+            describe_problem(_place(port), f"no array: {error}", f"an array, like {port}")
+        ) from error
     if isinstance(value, list | tuple | bool | int | float | complex):
         return _from_numbers(port, array)
     return array.astype(array.dtype.newbyteorder("="), copy=False)
@@ -225,7 +231,7 @@ def _from_numbers(port: Port, array: Array) -> Array:
         )
     if not kept.all():
         problem = f"{array[~kept].flat[0]} is not kept by {port.dtype}"
-        raise InputError(describe(_place(port), problem, f"numbers that {port} can hold"))
+        raise InputError(describe_problem(_place(port), problem, f"numbers that {port} can hold"))
     return converted
 
 
@@ -236,15 +242,17 @@ def _check(port: Port, spec: TensorSpec, *, is_array: bool = False) -> None:
         words = port.dtype or f"one of {', '.join(PNNX_COMPUTE)}"
         if is_array and len(dtypes) == 1 and spec.dtype.kind in "biufc":
             words += f", which array.astype({_spell(dtypes[0])}) makes of it"
-        raise InputError(describe(_place(port), f"dtype is {pnnx_name(spec.dtype)}", words))
+        raise InputError(describe_problem(_place(port), f"dtype is {pnnx_name(spec.dtype)}", words))
     if port.shape is not None and spec.rank != len(port.shape):
         problem = f"shape {spec.shape} has {spec.rank} dimensions"
         expected = f"{len(port.shape)}, like {port}"
         if is_array and spec.rank == len(port.shape) - 1:
             expected += " (array[None] adds one; a list holds inputs, not rows)"
-        raise InputError(describe(_place(port), problem, expected))
+        raise InputError(describe_problem(_place(port), problem, expected))
     if any(extent < 0 for extent in spec.shape):
-        raise InputError(describe(_place(port), f"shape {spec.shape} has a negative extent", f"{port}"))
+        raise InputError(
+            describe_problem(_place(port), f"shape {spec.shape} has a negative extent", f"{port}")
+        )
 
 
 def _spell(dtype: np.dtype[Any]) -> str:

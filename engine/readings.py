@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
 
-from engine.errors import BuildError, LayerError, ParameterError, describe
+from engine.errors import BuildError, LayerError, ParameterError, describe_problem
 from engine.pnnx import Operator, TensorType
 from engine.pnnx.tensor_type import format_tensor_type
 from engine.results import Places, Results, Traits, fits
@@ -117,7 +117,7 @@ def check_same(
                 f"here they are {' and '.join(map(str, shapes))}"
             )
             raise LayerError(
-                describe(place, problem, f"{PARAMETER}=… on its line of the .param file, to tell")
+                describe_problem(place, problem, f"{PARAMETER}=… on its line of the .param file, to tell")
             )
 
 
@@ -128,15 +128,15 @@ def _stated(place: str, operator: Operator, results: Results, evidence: Evidence
     expected = f"{len(operator.outputs)} of {', '.join(results.names)}"
     where = f"{place}, parameter {PARAMETER!r}"
     if not isinstance(names, list | tuple) or not set(results.names).issuperset(names):
-        raise ParameterError(describe(where, f"is {value!r}", expected))
+        raise ParameterError(describe_problem(where, f"is {value!r}", expected))
     if len(names) != len(operator.outputs) or len(set(names)) != len(names):
-        raise ParameterError(describe(where, f"names {len(set(names))} results", expected))
+        raise ParameterError(describe_problem(where, f"names {len(set(names))} results", expected))
     places = tuple(results.names.index(str(name)) for name in names)
     if evidence.results is not None:
         for operand, result, known in zip(operator.outputs, places, evidence.types, strict=True):
             if not fits(evidence.results[0][result], known):
                 problem = f"operand {operand!r} cannot be {results.names[result]}: the file declares {_declared(known)}"
-                raise ParameterError(describe(where, problem, f"{evidence.results[0][result]}"))
+                raise ParameterError(describe_problem(where, problem, f"{evidence.results[0][result]}"))
     return places
 
 
@@ -186,7 +186,7 @@ def _refusal(place: str, operator: Operator, results: Results, readings: Sequenc
     problem = (
         f"its outputs {outputs} may be {' or '.join(spelled)}; the exporter does not write which it keeps"
     )
-    return describe(
+    return describe_problem(
         place, problem, f"{PARAMETER}={f' or {PARAMETER}='.join(spelled)} on its line of the .param file"
     )
 

@@ -7,7 +7,7 @@ from time import perf_counter_ns
 import numpy as np
 
 from engine.dtypes import Array
-from engine.errors import InputError, RunStoppedError, describe
+from engine.errors import InputError, RunStoppedError, describe_problem
 from engine.plan import MAX_RUN_BYTES, Plan, Step, check_memory
 from engine.quantized import QuantizedTensor
 from engine.recorder import Recorder
@@ -124,7 +124,7 @@ def check_capture(names: Collection[str], operands: Collection[str]) -> None:
         InputError: they are one text rather than a list, or the graph has no such operand.
     """
     if isinstance(names, str):  # a collection as well, of its letters
-        raise InputError(describe("capture", f"is the text {names!r:.80}", "a list of operand names"))
+        raise InputError(describe_problem("capture", f"is the text {names!r:.80}", "a list of operand names"))
     unknown = [name for name in names if name not in operands]
     if unknown:
         raise InputError(f"capture: the graph has no operand called {', '.join(map(repr, unknown))}")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.dtypes import Array, pnnx_name
-from engine.errors import InputError, describe
+from engine.errors import InputError, describe_problem
 from engine.quantized import QuantizedTensor
 from engine.spec import Value
 
@@ -142,7 +142,7 @@ def check_level(level: object) -> TraceLevel:
     if isinstance(level, TraceLevel):
         return level
     names = ", ".join(f"TraceLevel.{item.name}" for item in TraceLevel)
-    raise InputError(describe("trace", f"is {level!r:.80}", f"one of {names}"))
+    raise InputError(describe_problem("trace", f"is {level!r:.80}", f"one of {names}"))
 
 
 def trace_operand(name: str, value: Value, backend: str | None = None) -> OperandTrace:

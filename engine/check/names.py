@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from difflib import get_close_matches
 
-from engine.errors import InputError, describe
+from engine.errors import InputError, describe_problem
 from engine.graph import RuntimeGraph
 
 OPERAND, OPERATOR = "operand:", "operator:"
@@ -55,9 +55,9 @@ def _only(graph: RuntimeGraph, given: dict[str, list[str]], name: str) -> str:
         return meant[0]
     if name in graph.operands:
         problem = f"an operand has this name, and an operator that gives {', '.join(map(repr, given[name]))}"
-        raise InputError(describe(repr(name), problem, f"{OPERAND + name!r} or {OPERATOR + name!r}"))
+        raise InputError(describe_problem(repr(name), problem, f"{OPERAND + name!r} or {OPERATOR + name!r}"))
     numbered = " or ".join(repr(f"{name}.{place}") for place in range(len(meant)))
-    raise InputError(describe(repr(name), f"the operator gives {len(meant)} operands", numbered))
+    raise InputError(describe_problem(repr(name), f"the operator gives {len(meant)} operands", numbered))
 
 
 def _unknown(graph: RuntimeGraph, given: dict[str, list[str]], unknown: list[str], count: int) -> str:

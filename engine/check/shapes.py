@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.dtypes import PNNX_COMPUTE
-from engine.errors import InputError, describe
+from engine.errors import InputError, describe_problem
 from engine.ports import Port
 from engine.spec import TensorSpec
 
@@ -88,7 +88,7 @@ def _read(model: Path) -> tuple[Mapping[str, Any], Path]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8")), path
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(describe(str(path), str(error), "TOML")) from error
+        raise InputError(describe_problem(str(path), str(error), "TOML")) from error
 
 
 def _image_shape(port: Port, config: Mapping[str, Any], path: Path) -> Shape | None:
@@ -114,7 +114,7 @@ def _size(size: object, path: Path) -> tuple[int, int] | None:
         case [int(height), int(width)] if height > 0 and width > 0:
             return height, width
     raise InputError(
-        describe(f"{path}, image.size", f"is {size!r:.80}", "height and width, as in [224, 224]")
+        describe_problem(f"{path}, image.size", f"is {size!r:.80}", "height and width, as in [224, 224]")
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from engine.errors import GraphError, describe
+from engine.errors import GraphError, describe_problem
 from engine.pnnx.model import Operator
 from engine.pnnx.tensor_type import TensorType
 
@@ -38,7 +38,7 @@ class Graph:
         names = [operator.name for operator in self.operators]
         near = get_close_matches(name, names, n=1)
         raise GraphError(
-            describe(f"operator {name!r}", "is not in the graph", repr(near[0]) if near else None)
+            describe_problem(f"operator {name!r}", "is not in the graph", repr(near[0]) if near else None)
         )
 
     def get_producer(self, operand: str) -> Operator:
@@ -133,7 +133,9 @@ class Graph:
             count = f"{len(set(operator.inputs))} inputs and {len(operator.outputs)} outputs"
             takers = ", ".join(repr(consumer.name) for consumer in self.get_consumers(used[0])[:3])
             raise GraphError(
-                describe(f"operator {name!r}", f"has {count}, and {takers} takes {used[0]!r}", "one of each")
+                describe_problem(
+                    f"operator {name!r}", f"has {count}, and {takers} takes {used[0]!r}", "one of each"
+                )
             )
         for operand in used:
             for consumer in self.get_consumers(operand):
@@ -176,7 +178,9 @@ def _choose(operator: Operator, what: str, operands: Sequence[str], wanted: str 
         return wanted
     names = ", ".join(map(repr, distinct)) or "none"
     problem = f"has {len(distinct)} {what}s" if wanted is None else f"has no {what} {wanted!r}"
-    raise GraphError(describe(f"operator {operator.name!r}", problem, f"operand to be one of {names}"))
+    raise GraphError(
+        describe_problem(f"operator {operator.name!r}", problem, f"operand to be one of {names}")
+    )
 
 
 def _replace(operator: Operator, old: str, new: str) -> None:

@@ -24,8 +24,9 @@ def test_errors_have_one_root() -> None:
     assert all(issubclass(error, engine.KuiperError) for error in errors)
 
 
-def test_engine_imports_neither_the_service_nor_its_libraries() -> None:
-    code = "import sys, engine; print([m for m in ('service', 'fastapi', 'PIL', 'torch', 'scipy') if m in sys.modules])"
+def test_engine_imports_neither_the_service_nor_its_libraries_nor_the_compiler() -> None:
+    modules = ("service", "fastapi", "PIL", "torch", "scipy", "llvmlite")
+    code = f"import sys, engine; print([m for m in {modules} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

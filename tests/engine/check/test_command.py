@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.check.__main__ import main
+from engine.check import main
 from tests.engine.models import make_graph, write_model
 
 LINES = """

@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.check import compare_layers
-from engine.check.__main__ import main
+from engine.check import compare_layers, main
 from engine.compiler.graph.nodes import Epilogued, Linear
 from engine.compiler.selection import RULES, Selector
 from engine.dtypes import Array

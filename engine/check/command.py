@@ -1,0 +1,215 @@
+"""The command: `python -m engine.check MODEL`, and the same as `kuiper check MODEL`.
+
+Its exit code is 0 where the model runs and agrees with what it was compared with, 1 where it does not or cannot be
+read, 2 where that cannot be told: wrong arguments, or input shapes that nothing tells.
+"""
+
+import argparse
+import logging
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from engine.backend import Backend, choose_backend
+from engine.check.archives import in_order, inputs_among, load_arrays, load_inputs
+from engine.check.comparison import compare_backends, compare_layers, compare_outputs
+from engine.check.outcome import print_backends, print_layers, print_outputs
+from engine.check.report import inspect
+from engine.check.shapes import choose_shapes
+from engine.compiler.program.trial import trial_inputs
+from engine.dtypes import Array
+from engine.errors import InputError, KuiperError
+from engine.graph import RuntimeGraph
+from engine.ports import check_inputs
+from engine.verification import Verify
+
+GOOD, BAD, UNKNOWN = 0, 1, 2
+"""Exit codes."""
+
+Given = list[Array] | dict[str, Array]
+
+_KINDS = ("random, seed 0", "random between 0 and 1, seed 0", "all ones", "all zeros")
+"""What `trial_inputs` gives, in its order."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Check a model; returns the exit code: 0 good, 1 not, 2 not to be told.
+
+    Raises:
+        SystemExit: the arguments are wrong, with exit code 2, or help was asked for.
+    """
+    options = _parser().parse_args(arguments)
+    logging.getLogger("engine").addHandler(logging.NullHandler())  # the report has the warnings
+    try:
+        return _check(options)
+    except (KuiperError, OSError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return BAD
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="kuiper check",
+        description="Tell whether a PNNX model runs, what it takes, and where it parts from a reference.",
+        epilog="Exit code: 0 where it runs and agrees, 1 where it does not, 2 where that cannot be told: "
+        "wrong arguments, or input shapes that nothing tells.",
+    )
+    parser.add_argument("model", type=Path, help="a .param file, or a folder that holds one")
+    parser.add_argument(
+        "bin", type=Path, nargs="?", help="the .bin file; by default the one beside the .param"
+    )
+    parser.add_argument(
+        "--against",
+        nargs=2,
+        type=Path,
+        metavar=("INPUTS", "OUTPUTS"),
+        help="run on inputs.npz, compare with outputs.npz",
+    )
+    parser.add_argument(
+        "--layers",
+        type=Path,
+        metavar="REFERENCE",
+        help="find the first operator that diverges: arrays by name of operand or operator, name.0 of several outputs",
+    )
+    parser.add_argument(
+        "--backend",
+        choices=("native", "numpy", "both"),
+        help="what runs the model: compiled kernels or numpy layers, by default what a server would take; "
+        "both: compare the two operator by operator, on the inputs given or on random ones",
+    )
+    parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads in a run (default 1)")
+    parser.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        type=_shape,
+        metavar="DIMS",
+        help="an input's shape, 1,3,224,224; once per input",
+    )
+    parser.add_argument(
+        "--tolerance",
+        type=_tolerance,
+        default=1e-3,
+        help="largest difference that counts as none, of the number and of its tensor's largest (default 1e-3)",
+    )
+    return parser
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    try:
+        shape = tuple(int(dim) for dim in text.split(",")) if text else ()
+    except ValueError:
+        shape = (-1,)
+    if any(dim < 0 for dim in shape):
+        expected = "whole numbers with commas between, as in 1,3,224,224"
+        raise argparse.ArgumentTypeError(f"{text!r} is no shape; expected {expected}")
+    return shape
+
+
+def _tolerance(text: str) -> float:
+    try:
+        tolerance = float(text)
+    except ValueError:
+        tolerance = math.nan
+    if not 0 <= tolerance < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no tolerance; expected a number from 0 on, as 1e-3")
+    return tolerance
+
+
+def _check(options: argparse.Namespace) -> int:
+    backend = choose_backend(Backend.NATIVE if options.backend == "both" else options.backend)
+    graph = _open(options, backend)
+    inputs = _given_inputs(graph, options)
+    report = inspect(graph, options.shape or _shapes_of(graph, inputs))
+    for line in report.lines():
+        print(line)
+    if report.unsupported or report.problem is not None:
+        return BAD
+    if report.unchecked is not None:
+        return UNKNOWN
+    if report.refused:  # the program that is not used is the one to look into
+        graph = _open(options, backend, Verify.OFF)
+        graph.build()
+    different = _compare(graph, inputs, options) or bool(report.refused)
+    if options.backend == "both":
+        plain = _open(options, Backend.NUMPY)
+        plain.build()
+        if options.against is not None:
+            different |= _compare_outputs(plain, inputs, options)
+        different |= _compare_backends(graph, plain, inputs, options)
+    return BAD if different else GOOD
+
+
+def _open(options: argparse.Namespace, backend: Backend, verify: Verify = Verify.LOAD) -> RuntimeGraph:
+    param = _param_file(options.model)
+    return RuntimeGraph(param, options.bin, backend=backend, threads=options.threads, verify=verify)
+
+
+def _param_file(model: Path) -> Path:
+    if not model.is_dir():
+        return model
+    found = sorted(model.glob("*.param"))
+    if len(found) != 1:
+        raise InputError(f"{model}: holds {len(found)} .param files; expected one")
+    return found[0]
+
+
+def _given_inputs(graph: RuntimeGraph, options: argparse.Namespace) -> Given | None:
+    """Return the inputs that the caller brings, None where there are none."""
+    graph.init()
+    if options.against is not None:
+        return load_inputs(graph, options.against[0])
+    return inputs_among(graph, load_arrays(options.layers)) if options.layers is not None else None
+
+
+def _shapes_of(graph: RuntimeGraph, inputs: Given | None) -> list[tuple[int, ...]]:
+    if inputs is None:
+        return []
+    return [array.shape for array in check_inputs(graph.inputs, inputs).values()]
+
+
+def _compare(graph: RuntimeGraph, inputs: Given | None, options: argparse.Namespace) -> bool:
+    """Compare with what the caller brings; tells whether it differs."""
+    different = False
+    if inputs is not None and options.against is not None:
+        different |= _compare_outputs(graph, inputs, options)
+    if inputs is not None and options.layers is not None:
+        reference = load_arrays(options.layers)
+        different |= print_layers(compare_layers(graph, inputs, reference, options.tolerance))
+    return different
+
+
+def _compare_outputs(graph: RuntimeGraph, inputs: Given | None, options: argparse.Namespace) -> bool:
+    expected = in_order(load_arrays(options.against[1]))
+    return print_outputs(compare_outputs(graph, inputs or [], expected, options.tolerance))
+
+
+def _compare_backends(
+    native: RuntimeGraph, plain: RuntimeGraph, inputs: Given | None, options: argparse.Namespace
+) -> bool:
+    if inputs is None:
+        inputs, kind = _made_inputs(plain, options)
+        print(f"inputs  {kind}")
+    return print_backends(compare_backends(native, plain, inputs, options.tolerance))
+
+
+def _made_inputs(graph: RuntimeGraph, options: argparse.Namespace) -> tuple[dict[str, Array], str]:
+    """Return the first inputs of those that programs are tried on that a graph runs on, and of what kind they are.
+
+    Raises:
+        InputError: it runs on none of them.
+    """
+    specs = choose_shapes(graph.inputs, options.shape, graph.param_path).specs or ()
+    trials = trial_inputs({port.operand: spec for port, spec in zip(graph.inputs, specs, strict=True)})
+    problem: KuiperError | None = None
+    for inputs, kind in zip(trials, _KINDS, strict=True):
+        try:
+            graph.run(inputs)
+        except KuiperError as error:
+            problem = error
+        else:
+            return inputs, kind
+    raise InputError(
+        f"--backend both: no made-up inputs run on the model: {problem}; give it some by --against"
+    )
