@@ -5,20 +5,20 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from service.access import Access, AccessMiddleware
-from service.body_budget import BodyBudget
-from service.cors import CorsMiddleware
-from service.direct import Desk
-from service.dispatcher import Dispatcher
-from service.error_handlers import install_error_handlers
-from service.guard import GuardMiddleware
+from service.config.settings import Settings
+from service.description.openapi import DESCRIPTION, install_openapi
+from service.http.access import Access, AccessMiddleware
+from service.http.body_budget import BodyBudget
+from service.http.cors import CorsMiddleware
+from service.http.error_handlers import install_error_handlers
+from service.http.guard import GuardMiddleware
+from service.http.middleware import RequestMiddleware
 from service.lifecycle import Lifecycle
-from service.middleware import RequestMiddleware
-from service.openapi import DESCRIPTION, install_openapi
-from service.repository import RepositoryError, load_repository
+from service.repository.repository import RepositoryError, load_repository
 from service.routes import docs, graph, health, index, infer, metrics, models, traces, v2
+from service.scheduling.dispatcher import Dispatcher
+from service.server.fast_path import Desk
 from service.services import Services, services_of
-from service.settings import Settings
 from service.telemetry.telemetry import make_telemetry
 from service.version import kuiper_version
 

@@ -10,11 +10,11 @@ from typing import Any, get_args
 
 from engine.check.__main__ import main as check
 from service.app import create_app
-from service.environment import doubtful_variables
-from service.server import run
-from service.settings import SettingDoc, Settings, SettingsError, describe_settings, load_settings
+from service.config.environment import doubtful_variables
+from service.config.settings import SettingDoc, Settings, SettingsError, describe_settings, load_settings
+from service.server.server import run
+from service.server.tls import check_tls
 from service.telemetry.logging import configure_logging
-from service.tls import check_tls
 from service.version import kuiper_version
 
 USAGE_ERROR = 2

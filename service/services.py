@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from fastapi import FastAPI, Request
 
-from service.dispatcher import Dispatcher
+from service.config.settings import Settings
 from service.errors import ServiceError
 from service.lifecycle import Lifecycle
-from service.repository import ModelRepository
-from service.settings import Settings
+from service.repository.repository import ModelRepository
+from service.scheduling.dispatcher import Dispatcher
 from service.telemetry.telemetry import Telemetry
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from engine import RunResult
-from service.model_config import ModelConfig
+from service.config.model_config import ModelConfig
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

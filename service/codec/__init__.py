@@ -31,14 +31,12 @@ from service.codec.answer import Timing, build_answer, describe_trace
 from service.codec.decode import decode
 from service.codec.decoded import Decoded
 from service.codec.encode import encode, encode_json, encode_npz
-from service.codec.limits import Limits
 from service.codec.options import Options, parse_options
 
 __all__ = [
     "JSON_TYPE",
     "NPZ_TYPE",
     "Decoded",
-    "Limits",
     "Options",
     "Timing",
     "build_answer",

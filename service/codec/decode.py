@@ -9,7 +9,6 @@ from engine.dtypes import PNNX_COMPUTE, Array
 from service.codec.binding import bind, fit, only_port, pair_up
 from service.codec.decoded import Decoded
 from service.codec.json_body import decode_json
-from service.codec.limits import Limits
 from service.codec.media_type import Kind, find_kind, parse_media_type, sniff
 from service.codec.multipart import invalid, parse_multipart
 from service.codec.npy import read_npy
@@ -18,8 +17,9 @@ from service.codec.options import NAMES, parse_options
 from service.codec.pictures import bind_pictures
 from service.codec.table import read_table
 from service.codec.text import decode_text
+from service.config.limits import Limits
+from service.config.model_config import ModelConfig
 from service.errors import ServiceError
-from service.model_config import ModelConfig
 
 
 def decode(

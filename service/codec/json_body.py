@@ -21,12 +21,12 @@ from service.codec.binding import bind, find_port, fit
 from service.codec.decoded import Decoded
 from service.codec.dtype_name import find_dtype
 from service.codec.json_tensor import invalid, parse_data, parse_shape
-from service.codec.limits import Limits
 from service.codec.options import parse_options
 from service.codec.pictures import bind_pictures, decode_base64
 from service.codec.text import decode_text
+from service.config.limits import Limits
+from service.config.model_config import ModelConfig
 from service.errors import ServiceError
-from service.model_config import ModelConfig
 
 _PAYLOADS = ("image", "images", "inputs")
 _TENSOR_KEYS = ("name", "shape", "dtype", "datatype", "data")

@@ -14,7 +14,7 @@ import numpy as np
 from engine.dtypes import Array, pnnx_name
 from service.codec.conversion import convert, out_of_range, to_integers
 from service.codec.json_array import NOT_FINITE
-from service.codec.limits import Limits
+from service.config.limits import Limits
 from service.errors import ServiceError
 
 MAX_RANK = 32

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from engine.dtypes import Array
-from service.codec.limits import Limits
+from service.config.limits import Limits
 from service.errors import ServiceError
 
 MAGIC = b"\x93NUMPY"

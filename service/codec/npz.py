@@ -6,8 +6,8 @@ import zlib
 from io import BytesIO
 
 from engine.dtypes import Array
-from service.codec.limits import Limits, too_large
 from service.codec.npy import MAX_HEADER, read_header, read_npy
+from service.config.limits import Limits, too_large
 from service.errors import ServiceError
 
 MAX_ENTRIES = 256

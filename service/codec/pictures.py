@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from engine import Port
 from engine.dtypes import Array
 from service.codec.binding import bind, find_port
-from service.codec.limits import Limits
+from service.config.limits import Limits
+from service.config.model_config import ImageConfig, ModelConfig
 from service.errors import ServiceError
-from service.model_config import ImageConfig, ModelConfig
 from service.tasks.image import Target, find_target, open_images, prepare
 
 _DATA_URL = re.compile(r"data:[^,]{0,200};base64,", re.IGNORECASE)

@@ -10,7 +10,7 @@ import numpy as np
 
 from engine.dtypes import Array
 from service.codec.conversion import convert, out_of_range, to_integers
-from service.codec.limits import Limits
+from service.config.limits import Limits
 from service.errors import ServiceError
 
 _Parser = Callable[[str], Any]

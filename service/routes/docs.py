@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
-from service.docs_page import render_docs
+from service.description.page import render_docs
 
 _HEADERS = {
     # nothing is loaded, run or sent: whatever a model's name or description holds stays text

@@ -6,9 +6,9 @@ import orjson
 from fastapi import APIRouter, Query, Request, Response
 
 from service.context import context_of
-from service.graph_drawing import draw_dot, draw_mermaid
-from service.graph_view import describe_graph
-from service.openapi import MODEL_DESCRIPTION, VERSION_DESCRIPTION, error_responses
+from service.description.openapi import MODEL_DESCRIPTION, VERSION_DESCRIPTION, error_responses
+from service.graph.drawing import draw_dot, draw_mermaid
+from service.graph.view import describe_graph
 from service.schemas import GraphView
 from service.services import services_of
 

@@ -2,9 +2,9 @@
 
 from fastapi import APIRouter, Request
 
+from service.description.openapi import error_responses
 from service.errors import ServiceError
 from service.lifecycle import Phase
-from service.openapi import error_responses
 from service.scheduling.refusals import shutting_down
 from service.schemas import Health
 from service.services import services_of

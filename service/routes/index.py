@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Request
 
-from service.openapi import error_responses
+from service.description.openapi import error_responses
 from service.schemas import Index
 from service.services import services_of
 

@@ -4,12 +4,12 @@ from time import perf_counter_ns
 
 from fastapi import APIRouter, Request, Response
 
-from service.body import read_body
-from service.call import Surface
 from service.context import context_of
-from service.inference import open_inference
-from service.intake import Header
-from service.openapi import INFER_OPERATION, INFER_RESPONSES
+from service.description.openapi import INFER_OPERATION, INFER_RESPONSES
+from service.http.body import read_body
+from service.infer.inference import open_inference
+from service.scheduling.call import Surface
+from service.scheduling.intake import Header
 from service.services import services_of
 
 router = APIRouter(tags=["inference"])

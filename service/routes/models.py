@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 
 from service.context import context_of
-from service.model_view import ModelDetail, ModelList, ModelSummary
-from service.openapi import VERSION_DESCRIPTION, error_responses
+from service.description.openapi import VERSION_DESCRIPTION, error_responses
+from service.repository.view import ModelDetail, ModelList, ModelSummary
 from service.services import services_of
 
 router = APIRouter(tags=["models"])

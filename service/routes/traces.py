@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 import orjson
 from fastapi import APIRouter, Query, Request, Response
 
+from service.description.openapi import error_responses
 from service.errors import ServiceError
-from service.openapi import error_responses
 from service.services import services_of
 from service.telemetry.chrome_trace import chrome_trace
 from service.telemetry.recent import RecentRun

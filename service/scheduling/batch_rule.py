@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from service.repository.batching import run_sizes
+
 
 @dataclass(frozen=True, slots=True)
 class BatchRule:
@@ -21,8 +23,3 @@ class BatchRule:
     def sizes(self) -> frozenset[int]:
         """Items that batches have where calls allow it: few sizes, since each is compiled when it first comes."""
         return frozenset((*run_sizes(self.max_size), *self.preferred_sizes))
-
-
-def run_sizes(max_size: int) -> list[int]:
-    """Return the powers of two below the size of the largest batch, and that size."""
-    return [*(1 << power for power in range(max_size.bit_length()) if 1 << power < max_size), max_size]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from engine import RunResult, RunStoppedError, TraceLevel
-from service.call import Ending
+from service.scheduling.call import Ending
 from service.scheduling.job import Job
 from service.scheduling.rows import join, split
 from service.scheduling.shared_stop import SharedStop

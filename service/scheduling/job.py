@@ -12,9 +12,9 @@ from typing import Generic, TypeVar, cast
 from engine import RunResult, RunStoppedError, RunTrace, TraceLevel
 from engine.dtypes import Array
 from engine.stop import OVERDUE, StopSignal
-from service.call import Call, CallRecord, Ending, Outcome, Stamps
 from service.codec import Decoded
 from service.errors import ServiceError
+from service.scheduling.call import Call, CallRecord, Ending, Outcome, Stamps
 from service.scheduling.rows import Signature, count_rows, sign
 
 Payload = TypeVar("Payload")

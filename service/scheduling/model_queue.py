@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any
 
-from service.loaded_model import LoadedModel
+from service.repository.loaded_model import LoadedModel
 from service.scheduling.batch_former import BatchFormer
 from service.scheduling.fair_share import FairShare, VirtualClock
 from service.scheduling.job import Job

@@ -8,8 +8,8 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from engine import InputError, LayerError, RunStoppedError
-from service.call import Call, Observer
 from service.errors import engine_error
+from service.scheduling.call import Call, Observer
 from service.scheduling.job import Done, Job
 from service.scheduling.refusals import timed_out
 from service.scheduling.scheduler import Scheduler

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from service.model_config import BatchingConfig, ModelConfig
+from service.config.model_config import BatchingConfig, ModelConfig
+from service.config.settings import Settings
+from service.repository.batching import UNBATCHED, Batching
 from service.scheduling.batch_rule import BatchRule
-from service.scheduling.batching import UNBATCHED, Batching
-from service.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)

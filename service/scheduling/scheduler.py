@@ -9,7 +9,7 @@ from typing import Any
 from weakref import WeakSet
 
 from service.errors import ServiceError
-from service.loaded_model import LoadedModel
+from service.repository.loaded_model import LoadedModel
 from service.scheduling.blas_threads import BlasThreads
 from service.scheduling.fair_share import VirtualClock
 from service.scheduling.job import Job

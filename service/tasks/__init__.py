@@ -11,7 +11,7 @@ from typing import Protocol
 
 from engine import Port
 from engine.dtypes import Array
-from service.model_config import ModelConfig
+from service.config.model_config import ModelConfig
 from service.tasks import classification, image, raw
 from service.tasks.prediction import Prediction
 

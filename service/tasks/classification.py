@@ -6,8 +6,8 @@ import numpy as np
 
 from engine import Port
 from engine.dtypes import Array
+from service.config.model_config import FILE_NAME, ModelConfig, ModelConfigError
 from service.errors import ServiceError
-from service.model_config import FILE_NAME, ModelConfig, ModelConfigError
 from service.tasks.prediction import Prediction
 
 

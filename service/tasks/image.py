@@ -9,8 +9,8 @@ from PIL import Image
 
 from engine import Port
 from engine.dtypes import PNNX_COMPUTE, Array
+from service.config.model_config import FILE_NAME, ImageConfig, ModelConfigError
 from service.errors import ServiceError
-from service.model_config import FILE_NAME, ImageConfig, ModelConfigError
 from service.tasks.picture import load_picture, open_picture
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from engine import Port
 from engine.dtypes import Array
-from service.model_config import ModelConfig
+from service.config.model_config import ModelConfig
 from service.tasks.prediction import Prediction
 
 

@@ -4,13 +4,13 @@ import logging
 from typing import Any
 
 from service.context import RequestContext
+from service.log_context import FIELDS
 from service.telemetry.http_requests import HttpRequests
-from service.telemetry.logging import FIELDS
 
 CLIENT_LEFT = 499
 """Status in the log of a request whose client did not wait for one."""
 
-_logger = logging.getLogger("service.access")
+_logger = logging.getLogger("service.http.access")
 
 
 class HttpAccounts:

@@ -3,17 +3,11 @@
 import json
 import logging
 import sys
-from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any
 
-from service.settings import LogFormat, LogLevel
-
-request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
-"""Id of the request that is being worked on; None outside of any."""
-
-FIELDS = "fields"
-"""Key in a record's `extra` that holds a dict of values to log beside the message."""
+from service.config.settings import LogFormat, LogLevel
+from service.log_context import FIELDS, request_id
 
 
 def configure_logging(level: LogLevel, log_format: LogFormat) -> None:

@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from engine import RunTrace
-from service.call import CallRecord, Ending, Stamps, Surface
+from service.scheduling.call import CallRecord, Ending, Stamps, Surface
 from service.telemetry.clock import epoch_offset_ns
 
 MAX_LAYERS = 50_000

@@ -1,14 +1,19 @@
-"""What there is to see of a server at one moment."""
+"""The server's state at one moment, as the metrics show it."""
 
+from collections.abc import Iterable
+
+from service.config.settings import Settings
+from service.repository.loaded_model import LoadedModel
+from service.scheduling.dispatcher import Dispatcher
 from service.scheduling.policy import policy_of
-from service.services import Services
 from service.telemetry.metrics import ModelState, ServerState
 
 
-def look_at(services: Services) -> ServerState:
-    """Return the server's state; any thread may call it."""
-    dispatcher, settings = services.dispatcher, services.settings
-    models = [
+def read_server_state(
+    models: Iterable[LoadedModel], dispatcher: Dispatcher, settings: Settings
+) -> ServerState:
+    """Return the state of the loaded models and the workers; any thread may call it."""
+    states = [
         ModelState(
             name=model.name,
             version=model.version,
@@ -17,6 +22,6 @@ def look_at(services: Services) -> ServerState:
             queue_size=policy_of(model.config, settings).queue_size,
             programs_refused=model.graph.verification.refused_count,
         )
-        for model in services.loaded or ()
+        for model in models
     ]
-    return ServerState(models, settings.worker_count, dispatcher.busy_workers())
+    return ServerState(states, settings.worker_count, dispatcher.busy_workers())

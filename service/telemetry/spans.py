@@ -26,8 +26,8 @@ from opentelemetry.trace import (
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from engine import LayerTrace, RunTrace
-from service.call import CallRecord, Ending
-from service.settings import SettingsError
+from service.config.settings import SettingsError
+from service.scheduling.call import CallRecord, Ending
 from service.telemetry.clock import epoch_offset_ns
 from service.telemetry.http_requests import KNOWN_METHODS, OTHER_METHOD
 from service.version import kuiper_version

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from time import perf_counter_ns, time_ns
 
-from service.call import CallRecord, Ending, Stamps
+from service.scheduling.call import CallRecord, Ending, Stamps
 from service.telemetry.histogram import BATCH_SIZES, LAYER_SECONDS, REQUEST_SECONDS, Histogram
 
 Identity = tuple[str, str]

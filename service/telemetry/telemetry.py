@@ -5,8 +5,8 @@ from typing import Protocol
 
 from starlette.types import ASGIApp
 
-from service.call import CallRecord, Observer
-from service.settings import Settings, SettingsError
+from service.config.settings import Settings, SettingsError
+from service.scheduling.call import CallRecord, Observer
 from service.telemetry.http_accounts import HttpAccounts
 from service.telemetry.http_requests import HttpRequests
 from service.telemetry.metrics import Metrics

@@ -1,6 +1,6 @@
 """What v2 clients are told of a model's batches."""
 
-from service.loaded_model import LoadedModel
+from service.repository.loaded_model import LoadedModel
 
 
 def max_batch_size(model: LoadedModel) -> int:

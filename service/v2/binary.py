@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from engine.dtypes import Array, widen
-from service.codec.limits import Limits
+from service.config.limits import Limits
 from service.errors import ServiceError
 from service.v2.datatypes import BF16, BOOL, DTYPES, WIRE_SIZES, to_bfloat16
 from service.v2.request import InputTensor

@@ -7,7 +7,7 @@ that name, is taken as well.
 import re
 import zlib
 
-from service.codec.limits import Limits
+from service.config.limits import Limits
 from service.errors import ServiceError
 
 IDENTITY, GZIP, DEFLATE = "identity", "gzip", "deflate"

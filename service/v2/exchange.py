@@ -3,10 +3,11 @@
 from functools import lru_cache
 
 from engine import TraceLevel
-from service.call import Outcome
-from service.codec import Decoded, Limits, Options, describe_trace
-from service.intake import Answer
-from service.loaded_model import LoadedModel
+from service.codec import Decoded, Options, describe_trace
+from service.config.limits import Limits
+from service.repository.loaded_model import LoadedModel
+from service.scheduling.call import Outcome
+from service.scheduling.intake import Answer
 from service.v2.batching import is_batch_open
 from service.v2.binary import split
 from service.v2.compression import IDENTITY, decompress

@@ -11,10 +11,10 @@ from engine import Port
 from engine.dtypes import PNNX_COMPUTE, Array
 from service.codec.binding import bind
 from service.codec.json_tensor import parse_data
-from service.codec.limits import Limits
 from service.codec.pictures import bind_pictures, decode_base64
+from service.config.limits import Limits
+from service.config.model_config import ModelConfig
 from service.errors import ServiceError
-from service.model_config import ModelConfig
 from service.v2.binary import distribute, read_array, read_strings
 from service.v2.datatypes import BYTES, DTYPES, accepted_datatypes, is_complex
 from service.v2.document import bad_request

@@ -1,9 +1,9 @@
 """From the head of an inference request of the protocol to its call."""
 
-from service.call import Call, Surface
-from service.codec import Limits
-from service.intake import Answer, Header
-from service.loaded_model import LoadedModel
+from service.config.limits import Limits
+from service.repository.loaded_model import LoadedModel
+from service.scheduling.call import Call, Surface
+from service.scheduling.intake import Answer, Header
 from service.v2.binary import HEADER, lead_of, parse_header_length
 from service.v2.compression import IDENTITY, choose_encoding, parse_encoding
 from service.v2.exchange import Exchange

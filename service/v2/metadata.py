@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from engine import Port
-from service.loaded_model import LoadedModel
-from service.model_config import ImageConfig
+from service.config.model_config import ImageConfig
+from service.repository.loaded_model import LoadedModel
 from service.scheduling.batch_rule import BatchRule
 from service.scheduling.policy import Policy
 from service.tasks.image import Target, find_target

@@ -5,8 +5,8 @@ from math import prod
 
 from engine import Port
 from service.codec.media_type import Kind, sniff
+from service.config.model_config import ModelConfig
 from service.errors import ServiceError
-from service.model_config import ModelConfig
 from service.v2.datatypes import BYTES, WIRE_SIZES, datatype_of
 from service.v2.ports import OPEN, wire_shape
 from service.v2.request import InputTensor

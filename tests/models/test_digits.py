@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from service.codec import Limits, decode
-from service.loaded_model import LoadedModel, load_model
+from service.codec import decode
+from service.config.limits import Limits
+from service.repository.loaded_model import LoadedModel, load_model
 from service.tasks import predict
 
 FOLDER = Path(__file__).parents[2] / "models" / "digits"

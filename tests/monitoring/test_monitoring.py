@@ -11,7 +11,7 @@ from httpx import ASGITransport, AsyncClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from service.app import create_app
-from service.settings import Settings
+from service.config.settings import Settings
 from tests.service.models import add_models
 
 yaml: Any = pytest.importorskip("yaml")

@@ -12,10 +12,19 @@ from PIL import Image
 
 from engine import Port, RunResult
 from engine.dtypes import PNNX_STORAGE, Array, pnnx_name
-from service.codec import JSON_TYPE, NPZ_TYPE, Limits, Timing, build_answer, decode, encode, negotiate
+from service.codec import (
+    JSON_TYPE,
+    NPZ_TYPE,
+    Timing,
+    build_answer,
+    decode,
+    encode,
+    negotiate,
+)
 from service.codec.media_type import KINDS
+from service.config.limits import Limits
+from service.config.model_config import ModelConfig
 from service.errors import ServiceError
-from service.model_config import ModelConfig
 from tests.service.codec.payloads import encoded, form, npy, npz
 
 LIMITS = Limits(body_bytes=1 << 16, image_pixels=4096, tensor_elements=4096)

@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient
 
 from service.app import create_app
-from service.settings import Settings
+from service.config.settings import Settings
 from tests.service.models import add_models
 
 

@@ -5,10 +5,10 @@ import pytest
 from httpx import ASGITransport, AsyncClient
 
 from service.app import create_app
+from service.config.settings import Settings
 from service.lifecycle import Phase
-from service.repository import RepositoryError
+from service.repository.repository import RepositoryError
 from service.services import services_of
-from service.settings import Settings
 from tests.service.models import UNKNOWN_LAYER, add_model
 
 pytestmark = pytest.mark.anyio

@@ -4,8 +4,8 @@ import pytest
 from fastapi import FastAPI
 
 from service import cli
+from service.config.settings import Settings, describe_settings
 from service.services import services_of
-from service.settings import Settings, describe_settings
 from tests.engine.models import write_model
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 
 from engine.dtypes import Array
-from service.call import Ending
+from service.scheduling.call import Ending
 from service.v2.datatypes import DTYPES
 from tests.soak.wire import Reply, Request
 

@@ -11,7 +11,7 @@ import orjson
 import tritonclient.http.aio as triton
 from tritonclient.utils import InferenceServerException
 
-from service.call import Ending
+from service.scheduling.call import Ending
 from tests.soak.case import Case
 from tests.soak.load import Load
 from tests.soak.models import VECTOR_BATCHES

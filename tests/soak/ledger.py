@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from service.call import Ending
+from service.scheduling.call import Ending
 from tests.soak.case import Case, Identity, ending_of
 from tests.soak.wire import Reply
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from engine.dtypes import Array
-from service.model_config import load_model_config
+from service.config.model_config import load_model_config
 from service.scheduling.batch_rule import BatchRule
 from tests.service.codec.payloads import npy
 from tests.service.server.process import ROOT

@@ -10,7 +10,7 @@ from time import monotonic
 import numpy as np
 import orjson
 
-from service.call import Ending
+from service.scheduling.call import Ending
 from tests.service.server.process import ServerProcess
 from tests.soak.case import Case
 from tests.soak.cases import make_cases, make_guest_cases, make_hurried_cases, make_visits

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from fastapi import Request
 
-from service.body import read_body
+from service.http.body import read_body
 from service.services import services_of
 from service.v2.compression import decompress, parse_encoding
 from service.v2.document import Document, parse_optional_object

@@ -6,12 +6,12 @@ from time import perf_counter_ns
 
 from fastapi import APIRouter, Request, Response
 
-from service.body import read_body
-from service.call import Call, Surface
 from service.context import context_of
-from service.intake import Answer
-from service.loaded_model import LoadedModel
+from service.http.body import read_body
+from service.repository.loaded_model import LoadedModel
 from service.routes.v2.model import find_model
+from service.scheduling.call import Call, Surface
+from service.scheduling.intake import Answer
 from service.services import services_of
 from service.v2.intake import V2Intake
 from service.v2.openapi import INFER_OPERATION, INFER_RESPONSES

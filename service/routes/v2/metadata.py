@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Request
 
-from service.loaded_model import LoadedModel
+from service.repository.loaded_model import LoadedModel
 from service.routes.v2.model import find_model
 from service.scheduling.policy import policy_of
 from service.services import services_of

@@ -3,7 +3,7 @@
 from fastapi import Request
 
 from service.context import context_of
-from service.loaded_model import LoadedModel
+from service.repository.loaded_model import LoadedModel
 from service.services import services_of
 
 

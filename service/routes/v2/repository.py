@@ -4,8 +4,8 @@ import asyncio
 
 from fastapi import APIRouter, Request
 
-from service.config_override import parse_load_parameters
-from service.model_entry import ModelState
+from service.config.override import parse_load_parameters
+from service.repository.entry import ModelState
 from service.routes.v2.document import read_document
 from service.services import services_of
 from service.v2.document import Document, member

@@ -11,9 +11,10 @@ from PIL import Image
 
 from engine import Port
 from engine.dtypes import Array
-from service.codec import Decoded, Limits, decode
+from service.codec import Decoded, decode
+from service.config.limits import Limits
+from service.config.model_config import ModelConfig
 from service.errors import ServiceError
-from service.model_config import ModelConfig
 
 LIMITS = Limits(body_bytes=1 << 20, image_pixels=100_000, tensor_elements=20_000)
 RAW = ModelConfig()

@@ -3,8 +3,9 @@ import pytest
 from PIL import Image
 
 from engine import TraceLevel
-from service.codec import Limits, decode
+from service.codec import decode
 from service.codec.multipart import MAX_PARTS
+from service.config.limits import Limits
 from tests.service.codec.payloads import (
     GRAY,
     IMAGES,

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.dtypes import Array
-from service.codec import Limits
 from service.codec.json_tensor import parse_data
+from service.config.limits import Limits
 from service.errors import ServiceError
 
 FLOAT32 = np.dtype(np.float32)

@@ -1,7 +1,8 @@
 import pytest
 
-from service.codec import Limits, decode
+from service.codec import decode
 from service.codec.media_type import KINDS, Kind, find_kind, parse_media_type, sniff
+from service.config.limits import Limits
 from tests.service.codec.payloads import LIMITS, RAW, VECTOR, refused
 
 

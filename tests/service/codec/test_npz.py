@@ -4,8 +4,9 @@ from io import BytesIO
 import numpy as np
 import pytest
 
-from service.codec import Limits, decode
+from service.codec import decode
 from service.codec.npz import MAX_ENTRIES
+from service.config.limits import Limits
 from tests.service.codec.payloads import LIMITS, RAW, TWO, VECTOR, npy, npz, refused
 
 A = np.array([1, 2], np.float32)

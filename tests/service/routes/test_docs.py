@@ -8,7 +8,7 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from service.docs_page import render_docs
+from service.description.page import render_docs
 
 pytestmark = pytest.mark.anyio
 

@@ -4,8 +4,8 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from service.graph_drawing import draw_dot, draw_mermaid
-from service.graph_view import describe_graph
+from service.graph.drawing import draw_dot, draw_mermaid
+from service.graph.view import describe_graph
 from service.schemas import GraphView
 from service.services import services_of
 

@@ -18,11 +18,12 @@ from engine import LayerError, RunResult, RuntimeGraph
 from engine.backend import choose_backend
 from engine.dtypes import Array
 from engine.run import StopCheck
-from service import dispatcher, inference
+from service.infer import inference
+from service.log_context import FIELDS
 from service.routes import infer as route
+from service.scheduling import dispatcher
 from service.scheduling.policy import Policy
 from service.services import services_of
-from service.telemetry.logging import FIELDS
 from tests.service.codec.payloads import encoded, npy, npz
 
 pytestmark = pytest.mark.anyio
@@ -177,7 +178,7 @@ async def test_error_is_json_whatever_the_client_takes(client: AsyncClient) -> N
 async def test_loaded_model_is_named_in_the_log(
     client: AsyncClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.INFO, "service.access"):
+    with caplog.at_level(logging.INFO, "service.http.access"):
         await client.post("/infer?model=vector", json=VECTOR)
         await client.post("/infer?model=made-up", json=VECTOR)
     assert [getattr(record, FIELDS)["model"] for record in caplog.records] == ["vector", None]

@@ -9,10 +9,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from engine import RunResult, RuntimeGraph
 from service.app import create_app
+from service.config.settings import Settings
 from service.services import services_of
-from service.settings import Settings
 from service.telemetry.http_requests import OTHER_METHOD
-from service.telemetry.server_state import look_at
+from service.telemetry.server_state import read_server_state
 from tests.service.telemetry.trace_events import check_trace_events
 
 pytestmark = pytest.mark.anyio
@@ -170,6 +170,7 @@ async def test_requests_that_never_become_calls_are_counted(
 
 
 async def test_busy_workers_are_counted(app: FastAPI, client: AsyncClient) -> None:
-    state = look_at(services_of(app))
+    services = services_of(app)
+    state = read_server_state(services.loaded or (), services.dispatcher, services.settings)
     assert (state.workers, state.workers_busy) == (1, 0)
     assert [model.name for model in state.models] == ["digit", "pair", "vector"]

@@ -5,8 +5,8 @@ import pytest
 from httpx import ASGITransport, AsyncClient
 
 from service.app import create_app
+from service.config.settings import Settings
 from service.services import services_of
-from service.settings import Settings
 from tests.service.models import DIGIT, PAIR, UNKNOWN_LAYER, VECTOR, add_model, add_versions
 
 pytestmark = pytest.mark.anyio

@@ -4,7 +4,7 @@ import pytest
 from httpx import ASGITransport, AsyncClient
 
 from service.app import create_app
-from service.settings import Settings
+from service.config.settings import Settings
 from service.telemetry.trace_view import TraceDetail, TraceList
 from tests.service.telemetry.trace_events import check_trace_events
 

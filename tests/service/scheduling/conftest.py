@@ -3,7 +3,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from service.dispatcher import Dispatcher
+from service.scheduling.dispatcher import Dispatcher
 from tests.service.scheduling.stubs import Records, StubGraph, settings_of
 
 Start = Callable[..., Dispatcher]

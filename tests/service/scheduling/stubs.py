@@ -12,13 +12,13 @@ from starlette.types import Message
 from engine import LayerTrace, Port, RunResult, RunStoppedError, RuntimeGraph, RunTrace, TraceLevel
 from engine.dtypes import Array
 from engine.spec import Value
-from service.call import Call, CallRecord, Outcome, Surface
 from service.codec import Decoded, Options
-from service.dispatcher import Dispatcher
-from service.loaded_model import LoadedModel
-from service.model_config import ModelConfig
-from service.scheduling.batching import Batching
-from service.settings import Settings
+from service.config.model_config import ModelConfig
+from service.config.settings import Settings
+from service.repository.batching import Batching
+from service.repository.loaded_model import LoadedModel
+from service.scheduling.call import Call, CallRecord, Outcome, Surface
+from service.scheduling.dispatcher import Dispatcher
 
 SOON = 20.0
 """Seconds that nothing here takes; a test that waits so long has failed."""

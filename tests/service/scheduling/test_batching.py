@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from starlette.requests import ClientDisconnect
 
 from engine import RunResult, TraceLevel
-from service.call import Ending, Outcome
 from service.codec import Decoded, Options
-from service.dispatcher import Dispatcher
 from service.errors import ServiceError
-from service.loaded_model import LoadedModel
-from service.scheduling.batch_rule import run_sizes
+from service.repository.batching import run_sizes
+from service.repository.loaded_model import LoadedModel
+from service.scheduling.call import Ending, Outcome
+from service.scheduling.dispatcher import Dispatcher
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.stubs import (
     SOON,

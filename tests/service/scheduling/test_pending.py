@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from starlette.requests import ClientDisconnect
 
-from service.call import Ending
 from service.codec import Decoded
-from service.dispatcher import Dispatcher
 from service.errors import ServiceError
 from service.scheduling import pending
+from service.scheduling.call import Ending
+from service.scheduling.dispatcher import Dispatcher
 from service.scheduling.refusals import shutting_down
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.stubs import (

@@ -13,10 +13,10 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from engine import LayerError
-from service.call import Ending, Outcome
 from service.codec import Decoded
-from service.dispatcher import Dispatcher
 from service.errors import ServiceError
+from service.scheduling.call import Ending, Outcome
+from service.scheduling.dispatcher import Dispatcher
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.stubs import (
     Client,

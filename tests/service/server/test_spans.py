@@ -112,7 +112,7 @@ def test_exporter_that_is_not_there_ends_the_start(models: Path, monkeypatch: py
 
 def test_server_without_spans_does_not_even_import_opentelemetry() -> None:
     code = (
-        "import sys; from service.app import create_app; from service.settings import Settings; "
+        "import sys; from service.app import create_app; from service.config.settings import Settings; "
         "create_app(Settings()); "
         "print({'service.telemetry.spans', 'opentelemetry.sdk', 'opentelemetry.exporter'} & sys.modules.keys())"
     )

@@ -9,8 +9,8 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from service.settings import Settings, SettingsError
-from service.tls import check_tls, tls_options
+from service.config.settings import Settings, SettingsError
+from service.server.tls import check_tls, tls_options
 from tests.service.models import VECTOR, add_model
 from tests.service.server.process import SOON, ServerProcess, run_to_end
 

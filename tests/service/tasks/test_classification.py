@@ -5,8 +5,8 @@ import pytest
 
 from engine import Port
 from engine.dtypes import Array
+from service.config.model_config import ModelConfig, ModelConfigError
 from service.errors import ServiceError
-from service.model_config import ModelConfig, ModelConfigError
 from service.tasks import Prediction, check_model, predict
 
 LOGITS = Port("out0", "8", (None, 3), "f32")

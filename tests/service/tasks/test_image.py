@@ -6,7 +6,7 @@ from PIL import Image
 
 from engine import Port
 from engine.dtypes import Array
-from service.model_config import ImageConfig, ModelConfig, ModelConfigError
+from service.config.model_config import ImageConfig, ModelConfig, ModelConfigError
 from service.tasks import check_model
 from service.tasks.image import Target, find_target, open_images, prepare
 from tests.service.codec.payloads import encoded

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from engine import LayerTrace, OperandTrace, RunTrace
-from service.call import Call, CallRecord, Ending, Stamps, Surface
-from service.loaded_model import LoadedModel
+from service.repository.loaded_model import LoadedModel
+from service.scheduling.call import Call, CallRecord, Ending, Stamps, Surface
 
 MS = 1_000_000
 """Nanoseconds of a millisecond."""

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import RunTrace
-from service.call import CallRecord, Stamps
+from service.scheduling.call import CallRecord, Stamps
 from service.telemetry.chrome_trace import chrome_trace
 from service.telemetry.recent import RecentRun, RecentRuns
 from tests.service.telemetry.records import MS, STAMPS, make_layer, make_record, make_trace, shifted

@@ -6,13 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from service.telemetry.logging import (
-    FIELDS,
-    JsonFormatter,
-    TextFormatter,
-    configure_logging,
-    request_id,
-)
+from service.log_context import FIELDS, request_id
+from service.telemetry.logging import JsonFormatter, TextFormatter, configure_logging
 
 
 def record(message: str = "loaded %s", *args: object, **fields: object) -> logging.LogRecord:

@@ -4,7 +4,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from service.call import CallRecord, Ending
+from service.scheduling.call import CallRecord, Ending
 from service.telemetry.http_requests import HttpRequests
 from service.telemetry.metrics import Metrics, ModelState, ServerState
 from service.telemetry.statistics import Statistics

@@ -1,6 +1,6 @@
 import time
 
-from service.call import CallRecord, Ending
+from service.scheduling.call import CallRecord, Ending
 from service.telemetry.recent import RecentRuns
 from tests.service.telemetry.records import MS, make_model, make_record, make_trace, shifted
 

@@ -13,8 +13,8 @@ from opentelemetry.trace import SpanKind, StatusCode
 from starlette.types import Message, Receive, Scope, Send
 
 from engine import RunTrace
-from service.call import CallRecord, Ending
-from service.settings import Settings, SettingsError
+from service.config.settings import Settings, SettingsError
+from service.scheduling.call import CallRecord, Ending
 from service.telemetry.spans import MAX_LAYER_SPANS, Spans, make_spans
 from service.telemetry.telemetry import make_telemetry
 from tests.service.telemetry.records import STAMPS, make_layer, make_record, make_trace

@@ -1,7 +1,7 @@
 import time
 from dataclasses import replace
 
-from service.call import CallRecord, Ending, Stamps
+from service.scheduling.call import CallRecord, Ending, Stamps
 from service.telemetry.statistics import MAX_BATCH_SIZES, Duration, ModelStatistics, Statistics
 from tests.service.telemetry.records import MS, STAMPS, START, make_model, make_record, make_trace
 

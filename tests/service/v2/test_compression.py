@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from service.codec import Limits
+from service.config.limits import Limits
 from service.errors import ServiceError
 from service.v2.compression import (
     DEFLATE,

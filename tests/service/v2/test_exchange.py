@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from engine import RunResult, TraceLevel
 from engine.dtypes import PNNX_COMPUTE, Array
-from service.call import Outcome, Stamps
-from service.codec import Decoded, Limits
+from service.codec import Decoded
+from service.config.limits import Limits
 from service.errors import ServiceError
-from service.intake import Answer
-from service.loaded_model import LoadedModel, load_model
+from service.repository.loaded_model import LoadedModel, load_model
+from service.scheduling.call import Outcome, Stamps
+from service.scheduling.intake import Answer
 from service.v2.binary import lead_of
 from service.v2.compression import IDENTITY
 from service.v2.exchange import RAW, Exchange

@@ -5,8 +5,8 @@ from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient
 
 from service.app import create_app
+from service.config.settings import Settings
 from service.services import services_of
-from service.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

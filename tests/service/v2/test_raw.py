@@ -3,8 +3,8 @@
 import pytest
 
 from engine import Port
+from service.config.model_config import ModelConfig
 from service.errors import ServiceError
-from service.model_config import ModelConfig
 from service.v2.raw import raw_input
 
 

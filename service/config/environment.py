@@ -1,0 +1,24 @@
+"""Environment variables that look like settings and are none."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from service.config.settings import ENV_PREFIX, Settings, is_service_link, suggest
+
+_SERVICE_LINK = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)")
+"""What Kubernetes sets in every pod for each service, here for those whose names begin with kuiper."""
+
+
+def doubtful_variables(environment: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence for each variable that begins like a setting's and sets nothing.
+
+    None of them is an error: a container platform sets variables of its own.
+    """
+    for variable in sorted(environment):
+        name = variable.upper().removeprefix(ENV_PREFIX).lower()
+        if not variable.upper().startswith(ENV_PREFIX):
+            continue
+        if is_service_link(name, environment[variable]):
+            yield f"{variable} is ignored: its value is that of a Kubernetes service link, not a port"
+        elif name not in Settings.model_fields and not _SERVICE_LINK.fullmatch(variable.upper()):
+            yield f"{variable} is ignored: there is no setting {name}{suggest(name)}"

@@ -1,0 +1,299 @@
+"""`model.toml`: what a model is for, how its images are prepared, what its classes are called.
+
+Every key has a default, and the file itself may be missing: such a model takes and gives raw tensors.
+
+    task = "classification"         # or "raw", the default
+    description = "Reads one handwritten digit."
+    labels = "labels.txt"           # a file with one label per line, or a list of strings
+    versions = "all"                # version folders to serve: "all", "latest" or numbers as in [1, 3]
+
+    [image]                         # the model takes images
+    size = [224, 224]               # height, width; default: the graph's own
+    colour = "rgb"                  # gray, rgb or bgr
+    resize = "stretch"              # stretch, fit (whole image, bars of `pad`) or crop (centre)
+    crop_fraction = 0.875           # crop: part of the shorter side that is kept
+    pad = 114                       # fit: grey level of the bars, 0 to 255
+    resample = "bilinear"           # nearest, box, bilinear, hamming, bicubic or lanczos
+    scale = 0.00392156862745098     # value = (pixel * scale - mean) / std
+    mean = [0.485, 0.456, 0.406]    # one per channel of `colour`, or one for all
+    std = [0.229, 0.224, 0.225]
+
+    [classification]
+    output = "out0"                 # default: the first output
+    softmax = true                  # the output holds logits, not probabilities
+    top_k = 5
+
+    [scheduling]
+    workers = 2                     # most of its runs side by side; default: all workers of the server
+    threads = 1                     # threads inside one run; default: the server's setting, as for the next two
+    queue_size = 64                 # requests that may wait for a worker; more are answered 503
+    timeout = 30.0                  # seconds until a request is given up; one may ask for less, not for more
+    default_priority = 1            # priority of requests that name none; 1 is served first
+
+    [batching]                      # requests run together, if the graph is proved to take that
+    max_batch_size = 8              # most rows of such a run; default: the server's setting, as for the next
+    max_queue_delay_ms = 2.0        # how long a request waits for others; 0: runs with what waits already
+    preferred_batch_sizes = [4, 8]  # rows that are not waited beyond; default: only `max_batch_size`
+
+    [warm_up]                       # what the model is compiled for at load, besides declared shapes and `image.size`
+    shapes = [[1, 3, 480, 640]]     # shapes of its input; of several inputs: one list for each run, as in
+                                    # [[[1, 128], [1, 128]], [[1, 256], [1, 256]]], in the order of the inputs
+"""
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from engine.errors import describe
+from service.config.version_policy import VersionPolicy
+
+FILE_NAME = "model.toml"
+
+Colour = Literal["gray", "rgb", "bgr"]
+Resize = Literal["stretch", "fit", "crop"]
+Resample = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
+
+
+class ModelConfigError(ValueError):
+    """A `model.toml` is wrong in itself, or does not fit the model's graph.
+
+    Attributes:
+        path: the file.
+        key: dotted name of the key at fault, None where the whole file is meant.
+    """
+
+    def __init__(self, path: Path | str, key: str | None, problem: str, expected: str | None = None) -> None:
+        self.path = Path(path)
+        self.key = key
+        super().__init__(describe(str(path) if key is None else f"{path}, {key}", problem, expected))
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, int | float) else value
+
+
+# TOML has arrays only: they stand for tuples, while what they hold stays strict
+_Side = Annotated[int, Field(ge=1, le=1 << 14)]
+_Size = Annotated[tuple[_Side, _Side], Field(strict=False)]
+_PerChannel = Annotated[tuple[float, ...], BeforeValidator(_as_list), Field(strict=False)]
+_PerChannelPositive = Annotated[
+    tuple[Annotated[float, Field(gt=0)], ...], BeforeValidator(_as_list), Field(strict=False)
+]
+_Labels = Annotated[tuple[str, ...], Field(strict=False, min_length=1)]
+
+
+class ImageConfig(_Table):
+    """How an image becomes an input: `value = (pixel * scale - mean) / std`, laid out (channels, height, width).
+
+    Attributes:
+        size: height and width; None for the graph's own.
+        colour: order and number of channels.
+        resize: `stretch` ignores the aspect ratio, `fit` shows the whole image between bars, `crop` the centre.
+        crop_fraction: for `crop`, the part of the shorter side that is kept.
+        pad: for `fit`, grey level of the bars.
+        resample: Pillow's filter; all but `nearest` smooth when they shrink.
+        scale: factor on pixels of 0 to 255.
+        mean: per channel or one, in scaled units.
+        std: per channel or one, in scaled units.
+    """
+
+    size: _Size | None = None
+    colour: Colour = "rgb"
+    resize: Resize = "stretch"
+    crop_fraction: float = Field(default=1.0, gt=0, le=1)
+    pad: int = Field(default=0, ge=0, le=255)
+    resample: Resample = "bilinear"
+    scale: float = Field(default=1 / 255, gt=0)
+    mean: _PerChannel = (0.0,)
+    std: _PerChannelPositive = (1.0,)
+
+    @property
+    def channels(self) -> int:
+        """Number of channels."""
+        return 1 if self.colour == "gray" else 3
+
+    @model_validator(mode="after")
+    def _check_channels(self) -> Self:
+        for key in ("mean", "std"):
+            count = len(getattr(self, key))
+            if count not in (1, self.channels):
+                raise ValueError(f"{key} has {count} values; expected 1 or {self.channels} ({self.colour})")
+        return self
+
+
+class ClassificationConfig(_Table):
+    """How an output becomes predictions.
+
+    Attributes:
+        output: operator or operand name of the output (batch, classes); None for the first.
+        softmax: the output holds logits.
+        top_k: predictions per item, best first, where the request does not say.
+    """
+
+    output: str | None = None
+    softmax: bool = False
+    top_k: int = Field(default=5, ge=1)
+
+
+class SchedulingConfig(_Table):
+    """How requests for the model are scheduled; None stands for the server's setting.
+
+    Attributes:
+        workers: most of its runs side by side.
+        threads: threads inside one run.
+        queue_size: requests that may wait for a worker.
+        timeout: seconds until a request is given up.
+        default_priority: priority of requests that name none; 1 is served first.
+    """
+
+    workers: int | None = Field(default=None, ge=1, le=1024)
+    threads: int | None = Field(default=None, ge=1, le=1024)
+    queue_size: int | None = Field(default=None, ge=0, le=100_000)
+    timeout: float | None = Field(default=None, gt=0, le=86_400)
+    default_priority: int = Field(default=1, ge=1, le=1 << 31)
+
+
+_BatchSizes = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(strict=False)]
+
+
+class BatchingConfig(_Table):
+    """How requests for the model are run together; None stands for the server's setting.
+
+    Attributes:
+        max_batch_size: most rows of a run; 1 runs each request on its own.
+        max_queue_delay_ms: how long a request waits for others.
+        preferred_batch_sizes: rows that are not waited beyond.
+    """
+
+    max_batch_size: int | None = Field(default=None, ge=1, le=4096)
+    max_queue_delay_ms: float | None = Field(default=None, ge=0, le=60_000)
+    preferred_batch_sizes: _BatchSizes = ()
+
+    @model_validator(mode="after")
+    def _check_sizes(self) -> Self:
+        limit = self.max_batch_size
+        if limit is not None and any(size > limit for size in self.preferred_batch_sizes):
+            raise ValueError(f"a preferred batch size is larger than max_batch_size = {limit}")
+        return self
+
+
+def _as_run(value: Any) -> Any:
+    """Read the shape of the only input as a list of one shape."""
+    return [value] if isinstance(value, list) and value and all(type(dim) is int for dim in value) else value
+
+
+_Shape = Annotated[tuple[Annotated[int, Field(ge=1, le=1 << 31)], ...], Field(strict=False)]
+_RunShapes = Annotated[tuple[_Shape, ...], BeforeValidator(_as_run), Field(strict=False)]
+
+
+class WarmUpConfig(_Table):
+    """What a model is compiled for when it is loaded, besides what its file declares and the size of images.
+
+    Attributes:
+        shapes: for each run the shapes of all inputs, in the order of the graph's inputs.
+    """
+
+    shapes: Annotated[tuple[_RunShapes, ...], Field(strict=False)] = ()
+
+
+class ModelConfig(_Table):
+    """A whole `model.toml`.
+
+    Attributes:
+        task: what the outputs mean.
+        description: one sentence for people.
+        labels: name of each class, in order of index.
+        versions: which of the model's version folders are served.
+        image: how images are prepared; None for a model that takes none.
+        classification: how outputs become predictions.
+        scheduling: how requests are scheduled.
+        batching: how requests are run together.
+        warm_up: what it is compiled for at load.
+    """
+
+    task: Literal["classification", "raw"] = "raw"
+    description: str | None = None
+    labels: _Labels | None = None
+    versions: VersionPolicy = "all"
+    image: ImageConfig | None = None
+    classification: ClassificationConfig = ClassificationConfig()
+    scheduling: SchedulingConfig = SchedulingConfig()
+    batching: BatchingConfig = BatchingConfig()
+    warm_up: WarmUpConfig = WarmUpConfig()
+
+    @model_validator(mode="after")
+    def _check_task(self) -> Self:
+        for key in ("labels", "classification"):
+            if self.task == "raw" and key in self.model_fields_set:
+                raise ValueError(f'{key} is given, but task is "raw"; expected task = "classification"')
+        return self
+
+
+def load_model_config(folder: Path | str) -> ModelConfig:
+    """Read `model.toml` in a model's folder; the defaults where there is none.
+
+    Raises:
+        ModelConfigError: the file, or the labels file that it names, cannot be read or is not as described above.
+    """
+    path = Path(folder) / FILE_NAME
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return ModelConfig()
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ModelConfigError(path, None, f"cannot be read: {error}", "TOML in UTF-8") from error
+    if isinstance(values.get("labels"), str):
+        values["labels"] = _read_labels(path, values["labels"])
+    try:
+        return ModelConfig.model_validate(values)
+    except ValidationError as error:
+        raise _worded(path, error) from error
+
+
+def _read_labels(config: Path, name: str) -> list[str]:
+    path = config.parent / name
+    if Path(name).name != name:
+        raise ModelConfigError(config, "labels", f"{name!r} is not a plain name", "a file beside model.toml")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise ModelConfigError(
+            config, "labels", f"{path} cannot be read: {error}", "UTF-8, one label per line"
+        ) from error
+    labels = [line.strip() for line in text.rstrip().splitlines()]
+    if "" in labels or not labels:
+        line = labels.index("") + 1 if labels else 1
+        raise ModelConfigError(config, "labels", f"{path}, line {line} is empty", "one label per line")
+    return labels
+
+
+def _worded(path: Path, error: ValidationError) -> ModelConfigError:
+    """Word what pydantic found; the first problem names the key, the others follow."""
+    problems = []
+    for item in error.errors(include_url=False):
+        key = ".".join(str(part) for part in item["loc"])
+        text = item["msg"].removeprefix("Value error, ")
+        given = "" if isinstance(item["input"], dict) else f", got {item['input']!r}"
+        known = f"; known keys: {_keys(item['loc'])}" if item["type"] == "extra_forbidden" else given
+        problems.append((key, text + known))
+    first, rest = problems[0], problems[1:]
+    others = "".join(f"\n{path}, {key}: {text}" for key, text in rest)
+    return ModelConfigError(path, first[0] or None, first[1] + others)
+
+
+def _keys(location: tuple[int | str, ...]) -> str:
+    tables: dict[int | str, type[BaseModel]] = {
+        "image": ImageConfig,
+        "classification": ClassificationConfig,
+        "scheduling": SchedulingConfig,
+        "batching": BatchingConfig,
+        "warm_up": WarmUpConfig,
+    }
+    table = tables.get(location[0], ModelConfig) if len(location) > 1 else ModelConfig
+    return ", ".join(table.model_fields)

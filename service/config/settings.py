@@ -1,0 +1,319 @@
+"""Every setting of the server, in one place: typed, documented, from flags, environment and a TOML file.
+
+What is said by a flag beats `KUIPER_…` in the environment, which beats the file, which beats the default.
+`python -m service.config.settings` prints the table of all settings as markdown.
+"""
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from engine.plan import MAX_RUN_BYTES
+from service.config.limits import Limits
+
+ENV_PREFIX = "KUIPER_"
+
+_LIMITS = Limits()
+
+LogFormat = Literal["text", "json"]
+BackendName = Literal["auto", "native", "numpy"]
+VerifyMode = Literal["load", "off"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+ModelControl = Literal["none", "explicit"]
+
+
+class SettingsError(ValueError):
+    """A setting has a value that it cannot have; the message names the setting and says why."""
+
+
+def _split(value: object) -> object:
+    return [item.strip() for item in value.split(",")] if isinstance(value, str) else value
+
+
+def _check_origins(origins: tuple[str, ...]) -> tuple[str, ...]:
+    for origin in origins:
+        parts = urlsplit(origin)
+        bare = f"{parts.scheme}://{parts.netloc}"
+        if origin != "*" and (not parts.scheme or not parts.netloc or bare != origin):
+            raise ValueError(
+                f"{origin!r} is no origin such as https://example.org:8443 (no path, no slash at its end)"
+            )
+    return origins
+
+
+Origins = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split), AfterValidator(_check_origins)]
+"""Origins of web pages; in flags and environment with commas between."""
+
+
+class Settings(BaseSettings):
+    """All settings, checked. Make them with `load_settings`, or by keyword in tests."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=ENV_PREFIX, env_ignore_empty=True, extra="forbid", frozen=True
+    )
+
+    config: Path | None = Field(default=None, description="TOML file of settings, one `name = value` a line")
+    host: str = Field(default="127.0.0.1", description="address to listen on")
+    port: int = Field(default=8000, ge=0, le=65535, description="port to listen on; 0 takes a free one")
+    models: Path = Field(
+        default=Path("models"), description="folder of models, or the folder of a single model"
+    )
+    skip_broken: bool = Field(default=False, description="serve the rest when a model cannot be loaded")
+    model_control: ModelControl = Field(
+        default="none", description="explicit: clients may have models loaded, reloaded and unloaded"
+    )
+    warm_up: bool = Field(
+        default=True,
+        description="compile each model for the shapes to come when it is loaded, and run it once",
+    )
+    backend: BackendName = Field(
+        default="auto",
+        description="what runs the layers: compiled kernels (native), numpy, or auto: native where it can be had",
+    )
+    verify: VerifyMode = Field(
+        default="load",
+        description="load: run each compiled program once beside numpy, and do without it where they differ; or off",
+    )
+    workers: int = Field(
+        default=0, ge=0, le=1024, description="requests that run side by side; 0: one per core"
+    )
+    threads: int = Field(
+        default=0, ge=0, le=1024, description="threads inside one request; 0: cores / workers, at least 1"
+    )
+    queue_size: int = Field(
+        default=64, ge=0, le=100_000, description="requests that may wait for a worker; more are answered 503"
+    )
+    timeout: float = Field(
+        default=30.0, gt=0, le=86_400, description="seconds until a request is given up and answered 504"
+    )
+    drain_seconds: float = Field(
+        default=30.0,
+        ge=0,
+        le=86_400,
+        description="seconds that accepted requests have to finish after SIGTERM",
+    )
+    max_batch_size: int = Field(
+        default=1,
+        ge=1,
+        le=4096,
+        description="most rows of a run that serves several requests; 1: each is run on its own",
+    )
+    max_queue_delay_ms: float = Field(
+        default=0.0,
+        ge=0,
+        le=60_000,
+        description="milliseconds that a request waits for others to be run with; 0: with what waits already",
+    )
+    trace_rate: int = Field(
+        default=100,
+        ge=0,
+        description="every how many runs of a model one is traced unasked; 0: only where a request asks",
+    )
+    max_body_bytes: int = Field(
+        default=_LIMITS.body_bytes, ge=1, description="most bytes of a request's body"
+    )
+    max_buffered_bytes: int = Field(
+        default=128 << 20,
+        ge=1,
+        description="most bytes of all requests' bodies together, until they are answered; more are answered 503",
+    )
+    max_image_pixels: int = Field(
+        default=_LIMITS.image_pixels,
+        ge=1,
+        description="most pixels of a request's images, counted before they are decoded",
+    )
+    max_tensor_elements: int = Field(
+        default=_LIMITS.tensor_elements, ge=1, description="most elements of an input tensor"
+    )
+    max_run_bytes: int = Field(
+        default=MAX_RUN_BYTES, ge=1, description="most bytes of tensors alive at once in one run of a model"
+    )
+    log_level: LogLevel = Field(default="info", description="least severity that is logged")
+    log_format: LogFormat = Field(default="text", description="lines for people, or one JSON object a line")
+    access_log: bool = Field(default=True, description="log one line per request")
+    recent_traces: int = Field(
+        default=100, ge=0, le=100_000, description="traced runs kept for /traces; 0: none"
+    )
+    otel: bool = Field(
+        default=False,
+        description="send spans as OpenTelemetry's own variables say, `OTEL_EXPORTER_OTLP_ENDPOINT` and the rest; "
+        "needs the extra [otel]",
+    )
+    otel_layers: bool = Field(default=False, description="a span for each layer of a traced run as well")
+    api_keys: SecretStr | None = Field(
+        default=None,
+        description="keys that a request needs one of, commas between; none: no key is asked for",
+    )
+    api_keys_file: Path | None = Field(
+        default=None,
+        description="file of such keys, one a line, `#` begins a comment; read again when it changes",
+    )
+    admin_keys: SecretStr | None = Field(
+        default=None,
+        description="keys that may also load and unload models and change trace and log settings",
+    )
+    admin_keys_file: Path | None = Field(default=None, description="file of such keys, like `api_keys_file`")
+    open_metrics: bool = Field(default=False, description="answer /metrics without a key")
+    open_docs: bool = Field(default=False, description="answer /docs and /openapi.json without a key")
+    cors_origins: Origins = Field(
+        default=(), description="origins whose web pages may call, commas between; `*` for all"
+    )
+    ssl_certfile: Path | None = Field(
+        default=None, description="PEM file of the certificate chain: serve HTTPS"
+    )
+    ssl_keyfile: Path | None = Field(
+        default=None, description="PEM file of the private key, where it is not in `ssl_certfile`"
+    )
+    ssl_keyfile_password: SecretStr | None = Field(default=None, description="password of the private key")
+    ssl_ca_certs: Path | None = Field(
+        default=None, description="PEM file of authorities: clients must show a certificate of one of them"
+    )
+
+    @property
+    def worker_count(self) -> int:
+        """Worker threads to start."""
+        return self.workers or core_count()
+
+    @property
+    def thread_count(self) -> int:
+        """Threads that one request's arithmetic may use."""
+        return self.threads or max(1, core_count() // self.worker_count)
+
+    @property
+    def limits(self) -> Limits:
+        """How much a request may ask for."""
+        return Limits(self.max_body_bytes, self.max_image_pixels, self.max_tensor_elements)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Put the file that `config` names below flags and environment."""
+        del dotenv_settings, file_secret_settings
+        variables = {
+            name: value for name, value in env_settings().items() if not is_service_link(name, value)
+        }
+        path = init_settings().get("config") or variables.get("config")
+        environment = InitSettingsSource(settings_cls, variables)
+        if path is None:
+            return init_settings, environment
+        return init_settings, environment, InitSettingsSource(settings_cls, _read_file(Path(path)))
+
+
+@dataclass(frozen=True, slots=True)
+class SettingDoc:
+    """What people are told of a setting.
+
+    Attributes:
+        name: name in a file and in code.
+        flag: spelling on the command line; empty for secrets, which other users of the machine could read there.
+        variable: environment variable.
+        default: default as shown to people; empty where there is none.
+        text: what it sets.
+        field: the setting's field.
+    """
+
+    name: str
+    flag: str
+    variable: str
+    default: str
+    text: str
+    field: FieldInfo
+
+
+def load_settings(flags: Mapping[str, Any] | None = None) -> Settings:
+    """Gather the settings from flags (name -> value), environment and file.
+
+    Raises:
+        SettingsError: a value does not fit, the file cannot be read or has a key that is no setting.
+    """
+    try:
+        return Settings(**dict(flags or {}))
+    except ValidationError as error:
+        raise SettingsError("; ".join(_word(fault) for fault in error.errors())) from error
+
+
+def core_count() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1  # platforms that cannot tie a process to cores
+
+
+def describe_settings() -> Iterator[SettingDoc]:
+    """Yield what people are told of each setting, in order."""
+    for name, field in Settings.model_fields.items():
+        default = "" if field.default in (None, ()) else _show(field.default)
+        flag = "" if _is_secret(name) else "--" + name.replace("_", "-")
+        yield SettingDoc(name, flag, ENV_PREFIX + name.upper(), default, field.description or "", field)
+
+
+def settings_table() -> str:
+    """Return the markdown table of all settings."""
+    rows = ["| flag | environment | default | |", "|---|---|---|---|"]
+    for doc in describe_settings():
+        default = f"`{doc.default}`" if doc.default else ""
+        flag = f"`{doc.flag}`" if doc.flag else ""
+        rows.append(f"| {flag} | `{doc.variable}` | {default} | {doc.text} |")
+    return "\n".join(rows)
+
+
+def suggest(name: str) -> str:
+    """Return "; did you mean …?" with the setting that a name is nearest to, or nothing where none is near."""
+    near = get_close_matches(name, Settings.model_fields, n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def is_service_link(name: str, value: object) -> bool:
+    """Tell whether a variable's value is Kubernetes' doing: it sets `KUIPER_PORT` for a service called kuiper."""
+    return name == "port" and isinstance(value, str) and value.startswith(("tcp://", "udp://", "sctp://"))
+
+
+def _is_secret(name: str) -> bool:
+    field = Settings.model_fields.get(name)
+    return field is not None and field.annotation == SecretStr | None
+
+
+def _show(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise SettingsError(f"config: cannot read {path}: {reason}") from error
+
+
+def _word(fault: Any) -> str:
+    name = str(fault["loc"][0])
+    if fault["type"] == "extra_forbidden":
+        return f"{name}: there is no such setting{suggest(name)}"
+    problem = fault["msg"].removeprefix("Value error, ")
+    problem = problem[0].lower() + problem[1:]
+    return f"{name}: {problem}" if _is_secret(name) else f"{name}: {problem}, got {fault['input']!r}"
+
+
+if __name__ == "__main__":
+    print(settings_table())

@@ -1,0 +1,1 @@
+"""A model's graph as JSON and as drawings, for `GET /graph`."""

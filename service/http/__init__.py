@@ -1,0 +1,1 @@
+"""What every request goes through before a route sees it: identity, limits, access, bodies, errors."""

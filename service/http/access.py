@@ -1,0 +1,146 @@
+"""Who may ask for what: API keys, and keys for administration. See docs/access.md."""
+
+import re
+from collections.abc import Iterable
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from service.config.settings import Settings
+from service.errors import ServiceError
+from service.http.error_handlers import error_response
+from service.http.keys import KeyRing
+
+HEALTH_PATHS = frozenset({"/livez", "/readyz", "/v2/health/live", "/v2/health/ready"})
+"""Whoever watches over the process has no key."""
+METRICS_PATHS = frozenset({"/metrics"})
+DOCS_PATHS = frozenset({"/docs", "/openapi.json"})
+
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
+_ADMIN_PATH = re.compile(
+    r"/v2/repository/models/.*/(load|unload)/?|/v2(/.*)?/(trace/setting|logging)/?", re.DOTALL
+)
+_CHALLENGE = 'Bearer realm="kuiper"'
+
+
+class Access:
+    """What a server's settings say on who may ask for what.
+
+    Raises:
+        SettingsError: keys are malformed or cannot be read.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._api = KeyRing("api_keys", settings.api_keys, settings.api_keys_file)
+        self._admin = KeyRing("admin_keys", settings.admin_keys, settings.admin_keys_file)
+        self._open = HEALTH_PATHS
+        if settings.open_metrics:
+            self._open |= METRICS_PATHS
+        if settings.open_docs:
+            self._open |= DOCS_PATHS
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether any request needs a key."""
+        return self._api.is_set or self._admin.is_set
+
+    def statuses(self, method: str, path: str) -> tuple[int, ...]:
+        """Return the statuses that requests of a kind are refused with, for the API's description."""
+        admin = is_admin_call(method, path)
+        if not self._guards(path, admin):
+            return ()
+        return (401, 403) if admin and self._api.is_set else (401,)
+
+    def _guards(self, path: str, admin: bool) -> bool:
+        return path not in self._open and (self._api.is_set or (admin and self._admin.is_set))
+
+    def refusal(self, method: str, path: str, headers: Iterable[tuple[bytes, bytes]]) -> ServiceError | None:
+        """Return why a request is refused, None where it is not.
+
+        Args:
+            method: HTTP method.
+            path: decoded path.
+            headers: names in lower case and values.
+        """
+        admin = is_admin_call(method, path)
+        if not self._guards(path, admin):
+            return None
+        headers = list(headers)
+        given = credentials(headers)
+        is_admin = self._admin.opens(given)
+        is_known = self._api.opens(given) or is_admin
+        if not is_known:
+            refused = _unauthorized(bool(given))
+        elif admin and not is_admin:
+            refused = _forbidden(self._admin.is_set)
+        else:
+            return None
+        if _has_body(headers):
+            refused.headers["Connection"] = (
+                "close"  # what nobody reads must not be taken for the next request
+            )
+        return refused
+
+
+class AccessMiddleware:
+    """Refuses requests without the key that they need, before anything of their bodies is read."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one ASGI connection."""
+        app = self._app
+        if scope["type"] == "http":
+            refusal = self._access.refusal(scope["method"], scope["path"], scope["headers"])
+            if refusal is not None:
+                app = error_response(refusal)
+        await app(scope, receive, send)
+
+
+def is_admin_call(method: str, path: str) -> bool:
+    """Tell whether a request changes the server: loads or unloads a model, or changes trace or log settings."""
+    return method not in _READING and _ADMIN_PATH.fullmatch(path) is not None
+
+
+def credentials(headers: Iterable[tuple[bytes, bytes]]) -> list[bytes]:
+    """Return the keys that came with a request: that of `Authorization: Bearer`, that of `X-API-Key`."""
+    found: dict[bytes, bytes] = {}
+    for name, value in headers:
+        if name == b"x-api-key":
+            found.setdefault(name, value.strip())
+        elif name == b"authorization":
+            scheme, _, key = value.strip().partition(b" ")
+            if scheme.lower() == b"bearer":
+                found.setdefault(name, key.strip())
+    return [key for key in found.values() if key]
+
+
+def _has_body(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    return any(
+        name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0 "))
+        for name, value in headers
+    )
+
+
+def _unauthorized(given: bool) -> ServiceError:
+    message = (
+        "the key is not known here"
+        if given
+        else "a key is needed: Authorization: Bearer KEY, or X-API-Key: KEY"
+    )
+    challenge = f'{_CHALLENGE}, error="invalid_token"' if given else _CHALLENGE
+    details = {"accepted": ["Authorization: Bearer", "X-API-Key"]}
+    code = "unknown_key" if given else "key_needed"
+    return ServiceError(401, code, message, details, {"WWW-Authenticate": challenge})
+
+
+def _forbidden(admin_keys_set: bool) -> ServiceError:
+    if admin_keys_set:
+        code, message = "admin_key_needed", "this call changes the server: it needs an admin key"
+    else:
+        code = "admin_disabled"
+        message = (
+            "this call changes the server, and no key may: the server has api_keys, but no admin_keys are set"
+        )
+    return ServiceError(403, code, message)

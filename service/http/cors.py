@@ -1,0 +1,34 @@
+"""Web pages of other origins: what they may send and see. See docs/access.md."""
+
+from collections.abc import Sequence
+
+from starlette.datastructures import Headers
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from service.errors import ServiceError
+from service.http.error_handlers import error_response
+
+_METHODS = ("GET", "HEAD", "POST")
+_EXPOSED = ("X-Request-ID", "Retry-After", "Inference-Header-Content-Length", "WWW-Authenticate")
+"""Of an answer's headers. Cookies are none of it: keys come as headers."""
+
+
+class CorsMiddleware(CORSMiddleware):
+    """Lets pages of some origins call; a preflight that it refuses gets the one error shape."""
+
+    def __init__(self, app: ASGIApp, origins: Sequence[str]) -> None:
+        super().__init__(
+            app, allow_origins=origins, allow_methods=_METHODS, allow_headers=("*",), expose_headers=_EXPOSED
+        )
+
+    def preflight_response(self, request_headers: Headers) -> Response:
+        """Answer what a browser asks before it sends a page's request."""
+        answer = super().preflight_response(request_headers)
+        if answer.status_code < 400:
+            return answer
+        refusal = ServiceError(400, "cors_refused", bytes(answer.body).decode())
+        kept = ("vary", "access-control-allow-origin")
+        refusal.headers.update({name: answer.headers[name] for name in kept if name in answer.headers})
+        return error_response(refusal)

@@ -1,0 +1,59 @@
+"""The door that closes at shutdown, and the last resort for whatever the routes let escape."""
+
+import logging
+
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.context import context_in
+from service.http.access import HEALTH_PATHS, METRICS_PATHS
+from service.http.error_handlers import error_response, internal_error
+from service.lifecycle import Lifecycle, Phase
+from service.scheduling.refusals import shutting_down
+
+OPEN_TO_THE_END = HEALTH_PATHS | METRICS_PATHS
+"""What answers while the server drains: whoever watches wants to see that too, the last counts among it."""
+
+_logger = logging.getLogger(__name__)
+
+
+class GuardMiddleware:
+    """Refuses requests while the server drains, counts those that it accepts, and answers for faults.
+
+    Health and metrics answer while the server drains, and nothing waits for them.
+    """
+
+    def __init__(self, app: ASGIApp, lifecycle: Lifecycle) -> None:
+        self._app = app
+        self._lifecycle = lifecycle
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one ASGI connection."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+        elif scope["path"] in OPEN_TO_THE_END:
+            await self._run(scope, receive, send)
+        elif self._lifecycle.phase is Phase.DRAINING:
+            await error_response(shutting_down())(scope, receive, send)
+        else:
+            with self._lifecycle.accept():
+                await self._run(scope, receive, send)
+
+    async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the application; whatever it lets escape is logged, and answered without its insides."""
+        started = False
+
+        async def send_on(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_on)
+        except ClientDisconnect:
+            raise
+        except Exception:
+            _logger.exception("unhandled error")
+            if started:
+                raise
+            await error_response(internal_error(context_in(scope).request_id))(scope, receive, send)

@@ -1,0 +1,120 @@
+"""API keys: where they come from, and whether one that came with a request is among them."""
+
+import logging
+import re
+from collections.abc import Callable, Iterable
+from hashlib import sha256
+from hmac import compare_digest
+from pathlib import Path
+from time import monotonic
+
+from pydantic import SecretStr
+
+from service.config.settings import SettingsError
+
+_FILE_BYTES = 1 << 20
+_LOOK_SECONDS = 1.0
+"""Least seconds between two looks at whether a file has changed."""
+_SHORT = 16
+_KEY = re.compile(r"[\x21-\x2b\x2d-\x7e]{1,512}")
+
+_logger = logging.getLogger(__name__)
+
+
+class KeyRing:
+    """Several keys, of which any one opens: so that a new one can be given out before the old one goes.
+
+    Keys of a file are read again when it changes. Should it become unreadable, the last keys hold: a file that is
+    gone neither opens the server nor closes it.
+
+    Args:
+        setting: name of the setting, for messages.
+        keys: keys with commas between.
+        path: file of keys, one a line; empty lines and what follows `#` at the start of a line or after a space
+            do not count.
+        clock: seconds, for looking at the file.
+
+    Raises:
+        SettingsError: there is no key where one was promised, one is malformed, or the file cannot be read.
+    """
+
+    def __init__(
+        self, setting: str, keys: SecretStr | None, path: Path | None, clock: Callable[[], float] = monotonic
+    ) -> None:
+        self._setting = setting
+        self._path = path
+        self._clock = clock
+        self._fixed = _digests(setting, (keys.get_secret_value() if keys else "").split(","))
+        if keys is not None and not self._fixed:
+            raise SettingsError(f"{setting}: holds no key")
+        self._filed: tuple[bytes, ...] = ()
+        self._look_at = clock() + _LOOK_SECONDS
+        self._seen: tuple[int, ...] | None = None
+        if path is not None:
+            self._read(path)
+            if not self._filed:
+                raise SettingsError(f"{setting}_file: {path} holds no key")
+        self.is_set = keys is not None or path is not None
+
+    def opens(self, given: Iterable[bytes]) -> bool:
+        """Tell whether one of the given keys is among these; takes as long whichever it is, if any."""
+        self._look()
+        digests = [sha256(key).digest() for key in given]
+        found = False
+        for own in (*self._fixed, *self._filed):
+            for digest in digests:
+                found |= compare_digest(own, digest)
+        return found
+
+    def _look(self) -> None:
+        now = self._clock()
+        if self._path is None or now < self._look_at:
+            return
+        self._look_at = now + _LOOK_SECONDS
+        try:
+            if _state(self._path) != self._seen:
+                self._read(self._path)
+                _logger.info("%s_file was read again: it holds %d keys", self._setting, len(self._filed))
+        except (OSError, SettingsError) as error:
+            if self._seen is not None:
+                reason = error if isinstance(error, SettingsError) else error.strerror
+                _logger.warning("%s_file: the keys read last still hold: %s", self._setting, reason)
+            self._seen = None
+
+    def _read(self, path: Path) -> None:
+        name = f"{self._setting}_file"
+        try:
+            if not path.is_file() and path.exists():
+                raise SettingsError(f"{name}: {path} is no regular file")
+            state = _state(path)
+            with path.open("rb") as file:
+                data = file.read(_FILE_BYTES + 1)
+        except OSError as error:
+            raise SettingsError(f"{name}: cannot read {path}: {error.strerror}") from error
+        if len(data) > _FILE_BYTES:
+            raise SettingsError(f"{name}: {path} has more than {_FILE_BYTES} bytes")
+        lines = data.decode("utf-8-sig", "replace").splitlines()
+        self._filed = _digests(name, (re.sub(r"(^|\s)#.*", "", line) for line in lines))
+        self._seen = state
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    stat = path.stat()
+    return stat.st_mtime_ns, stat.st_ino, stat.st_size
+
+
+def _digests(setting: str, keys: Iterable[str]) -> tuple[bytes, ...]:
+    found = []
+    for number, key in enumerate((key.strip() for key in keys), 1):
+        if not key:
+            continue
+        if not _KEY.fullmatch(key):
+            raise SettingsError(
+                f"{setting}: key {number} may hold 1 to 512 characters of ASCII, no space, no comma"
+            )
+        if len(key) < _SHORT:
+            _logger.warning(
+                "%s: key %d has less than %d characters and may be guessed", setting, number, _SHORT
+            )
+        found.append(sha256(key.encode()).digest())
+    return tuple(found)

@@ -1,0 +1,92 @@
+"""What every request goes through first: its id, the access log, its metrics, and an answer that arrives."""
+
+from http import HTTPStatus
+
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.context import REQUEST_ID_HEADER, open_context
+from service.http.body_budget import BodyBudget, Reservation
+from service.http.incoming import Incoming
+from service.lifecycle import Lifecycle
+from service.log_context import request_id
+from service.telemetry.http_accounts import CLIENT_LEFT, HttpAccounts
+
+
+class RequestMiddleware:
+    """The outermost layer around the application's routes."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        lifecycle: Lifecycle,
+        accounts: HttpAccounts,
+        budget: BodyBudget,
+    ) -> None:
+        self._app = app
+        self._lifecycle = lifecycle
+        self._accounts = accounts
+        self._budget = budget
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one ASGI connection."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, self._plain_failure(send))
+        elif scope["type"] == "http":
+            await self._answer(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        context = open_context(scope)
+        token = request_id.set(context.request_id)
+        reservation = Reservation(self._budget, _declared_length(scope))
+        incoming = Incoming(receive, reservation)
+        sender = _Sender(send, context.request_id, incoming)
+        try:
+            await self._app(scope, incoming, sender)
+        except ClientDisconnect:
+            sender.status = CLIENT_LEFT
+        finally:
+            reservation.release()
+            route = getattr(scope.get("route"), "path", None)
+            self._accounts.close(context, scope["method"], route, scope["path"], sender.status)
+            request_id.reset(token)
+
+    def _plain_failure(self, send: Send) -> Send:
+        """Replace the traceback of a failed start-up by its reason, where that is known."""
+
+        async def send_plain(message: Message) -> None:
+            if message["type"] == "lifespan.startup.failed" and self._lifecycle.failure is not None:
+                message = {**message, "message": self._lifecycle.failure}
+            await send(message)
+
+        return send_plain
+
+
+class _Sender:
+    """Sends an answer with the request's id, remembers its status, and sees that a refused client gets it."""
+
+    def __init__(self, send: Send, request_id: str, incoming: Incoming) -> None:
+        self._send = send
+        self._incoming = incoming
+        self._header = (REQUEST_ID_HEADER.lower().encode(), request_id.encode())
+        self.status: int = HTTPStatus.INTERNAL_SERVER_ERROR
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            message = {**message, "headers": [*message.get("headers", ()), self._header]}
+        elif self.status >= HTTPStatus.BAD_REQUEST and not message.get("more_body", False):
+            await self._send({**message, "more_body": True})
+            if self.status != HTTPStatus.REQUEST_TIMEOUT:  # that client has had its time
+                await self._incoming.discard()
+            message = {"type": "http.response.body"}
+        await self._send(message)
+
+
+def _declared_length(scope: Scope) -> int | None:
+    for name, value in scope["headers"]:
+        if name == b"content-length" and value.isdigit() and len(value) < 20:
+            return int(value)
+    return None

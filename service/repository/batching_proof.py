@@ -1,0 +1,145 @@
+"""Proof that a graph treats the first axis of its inputs and outputs as a batch.
+
+Nothing in a PNNX file says so: an export at one size may hold that size in a reshape, and any layer may look at other
+rows than its own. So the graph is run, on rows one by one and together, and has to give the same.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+import numpy as np
+
+from engine import KuiperError, Port, RuntimeGraph
+from engine.dtypes import PNNX_COMPUTE, Array
+from service.config.limits import Limits
+
+TOLERANCE = 1e-5
+"""Most difference of a row from the same row alone, relative to the largest magnitude in it."""
+OPEN_EXTENTS = (5, 8, 32, 64, 224, 1)
+"""What is tried for dimensions that the file leaves open, all of them alike."""
+EXTENTS_PROVED = 2
+"""On how many of these the proof is made, where the graph runs on as many."""
+Items = tuple[tuple[int, ...], ...]
+"""Shapes of one row of each input, without the rows."""
+_SCALES = (1.0, 40.0, 0.025)
+"""Magnitudes of neighbouring rows: a row that depends on its neighbours gives itself away."""
+
+
+class _NotRunnableError(Exception):
+    """A graph cannot run one row of some shapes: they are no place for a proof."""
+
+
+def find_obstacle(
+    graph: RuntimeGraph, max_rows: int, limits: Limits, known: Sequence[Items] = ()
+) -> str | None:
+    """Return why requests for a graph cannot be run together; None where it is proved that they can.
+
+    Rows are drawn at random from a fixed seed, of the declared dtypes. They are run one by one, two, three and
+    `max_rows` at once, and at other places of the batch; all results have to agree to `TOLERANCE`, those that are
+    no floats exactly.
+
+    Args:
+        graph: the graph, built.
+        max_rows: most rows to be run together, at least 2.
+        limits: what a request may ask for; no larger input is tried.
+        known: shapes of items, one for each input, that requests are to have: tried before any other.
+    """
+    for port in graph.inputs:
+        if not port.shape or port.dtype is None:
+            what = "is a scalar" if port.shape == () else "declares no shape"
+            return f"input {port.operand} {what}: there is no batch axis"
+    if not graph.inputs or not graph.outputs:
+        return "the graph has no inputs or no outputs"
+    return _prove(graph, max_rows, limits, known)
+
+
+def _prove(graph: RuntimeGraph, max_rows: int, limits: Limits, known: Sequence[Items]) -> str | None:
+    proofs, reason = 0, ""
+    guessed = (_items(graph.inputs, extent) for extent in OPEN_EXTENTS)
+    for items in dict.fromkeys((*known, *guessed)):
+        try:
+            obstacle = _try(graph, items, max_rows, limits)
+        except _NotRunnableError as error:
+            reason = reason or str(error)
+            continue
+        if obstacle is not None:
+            return obstacle
+        proofs += 1
+        if proofs == EXTENTS_PROVED:
+            break
+    return None if proofs else reason
+
+
+def _items(ports: Sequence[Port], extent: int) -> Items:
+    """Return the shapes of an item where open dimensions are `extent`."""
+    return tuple(tuple(extent if dim is None else dim for dim in (port.shape or ())[1:]) for port in ports)
+
+
+def _try(graph: RuntimeGraph, items: Items, max_rows: int, limits: Limits) -> str | None:
+    """Return what is wrong with running rows of these shapes together; None where nothing is."""
+    rows = max(3, max_rows)
+    inputs = [_draw(port, (rows, *item), limits) for port, item in zip(graph.inputs, items, strict=True)]
+    try:
+        alone = {row: _run(graph, inputs, row, row + 1) for row in {0, 1, 2, max_rows - 1}}
+    except KuiperError as error:
+        raise _NotRunnableError(f"it does not run on one row: {error}") from error
+    for start, stop in ((0, 1), (0, 2), (1, 3), (0, 3), (0, max_rows)):
+        try:
+            together = _run(graph, inputs, start, stop)
+        except KuiperError as error:
+            return f"it does not run on {stop - start} rows: {error}"
+        singles = {row - start: alone[row] for row in alone if start <= row < stop}
+        fault = _compare(graph.outputs, singles, together, stop - start)
+        if fault is not None:
+            return fault
+    return None
+
+
+def _draw(port: Port, shape: tuple[int, ...], limits: Limits) -> Array:
+    """Return random rows for an input; neighbours differ in magnitude, and at least in their first elements."""
+    rows = shape[0]
+    if prod(shape) > limits.tensor_elements:
+        problem = f"{rows} rows of input {port.operand} have {prod(shape)} elements"
+        raise _NotRunnableError(f"{problem}; at most {limits.tensor_elements} are taken")
+    dtype = PNNX_COMPUTE[port.dtype or "f32"]
+    generator = np.random.default_rng(0)
+    if dtype.kind in "iub":  # 0 and 1 are sound as numbers, as indices into anything, and as truth values
+        values: Array = generator.integers(0, 2, shape)
+        values.reshape(rows, -1)[:, :1] = np.arange(rows)[:, None] % 2
+        return values.astype(dtype)
+    scales = np.resize(_SCALES, rows).reshape(-1, *[1] * (len(shape) - 1))
+    drawn: Array = generator.standard_normal(shape) * scales
+    if dtype.kind == "c":
+        drawn = drawn + 1j * generator.standard_normal(shape) * scales
+    return drawn.astype(dtype)
+
+
+def _run(graph: RuntimeGraph, inputs: Sequence[Array], start: int, stop: int) -> list[Array]:
+    # copies: a layer that works in place must not change what the next run gets
+    return graph.forward([array[start:stop].copy() for array in inputs])
+
+
+def _compare(
+    ports: Sequence[Port], singles: Mapping[int, Sequence[Array]], together: Sequence[Array], rows: int
+) -> str | None:
+    for index, output in enumerate(together):
+        name = ports[index].operand if len(ports) == len(together) else str(index)
+        if output.shape[:1] != (rows,):
+            return f"output {name} of {rows} rows has shape {output.shape}, without the rows in front"
+        for row, single in singles.items():
+            if len(single) != len(together) or single[index].shape != (1, *output.shape[1:]):
+                return f"output {name} has another shape for one row than for {rows}"
+            if not _is_close(output[row], single[index][0]):
+                return f"output {name} of row {row} depends on what else is among the {rows} rows"
+    return None
+
+
+def _is_close(got: Array, expected: Array) -> bool:
+    if expected.dtype.kind not in "fc":
+        return bool(np.array_equal(got, expected))
+    finite = np.isfinite(expected)
+    if not np.array_equal(got[~finite], expected[~finite], equal_nan=True):
+        return False
+    scale = np.abs(expected[finite]).max(initial=0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return bool(np.all(np.abs(got[finite] - expected[finite]) <= TOLERANCE * scale))

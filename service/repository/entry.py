@@ -1,0 +1,122 @@
+"""What the repository knows of one model: the versions that are served, and why others are not."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from service.errors import ServiceError
+from service.repository.loaded_model import LoadedModel
+
+WHOLE_MODEL = ""
+"""Stands for a version where something is said of the model as a whole."""
+UNLOADED = "unloaded"
+"""Reason why a version is not served that somebody unloaded."""
+
+
+class ModelState(Enum):
+    """Whether a version can be asked for; the values are Triton's."""
+
+    READY = "READY"
+    LOADING = "LOADING"
+    UNAVAILABLE = "UNAVAILABLE"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """A line of the repository's index.
+
+    Attributes:
+        name: the model.
+        version: its version; empty where the line is about the model as a whole.
+        state: whether it can be asked for.
+        reason: why it cannot; empty where it can.
+    """
+
+    name: str
+    version: str
+    state: ModelState
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEntry:
+    """One model at one moment; never changes.
+
+    Attributes:
+        name: its name.
+        versions: what is served, by version, lowest first.
+        unavailable: version -> why it is not served.
+        is_loading: whether it is loaded for the first time just now.
+    """
+
+    name: str
+    versions: Mapping[str, LoadedModel] = field(default_factory=dict)
+    unavailable: Mapping[str, str] = field(default_factory=dict)
+    is_loading: bool = False
+
+    @property
+    def default(self) -> LoadedModel | None:
+        """The highest version that is served, if any is."""
+        if len(self.versions) == 1:
+            return next(iter(self.versions.values()))
+        return max(self.versions.values(), key=lambda model: int(model.version), default=None)
+
+    @property
+    def reason(self) -> str:
+        """Why versions are not served, in one sentence; empty where all are."""
+        if set(self.unavailable.values()) == {UNLOADED}:
+            return UNLOADED
+        plain = len(self.all_versions) <= 1
+        return "; ".join(
+            reason if plain or version == WHOLE_MODEL else f"version {version}: {reason}"
+            for version, reason in self.unavailable.items()
+        )
+
+    @property
+    def all_versions(self) -> list[str]:
+        """Versions that are served or known not to be, lowest first."""
+        return sorted({*self.versions, *self.unavailable} - {WHOLE_MODEL}, key=int)
+
+    def index(self) -> Iterator[IndexEntry]:
+        """Yield the lines of the index, lowest version first."""
+        if self.is_loading:
+            yield IndexEntry(self.name, WHOLE_MODEL, ModelState.LOADING)
+        elif WHOLE_MODEL in self.unavailable:
+            yield IndexEntry(self.name, WHOLE_MODEL, ModelState.UNAVAILABLE, self.unavailable[WHOLE_MODEL])
+        for version in self.all_versions:
+            if version in self.versions:
+                yield IndexEntry(self.name, version, ModelState.READY)
+            else:
+                yield IndexEntry(self.name, version, ModelState.UNAVAILABLE, self.unavailable[version])
+
+    def find(self, version: str | None) -> LoadedModel:
+        """Return a version, the highest one where none is named.
+
+        Raises:
+            ServiceError: 404 `version_not_found`, 503 `model_broken`, `model_unloaded` or `model_loading`.
+        """
+        found = self.default if version is None else self.versions.get(version)
+        if found is not None:
+            return found
+        if version is not None and version not in self.unavailable and self.versions:
+            message = (
+                f"model {self.name!r} has no version {version[:80]!r}; there are {', '.join(self.versions)}"
+            )
+            details = {"model": self.name, "version": version[:80], "versions": list(self.versions)}
+            raise ServiceError(404, "version_not_found", message, details)
+        raise self._unavailable(version)
+
+    def _unavailable(self, version: str | None) -> ServiceError:
+        details: dict[str, Any] = {"model": self.name}
+        if self.is_loading:
+            message = f"model {self.name!r} is being loaded"
+            return ServiceError(503, "model_loading", message, details, {"Retry-After": "1"})
+        what, reason = f"model {self.name!r}", self.reason
+        if version is not None and version in self.unavailable:
+            what, reason = f"{what}, version {version}", self.unavailable[version]
+            details["version"] = version
+        details["reason"] = reason
+        if reason == UNLOADED:
+            return ServiceError(503, "model_unloaded", f"{what} is unloaded", details)
+        return ServiceError(503, "model_broken", f"{what} is broken: {reason}", details)

@@ -1,0 +1,248 @@
+"""The model repository: every model of a folder, found by name and version, loaded and unloaded while it serves."""
+
+import difflib
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from threading import Lock
+
+from service.config.override import ConfigOverride
+from service.config.settings import Settings
+from service.errors import ServiceError
+from service.log_context import FIELDS
+from service.repository.entry import UNLOADED, WHOLE_MODEL, IndexEntry, ModelEntry
+from service.repository.files import ModelFilesError
+from service.repository.loaded_model import LoadedModel
+from service.repository.loader import ModelLoader
+
+NOT_LOADED = "not loaded"
+"""Reason why a model is not served that has come into the folder since the start."""
+
+Retire = Callable[[LoadedModel], None]
+
+_logger = logging.getLogger(__name__)
+
+
+class RepositoryError(Exception):
+    """The server has nothing to serve, or not all that it should; the message says why."""
+
+
+class ModelRepository:
+    """The models that are served, and what is known of those that are not.
+
+    Any thread may call any method. `load` and `unload` take as long as they take; all else but `index` is a look at
+    what stands at the moment, and never waits for them.
+
+    Args:
+        loader: reads models from the folder.
+        entries: what was found at the start, by name.
+        retire: told of each model that is no longer found, after its successor is; on the thread of `load` or `unload`.
+    """
+
+    def __init__(
+        self, loader: ModelLoader, entries: Mapping[str, ModelEntry], retire: Retire = lambda _: None
+    ) -> None:
+        self._loader = loader
+        self._retire = retire
+        self._entries = dict(sorted(entries.items()))  # never changed: each change puts another in its place
+        self._generation = 0
+        self._swapping = Lock()
+        self._changing: dict[str, Lock] = {}
+
+    def __iter__(self) -> Iterator[LoadedModel]:
+        """Iterate over all served versions of all models, by name, lowest version first."""
+        return (model for entry in self._entries.values() for model in entry.versions.values())
+
+    def __len__(self) -> int:
+        """Count the served versions of all models."""
+        return sum(len(entry.versions) for entry in self._entries.values())
+
+    @property
+    def entries(self) -> list[ModelEntry]:
+        """All that is known, by name."""
+        return list(self._entries.values())
+
+    @property
+    def defaults(self) -> list[LoadedModel]:
+        """The version of each served model that answers where none is named, by name."""
+        return [entry.default for entry in self._entries.values() if entry.default is not None]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the served models."""
+        return [model.name for model in self.defaults]
+
+    @property
+    def generation(self) -> int:
+        """How often what is served has changed."""
+        return self._generation
+
+    def find(self, name: str | None, version: str | None = None) -> LoadedModel:
+        """Return the model that a request asks for; the only one where it names none, the highest version likewise.
+
+        Raises:
+            ServiceError: 404 `model_not_found` or `version_not_found`, 422 `model_required`, 503 `model_broken`,
+                `model_unloaded` or `model_loading`.
+        """
+        return self.entry(name).find(version)
+
+    def entry(self, name: str | None) -> ModelEntry:
+        """Return what is known of the model that a request asks for; of the only one served where it names none.
+
+        Raises:
+            ServiceError: 404 `model_not_found`, 422 `model_required`, 503 `model_unloaded` where none is served.
+        """
+        entries = self._entries
+        if name is None:
+            return self._only()
+        if name in entries:
+            return entries[name]
+        raise _not_found(name, self.names)
+
+    def versions(self, name: str) -> list[str]:
+        """Return the versions of a model that are served, lowest first.
+
+        Raises:
+            ServiceError: 404 `model_not_found`.
+        """
+        return list(self.entry(name).versions)
+
+    def index(self) -> list[IndexEntry]:
+        """Return a line for each version of each model, by name, lowest version first.
+
+        Models that came into the folder since the start are listed where they may be loaded: it looks at the disk.
+        """
+        entries = dict(self._entries)
+        if self._loader.settings.model_control == "explicit":
+            for name in self._folders():
+                entries.setdefault(name, ModelEntry(name, unavailable={WHOLE_MODEL: NOT_LOADED}))
+        return [line for _, entry in sorted(entries.items()) for line in entry.index()]
+
+    def load(self, name: str, config: ConfigOverride | None = None) -> None:
+        """Load a model anew, all its versions or none, and serve it in place of what was served under its name.
+
+        What is served goes on until all is built and warmed up, and for good where that fails.
+
+        Args:
+            name: the model; may have come into the folder since the start.
+            config: what stands in for its `model.toml` until it is loaded again.
+
+        Raises:
+            ServiceError: 403 `model_control_off`, 404 `model_not_found`, 422 `load_failed` with the reason.
+        """
+        self._check_control()
+        with self._lock_of(name, self._folders()):
+            folder = self._folders().get(name)
+            if folder is None:
+                raise _not_found(name, self.names)
+            old = self._entries.get(name, ModelEntry(name))
+            if not old.versions:
+                self._swap(ModelEntry(name, is_loading=True))
+            self._replace(old, self._loader.load(name, folder, config))
+
+    def unload(self, name: str) -> None:
+        """Serve a model no longer; nothing where that is so already.
+
+        Raises:
+            ServiceError: 403 `model_control_off`, 404 `model_not_found`.
+        """
+        self._check_control()
+        with self._lock_of(name, self._entries):
+            old = self._entries[name]
+            if not old.versions:
+                return
+            self._swap(
+                ModelEntry(name, unavailable=dict.fromkeys(old.versions, UNLOADED) | dict(old.unavailable))
+            )
+            _logger.info("model unloaded", extra={FIELDS: {"model": name, "versions": list(old.versions)}})
+            self._retire_all(old)
+
+    def _replace(self, old: ModelEntry, new: ModelEntry) -> None:
+        if not new.unavailable:
+            self._swap(new)
+            self._retire_all(old)
+            return
+        kept = {version: reason for version, reason in new.unavailable.items() if version not in old.versions}
+        self._swap(ModelEntry(old.name, old.versions, kept))
+        _logger.warning("model not loaded", extra={FIELDS: {"model": old.name, "reason": new.reason}})
+        message = f"model {old.name!r} cannot be loaded: {new.reason}"
+        if old.versions:
+            message += f" (what was served before goes on: version {', '.join(old.versions)})"
+        raise ServiceError(422, "load_failed", message, {"model": old.name, "reason": new.reason})
+
+    def _only(self) -> ModelEntry:
+        served = [entry for entry in self._entries.values() if entry.versions]
+        if len(served) == 1:
+            return served[0]
+        names = [entry.name for entry in served]
+        if not names:
+            raise ServiceError(503, "model_unloaded", "no model is loaded", headers={"Retry-After": "1"})
+        message = f"say which model, as in ?model={names[0]}; there are {', '.join(names)}"
+        raise ServiceError(422, "model_required", message, {"models": names})
+
+    def _swap(self, entry: ModelEntry) -> None:
+        with self._swapping:
+            self._entries = dict(sorted({**self._entries, entry.name: entry}.items()))
+            self._generation += 1
+
+    def _retire_all(self, entry: ModelEntry) -> None:
+        for model in entry.versions.values():
+            self._retire(model)
+
+    def _lock_of(self, name: str, known: Mapping[str, object]) -> Lock:
+        """Return the lock that lets one thread at a time change a model; there are no more of them than models."""
+        if name not in known and name not in self._entries:
+            raise _not_found(name, self.names)
+        with self._swapping:
+            return self._changing.setdefault(name, Lock())
+
+    def _folders(self) -> Mapping[str, Path]:
+        try:
+            return self._loader.folders()
+        except (ModelFilesError, OSError) as error:
+            _logger.warning("models not found", extra={FIELDS: {"reason": str(error)}})
+            return {}
+
+    def _check_control(self) -> None:
+        if self._loader.settings.model_control != "explicit":
+            message = "models are not loaded and unloaded on request; --model-control explicit allows it"
+            raise ServiceError(403, "model_control_off", message)
+
+
+def load_repository(settings: Settings, retire: Retire = lambda _: None) -> ModelRepository:
+    """Load every model of the folder that the settings name.
+
+    Args:
+        settings: where the models are, and how they are loaded.
+        retire: as for `ModelRepository`.
+
+    Raises:
+        RepositoryError: there is no model; or one is broken and `skip_broken` is not set.
+    """
+    loader = ModelLoader(settings)
+    try:
+        folders = loader.folders()
+    except (ModelFilesError, OSError) as error:
+        raise RepositoryError(str(error)) from error
+    entries = {name: loader.load(name, folder) for name, folder in folders.items()}
+    _check(list(entries.values()), settings.skip_broken)
+    return ModelRepository(loader, entries, retire)
+
+
+def _check(entries: Sequence[ModelEntry], skip_broken: bool) -> None:
+    broken = {entry.name: entry.reason for entry in entries if entry.unavailable}
+    is_served = any(entry.versions for entry in entries)
+    listing = "\n".join(f"model {name} is broken: {reason}" for name, reason in broken.items())
+    if broken and not skip_broken:
+        raise RepositoryError(f"{listing}\n(--skip-broken serves the others)" if is_served else listing)
+    if not is_served:
+        raise RepositoryError(f"{listing}\nno model is left to be served")
+    for name, reason in broken.items():
+        _logger.warning("model skipped", extra={FIELDS: {"model": name, "reason": reason}})
+
+
+def _not_found(name: str, names: Sequence[str]) -> ServiceError:
+    nearest = difflib.get_close_matches(name[:80], names, n=3, cutoff=0.5)
+    message = f"no model is called {name[:80]!r}; there are {', '.join(names) or 'none'}"
+    details = {"model": name[:80], "models": list(names), "nearest": nearest}
+    return ServiceError(404, "model_not_found", message, details)

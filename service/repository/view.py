@@ -1,0 +1,175 @@
+"""What `GET /models` tells of a model."""
+
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, Field
+
+from engine.verification import Verification
+from service.graph.view import describe_ports
+from service.repository.entry import UNLOADED, WHOLE_MODEL, ModelEntry, ModelState
+from service.repository.loaded_model import LoadedModel
+from service.schemas import Number, PortView, Shape
+
+State = Literal["ready", "broken", "unloaded", "loading"]
+
+
+class VersionView(BaseModel):
+    """A version of a model."""
+
+    version: str
+    state: State
+    reason: str | None = Field(default=None, description="why it is broken")
+
+
+class ModelSummary(BaseModel):
+    """A model in the list of models, in the version that answers where none is asked for."""
+
+    name: str
+    version: str | None = Field(default=None, description="null where no version is served")
+    versions: list[VersionView] = Field(default=[], description="all versions, lowest first")
+    state: State
+    reason: str | None = Field(default=None, description="why it, or versions of it, are broken")
+    task: str | None = None
+    description: str | None = None
+    inputs: list[PortView] = []
+    outputs: list[PortView] = []
+    parameter_count: int | None = Field(default=None, description="elements of all attributes")
+    bytes: int | None = Field(default=None, description="bytes of all attributes")
+
+    @classmethod
+    def of(cls, entry: ModelEntry, version: str | None = None) -> Self:
+        """Describe a model in one version; in the highest that is served where none is named.
+
+        Raises:
+            ServiceError: 404 `version_not_found`.
+        """
+        known = {"name": entry.name, "versions": _versions(entry)}
+        if version in entry.unavailable or not entry.versions:
+            reason = entry.unavailable.get(version or WHOLE_MODEL, entry.reason)
+            state = _state(entry, reason)
+            return cls.model_validate(
+                {**known, "version": version, "state": state, "reason": reason if state == "broken" else None}
+            )
+        model = entry.find(version)
+        return cls.model_validate({**_describe(model), **known, "reason": entry.reason or None})
+
+
+class WarmedUpView(BaseModel):
+    """Shapes that a model was compiled for when it was loaded."""
+
+    shapes: list[Shape] = Field(description="one per input, in order")
+    compiled: bool = Field(description="false where numpy does all the work: it compiles nothing")
+    seconds: float
+
+
+class RefusalView(BaseModel):
+    """A compiled program that is not used: the numpy layers run in its place."""
+
+    inputs: list[Shape] = Field(description="shapes that it was compiled for")
+    operator: str | None = Field(
+        description="operator at fault; null where the program could not be compiled"
+    )
+    type: str | None
+    fused: list[str] = Field(description="operators that the same kernel does besides")
+    difference: Number | None = Field(
+        description="largest difference from the numpy layer, over that layer's largest value; null where there is none"
+    )
+    reason: str
+
+
+class VerificationView(BaseModel):
+    """What compiled programs came to beside the numpy layers."""
+
+    checked: int = Field(description="programs that were compared")
+    unchecked: int = Field(description="programs that no input could be found for")
+    refused: list[RefusalView] = Field(default=[], description="the latest that are not used")
+    refused_count: int = Field(default=0, description="how many were not used in all")
+
+
+class ModelDetail(ModelSummary):
+    """A model and all that is known of it."""
+
+    labels: list[str] | None = Field(default=None, description="names of the classes, in order of index")
+    multiply_adds: int | None = Field(default=None, description="of one run on the declared shapes")
+    max_batch_size: int | None = Field(
+        default=None, description="most rows of a run that serves several requests; 1: each is run on its own"
+    )
+    batching_refused: str | None = Field(
+        default=None, description="why requests are run one by one although more was asked for"
+    )
+    warnings: list[str] = Field(
+        default=[],
+        description="what was taken for granted that the model's file does not say, and where it contradicts itself",
+    )
+    warmed_up: list[WarmedUpView] = Field(
+        default=[],
+        description="what it was compiled for when it was loaded; other shapes are compiled when they first come",
+    )
+    verification: VerificationView | None = None
+
+
+class ModelList(BaseModel):
+    """All models, by name."""
+
+    models: list[ModelSummary]
+
+
+def _describe(model: LoadedModel) -> dict[str, Any]:
+    plan = model.graph.declared_plan()
+    return {
+        "version": model.version,
+        "state": "ready",
+        "task": model.config.task,
+        "description": model.config.description,
+        "inputs": describe_ports(model.graph.inputs),
+        "outputs": describe_ports(model.graph.outputs),
+        "parameter_count": model.parameter_count,
+        "bytes": model.byte_count,
+        "labels": model.config.labels,
+        "multiply_adds": None if plan is None else plan.multiply_adds,
+        "max_batch_size": model.batching.max_batch_size,
+        "batching_refused": model.batching.refusal,
+        "warnings": list(model.graph.warnings),
+        "warmed_up": [
+            {"shapes": item.shapes, "compiled": item.is_compiled, "seconds": round(item.seconds, 3)}
+            for item in model.warmed_up
+        ],
+        "verification": _describe_verification(model.graph.verification),
+    }
+
+
+def _describe_verification(verification: Verification) -> dict[str, Any]:
+    return {
+        "checked": verification.checked,
+        "unchecked": verification.unchecked,
+        "refused_count": verification.refused_count,
+        "refused": [
+            {
+                "inputs": [spec.shape for spec in refusal.inputs],
+                "operator": refusal.operator,
+                "type": refusal.type,
+                "fused": refusal.fused,
+                "difference": refusal.difference,
+                "reason": refusal.reason,
+            }
+            for refusal in verification.refused
+        ],
+    }
+
+
+def _versions(entry: ModelEntry) -> list[VersionView]:
+    return [
+        VersionView(version=line.version, state="ready")
+        if line.state is ModelState.READY
+        else VersionView(
+            version=line.version,
+            state=_state(entry, line.reason),
+            reason=None if line.reason == UNLOADED else line.reason,
+        )
+        for line in entry.index()
+        if line.version != WHOLE_MODEL
+    ]
+
+
+def _state(entry: ModelEntry, reason: str) -> State:
+    return "loading" if entry.is_loading else "unloaded" if reason == UNLOADED else "broken"

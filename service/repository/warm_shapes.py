@@ -1,0 +1,170 @@
+"""For which shapes a model is compiled and run when it is loaded: those that its requests are to have."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from engine import Port
+from engine.dtypes import PNNX_COMPUTE
+from engine.spec import TensorSpec
+from service.config.limits import Limits
+from service.config.model_config import FILE_NAME, ModelConfig, ModelConfigError, WarmUpConfig
+from service.repository.batching import run_sizes
+from service.repository.files import ModelFilesError
+from service.tasks.image import Target, find_target
+
+MAX_PROGRAMS = 128
+"""Most combinations of shapes and batch sizes that a model is compiled for when it is loaded."""
+
+_OWN_SHAPES = 2
+"""Combinations that `model.toml` does not list: what the file declares, and the size of images."""
+
+_IMAGE, _SHAPES = "image.size", "warm_up.shapes"
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WarmShapes:
+    """Shapes of all inputs of one run, in the order of the graph's inputs.
+
+    Attributes:
+        shapes: one per input.
+        key: what asks for them in `model.toml`; None where the model's own file does.
+        is_guess: whether a dimension that nothing tells was taken as 1: a graph that does not run on it is sound.
+        has_open_items: whether such a dimension is another than the batch.
+    """
+
+    shapes: tuple[Shape, ...]
+    key: str | None = None
+    is_guess: bool = False
+    has_open_items: bool = False
+
+    @property
+    def items(self) -> tuple[Shape, ...]:
+        """The shapes without the rows in front."""
+        return tuple(shape[1:] for shape in self.shapes)
+
+
+def specs_of(ports: Sequence[Port], shapes: Sequence[Shape]) -> tuple[TensorSpec, ...]:
+    """Return inputs of these shapes, of the dtypes that the graph's inputs have: f32 where the file tells none."""
+    return tuple(
+        TensorSpec(shape, PNNX_COMPUTE[port.dtype or "f32"])
+        for port, shape in zip(ports, shapes, strict=True)
+    )
+
+
+def count_programs(config: ModelConfig, default_size: int) -> int:
+    """Return how many programs a model's warm-up compiles at most.
+
+    Args:
+        config: the model's `model.toml`.
+        default_size: `max_batch_size` of models that do not say.
+
+    Raises:
+        ModelConfigError: they are more than `MAX_PROGRAMS`.
+    """
+    sizes = batch_sizes(config, config.batching.max_batch_size or default_size)
+    shapes = _OWN_SHAPES + len(config.warm_up.shapes)
+    count = shapes * (1 + len(sizes))
+    if count > MAX_PROGRAMS:
+        key = _SHAPES if config.warm_up.shapes else "batching.preferred_batch_sizes"
+        problem = f"{shapes} shapes at {1 + len(sizes)} batch sizes are {count} programs"
+        raise ModelConfigError(FILE_NAME, key, problem, f"at most {MAX_PROGRAMS}")
+    return count
+
+
+def batch_sizes(config: ModelConfig, max_size: int) -> tuple[int, ...]:
+    """Return how many rows the runs of a model have that are formed of several requests; none where none is."""
+    if max_size == 1:
+        return ()
+    preferred = (size for size in config.batching.preferred_batch_sizes if size <= max_size)
+    return tuple(sorted({*run_sizes(max_size), *preferred}))
+
+
+def warm_shapes(ports: Sequence[Port], config: ModelConfig, limits: Limits) -> list[WarmShapes]:
+    """Return what a model is to be compiled for, each shape once: what its file declares, `[image]`, `[warm_up]`.
+
+    Raises:
+        ModelConfigError: a shape in `model.toml` does not fit the graph's inputs, or is larger than requests may be.
+        ModelFilesError: what the file declares is larger than any request may be.
+    """
+    wanted = [*_image(ports, config), *_listed(ports, config.warm_up)]
+    declared = _declared(ports)
+    if declared is not None and not (declared.has_open_items and wanted):
+        wanted.insert(0, declared)
+    for item in wanted:
+        if item.key != _IMAGE:  # images have a limit of their own
+            _check_size(ports, item, limits)
+    first: dict[tuple[Shape, ...], WarmShapes] = {}
+    for item in wanted:
+        first.setdefault(item.shapes, item)
+    return list(first.values())
+
+
+def with_rows(items: Iterable[WarmShapes], sizes: Sequence[int]) -> Iterator[tuple[Shape, ...]]:
+    """Yield shapes with each number of rows, each once, without those that `items` are already."""
+    items = list(items)
+    seen = {item.shapes for item in items}
+    for item in items:
+        if item.has_open_items:
+            continue
+        for size in sizes:
+            shapes = tuple((size, *shape) for shape in item.items)
+            if shapes not in seen:
+                seen.add(shapes)
+                yield shapes
+
+
+def _declared(ports: Sequence[Port]) -> WarmShapes | None:
+    if any(port.shape is None or port.dtype is None for port in ports):
+        return None
+    shapes = [port.shape or () for port in ports]
+    return WarmShapes(
+        tuple(tuple(1 if dim is None else dim for dim in shape) for shape in shapes),
+        is_guess=any(None in shape for shape in shapes),
+        has_open_items=any(None in shape[1:] for shape in shapes),
+    )
+
+
+def _image(ports: Sequence[Port], config: ModelConfig) -> Iterator[WarmShapes]:
+    """Yield the shapes of a request with one image; none where an input leaves more open than its batch."""
+    if config.image is None:
+        return
+    shapes: list[Shape] = []
+    is_guess = False
+    for port in ports:
+        target = find_target(config.image, port)
+        if isinstance(target, Target):
+            item = (config.image.channels, target.height, target.width)
+            shapes.append((target.batch or 1, *item) if target.batched else item)
+        elif port.shape is None or None in port.shape[1:]:
+            return
+        else:
+            is_guess = is_guess or None in port.shape
+            shapes.append(tuple(dim or 1 for dim in port.shape))
+    yield WarmShapes(tuple(shapes), _IMAGE, is_guess)
+
+
+def _listed(ports: Sequence[Port], config: WarmUpConfig) -> Iterator[WarmShapes]:
+    for place, shapes in enumerate(config.shapes):
+        key = f"{_SHAPES}[{place}]"
+        if len(shapes) != len(ports):
+            names = ", ".join(map(str, ports)) or "none"
+            problem = f"{len(shapes)} shape{'s' if len(shapes) != 1 else ''}"
+            raise ModelConfigError(FILE_NAME, key, problem, f"one for each input: {names}")
+        for port, shape in zip(ports, shapes, strict=True):
+            if port.shape is not None and len(shape) != len(port.shape):
+                problem = f"{list(shape)} has {len(shape)} dimensions"
+                raise ModelConfigError(FILE_NAME, key, problem, f"{len(port.shape)}, like input {port}")
+        yield WarmShapes(shapes, key)
+
+
+def _check_size(ports: Sequence[Port], item: WarmShapes, limits: Limits) -> None:
+    most = f"at most {limits.tensor_elements} are taken (--max-tensor-elements)"
+    for port, shape in zip(ports, item.shapes, strict=True):
+        if prod(shape) <= limits.tensor_elements:
+            continue
+        if item.key is None:
+            raise ModelFilesError(f"input {port} has {prod(shape)} elements; {most}")
+        raise ModelConfigError(FILE_NAME, item.key, f"{list(shape)} has {prod(shape)} elements; {most}")

@@ -1,0 +1,1 @@
+"""uvicorn: its start and its end, connections, TLS."""

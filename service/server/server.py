@@ -1,0 +1,97 @@
+"""uvicorn, with an end of its own: readiness fails, accepted requests finish, then exit 0."""
+
+import asyncio
+import logging
+from functools import partial
+from time import monotonic
+from types import FrameType
+from typing import cast
+
+import uvicorn
+from fastapi import FastAPI
+
+from service.config.settings import Settings
+from service.lifecycle import Lifecycle, Phase
+from service.scheduling.dispatcher import Dispatcher
+from service.scheduling.refusals import shutting_down
+from service.server.connection import Connection
+from service.server.fast_path import desk_of
+from service.server.tls import tls_options
+from service.services import services_of
+
+_ANSWER_SECONDS = 5
+"""Seconds that answers have to be written when the drain is over, before connections are cut."""
+
+_START_FAILED = 3
+"""Exit code; the one that uvicorn itself uses."""
+
+_logger = logging.getLogger(__name__)
+
+
+class Server(uvicorn.Server):
+    """Goes on answering after the first signal, until all that was accepted is done or time is up.
+
+    While it drains, health endpoints answer and new requests are refused; a second signal ends the wait.
+
+    Args:
+        config: uvicorn's own settings.
+        lifecycle: told when a signal comes; knows how many requests are accepted.
+        dispatcher: told to give its calls up when the wait is over.
+        drain_seconds: seconds that accepted requests have.
+    """
+
+    def __init__(
+        self, config: uvicorn.Config, lifecycle: Lifecycle, dispatcher: Dispatcher, drain_seconds: float
+    ) -> None:
+        super().__init__(config)
+        self.lifecycle = lifecycle
+        self.dispatcher = dispatcher
+        self._drain_seconds = drain_seconds
+        self._signals = 0
+        self._drain_until: float | None = None
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Note the signal. The base class would raise it again at the end, and the exit code would not be 0."""
+        del sig, frame
+        self._signals += 1
+        self.lifecycle.drain()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Tell, ten times a second, whether to stop listening."""
+        should_exit = await super().on_tick(counter)
+        if self.lifecycle.phase is not Phase.DRAINING:
+            return should_exit
+        if self._drain_until is None:
+            self._drain_until = monotonic() + self._drain_seconds
+            _logger.info("draining: %d requests are being answered", self.lifecycle.accepted)
+        if not self.lifecycle.accepted:
+            return True
+        if self._signals > 1 or monotonic() >= self._drain_until:
+            _logger.warning("drain is over: %d requests are given up", self.lifecycle.accepted)
+            self.dispatcher.refuse_all(shutting_down())
+            return True
+        return False
+
+
+def run(app: FastAPI, settings: Settings) -> int:
+    """Serve an application until a signal ends it; returns the exit code."""
+    config = uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        log_config=None,
+        http=cast("type[asyncio.Protocol]", partial(Connection, desk=desk_of(app))),
+        access_log=False,
+        server_header=False,
+        ws="none",
+        lifespan="on",
+        timeout_graceful_shutdown=_ANSWER_SECONDS,
+        **tls_options(settings),
+    )
+    services = services_of(app)
+    server = Server(config, services.lifecycle, services.dispatcher, settings.drain_seconds)
+    try:
+        server.run()
+    except SystemExit as ended:  # how uvicorn tells that it could not start; it has logged why
+        return ended.code if isinstance(ended.code, int) else _START_FAILED
+    return 0 if server.started else _START_FAILED

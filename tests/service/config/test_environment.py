@@ -1,0 +1,54 @@
+import logging
+
+import pytest
+
+from service import cli
+from service.config.environment import doubtful_variables
+from service.config.settings import load_settings
+
+SERVICE_LINKS = [
+    "KUIPER_SERVICE_HOST",
+    "KUIPER_SERVICE_PORT",
+    "KUIPER_SERVICE_PORT_HTTP",
+    "KUIPER_PORT_8000_TCP",
+    "KUIPER_PORT_8000_TCP_PROTO",
+    "KUIPER_PORT_8000_TCP_PORT",
+    "KUIPER_PORT_8000_TCP_ADDR",
+    "KUIPER_METRICS_PORT",
+    "KUIPER_METRICS_SERVICE_HOST",
+]
+
+
+def test_settings_and_other_variables_are_fine() -> None:
+    assert not [
+        *doubtful_variables({"KUIPER_PORT": "1", "kuiper_workers": "2", "PATH": "/bin", "KUIPERX": "1"})
+    ]
+
+
+def test_mistyped_variables_are_named_with_the_nearest() -> None:
+    doubts = [*doubtful_variables({"KUIPER_WROKERS": "secret", "KUIPER_XYZZY": "1"})]
+    assert doubts == [
+        "KUIPER_WROKERS is ignored: there is no setting wrokers; did you mean workers?",
+        "KUIPER_XYZZY is ignored: there is no setting xyzzy",
+    ]
+
+
+def test_variables_of_kubernetes_services_are_expected() -> None:
+    assert not [*doubtful_variables(dict.fromkeys(SERVICE_LINKS, "10.0.0.1"))]
+
+
+def test_port_of_a_kubernetes_service_is_not_ours(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("KUIPER_PORT", "tcp://10.0.0.1:80")
+    monkeypatch.setenv("KUIPER_SSL_CERTFIEL", "x")
+    assert load_settings().port == 8000
+    assert load_settings({"port": "7"}).port == 7
+    monkeypatch.setattr(cli, "run", lambda app, settings: 0)
+    monkeypatch.setattr(cli, "configure_logging", lambda level, log_format: None)
+    with caplog.at_level(logging.WARNING):
+        assert cli.main(["serve"]) == 0
+    assert [record.getMessage() for record in caplog.records] == [
+        "KUIPER_PORT is ignored: its value is that of a Kubernetes service link, not a port",
+        "KUIPER_SSL_CERTFIEL is ignored: there is no setting ssl_certfiel; did you mean ssl_certfile?",
+    ]

@@ -1,0 +1,116 @@
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.config.override import ConfigOverride, parse_load_parameters
+from service.errors import ServiceError
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+KNOWN = st.sampled_from(
+    ["name", "max_batch_size", "dynamic_batching", "version_policy", "latest", "specific", "versions"]
+)
+
+
+def parse(config: Any) -> ConfigOverride | None:
+    return parse_load_parameters("m", {"config": json.dumps(config)})
+
+
+def refused(parameters: dict[str, Any]) -> str:
+    with pytest.raises(ServiceError) as caught:
+        parse_load_parameters("m", parameters)
+    assert (caught.value.status, caught.value.code) == (422, "invalid_config")
+    return caught.value.message
+
+
+def test_no_configuration_overrides_nothing() -> None:
+    assert parse_load_parameters("m", {}) is None
+    assert parse({}) == ConfigOverride()
+
+
+def test_keys_that_there_are_here_are_taken() -> None:
+    config = {
+        "name": "m",
+        "max_batch_size": 8,
+        "dynamic_batching": {"preferred_batch_size": [4, 8], "max_queue_delay_microseconds": 100},
+        "version_policy": {"specific": {"versions": [1, 3]}},
+    }
+    assert parse(config) == ConfigOverride(8, (4, 8), 100, (1, 3))
+
+
+def test_64_bit_numbers_may_be_text() -> None:
+    config = {
+        "dynamic_batching": {"max_queue_delay_microseconds": "100"},
+        "version_policy": {"specific": {"versions": ["2"]}},
+    }
+    assert parse(config) == ConfigOverride(max_queue_delay_us=100, versions=(2,))
+
+
+@pytest.mark.parametrize(
+    ("policy", "versions"),
+    [({"all": {}}, "all"), ({"latest": {}}, "latest"), ({"latest": {"num_versions": 1}}, "latest")],
+)
+def test_version_policies(policy: dict[str, Any], versions: str) -> None:
+    assert parse({"version_policy": policy}) == ConfigOverride(versions=versions)  # type: ignore[arg-type]  # text
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ([], "config: is []; expected an object"),
+        (
+            {"backend": "x", "platform": "y"},
+            "config: 'backend', 'platform' cannot be set when a model is loaded",
+        ),
+        ({"parameters": {}}, "'parameters' cannot be set"),
+        ({"name": "n"}, "name: is 'n'; expected 'm'"),
+        ({"max_batch_size": -1}, "max_batch_size: is -1; expected a whole number from 0 to 4096"),
+        ({"max_batch_size": True}, "max_batch_size: is True"),
+        ({"max_batch_size": 1.5}, "max_batch_size: is 1.5"),
+        ({"dynamic_batching": {"priority_levels": 2}}, "dynamic_batching: 'priority_levels' cannot be set"),
+        ({"dynamic_batching": {"preferred_batch_size": 4}}, "preferred_batch_size: is 4; expected a list"),
+        ({"dynamic_batching": {"preferred_batch_size": [0]}}, "preferred_batch_size: is 0"),
+        ({"dynamic_batching": {"max_queue_delay_microseconds": "x"}}, "microseconds: is 'x'"),
+        ({"version_policy": {}}, "version_policy: names 0 policies; expected one of all, latest, specific"),
+        ({"version_policy": {"all": {}, "latest": {}}}, "version_policy: names 2 policies"),
+        ({"version_policy": {"all": {"x": 1}}}, "version_policy.all: 'x' cannot be set"),
+        ({"version_policy": {"latest": {"num_versions": 2}}}, "latest.num_versions: is 2; expected 1"),
+        (
+            {"version_policy": {"specific": {"versions": []}}},
+            "specific.versions: is []; expected version numbers",
+        ),
+        ({"version_policy": {"specific": {}}}, "specific.versions: is None"),
+    ],
+)
+def test_anything_else_is_refused_by_name(config: Any, told: str) -> None:
+    assert told in refused({"config": json.dumps(config)})
+
+
+@pytest.mark.parametrize(
+    ("parameters", "told"),
+    [
+        ({"file:1/model.bin": "AAAA"}, "file:1/model.bin: files are not taken from requests"),
+        ({"other": 1}, "other: is not known; expected config"),
+        ({"config": {}}, "config: is {}; expected a JSON object, as text"),
+        ({"config": "{"}, "config: is no JSON: "),
+        ({"config": "[" * 100_000}, "config: is no JSON: "),
+        ({"config": '{"max_batch_size": ' + "9" * 5000 + "}"}, "config: is no JSON: "),
+    ],
+)
+def test_parameters_that_are_no_configuration_are_refused(parameters: dict[str, Any], told: str) -> None:
+    assert told in refused(parameters)
+
+
+@given(
+    st.dictionaries(KNOWN | st.text(max_size=5), JSON | st.dictionaries(KNOWN, JSON, max_size=2), max_size=3)
+)
+def test_any_json_is_taken_or_refused(config: dict[str, Any]) -> None:
+    with suppress(ServiceError):
+        assert isinstance(parse(config), ConfigOverride)

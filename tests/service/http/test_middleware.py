@@ -1,0 +1,135 @@
+import logging
+from collections.abc import Iterator
+
+import pytest
+from fastapi import FastAPI, Request
+from httpx import ASGITransport, AsyncClient
+from starlette.requests import ClientDisconnect
+from starlette.responses import StreamingResponse
+
+from service.app import create_app
+from service.config.settings import Settings
+from service.log_context import FIELDS
+from service.services import services_of
+
+pytestmark = pytest.mark.anyio
+
+
+def access_fields(caplog: pytest.LogCaptureFixture) -> list[dict[str, object]]:
+    return [getattr(record, FIELDS) for record in caplog.records if record.name == "service.http.access"]
+
+
+async def test_id_of_the_client_comes_back(client: AsyncClient) -> None:
+    answer = await client.get("/livez", headers={"X-Request-ID": "mine"})
+    assert answer.headers["x-request-id"] == "mine"
+
+
+async def test_id_is_made_where_the_client_has_none(client: AsyncClient) -> None:
+    ids = {(await client.get("/nowhere")).headers["x-request-id"] for _ in range(2)}
+    assert len(ids) == 2
+    assert all(len(made) == 32 for made in ids)
+
+
+async def test_every_request_is_one_line_in_the_log(
+    client: AsyncClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        await client.get("/models/vector")
+        await client.get("/nowhere")
+    first, second = access_fields(caplog)
+    assert isinstance(first.pop("duration_ms"), float)
+    assert first == {"method": "GET", "path": "/models/{name}", "status": 200, "model": "vector"}
+    assert (second["path"], second["status"], second["model"]) == ("/nowhere", 404, None)
+
+
+async def test_access_log_can_be_turned_off(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    app = create_app(settings.model_copy(update={"access_log": False}))
+    with caplog.at_level(logging.INFO):
+        async with AsyncClient(transport=ASGITransport(app), base_url="http://test") as client:
+            await client.get("/livez")
+    assert access_fields(caplog) == []
+
+
+async def test_fault_is_logged_and_not_shown(
+    app: FastAPI, client: AsyncClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    @app.get("/fault")
+    async def fail() -> None:
+        raise ZeroDivisionError("secret")
+
+    answer = await client.get("/fault", headers={"X-Request-ID": "r9"})
+    assert answer.status_code == 500
+    assert answer.headers["x-request-id"] == "r9"
+    assert answer.json()["code"] == "internal_error"
+    assert answer.json()["details"] == {"request_id": "r9"}
+    assert "secret" not in answer.text
+    (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert record.exc_info is not None
+    assert "secret" in str(record.exc_info[1])
+
+
+async def test_fault_in_the_middle_of_an_answer_cuts_it_off(app: FastAPI, client: AsyncClient) -> None:
+    def broken() -> Iterator[bytes]:
+        yield b"half"
+        raise ZeroDivisionError("secret")
+
+    @app.get("/half")
+    async def answer_half() -> StreamingResponse:
+        return StreamingResponse(broken())
+
+    with pytest.raises(ZeroDivisionError):
+        await client.get("/half")
+
+
+async def test_client_that_left_gets_a_status_of_its_own_in_the_log(
+    app: FastAPI, client: AsyncClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    @app.get("/left")
+    async def leave() -> None:
+        raise ClientDisconnect
+
+    with caplog.at_level(logging.INFO), pytest.raises(AssertionError):
+        await client.get("/left")  # httpx misses the answer that a client which left would not miss
+    assert access_fields(caplog)[0]["status"] == 499
+    assert services_of(app).lifecycle.accepted == 0
+
+
+async def test_while_draining_only_health_and_metrics_answer(app: FastAPI, client: AsyncClient) -> None:
+    services_of(app).lifecycle.drain()
+    for path in ("/livez", "/metrics"):
+        assert (await client.get(path)).status_code == 200
+    for path in ("/readyz", "/models", "/nowhere"):
+        answer = await client.get(path)
+        assert answer.status_code == 503
+        assert answer.json()["code"] == "shutting_down"
+        assert answer.headers["connection"] == "close"
+        assert answer.headers["retry-after"] == "1"
+        assert "x-request-id" in answer.headers
+
+
+async def test_requests_count_as_accepted_but_health_does_not(app: FastAPI, client: AsyncClient) -> None:
+    lifecycle = services_of(app).lifecycle
+    seen: list[int] = []
+
+    @app.get("/count")
+    async def count(request: Request) -> None:
+        seen.append(services_of(request).lifecycle.accepted)
+
+    await client.get("/count")
+    assert seen == [1]
+    assert lifecycle.accepted == 0
+
+
+async def test_websockets_are_turned_away(app: FastAPI) -> None:
+    sent: list[dict[str, object]] = []
+
+    async def receive() -> dict[str, object]:
+        return {"type": "websocket.connect"}
+
+    async def send(message: object) -> None:
+        assert isinstance(message, dict)
+        sent.append(message)
+
+    scope = {"type": "websocket", "path": "/livez", "headers": [], "query_string": b"", "subprotocols": []}
+    await app(scope, receive, send)
+    assert [message["type"] for message in sent] == ["websocket.close"]

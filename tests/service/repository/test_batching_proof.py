@@ -1,0 +1,236 @@
+"""Graphs that keep rows apart, and those that only seem to."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pytest
+
+from engine import InputError, LayerError, Port, RuntimeGraph
+from engine.dtypes import PNNX_COMPUTE, Array
+from service.config.limits import Limits
+from service.config.model_config import ModelConfig
+from service.repository.batching import UNBATCHED, Batching, plan_batching
+from service.repository.batching_proof import find_obstacle
+from tests.engine.models import make_graph
+from tests.service.models import PAIR, VECTOR
+
+LIMITS = Limits()
+Forward = Callable[..., "Array | list[Array]"]
+
+
+class FunctionGraph:
+    """A graph that computes a function of its inputs, and remembers how many rows it was given."""
+
+    outputs = (Port("out", "y", None, None),)
+
+    def __init__(self, function: Forward, *types: tuple[tuple[int | None, ...] | None, str]) -> None:
+        self.inputs = tuple(
+            Port("in", f"x{index}", shape, dtype) for index, (shape, dtype) in enumerate(types)
+        )
+        self._function = function
+        self.rows: list[int] = []
+
+    def forward(self, inputs: list[Array]) -> list[Array]:
+        for port, array in zip(self.inputs, inputs, strict=True):
+            assert array.dtype == PNNX_COMPUTE[port.dtype or "f32"]
+        self.rows.append(len(inputs[0]))
+        given = self._function(*inputs)
+        return given if isinstance(given, list) else [given]
+
+
+def obstacle(
+    function: Forward, *types: tuple[tuple[int | None, ...] | None, str], max_rows: int = 4
+) -> str | None:
+    graph = FunctionGraph(function, *(types or (((1, 6), "f32"),)))
+    return find_obstacle(cast("RuntimeGraph", graph), max_rows, LIMITS)
+
+
+def baked(array: Array) -> Array:
+    if len(array) != 1:
+        raise LayerError("Tensor.reshape: shape (1, 6) does not fit")
+    return array.reshape(1, 6)
+
+
+def pair_only(array: Array) -> Array:
+    if len(array) != 2:
+        raise LayerError("Tensor.reshape: shape (2, 6) does not fit")
+    return array
+
+
+def small_batches(array: Array) -> Array:
+    if len(array) > 3:
+        raise LayerError("takes too much memory")
+    return array
+
+
+def noisy(amount: float) -> Forward:
+    return lambda array: array * np.float32(1 + amount * (len(array) - 1))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.maximum(x, 0),
+        lambda x: x.reshape(len(x), 2, 3).transpose(0, 2, 1),
+        lambda x: x - x.max(axis=1, keepdims=True),
+        lambda x: [x.argmax(axis=1), x[:, :1]],
+        np.log,
+        lambda x: x / 0,
+        lambda x: x * np.float32(1e37) * np.float32(1e37),
+        noisy(1e-7),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_rows_that_are_kept_apart(function: Forward) -> None:
+    assert obstacle(function) is None
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (lambda x: x - x.max(), "depends on what else"),
+        (lambda x: (x - x.mean(axis=0)) / (x.std(axis=0) + 1), "depends on what else"),
+        (lambda x: x[::-1], "depends on what else"),
+        (lambda x: np.cumsum(x, axis=0), "depends on what else"),
+        (lambda x: x + 1e-3 * np.roll(x, 1, axis=0), "depends on what else"),
+        (lambda x: x * (x.sum() > 0), "depends on what else"),
+        (lambda x: x.T.reshape(x.shape), "depends on what else"),
+        (lambda x: x.argmax(axis=0), "without the rows in front"),
+        (lambda x: x.sum(axis=0, keepdims=True), "without the rows in front"),
+        (lambda x: x.reshape(3, -1), "without the rows in front"),
+        (lambda x: x.sum(), "without the rows in front"),
+        (lambda x: x.reshape(-1, 2), "without the rows in front"),
+        (lambda x: [x, np.zeros(2)], "without the rows in front"),
+        (lambda x: [x] * len(x), "another shape"),
+        (lambda x: np.repeat(x, len(x), axis=1), "another shape"),
+        (lambda x: (x > x.mean()).astype(np.int64), "depends on what else"),
+        (lambda x: np.concatenate([x[:3], x[3:] + x[:1]]), "row 3 depends on what else"),
+        (noisy(1e-4), "depends on what else"),
+        (baked, "does not run on 2 rows"),
+        (pair_only, "does not run on one row"),
+        (small_batches, "does not run on 4 rows"),
+    ],
+)
+def test_rows_that_are_not(function: Forward, reason: str) -> None:
+    assert reason in str(obstacle(function))
+
+
+def test_every_row_may_have_another_answer_each_time() -> None:
+    generator = np.random.default_rng(0)
+    assert "depends" in str(obstacle(lambda x: x * generator.standard_normal(x.shape)))
+
+
+def test_layer_that_works_in_place_proves_nothing_by_it() -> None:
+    def double(array: Array) -> Array:
+        array *= 2
+        return array
+
+    assert obstacle(double) is None
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "i64", "i32", "u8", "bool", "c64"])
+def test_every_dtype_is_tried_with_rows_that_differ(dtype: str) -> None:
+    assert obstacle(lambda x: x, ((1, 1), dtype)) is None
+    assert obstacle(lambda x: x[:1].repeat(len(x), axis=0), ((1, 1), dtype)) is not None
+
+
+def test_whole_numbers_are_sound_as_indices() -> None:
+    table = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert obstacle(lambda x: table[x], ((1, 7), "i64")) is None
+
+
+def test_all_inputs_have_the_batch_axis() -> None:
+    assert obstacle(lambda x, y: x + y, ((1, 2), "f32"), ((1, 2), "f32")) is None
+    assert "scalar" in str(obstacle(lambda x, y: x + y, ((1, 2), "f32"), ((), "f32")))
+    assert "declares no shape" in str(obstacle(lambda x: x, (None, "f32")))
+
+
+def test_open_dimensions_are_tried_at_several_extents() -> None:
+    def runs_at(*extents: int) -> Forward:
+        def forward(array: Array) -> Array:
+            if array.shape[1] not in extents:
+                raise InputError("no")
+            return array[::-1] if array.shape[1] == 64 else array
+
+        return forward
+
+    assert obstacle(runs_at(8), ((None, None), "f32")) is None
+    assert "depends" in str(obstacle(runs_at(8, 64), ((None, None), "f32")))
+    assert "does not run on one row" in str(obstacle(runs_at(), ((None, None), "f32")))
+
+
+def test_largest_batch_is_tried() -> None:
+    graph = FunctionGraph(lambda x: x, ((1, 2), "f32"))
+    assert find_obstacle(cast("RuntimeGraph", graph), 32, LIMITS) is None
+    assert max(graph.rows) == 32
+
+
+def test_nothing_larger_is_allocated_than_a_request_may_bring() -> None:
+    graph = FunctionGraph(lambda x: x, ((1, 1 << 40), "f32"))
+    assert "elements" in str(find_obstacle(cast("RuntimeGraph", graph), 4, LIMITS))
+    assert graph.rows == []
+
+
+ROWS = """
+pnnx.Input  in  0 1 0 #0=(1,3)f32
+{line}
+pnnx.Output out 1 0 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_sound"),
+    [
+        (VECTOR, True),
+        (PAIR, True),
+        (ROWS.format(line="nn.Softmax soft 1 1 0 1 dim=1"), True),
+        (ROWS.format(line="nn.Softmax soft 1 1 0 1 dim=0"), False),
+        (ROWS.format(line="Tensor.reshape shape 1 1 0 1 shape=(1,3)"), False),
+        (ROWS.format(line="Tensor.reshape shape 1 1 0 1 shape=(-1,3)"), True),
+        (ROWS.format(line="torch.flip flip 1 1 0 1 dims=(0)"), False),
+        (ROWS.format(line="torch.cumsum sum 1 1 0 1 dim=0"), False),
+    ],
+)
+def test_graphs_of_the_engine(tmp_path: Path, lines: str, is_sound: bool) -> None:
+    graph = make_graph(tmp_path, lines)
+    assert (find_obstacle(graph, 4, LIMITS) is None) == is_sound
+
+
+def test_configuration_decides_whether_anything_is_proved(tmp_path: Path) -> None:
+    graph = make_graph(tmp_path, VECTOR)
+    asked = ModelConfig.model_validate({"batching": {"max_batch_size": 8}})
+    declined = ModelConfig.model_validate({"batching": {"max_batch_size": 1}})
+    assert plan_batching(graph, ModelConfig(), 1, LIMITS) is UNBATCHED
+    assert plan_batching(graph, declined, 4, LIMITS) is UNBATCHED
+    assert plan_batching(graph, ModelConfig(), 4, LIMITS) == Batching(4)
+    assert plan_batching(graph, asked, 1, LIMITS) == Batching(8)
+    assert asked.batching.max_batch_size == 8
+
+
+def test_refusal_leaves_the_model_unbatched(tmp_path: Path) -> None:
+    graph = make_graph(tmp_path, ROWS.format(line="nn.Softmax soft 1 1 0 1 dim=0"))
+    batching = plan_batching(graph, ModelConfig(), 4, LIMITS)
+    assert not batching.is_on
+    assert "depends on what else" in str(batching.refusal)
+
+
+def test_shapes_that_requests_are_to_have_are_tried_first() -> None:
+    def only_seven(x: Array) -> Array:
+        if x.shape[1] != 7:
+            raise LayerError("nn.Linear fc: takes 7")
+        return np.maximum(x, 0)
+
+    graph = FunctionGraph(only_seven, ((None, None), "f32"))
+    assert find_obstacle(cast("RuntimeGraph", graph), 4, LIMITS) is not None
+    assert find_obstacle(cast("RuntimeGraph", graph), 4, LIMITS, [((7,),)]) is None
+
+
+def test_shapes_of_requests_show_what_others_do_not() -> None:
+    def mixes_seven(x: Array) -> Array:
+        return x - x.mean(axis=0) if x.shape[1] == 7 else x
+
+    graph = FunctionGraph(mixes_seven, ((None, None), "f32"))
+    assert find_obstacle(cast("RuntimeGraph", graph), 4, LIMITS) is None
+    assert "depends on what else" in str(find_obstacle(cast("RuntimeGraph", graph), 4, LIMITS, [((7,),)]))

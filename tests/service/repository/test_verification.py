@@ -1,0 +1,81 @@
+"""Compiled programs that numpy contradicts: told in the log, at /models and in the metrics, and never served."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from httpx import ASGITransport, AsyncClient
+from prometheus_client.parser import text_string_to_metric_families
+
+from engine.compiler.emit.jit import KernelCache
+from engine.compiler.kernels.elementwise import Elementwise
+from service.app import create_app
+from service.config.settings import Settings
+from service.log_context import FIELDS
+from tests.service.models import VECTOR, add_model
+
+pytestmark = pytest.mark.anyio
+
+BODY = {"inputs": [{"shape": [1, 3], "dtype": "float32", "data": [1.0, -2.0, 3.0]}]}
+
+
+@pytest.fixture
+def wrong_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Elementwise kernels that write nothing, and are not taken from those that others use."""
+    monkeypatch.setattr("engine.compiler.program.program.cache", KernelCache())
+    monkeypatch.setattr(Elementwise, "emit", lambda kernel, e: None)
+
+
+async def serve(root: Path, **settings: Any) -> dict[str, Any]:
+    """Serve one model, ask it, and return what there is to see: answer, model, count of refusals."""
+    add_model(root, "m", VECTOR)
+    app = create_app(Settings(models=root, workers=1, **settings))
+    async with (
+        app.router.lifespan_context(app),
+        AsyncClient(transport=ASGITransport(app), base_url="http://test") as client,
+    ):
+        answer = (await client.post("/infer", json=BODY)).json()
+        metrics = (await client.get("/metrics")).text
+        refused = [
+            sample.value
+            for family in text_string_to_metric_families(metrics)
+            for sample in family.samples
+            if sample.name == "kuiper_program_refused_total"
+        ]
+        model = (await client.get("/models/m")).json()
+    return {"answer": answer, "model": model, "refused": refused}
+
+
+async def test_sound_programs_are_checked_and_used(tmp_path: Path) -> None:
+    seen = await serve(tmp_path)
+    assert seen["model"]["verification"] == {"checked": 1, "unchecked": 0, "refused": [], "refused_count": 0}
+    assert seen["refused"] == [0]
+    assert seen["answer"]["trace"]["layers"][1]["backend"] == "native"
+
+
+@pytest.mark.plants_a_mistake
+@pytest.mark.usefixtures("wrong_kernels")
+async def test_wrong_program_is_told_and_numpy_answers(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen = await serve(tmp_path)
+    assert seen["answer"]["outputs"][0]["data"] == [[1, 0, 3]]
+    assert seen["answer"]["trace"]["layers"][1]["backend"] == "numpy"
+    assert seen["refused"] == [1]
+    (refusal,) = seen["model"]["verification"]["refused"]
+    assert (refusal["inputs"], refusal["operator"], refusal["type"]) == ([[1, 3]], "relu", "nn.ReLU")
+    assert refusal["reason"]
+    (record,) = [record for record in caplog.records if record.message == "program refused"]
+    assert record.levelno == logging.WARNING
+    fields = getattr(record, FIELDS)
+    assert (fields["model"], fields["version"]) == ("m", "1")
+    assert "nn.ReLU relu" in fields["reason"]
+
+
+@pytest.mark.usefixtures("wrong_kernels")
+async def test_nothing_is_checked_where_that_is_not_wanted(tmp_path: Path) -> None:
+    seen = await serve(tmp_path, verify="off")
+    assert seen["model"]["verification"] == {"checked": 0, "unchecked": 0, "refused": [], "refused_count": 0}
+    assert seen["refused"] == [0]
+    assert seen["answer"]["trace"]["layers"][1]["backend"] == "native"

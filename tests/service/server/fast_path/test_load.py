@@ -1,0 +1,202 @@
+"""Plain requests while the server is full, while clients leave, and while it ends."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.service.models import add_model
+from tests.service.server.blocking import BLOCKING
+from tests.service.server.fast_path.wire import Ask, Reply, Wire, ask, dial
+from tests.service.server.process import SOON, ServerProcess
+
+DRAINING = re.compile("draining: [0-9]+ requests")
+FORMS = [Ask.plain, Ask.escaped]
+Form = Callable[[Ask], bytes]
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Path:
+    return add_model(tmp_path, "blocking", BLOCKING)
+
+
+@pytest.fixture
+def wires() -> Iterator[list[Wire]]:
+    created: list[Wire] = []
+    yield created
+    for wire in created:
+        wire.close()
+
+
+def start(models: Path, *flags: str) -> ServerProcess:
+    return ServerProcess("--models", str(models), "--no-warm-up", "--workers", "1", *flags)
+
+
+def number(value: int, *headers: tuple[str, str]) -> Ask:
+    return Ask("/infer", b'{"inputs": [{"data": [%d]}]}' % value, headers)
+
+
+def begin(server: ServerProcess, wires: list[Wire], *packets: bytes) -> Wire:
+    """Send a request on a connection of its own."""
+    wire = dial(server)
+    wires.append(wire)
+    wire.send(*packets)
+    return wire
+
+
+def queue(server: ServerProcess, wires: list[Wire], *values: int) -> list[Wire]:
+    """Have the first of some requests run, and the others wait."""
+    running = begin(server, wires, number(values[0]).plain())
+    assert server.entered.take() == values[0]
+    waiting = [begin(server, wires, number(value).plain()) for value in values[1:]]
+    while count_waiting(server) < len(waiting):
+        pass
+    return [running, *waiting]
+
+
+def count_waiting(server: ServerProcess) -> int:
+    text = httpx.get(f"{server.url}/metrics", timeout=SOON).text
+    (count,) = re.findall(r"^nv_inference_pending_request_count\{.*\} (\d+)", text, re.MULTILINE)
+    return int(count)
+
+
+def outputs(reply: Reply) -> list[int]:
+    assert reply.status == 200, reply.body
+    data: list[int] = reply.json()["outputs"][0]["data"]
+    return data
+
+
+def end(server: ServerProcess) -> None:
+    server.terminate()
+    assert server.exit_code() == 0
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_full_queue_is_told(models: Path, wires: list[Wire], form: Form) -> None:
+    with start(models, "--queue-size", "1") as server:
+        answered = queue(server, wires, 1, 2)
+        refused = ask(server, form(number(3)))
+        assert (refused.status, refused.json()["code"]) == (503, "queue_full")
+        assert int(refused.headers["retry-after"]) >= 1
+        server.gate.give(2)
+        assert [outputs(wire.reply()) for wire in answered] == [[1], [2]]
+        end(server)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_queue_that_fills_while_a_body_comes_is_told(models: Path, wires: list[Wire], form: Form) -> None:
+    with start(models, "--queue-size", "1") as server:
+        packet = form(number(3))
+        late = begin(server, wires, packet[:-1])
+        answered = queue(server, wires, 1, 2)
+        late.send(packet[-1:])
+        refused = late.reply()
+        assert (refused.status, refused.json()["code"]) == (503, "queue_full")
+        assert "retry-after" in refused.headers
+        server.gate.give(2)
+        assert [outputs(wire.reply()) for wire in answered] == [[1], [2]]
+        end(server)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_full_buffers_are_told(models: Path, wires: list[Wire], form: Form) -> None:
+    with start(models, "--max-buffered-bytes", "100") as server:
+        running = begin(server, wires, number(1, ("X-A", "b")).plain())
+        assert server.entered.take() == 1
+        refused = ask(server, form(Ask("/infer", bytes(90))))
+        assert (refused.status, refused.json()["code"]) == (503, "buffers_full")
+        assert refused.headers["connection"] == "close"
+        assert int(refused.headers["retry-after"]) >= 1
+        server.gate.give()
+        assert outputs(running.reply()) == [1]
+        server.gate.give()
+        assert outputs(ask(server, form(number(2)))) == [2]
+        end(server)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_client_that_leaves_while_the_model_runs_is_counted_and_forgotten(
+    models: Path, wires: list[Wire], form: Form
+) -> None:
+    with start(models, "--queue-size", "1", "--log-format", "json") as server:
+        leaving = begin(server, wires, form(number(1, ("X-Request-ID", "left"))))
+        assert server.entered.take() == 1
+        leaving.close()
+        server.wait_for_line(re.compile('"left".*"status": ?499|"status": ?499.*"left"'))
+        server.gate.give()
+        server.gate.give()
+        assert outputs(ask(server, number(2).plain())) == [2]
+        stats = httpx.get(f"{server.url}/v2/models/blocking/stats", timeout=SOON).json()["model_stats"][0]
+        assert stats["inference_stats"]["fail"]["count"] == 1
+        metrics = httpx.get(f"{server.url}/metrics", timeout=SOON).text
+        assert re.search(r'request_duration_seconds_count\{.*"499".*"/infer".*\} 1', metrics)
+        assert re.search(r'nv_inference_request_failure\{.*reason="CANCELED".*\} 1', metrics)
+        end(server)
+
+
+def test_clients_that_leave_hold_no_room(models: Path, wires: list[Wire]) -> None:
+    with start(models, "--max-buffered-bytes", "100") as server:
+        for _ in range(20):
+            begin(server, wires, number(1).plain()[:-1]).close()
+            server.wait_for_line(re.compile("status=499"))
+        server.gate.give()
+        assert outputs(ask(server, number(2).plain())) == [2]
+        end(server)
+
+
+def test_what_was_taken_is_answered_while_the_server_drains(models: Path, wires: list[Wire]) -> None:
+    with start(models) as server:
+        half = number(3).plain()
+        late = begin(server, wires, half[:-1])
+        answered = queue(server, wires, 1, 2)
+        idle = begin(server, wires)
+        server.terminate()
+        server.wait_for_line(DRAINING)
+        refused = ask(server, number(4).plain())
+        assert (refused.status, refused.json()["code"]) == (503, "shutting_down")
+        idle.send(number(5).plain())
+        assert idle.reply().status == 503
+        server.gate.give(3)
+        assert [outputs(wire.reply()) for wire in answered] == [[1], [2]]
+        late.send(half[-1:])
+        assert outputs(late.reply()) == [3]
+        assert server.exit_code() == 0
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_drain_that_is_over_is_told_to_those_who_wait(models: Path, wires: list[Wire], form: Form) -> None:
+    with start(models, "--drain-seconds", "0.2") as server:
+        running = begin(server, wires, form(number(1)))
+        assert server.entered.take() == 1
+        server.terminate()
+        reply = running.reply()
+        assert (reply.status, reply.json()["code"]) == (503, "shutting_down")
+        server.gate.give()
+        assert server.exit_code() == 0
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_body_that_never_comes_does_not_keep_the_server(models: Path, wires: list[Wire], form: Form) -> None:
+    with start(models, "--timeout", "1") as server:
+        waiting = begin(server, wires, form(number(1))[:-1])
+        assert httpx.get(f"{server.url}/livez", timeout=SOON).status_code == 200, (
+            "it has read what came before"
+        )
+        server.terminate()
+        assert waiting.reply().status == 408
+        assert server.exit_code() == 0
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_deadline_is_told(models: Path, wires: list[Wire], form: Form) -> None:
+    with start(models, "--timeout", "0.5") as server:
+        running = begin(server, wires, form(number(1)))
+        assert server.entered.take() == 1
+        reply = running.reply()
+        assert (reply.status, reply.json()["code"]) == (504, "timeout")
+        server.gate.give(2)
+        running.send(form(number(2)))
+        assert outputs(running.reply()) == [2]
+        end(server)

@@ -1,0 +1,65 @@
+"""The same by TLS, where what comes is in other pieces than what was sent."""
+
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.service.models import VECTOR, add_model
+from tests.service.server.fast_path.large import SMALL, check, large
+from tests.service.server.fast_path.wire import Wire, connected
+from tests.service.server.process import ServerProcess
+from tests.service.v2.models import SAME
+
+trustme = pytest.importorskip("trustme")
+SIZE = 300_000
+
+
+@pytest.fixture
+def wire(tmp_path: Path) -> Iterator[Wire]:
+    add_model(tmp_path / "models", "vector", VECTOR)
+    add_model(tmp_path / "models", "same", SAME.format(dtype="f32"))
+    authority = trustme.CA()
+    certificate = authority.issue_cert("127.0.0.1")
+    certificate.private_key_and_cert_chain_pem.write_to_path(tmp_path / "server")
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    flags = ("--no-warm-up", "--timeout", "1", "--ssl-certfile", str(tmp_path / "server"))
+    with ServerProcess("--models", str(tmp_path / "models"), *flags) as server:
+        with connected(server, context) as created:
+            yield created
+        server.terminate()
+        assert server.exit_code() == 0
+        assert not [line for line in server.lines if "ERROR" in line or "Invalid HTTP" in line]
+
+
+def test_requests_of_all_sizes_are_answered_in_order(wire: Wire) -> None:
+    for _ in range(3):
+        wire.send(large(SIZE).plain() + SMALL.plain() + SMALL.escaped() + large(SIZE).plain() + SMALL.plain())
+        check(wire.reply(), SIZE)
+        assert [wire.reply().status for _ in range(2)] == [200, 200]
+        check(wire.reply(), SIZE)
+        assert wire.reply().status == 200
+
+
+def test_head_and_body_may_come_each_by_itself(wire: Wire) -> None:
+    for size in (SIZE, 100, SIZE):
+        head, _, body = large(size).plain().partition(b"\r\n\r\n")
+        wire.send(head + b"\r\n\r\n", body)
+        check(wire.reply(), size)
+
+
+@pytest.mark.parametrize("size", [100, SIZE])
+def test_late_body_is_told_once(wire: Wire, size: int) -> None:
+    packet = large(size).plain()
+    wire.send(packet[:-9])
+    assert wire.reply().status == 408
+    wire.send(packet[-9:])
+    assert wire.rest() == b""
+
+
+def test_last_request_is_the_last(wire: Wire) -> None:
+    wire.send(large(SIZE, ("Connection", "close")).plain() + SMALL.plain())
+    check(wire.reply(), SIZE)
+    assert wire.rest() == b""

@@ -1,0 +1,132 @@
+"""Heads without an end, and bytes that are no HTTP, on a real socket."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import uvicorn
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
+from uvicorn.server import ServerState
+
+from service.server import connection as module
+from service.server.connection import HEAD_BYTES, UNASKED, Connection
+from service.server.reader import PACKET_BYTES
+from tests.service.scheduling.stubs import until
+
+pytestmark = pytest.mark.anyio
+HEAD = b"GET / HTTP/1.1\r\nHost: test\r\n"
+
+
+@pytest.fixture
+async def port() -> AsyncIterator[int]:
+    config = uvicorn.Config(PlainTextResponse("fine"), http=Connection, log_config=None)
+    config.load()
+    state = ServerState()
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Connection(config, state, {}), "127.0.0.1", 0)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+
+
+async def talk(port: int, *packets: bytes) -> tuple[int, dict[str, Any]]:
+    """Send packets one by one; return status and body of the last answer before the server closes."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    answer = b""
+    try:
+        for packet in packets:
+            writer.write(packet)
+            await writer.drain()
+            for _ in range(2):  # the server, on the same loop, reads each packet by itself
+                await asyncio.sleep(0)
+        answer = await asyncio.wait_for(reader.read(), 20)
+    finally:
+        writer.close()
+    head, _, body = answer.rpartition(b"\r\n\r\n")
+    last = head[head.rindex(b"HTTP/1.1") :]
+    assert b"\r\nConnection: close\r\n" in last
+    assert b"\r\nX-Request-ID: " in last
+    return int(last.split()[1]), json.loads(body)
+
+
+async def test_what_is_no_http_is_told_in_the_one_error_shape(port: int) -> None:
+    status, body = await talk(port, b"\x16\x03\x01\r\n\r\n")
+    assert (status, body["code"], list(body)) == (400, "invalid_http", ["error", "code", "details"])
+
+
+async def test_head_without_an_end_is_refused(port: int) -> None:
+    packets = [HEAD + b"X: ", *[b"a" * 10_000] * (HEAD_BYTES // 10_000 + 1)]
+    status, body = await talk(port, *packets)
+    assert (status, body["code"], body["details"]) == (431, "head_too_large", {"limit": HEAD_BYTES})
+
+
+async def test_bodies_are_no_part_of_the_head(port: int) -> None:
+    size = 2 * HEAD_BYTES
+    body = [b"a" * (size // 8)] * 8
+    post = b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: %d\r\n\r\n" % size
+    status, answer = await talk(port, post, *body, post, *body, b"\0\r\n\r\n")
+    assert (status, answer["code"]) == (400, "invalid_http")
+
+
+async def test_head_that_does_not_arrive_is_given_up(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "HEAD_SECONDS", 0.01)
+    status, body = await talk(port, HEAD)
+    assert (status, body["code"]) == (408, "head_timeout")
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    assert await asyncio.wait_for(reader.read(), 20) == b"", "a silent connection is closed in silence"
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    ("packets", "known"),
+    [
+        ([HEAD + b"X-Request-ID: r1\r\nX: y\r\n", b"no header\r\n\r\n"], True),
+        ([HEAD + b"X-Request-ID: r1\r\nX: ", *[b"a" * 10_000] * (HEAD_BYTES // 10_000 + 1)], True),
+        ([b"\x16\x03\x01\r\n\r\n"], False),
+        ([HEAD + b"X-Request-ID: r1\r\n\r\n", b"\x16\x03\x01\r\n\r\n"], False),
+    ],
+)
+async def test_id_of_the_client_comes_back_where_it_had_come(
+    port: int, packets: list[bytes], known: bool
+) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    for packet in packets:
+        writer.write(packet)
+        await writer.drain()
+        for _ in range(20):
+            await asyncio.sleep(0)
+    answer = await asyncio.wait_for(reader.read(), 20)
+    writer.close()
+    last = answer[answer.rindex(b"HTTP/1.1 4") :]
+    assert (b"\r\nX-Request-ID: r1\r\n" in last) == known
+
+
+async def test_no_more_of_a_body_is_read_than_is_asked_for() -> None:
+    connections = []
+    is_asked, asked = asyncio.Event(), asyncio.Event()
+
+    async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+        asked.set()
+        await is_asked.wait()
+        await PlainTextResponse(str(len(await Request(scope, receive).body())))(scope, receive, send)
+
+    def connect() -> Connection:
+        connections.append(Connection(config, ServerState(), {}))
+        return connections[-1]
+
+    config = uvicorn.Config(slow, http=Connection, log_config=None)
+    config.load()
+    size = 50 * PACKET_BYTES
+    async with await asyncio.get_running_loop().create_server(connect, "127.0.0.1", 0) as server:
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: %d\r\n\r\n" % size + bytes(size))
+        await asked.wait()
+        await until(lambda: connections[0].flow.read_paused)
+        assert len(connections[0].cycle.body) <= UNASKED + PACKET_BYTES
+        is_asked.set()
+        while str(size).encode() != await reader.readline():
+            pass
+        writer.close()

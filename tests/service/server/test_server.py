@@ -1,0 +1,119 @@
+"""When the server stops listening. What clients see of it is in tests/service/server."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+import uvicorn
+
+from service.app import create_app
+from service.config.settings import Settings
+from service.errors import ServiceError
+from service.lifecycle import Lifecycle, Phase
+from service.scheduling.dispatcher import Dispatcher
+from service.server import server as module
+from service.server.server import Server, run
+from service.services import services_of
+
+pytestmark = pytest.mark.anyio
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Recorder(Dispatcher):
+    def __init__(self) -> None:
+        super().__init__(Settings())
+        self.refused: list[ServiceError] = []
+
+    def refuse_all(self, error: ServiceError) -> None:
+        self.refused.append(error)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(module, "monotonic", made)
+    return made
+
+
+@pytest.fixture
+def request_in_progress() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+def server(clock: Clock, request_in_progress: ExitStack) -> Server:
+    lifecycle = Lifecycle()
+    lifecycle.started()
+    request_in_progress.enter_context(lifecycle.accept())
+    return Server(uvicorn.Config("none"), lifecycle, Recorder(), drain_seconds=30)
+
+
+def refused(server: Server) -> list[ServiceError]:
+    assert isinstance(server.dispatcher, Recorder)
+    return server.dispatcher.refused
+
+
+async def test_server_goes_on_until_a_signal_comes(server: Server) -> None:
+    assert not await server.on_tick(1)
+    assert server.lifecycle.phase is Phase.READY
+
+
+async def test_signal_fails_readiness_and_is_not_raised_again(server: Server) -> None:
+    server.handle_exit(signal.SIGTERM, None)
+    assert server.lifecycle.phase is Phase.DRAINING
+    assert server._captured_signals == []
+
+
+async def test_accepted_requests_are_waited_for(server: Server, request_in_progress: ExitStack) -> None:
+    server.handle_exit(signal.SIGTERM, None)
+    assert not await server.on_tick(1)
+    request_in_progress.close()
+    assert await server.on_tick(2)
+    assert refused(server) == []
+
+
+async def test_accepted_requests_are_given_up_when_time_is_up(server: Server, clock: Clock) -> None:
+    server.handle_exit(signal.SIGTERM, None)
+    assert not await server.on_tick(1)
+    clock.now += 29.9
+    assert not await server.on_tick(2)
+    clock.now += 0.1
+    assert await server.on_tick(3)
+    assert [error.code for error in refused(server)] == ["shutting_down"]
+
+
+async def test_second_signal_ends_the_wait(server: Server) -> None:
+    server.handle_exit(signal.SIGTERM, None)
+    assert not await server.on_tick(1)
+    server.handle_exit(signal.SIGINT, None)
+    assert await server.on_tick(2)
+    assert len(refused(server)) == 1
+
+
+@pytest.mark.parametrize(
+    ("started", "ended", "code"), [(True, None, 0), (False, None, 3), (False, 1, 1), (False, "no", 3)]
+)
+def test_exit_code_tells_whether_the_server_started(
+    monkeypatch: pytest.MonkeyPatch, started: bool, ended: int | str | None, code: int
+) -> None:
+    settings = Settings(host="127.0.0.2", port=81, drain_seconds=7)
+    app = create_app(settings)
+
+    def fake(server: Server) -> None:
+        assert (server.config.app, server.config.host, server.config.port) == (app, "127.0.0.2", 81)
+        assert server.lifecycle is services_of(app).lifecycle
+        server.started = started
+        if ended is not None:
+            raise SystemExit(ended)
+
+    monkeypatch.setattr(Server, "run", fake)
+    assert run(app, settings) == code
