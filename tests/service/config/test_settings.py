@@ -14,7 +14,7 @@ from service.config.settings import (
     settings_table,
 )
 
-README = Path(__file__).parents[2] / "README.md"
+README = Path(__file__).parents[3] / "README.md"
 
 
 def write(folder: Path, text: str) -> Path:
