@@ -15,7 +15,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from tests.bench import asides, plot, report
+from tests.bench import asides, report
 from tests.bench.contenders import BASE, CONTENDERS, Contender, installed
 from tests.bench.export import export
 from tests.bench.layers import layer_table
@@ -104,7 +104,9 @@ def write(found: Report, is_saved: bool) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(to_json(found))
     if is_saved:
-        plot.PLOT.write_text(plot.draw(found))
+        from tests.bench import plot  # here: its memory would count as that of every runtime's process
+
+        plot.write(found, plot.PLOT)
 
 
 def _besides(

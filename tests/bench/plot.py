@@ -1,11 +1,18 @@
-"""Draws a report as an SVG: per model one bar for each runtime, its time over onnxruntime's.
+"""Draws a report as an SVG: for each model a group of bars, one per runtime, of its time relative to onnxruntime's.
 
-Run: python -m tests.bench.plot [--from FILE]       (writes docs/bench/plot.svg)
+Run: python -m tests.bench.plot [--from FILE] [--to FILE]       (writes docs/bench/plot.svg; a .png where FILE ends so)
+
+The same report gives the same bytes each time, so that a plot that is drawn anew changes only where figures did.
 """
 
 import argparse
-from html import escape
+from io import BytesIO
 from pathlib import Path
+from typing import Any
+
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from tests.bench.contenders import BASE
 from tests.bench.models import MODELS
@@ -20,87 +27,81 @@ COLOURS = {
     "ncnn": "#edae49",
     "torch": "#8d6a9f",
 }
-"""Who is drawn, in order. The numpy layers would make all other bars small."""
-MOST = 3.0
-"""Bars end here; a longer one says how long it would be."""
-WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 900, 210, 40, 28, 24
-LEGEND = 30
+"""The runtimes that are drawn, in order. The numpy layers would make all other bars small."""
+TITLES = {"native": "Kuiper Serve"}
+"""What the legend calls a runtime, where that is not its name."""
+LONGEST = 3.0
+"""The highest ratio of the axis. A longer bar is cut off there; its label still tells its ratio."""
+WIDTH, PANEL_HEIGHT, LEGEND_HEIGHT = 9.0, 2.2, 0.4
+"""Inches of the figure, of the panel for one number of threads, and of the legend above the panels."""
+STYLE: Any = {
+    "svg.fonttype": "none",  # text stays text: smaller than outlines, and can be searched
+    "svg.hashsalt": "kuiper-serve",  # ids are made from this instead of at random
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],
+    "font.size": 8,
+}
 
 
-def draw(report: Report) -> str:
-    """Return the SVG, one panel for each number of threads below the other."""
-    panels = [
-        _panel(report, threads, LEGEND + index * HEIGHT) for index, threads in enumerate(report.threads)
-    ]
-    height = LEGEND + HEIGHT * len(panels)
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
-        'font-family="sans-serif" font-size="12">'
-    )
-    background = f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>'
-    return "\n".join(
-        [head, background, *_legend(), *(line for panel in panels for line in panel), "</svg>\n"]
-    )
+@rc_context(STYLE)
+def draw(report: Report) -> Figure:
+    """Return the figure: one panel for each number of threads, below one another, on white."""
+    threads = report.threads
+    height = LEGEND_HEIGHT + PANEL_HEIGHT * len(threads)
+    # an opaque background: labels stay legible on pages of any colour
+    figure = Figure(figsize=(WIDTH, height), layout="constrained", facecolor="white")
+    panels = figure.subplots(len(threads), squeeze=False)[:, 0]
+    for axes, count in zip(panels, threads, strict=True):
+        _panel(axes, report, count)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper left", ncols=len(COLOURS), frameon=False)
+    return figure
 
 
-def _legend() -> list[str]:
-    lines = []
-    for index, (name, colour) in enumerate(COLOURS.items()):
-        x = LEFT + index * 120
-        lines.append(f'<rect x="{x}" y="9" width="12" height="12" fill="{colour}"/>')
-        lines.append(_text(x + 17, 19, "kuiper native" if name == "native" else name, "start"))
-    return lines
+@rc_context(STYLE)
+def write(report: Report, path: Path) -> None:
+    """Write the plot of a report, in the format that the file's name ends in, without date and version."""
+    kind = path.suffix.removeprefix(".")
+    metadata = {"Date": None, "Creator": None} if kind == "svg" else None
+    target = BytesIO()
+    draw(report).savefig(target, format=kind, metadata=metadata, dpi=150)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(target.getvalue())
 
 
-def _panel(report: Report, threads: int, top: int) -> list[str]:
-    base = top + HEIGHT - BOTTOM
-    scale = (HEIGHT - TOP - BOTTOM) / MOST
-    plural = "s" if threads > 1 else ""
-    lines = [_text(LEFT, top + 12, f"time over {BASE}'s, {threads} thread{plural}; less is better", "start")]
-    for level in (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0):
-        y = base - level * scale
-        colour = "#30638e" if level == 1 else "#dddddd"
-        lines.append(f'<line x1="{LEFT}" x2="{WIDTH - 10}" y1="{y:.1f}" y2="{y:.1f}" stroke="{colour}"/>')
-        lines.append(_text(LEFT - 6, y + 4, f"{level:g}", "end"))
-    room = (WIDTH - LEFT - 10) / max(1, len(report.models))
-    for index, model in enumerate(report.models):
-        left = LEFT + index * room
-        lines.append(_text(left + room / 2, base + 16, MODELS[model].title.split(",")[0], "middle"))
-        lines += _bars(report, model, threads, left + room * 0.06, room * 0.88, base, scale)
-    return lines
-
-
-def _bars(
-    report: Report, model: str, threads: int, left: float, width: float, base: float, scale: float
-) -> list[str]:
-    results = report.find(model, threads)
-    step = width / len(COLOURS)
-    lines = []
-    for index, (name, colour) in enumerate(COLOURS.items()):
-        ratio = to_base(results, name)
-        x = left + index * step
-        if ratio is None:
-            lines.append(_text(x + step / 2, base - 4, "-", "middle", 9))
-            continue
-        height = min(ratio, MOST) * scale
-        lines.append(
-            f'<rect x="{x:.1f}" y="{base - height:.1f}" width="{step - 2:.1f}" height="{height:.1f}" fill="{colour}"/>'
+def _panel(axes: Axes, report: Report, threads: int) -> None:
+    """Draw the groups of bars for one number of threads."""
+    width = 0.84 / len(COLOURS)
+    for position, (name, colour) in enumerate(COLOURS.items()):
+        ratios = [to_base(report.find(model, threads), name) for model in report.models]
+        centres = [group + (position - (len(COLOURS) - 1) / 2) * width for group in range(len(ratios))]
+        heights = [min(ratio or 0.0, LONGEST) for ratio in ratios]
+        bars = axes.bar(
+            centres, heights, width * 0.92, color=colour, label=TITLES.get(name, name), clip_on=False
         )
-        lines.append(_text(x + step / 2 - 1, base - height - 3, f"{ratio:.2f}", "middle", 9))
-    return lines
-
-
-def _text(x: float, y: float, text: str, anchor: str, size: int = 12) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}">{escape(text, quote=False)}</text>'
+        labels = ["n/a" if ratio is None else f"{ratio:.2f}" for ratio in ratios]
+        axes.bar_label(bars, labels, padding=1, fontsize=6)
+    axes.axhline(1.0, color=COLOURS[BASE], linewidth=0.8, zorder=0.9)  # behind the labels
+    axes.set_ylim(0, LONGEST * 1.06)  # room for the labels of the longest bars
+    axes.set_xlim(-0.5, len(report.models) - 0.5)
+    axes.set_xticks(range(len(report.models)), [MODELS[model].title.split(",")[0] for model in report.models])
+    plural = "s" if threads > 1 else ""
+    axes.set_title(
+        f"time relative to {BASE}'s, {threads} thread{plural}; less is better", loc="left", fontsize=8
+    )
+    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.tick_params(length=0)
+    axes.spines[["top", "right", "left"]].set_visible(False)
 
 
 def main() -> None:
     """Draw the saved results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--from", dest="source", type=Path, default=SAVED, metavar="FILE")
+    parser.add_argument("--to", dest="target", type=Path, default=PLOT, metavar="FILE")
     arguments = parser.parse_args()
-    PLOT.parent.mkdir(parents=True, exist_ok=True)
-    PLOT.write_text(draw(from_json(arguments.source.read_text())))
+    write(from_json(arguments.source.read_text()), arguments.target)
 
 
 if __name__ == "__main__":

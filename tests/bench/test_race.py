@@ -100,7 +100,7 @@ def test_worker_that_dies_is_told_apart() -> None:
 
 def test_contenders_do_not_load_other_runtimes_by_themselves() -> None:
     modules = in_own_process(loaded_modules)
-    assert not {"torch", "onnxruntime", "openvino", "ncnn"} & set(modules)
+    assert not {"torch", "onnxruntime", "openvino", "ncnn", "matplotlib"} & set(modules)
 
 
 def layer(name: str, microseconds: float, multiply_adds: int, fused_into: str | None = None) -> LayerTrace:

@@ -3,57 +3,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.bench import plot, report
+from tests.bench import report
 from tests.bench.memory import parse_peak, peak_bytes
 from tests.bench.models import MODELS, relative_error
 from tests.bench.ratios import fastest_peer, geometric_mean, means, to_base, to_fastest
-from tests.bench.results import (
-    SAVED,
-    Layer,
-    LayerTable,
-    Report,
-    Result,
-    Split,
-    Start,
-    Throughput,
-    TraceCost,
-    from_json,
-    to_json,
-)
-
-TIMES = {
-    "resnet18": {"native": 0.008, "numpy": 0.040, "onnxruntime": 0.010, "openvino": 0.016, "torch": 0.020},
-    "unet": {"native": 0.064, "numpy": 0.320, "onnxruntime": 0.080, "openvino": 0.040, "torch": 0.160},
-    "vit": {"native": 0.500, "numpy": 0.001, "onnxruntime": 0.010, "openvino": 0.010, "torch": 0.010},
-}
-START = Start(0.25, 0.5, 100 * 2**20, 1e-6)
-
-
-def results(threads: int) -> list[Result]:
-    found = [
-        Result(model, threads, contender, seconds, START, rounds=20 if model == "vit" else 7)
-        for model, times in TIMES.items()
-        for contender, seconds in times.items()
-    ]
-    return [*found, Result("unet", threads, "ncnn", None, None, "ValueError: no such <layer>")]
+from tests.bench.results import SAVED, Report, from_json, to_json
+from tests.bench.sample import sample_report
 
 
 @pytest.fixture
 def found() -> Report:
-    machine = {"processor": "A & B", "cores": "2", "instructions": "avx2", "versions": "numpy 2"}
-    fast = Layer("conv1", "nn.Conv2d", "native", 2, (1, 64, 56, 56), 0.001, 200.0, 0.5)
-    slow = Layer("pool", "nn.MaxPool2d", "numpy", 0, (1, 64, 28, 28), 0.003, 0.0, 0.0)
-    return Report(
-        machine,
-        20,
-        tuple(results(1) + results(2)),
-        (LayerTable("resnet18", 1, 400.0, (fast, slow)),),
-        (TraceCost("resnet18", 1, 0.010, 0.0101),),
-        Throughput("resnet18", 120.0, 100.0),
-        Split("resnet18", 0.1, 0.05, 0.01, 0.7, 0.008),
-        0.2,
-        ("unet, ncnn, 1 threads: ValueError: no such <layer>",),
-    )
+    return sample_report()
 
 
 def test_geometric_mean_multiplies() -> None:
@@ -178,21 +138,6 @@ def test_readme_shows_what_is_saved() -> None:
     text = report.readme_text(from_json(saved.read_text())) if saved.exists() else None
     shown = readme.split(report.BEGIN)[1].split(report.END)[0].strip()
     assert text is None or shown == text.strip()
-
-
-def test_plot_draws_a_bar_for_each_ratio(found: Report) -> None:
-    from xml.etree import ElementTree
-
-    tree = ElementTree.fromstring(plot.draw(found))
-    fills = [element.get("fill") for element in tree.iter("{http://www.w3.org/2000/svg}rect")]
-    # in the legend, and for three models on two numbers of threads
-    assert fills.count(plot.COLOURS["native"]) == 1 + 3 * 2
-    assert fills.count(plot.COLOURS["ncnn"]) == 1
-    texts = [element.text for element in tree.iter("{http://www.w3.org/2000/svg}text")]
-    assert texts.count("50.00") == 2
-    assert "UNet 256²" in texts
-    heights = [float(e.get("height", 0)) for e in tree.iter("{http://www.w3.org/2000/svg}rect")][1:]
-    assert max(heights) <= plot.HEIGHT
 
 
 def test_peak_of_memory_is_read_from_the_status() -> None:
