@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request, Response
 
 from service.description.openapi import error_responses
 from service.services import services_of
-from service.telemetry.server_state import read_server_state
+from service.telemetry.metrics import take_snapshot
 
 _CONTENT = {kind: {"schema": {"type": "string"}} for kind in ("text/plain", "application/openmetrics-text")}
 
@@ -19,7 +19,14 @@ router = APIRouter(tags=["monitoring"])
 def show_metrics(request: Request) -> Response:
     """Show the metrics in Prometheus' text format, or as OpenMetrics where `Accept` asks for it."""
     services = services_of(request)
+    telemetry = services.telemetry
+    snapshot = take_snapshot(
+        services.loaded or (),
+        services.dispatcher,
+        services.settings,
+        telemetry.statistics,
+        telemetry.http_requests,
+    )
     accept = ", ".join(request.headers.getlist("accept"))
-    state = read_server_state(services.loaded or (), services.dispatcher, services.settings)
-    text, media_type = services.telemetry.metrics.render(state, accept)
+    text, media_type = telemetry.metrics.render(snapshot, accept)
     return Response(text, media_type=media_type)

@@ -7,7 +7,7 @@ the observers (statistics, metrics, recent runs, spans) by one `CallRecord`.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from engine import RunTrace
 from engine.run import RunResult
@@ -139,6 +139,7 @@ class CallRecord:
     is_observed: bool = False
 
 
+@runtime_checkable
 class Observer(Protocol):
     """Told of every call when it is over, on the event loop's thread; must be quick and must not raise."""
 

@@ -9,7 +9,7 @@ from service.config.settings import Settings, SettingsError
 from service.scheduling.call import CallRecord, Observer
 from service.telemetry.http_accounts import HttpAccounts
 from service.telemetry.http_requests import HttpRequests
-from service.telemetry.metrics import Metrics
+from service.telemetry.metrics import Metrics, make_collectors
 from service.telemetry.recent import RecentRuns
 from service.telemetry.statistics import Statistics
 
@@ -35,7 +35,7 @@ class Telemetry:
         statistics: what the models did.
         http_requests: what HTTP requests took.
         http_accounts: told of every HTTP request when it is over.
-        metrics: both, for Prometheus.
+        metrics: what Prometheus reads.
         recent: the last traced runs.
         spans: for OpenTelemetry; None where nobody asked for them.
     """
@@ -50,7 +50,7 @@ class Telemetry:
     @property
     def observers(self) -> list[Observer]:
         """Who is told of every call when it is over."""
-        observers: list[Observer] = [self.statistics, self.recent]
+        observers: list[Observer] = [self.statistics, self.recent, *self.metrics.observers]
         return observers if self.spans is None else [*observers, self.spans]
 
     def close(self) -> None:
@@ -69,7 +69,7 @@ def make_telemetry(settings: Settings) -> Telemetry:
     recent = RecentRuns(settings.recent_traces)
     spans = _make_spans(settings) if settings.otel else None
     accounts = HttpAccounts(http_requests, settings.access_log)
-    metrics = Metrics(statistics, http_requests)
+    metrics = Metrics(make_collectors())
     return Telemetry(statistics, http_requests, accounts, metrics, recent, spans)
 
 

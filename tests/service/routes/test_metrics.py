@@ -12,7 +12,7 @@ from service.app import create_app
 from service.config.settings import Settings
 from service.services import services_of
 from service.telemetry.http_requests import OTHER_METHOD
-from service.telemetry.server_state import read_server_state
+from service.telemetry.metrics import take_snapshot
 from tests.service.telemetry.trace_events import check_trace_events
 
 pytestmark = pytest.mark.anyio
@@ -169,8 +169,15 @@ async def test_requests_that_never_become_calls_are_counted(
     assert (await samples(client, "nv_inference_request_failure"))["vector", "OTHER", "1"] == 1
 
 
-async def test_busy_workers_are_counted(app: FastAPI, client: AsyncClient) -> None:
+async def test_snapshot_shows_all_loaded_models(app: FastAPI, client: AsyncClient) -> None:
     services = services_of(app)
-    state = read_server_state(services.loaded or (), services.dispatcher, services.settings)
-    assert (state.workers, state.workers_busy) == (1, 0)
-    assert [model.name for model in state.models] == ["digit", "pair", "vector"]
+    telemetry = services.telemetry
+    snapshot = take_snapshot(
+        services.loaded or (),
+        services.dispatcher,
+        services.settings,
+        telemetry.statistics,
+        telemetry.http_requests,
+    )
+    assert (snapshot.workers, snapshot.busy_workers) == (1, 0)
+    assert [model.name for model in snapshot.models] == ["digit", "pair", "vector"]

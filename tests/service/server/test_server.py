@@ -54,7 +54,9 @@ def server(clock: Clock, request_in_progress: ExitStack) -> Server:
     lifecycle = Lifecycle()
     lifecycle.started()
     request_in_progress.enter_context(lifecycle.accept())
-    return Server(uvicorn.Config("none"), lifecycle, Recorder(), drain_seconds=30)
+    # uvicorn's own logging configuration would outlive this test and hide its loggers from the tests that follow
+    config = uvicorn.Config("none", log_config=None)
+    return Server(config, lifecycle, Recorder(), drain_seconds=30)
 
 
 def refused(server: Server) -> list[ServiceError]:

@@ -1,35 +1,73 @@
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
+from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
+from service.config.model_config import ModelConfig
+from service.repository.loaded_model import LoadedModel
 from service.scheduling.call import CallRecord, Ending
+from service.scheduling.dispatcher import Dispatcher
 from service.telemetry.http_requests import HttpRequests
-from service.telemetry.metrics import Metrics, ModelState, ServerState
+from service.telemetry.metrics import (
+    COLLECTORS,
+    Metrics,
+    Snapshot,
+    collectors,
+    make_collectors,
+    take_snapshot,
+)
 from service.telemetry.statistics import Statistics
+from tests.service.scheduling.stubs import settings_of
 from tests.service.telemetry.records import MS, START, make_model, make_record, make_trace
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
-DIGITS = ModelState("digits", "1", "classification", pending=3, queue_size=64, programs_refused=2)
 OPENMETRICS = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
+
+
+def loaded(name: str, version: str, refused: int = 0) -> LoadedModel:
+    """Return as much of a loaded model as a snapshot looks at."""
+    config = ModelConfig.model_validate({"task": "raw", "scheduling": {"queue_size": 64}})
+    graph = SimpleNamespace(verification=SimpleNamespace(refused_count=refused))
+    return cast(LoadedModel, SimpleNamespace(name=name, version=version, config=config, graph=graph))
+
+
+DIGITS = loaded("digits", "1", refused=2)
+
+
+class BusyDispatcher:
+    """A dispatcher whose every queue has three calls, with one worker busy."""
+
+    def waiting(self, model: LoadedModel) -> int:
+        return 3
+
+    def busy_workers(self) -> int:
+        return 1
 
 
 class Server:
     """A server whose models come and go as a test wants."""
 
-    def __init__(self, *models: ModelState) -> None:
+    def __init__(self, *models: LoadedModel) -> None:
         self.models = list(models)
         self.statistics = Statistics(clock=lambda: START + 30 * MS)
         self.http_requests = HttpRequests()
-        self.metrics = Metrics(self.statistics, self.http_requests)
+        self.metrics = Metrics(make_collectors())
 
     def observe(self, *records: CallRecord) -> None:
         for record in records:
-            self.statistics.observe(record)
+            for observer in (self.statistics, *self.metrics.observers):
+                observer.observe(record)
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
-        return self.metrics.render(ServerState(self.models, workers=2, workers_busy=1), accept)
+        dispatcher = cast(Dispatcher, BusyDispatcher())
+        settings = settings_of(workers=2)
+        snapshot = take_snapshot(self.models, dispatcher, settings, self.statistics, self.http_requests)
+        return self.metrics.render(snapshot, accept)
 
     def text(self, accept: str = "") -> str:
         return self.render(accept)[0].decode()
@@ -92,7 +130,9 @@ def test_histograms_are_in_seconds() -> None:
 def test_state_of_the_server_is_read_when_it_is_asked_for() -> None:
     samples = Server(DIGITS).samples()
     assert samples[of_digits("kuiper_queue_capacity")] == 64
-    assert samples[of_digits("kuiper_model_info", task="classification")] == 1
+    assert samples[of_digits("kuiper_model_info", task="raw")] == 1
+    assert samples[of_digits("nv_inference_pending_request_count")] == 3
+    assert samples[of_digits("kuiper_program_refused_total")] == 2
     assert samples[labelled("kuiper_workers")] == 2
     assert samples[labelled("kuiper_workers_busy")] == 1
     assert samples[of_digits("nv_inference_request_success")] == 0
@@ -117,7 +157,7 @@ def test_http_requests_have_opentelemetrys_labels() -> None:
 
 
 def test_series_of_models_that_are_gone_vanish() -> None:
-    other = ModelState("other", "7", "", 0, 64, 0)
+    other = loaded("other", "7")
     server = Server(DIGITS, other)
     server.observe(make_record(), make_record(model=make_model("other", "7"), trace=make_trace()))
     before = server.samples()
@@ -178,3 +218,29 @@ def test_every_application_has_a_registry_of_its_own() -> None:
     first.observe(make_record())
     counts = [server.samples()[of_digits("nv_inference_count")] for server in (first, second)]
     assert counts == [1, 0]
+
+
+class EndingMetrics:
+    """A metric from outside, which counts something that the server does not count."""
+
+    def __init__(self) -> None:
+        self._calls: Counter[str] = Counter()
+
+    def observe(self, record: CallRecord) -> None:
+        self._calls[record.ending.value] += 1
+
+    def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
+        family = CounterMetricFamily("example_calls", "calls by how they ended", labels=("ending",))
+        for ending, count in self._calls.items():
+            family.add_metric((ending,), count)
+        yield family
+
+
+def test_collector_that_is_registered_counts_and_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collectors, "COLLECTORS", [*COLLECTORS, EndingMetrics])
+    server = Server(DIGITS)
+    server.observe(make_record(), make_record(), make_record(Ending.REJECTED))
+    samples = server.samples()
+    assert samples[labelled("example_calls_total", ending="SUCCESS")] == 2
+    assert samples[labelled("example_calls_total", ending="REJECTED")] == 1
+    assert samples[of_digits("nv_inference_request_success")] == 2

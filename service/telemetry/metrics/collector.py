@@ -1,0 +1,22 @@
+"""What a class of metrics has to offer."""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from prometheus_client.core import Metric
+
+from service.telemetry.metrics.snapshot import Snapshot
+
+
+class Collector(Protocol):
+    """Turns a snapshot of the server into metric families.
+
+    A collector that has a method `observe(CallRecord)` as well is an `Observer`: it is told of every call that has
+    ended, and may count what no other part of the server counts.
+    """
+
+    def collect(self, snapshot: Snapshot) -> Iterable[Metric]:
+        """Yield metric families with their samples. Labels must never hold what a client typed.
+
+        Called once for each request to `/metrics`, on any thread.
+        """

@@ -1,0 +1,26 @@
+"""The collectors of the server, in the order in which `/metrics` shows them."""
+
+from collections.abc import Callable
+
+from service.telemetry.metrics.collector import Collector
+from service.telemetry.metrics.http_requests import HttpRequestMetrics
+from service.telemetry.metrics.inference import InferenceMetrics
+from service.telemetry.metrics.layers import LayerMetrics
+from service.telemetry.metrics.models import ModelMetrics
+from service.telemetry.metrics.requests import RequestMetrics
+from service.telemetry.metrics.workers import WorkerMetrics
+
+COLLECTORS: list[Callable[[], Collector]] = [
+    InferenceMetrics,
+    RequestMetrics,
+    LayerMetrics,
+    ModelMetrics,
+    WorkerMetrics,
+    HttpRequestMetrics,
+]
+"""Every application makes one collector of each; a new metric adds its class here."""
+
+
+def make_collectors() -> list[Collector]:
+    """Return a new collector of each registered class."""
+    return [make() for make in COLLECTORS]

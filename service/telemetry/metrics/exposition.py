@@ -1,0 +1,68 @@
+"""Metrics as text, in either format that Prometheus reads."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client import registry as prometheus
+from prometheus_client.core import Metric
+from prometheus_client.exposition import generate_latest
+from prometheus_client.openmetrics import exposition as openmetrics
+
+from service.scheduling.call import Observer
+from service.telemetry.metrics.collector import Collector
+from service.telemetry.metrics.snapshot import Snapshot
+
+TEXT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+"""Media type of Prometheus' own text format."""
+
+
+class Metrics:
+    """The metrics of one application.
+
+    Nothing is counted here: each reading asks the collectors, so that the series of a model end when it is unloaded.
+
+    Args:
+        collectors: the sources of all metrics but those of the process.
+    """
+
+    def __init__(self, collectors: Iterable[Collector]) -> None:
+        self._collectors = tuple(collectors)
+        self._process = (
+            ProcessCollector(registry=None),
+            PlatformCollector(registry=None),
+            GCCollector(registry=CollectorRegistry()),  # it takes no None
+        )
+
+    @property
+    def observers(self) -> list[Observer]:
+        """The collectors that count something themselves, and so have to be told of every call that has ended."""
+        return [collector for collector in self._collectors if isinstance(collector, Observer)]
+
+    def render(self, snapshot: Snapshot, accept: str = "") -> tuple[bytes, str]:
+        """Return the metrics in the format that an `Accept` header asks for, and its media type.
+
+        Args:
+            snapshot: the server at this moment.
+            accept: the header; empty where the request has none.
+        """
+        registry = CollectorRegistry()
+        for collector in (_SnapshotCollector(self._collectors, snapshot), *self._process):
+            registry.register(collector)
+        # not prometheus_client's choose_encoder: it fails on some headers, and repeats what they say
+        for accepted in accept.split(","):
+            if accepted.partition(";")[0].strip() == "application/openmetrics-text":
+                text: bytes = openmetrics.generate_latest(registry)  # type: ignore[no-untyped-call]  # theirs
+                return text, openmetrics.CONTENT_TYPE_LATEST
+        return generate_latest(registry), TEXT_TYPE
+
+
+class _SnapshotCollector(prometheus.Collector):
+    """What a registry of `prometheus_client` asks for the families: all collectors of ours, with one snapshot."""
+
+    def __init__(self, collectors: Sequence[Collector], snapshot: Snapshot) -> None:
+        self._collectors = collectors
+        self._snapshot = snapshot
+
+    def collect(self) -> Iterator[Metric]:
+        for collector in self._collectors:
+            yield from collector.collect(self._snapshot)

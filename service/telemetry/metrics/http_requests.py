@@ -1,0 +1,23 @@
+"""How long HTTP requests took, under the name and the labels of OpenTelemetry's semantic conventions."""
+
+from collections.abc import Iterator
+
+from prometheus_client.core import HistogramMetricFamily, Metric
+
+from service.telemetry.metrics.families import add_histogram
+from service.telemetry.metrics.snapshot import Snapshot
+
+
+class HttpRequestMetrics:
+    """`http_server_request_duration_seconds`, by method, route and status."""
+
+    def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
+        """Yield the histogram."""
+        family = HistogramMetricFamily(
+            "http_server_request_duration_seconds",
+            "HTTP requests, from the head to the end of the answer",
+            labels=("http_request_method", "http_route", "http_response_status_code"),
+        )
+        for endpoint, histogram in snapshot.http_requests.series():
+            add_histogram(family, endpoint, histogram)
+        yield family

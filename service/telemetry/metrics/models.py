@@ -1,0 +1,35 @@
+"""The loaded models: what they are, how many requests wait for them, and which programs were refused."""
+
+from collections.abc import Iterator
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from service.telemetry.metrics.families import MODEL_LABELS
+from service.telemetry.metrics.snapshot import Snapshot
+
+
+class ModelMetrics:
+    """`nv_inference_pending_request_count`, `kuiper_queue_capacity`, `kuiper_model_info`, `kuiper_program_refused`."""
+
+    def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
+        """Yield the gauges and counters of all loaded models."""
+        pending = GaugeMetricFamily(
+            "nv_inference_pending_request_count", "requests that wait for the model", labels=MODEL_LABELS
+        )
+        capacity = GaugeMetricFamily(
+            "kuiper_queue_capacity", "requests that may wait for the model", labels=MODEL_LABELS
+        )
+        info = GaugeMetricFamily(
+            "kuiper_model_info", "1 for each loaded model", labels=(*MODEL_LABELS, "task")
+        )
+        refused = CounterMetricFamily(
+            "kuiper_program_refused",
+            "compiled programs that are not used, as numpy computed something else or the compiler failed",
+            labels=MODEL_LABELS,
+        )
+        for model in snapshot.models:
+            pending.add_metric(model.labels, model.waiting)
+            capacity.add_metric(model.labels, model.queue_size)
+            info.add_metric((*model.labels, model.task), 1)
+            refused.add_metric(model.labels, model.refused_programs)
+        yield from (pending, capacity, info, refused)

@@ -1,0 +1,34 @@
+"""Histograms of inference requests: how long their parts took, and how large the runs were."""
+
+from collections.abc import Callable, Iterator
+
+from prometheus_client.core import HistogramMetricFamily, Metric
+
+from service.telemetry.histogram import Histogram
+from service.telemetry.metrics.families import MODEL_LABELS, add_histogram
+from service.telemetry.metrics.snapshot import Snapshot
+from service.telemetry.statistics import ModelStatistics
+
+_HISTOGRAMS: tuple[tuple[str, str, Callable[[ModelStatistics], Histogram]], ...] = (
+    ("kuiper_request_seconds", "answered requests, whole", lambda model: model.request_seconds),
+    ("kuiper_queue_seconds", "waiting of answered requests", lambda model: model.queue_seconds),
+    ("kuiper_compute_seconds", "runs of answered requests", lambda model: model.compute_seconds),
+    (
+        "kuiper_observed_request_seconds",
+        "answered requests that asked for captured operands or statistics, whole",
+        lambda model: model.observed_seconds,
+    ),
+    ("kuiper_batch_size", "items of each run", lambda model: model.batch_sizes),
+)
+
+
+class RequestMetrics:
+    """`kuiper_request_seconds`, `kuiper_queue_seconds` and the like, for each model."""
+
+    def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
+        """Yield the histograms of all loaded models."""
+        for name, text, histogram_of in _HISTOGRAMS:
+            family = HistogramMetricFamily(name, text, labels=MODEL_LABELS)
+            for model in snapshot.models:
+                add_histogram(family, model.labels, histogram_of(model.statistics))
+            yield family

@@ -1,0 +1,91 @@
+"""The server at one moment, as far as metrics show it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from service.config.settings import Settings
+from service.repository.loaded_model import LoadedModel
+from service.scheduling.dispatcher import Dispatcher
+from service.scheduling.policy import policy_of
+from service.telemetry.http_requests import HttpRequests
+from service.telemetry.statistics import ModelStatistics, Statistics
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSnapshot:
+    """A loaded model at one moment.
+
+    Attributes:
+        name: its name.
+        version: its version.
+        task: its task, as its configuration names it.
+        waiting: requests that wait for it.
+        queue_size: requests that may wait for it while all its workers are busy.
+        refused_programs: compiled programs that are not used, as numpy computed something else or the compiler failed.
+        statistics: what was counted of its requests and runs; it goes on counting.
+    """
+
+    name: str
+    version: str
+    task: str
+    waiting: int
+    queue_size: int
+    refused_programs: int
+    statistics: ModelStatistics
+
+    @property
+    def labels(self) -> tuple[str, str]:
+        """Values of the labels `model` and `version`."""
+        return self.name, self.version
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The server at one moment.
+
+    Attributes:
+        models: every version of every loaded model.
+        workers: threads that run models.
+        busy_workers: how many of them run one now.
+        http_requests: durations of the HTTP requests so far.
+    """
+
+    models: Sequence[ModelSnapshot]
+    workers: int
+    busy_workers: int
+    http_requests: HttpRequests
+
+
+def take_snapshot(
+    models: Iterable[LoadedModel],
+    dispatcher: Dispatcher,
+    settings: Settings,
+    statistics: Statistics,
+    http_requests: HttpRequests,
+) -> Snapshot:
+    """Return the state of the server; may be called on any thread.
+
+    Statistics of models that are no longer loaded are dropped, so that their series end.
+
+    Args:
+        models: the loaded models.
+        dispatcher: the queues and workers.
+        settings: the server's settings.
+        statistics: what was counted of the models.
+        http_requests: what was measured of HTTP requests.
+    """
+    loaded = list(models)
+    statistics.keep({(model.name, model.version) for model in loaded})
+    snapshots = [
+        ModelSnapshot(
+            name=model.name,
+            version=model.version,
+            task=model.config.task,
+            waiting=dispatcher.waiting(model),
+            queue_size=policy_of(model.config, settings).queue_size,
+            refused_programs=model.graph.verification.refused_count,
+            statistics=statistics.of(model.name, model.version),
+        )
+        for model in loaded
+    ]
+    return Snapshot(snapshots, settings.worker_count, dispatcher.busy_workers(), http_requests)

@@ -1,0 +1,44 @@
+"""Brings queues into the states that the tests of batches begin with."""
+
+import asyncio
+from typing import Any
+
+from service.repository.loaded_model import LoadedModel
+from service.scheduling.dispatcher import Dispatcher
+from tests.service.scheduling.stubs import (
+    Client,
+    StubGraph,
+    call_of,
+    rows,
+    until,
+)
+
+Task = asyncio.Task[Any]
+
+
+async def blocked(dispatcher: Dispatcher, graph: StubGraph, model: LoadedModel) -> Task:
+    """Keep the one worker busy with a run of 1000; `graph.open` lets it go on."""
+    graph.close()
+    task = Client(dispatcher).ask(call_of(model, rows(1000)))
+    await graph.has_begun()
+    return task
+
+
+async def queue(dispatcher: Dispatcher, *calls: Any) -> list[Task]:
+    """Send calls, each when the one before waits."""
+    tasks = []
+    for call in calls:
+        count = dispatcher.waiting()
+        tasks.append(Client(dispatcher).ask(call))
+        await until(lambda count=count: dispatcher.waiting() == count + 1)  # type: ignore[misc]  # bound early
+    return tasks
+
+
+async def decoded(dispatcher: Dispatcher, model: LoadedModel) -> None:
+    """Return when a call waits for others to be run with."""
+
+    def has_one() -> bool:
+        queue = dispatcher._scheduler._queues.get(model)
+        return queue is not None and queue._former is not None and len(queue._former) == 1
+
+    await until(lambda: has_one() and not dispatcher.running())

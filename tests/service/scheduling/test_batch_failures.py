@@ -1,0 +1,134 @@
+"""Batches in which a call fails, leaves or cannot be answered: no other call of them suffers."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from starlette.requests import ClientDisconnect
+
+from engine import RunResult
+from service.codec import Decoded
+from service.errors import ServiceError
+from service.scheduling.call import Ending
+from tests.service.scheduling.conftest import Start
+from tests.service.scheduling.queues import blocked, queue
+from tests.service.scheduling.stubs import (
+    Client,
+    Records,
+    StubGraph,
+    call_of,
+    model_of,
+    rows,
+    until,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_others_are_answered_whoever_cannot_take_an_answer(
+    start: Start, graph: StubGraph, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(answer: object, error: object) -> None:
+        raise ZeroDivisionError("not taken")
+
+    dispatcher, model = start(), model_of(graph, batch_size=4)
+    first = await blocked(dispatcher, graph, model)
+    dispatcher.begin(call_of(model, rows(1)), refuse)
+    tasks = await queue(dispatcher, call_of(model, rows(2)))
+    graph.open.set()
+    assert await asyncio.gather(first, *tasks) == [[2000], [4]]
+    assert graph.firsts == [[1000], [1, 2]]
+    assert "not taken" in caplog.text
+
+
+async def test_call_that_cannot_be_decoded_fails_alone(
+    start: Start, graph: StubGraph, records: Records
+) -> None:
+    def fail() -> Decoded:
+        raise ServiceError(400, "invalid_json", "no")
+
+    dispatcher, model = start(), model_of(graph, batch_size=4)
+    first = await blocked(dispatcher, graph, model)
+    tasks = await queue(
+        dispatcher, call_of(model, rows(1)), call_of(model, rows(), decode=fail), call_of(model, rows(2))
+    )
+    graph.open.set()
+    answers = await asyncio.gather(first, *tasks, return_exceptions=True)
+    assert answers[1] == [2]
+    assert isinstance(answers[2], ServiceError)
+    assert answers[3] == [4]
+    assert graph.firsts[1:] == [[1, 2]]
+    assert {record.ending for record in records} == {Ending.SUCCESS, Ending.OTHER}
+
+
+async def test_call_that_does_not_run_fails_alone(start: Start, graph: StubGraph, records: Records) -> None:
+    dispatcher, model = start(), model_of(graph, batch_size=3)
+    first = await blocked(dispatcher, graph, model)
+    tasks = await queue(dispatcher, *(call_of(model, rows(number)) for number in (1, -1, 2)))
+    graph.open.set()
+    answers = await asyncio.gather(first, *tasks, return_exceptions=True)
+    assert (answers[1], answers[3]) == ([2], [4])
+    assert isinstance(answers[2], ValueError)
+    assert graph.firsts[1:] == [[1, -1, 2], [1], [-1], [2]]
+    endings = [(record.ending, record.batch_size, record.leads_run) for record in records[1:]]
+    assert endings == [(Ending.SUCCESS, 1, True), (Ending.BACKEND, 1, True), (Ending.SUCCESS, 1, True)]
+
+
+async def test_output_without_the_rows_is_not_split(
+    start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = graph.run
+
+    def add_up(inputs: Any, **options: Any) -> RunResult:
+        result = run(inputs, **options)
+        return RunResult([array.sum(axis=0, keepdims=True) for array in result.outputs])
+
+    monkeypatch.setattr(graph, "run", add_up)
+    dispatcher, model = start(), model_of(graph, batch_size=4)
+    first = await blocked(dispatcher, graph, model)
+    tasks = await queue(dispatcher, *(call_of(model, rows(number)) for number in (1, 2)))
+    graph.open.set()
+    assert (await asyncio.gather(first, *tasks))[1:] == [[2], [4]]
+
+
+async def test_call_that_leaves_a_running_batch_does_not_stop_it(
+    start: Start, graph: StubGraph, records: Records
+) -> None:
+    dispatcher, model = start(), model_of(graph, batch_size=4)
+    first = await blocked(dispatcher, graph, model)
+    leaving = Client(dispatcher)
+    gone = leaving.ask(call_of(model, rows(1)))
+    await until(lambda: dispatcher.waiting() == 1)
+    (stays,) = await queue(dispatcher, call_of(model, rows(2)))
+    graph.open.let()
+    await first
+    await graph.has_begun()
+    leaving.left.set()
+    with pytest.raises(ClientDisconnect):
+        await gone
+    graph.open.set()
+    assert await stays == [4]
+    assert graph.reasons == [None, None]
+    assert [(record.ending, record.leads_run) for record in records[1:]] == [
+        (Ending.CANCELED, False),
+        (Ending.SUCCESS, True),
+    ]
+
+
+async def test_batch_that_all_calls_left_is_stopped(start: Start, graph: StubGraph) -> None:
+    dispatcher, model = start(), model_of(graph, batch_size=2)
+    first = await blocked(dispatcher, graph, model)
+    clients = [Client(dispatcher), Client(dispatcher)]
+    tasks = [client.ask(call_of(model, rows(number))) for number, client in enumerate(clients)]
+    await until(lambda: dispatcher.waiting() == 2)
+    graph.open.let()
+    await first
+    await graph.has_begun()
+    for client in clients:
+        client.left.set()
+    answers = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(answer) for answer in answers] == [ClientDisconnect] * 2
+    graph.open.set()
+    await until(lambda: not dispatcher.running())
+    assert graph.reasons == [None, "the client left"]
+    assert graph.firsts[1:] == [[0, 1]], "nothing is run once more"
