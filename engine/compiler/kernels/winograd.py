@@ -173,9 +173,15 @@ class Winograd:
 
     @property
     def scratch(self) -> int:
-        """Elements for transformed patches, products, and one patch that reaches over the border."""
+        """Elements for transformed patches, products, and one patch that reaches over the border.
+
+        The last register tile of a position may compute more rows than its plane holds. They lie where the next
+        position writes afterwards; behind the last position they take the place of the border's patch, and more.
+        """
         patches, products = self._planes
-        return self._positions * (patches + products + self._depth)
+        rows = -(-self.tiles // self.tile.pixels) * self.tile.pixels
+        beyond = rows * self._blocks * self._width - products
+        return self._positions * (patches + products) + max(self._positions * self._depth, beyond)
 
     def emit(self, e: Emitter) -> None:
         """Write the kernel."""

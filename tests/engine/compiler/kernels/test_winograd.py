@@ -61,6 +61,20 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
 
 
 @every_target
+def test_rows_beyond_the_last_tile_have_room(target: Target) -> None:
+    """A register tile computes more rows than a chunk has, of more filters than the rest of the scratch memory holds."""
+    filters = 8 * target.lanes
+    x, weight = numbers(1, 1, 1, 1), numbers(filters, 1, 3, 3, seed=1)
+    made = Winograd(
+        1, (1, 1), (1, 1), (1, 1), 1, filters, strides(1, 1, 1), strides(1, 1, filters),
+        2, 1, Tile(4, 2), target.lanes, NOTHING,
+    )  # fmt: skip
+    expected = reference(x, weight, None, (1, 1), (1, 1), 1, (2, 2))
+    *_, out = run(made, target, x, *made.pack(weight, None), np.zeros_like(expected))
+    np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4 * abs(expected).max())
+
+
+@every_target
 def test_relative_error(target: Target) -> None:
     """The additions of the transforms cost accuracy: below 1e-5 of the largest result, at 64 channels."""
     x, weight = numbers(1, 12, 12, 64), numbers(32, 64, 3, 3, seed=1)
