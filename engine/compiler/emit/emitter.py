@@ -204,8 +204,8 @@ class Emitter:
         place = self.address(base, *offset)
         if count is None or count == self.lanes:
             return self.builder.load(place, align=4, typ=self.vector_type)
-        return self._masked("load", self.vector_type, [POINTER, self._mask_type, self.vector_type])(
-            place, self._mask(count), self.splat(rest)
+        return self._masked("load", self.vector_type, [POINTER, I32, self._mask_type, self.vector_type])(
+            place, ir.Constant(I32, 4), self._mask(count), self.splat(rest)
         )
 
     def store(self, value: Value, base: Value, *offset: Index, count: int | None = None) -> None:
@@ -214,8 +214,8 @@ class Emitter:
         if count is None or count == self.lanes:
             self.builder.store(value, place, align=4)
             return
-        self._masked("store", ir.VoidType(), [self.vector_type, POINTER, self._mask_type])(
-            value, place, self._mask(count)
+        self._masked("store", ir.VoidType(), [self.vector_type, POINTER, I32, self._mask_type])(
+            value, place, ir.Constant(I32, 4), self._mask(count)
         )
 
     def load_scalar(self, base: Value, *offset: Index) -> Value:
@@ -370,6 +370,7 @@ class Emitter:
         )
 
     def _masked(self, what: str, result: Value, operands: Sequence[Value]) -> Any:
+        # with an operand for the alignment, as LLVM 20 has it; LLVM 22 has an attribute instead, and translates this
         function = self._intrinsic(f"llvm.masked.{what}.v{self.lanes}f32.p0", result, operands)
         return lambda *values: self.builder.call(function, list(values))
 
