@@ -62,7 +62,7 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
 
 @every_target
 def test_rows_beyond_the_last_tile_have_room(target: Target) -> None:
-    """A register tile computes more rows than a chunk has, of more filters than the rest of the scratch memory holds."""
+    """A register tile computes more rows than a chunk has; they take more than the border has of scratch memory."""
     filters = 8 * target.lanes
     x, weight = numbers(1, 1, 1, 1), numbers(filters, 1, 3, 3, seed=1)
     made = Winograd(
