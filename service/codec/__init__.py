@@ -8,15 +8,18 @@ In:
 
 Out:
 
-    negotiate(accept) -> media type                                 JSON or JSON_TYPE's binary twin, NPZ_TYPE
+    negotiate(accept) -> media type                                 JSON_TYPE or NPZ_TYPE
     build_answer(model, version, request_id, ports, result, predictions, timing) -> dict
     encode(answer, media_type, received_ns) -> bytes                fills timing.encode_ms and timing.total_ms
+
+Each kind of payload is a `Format` in `formats`, where `register_format` adds others. All of the above, the API's
+description and its examples read that one list.
 
 All that is wrong with a request is a `ServiceError`:
 
     400  empty_body, invalid_json, invalid_image, invalid_base64, invalid_tensor, invalid_npy, invalid_npz,
          invalid_csv, invalid_multipart: the bytes are not what they claim to be
-    406  not_acceptable: neither JSON nor npz would do
+    406  not_acceptable: none of the formats of answers would do
     413  body_too_large, image_too_large, tensor_too_large
     415  unsupported_media_type, unsupported_charset
     422  unknown_input, duplicate_input, missing_input, wrong_rank, wrong_shape, wrong_dtype, out_of_range,
@@ -26,25 +29,32 @@ NaN and the infinities, which JSON has no numbers for, are the strings "NaN", "I
 Complex numbers are pairs `[re, im]` both ways.
 """
 
-from service.codec.accept import JSON_TYPE, NPZ_TYPE, negotiate
+from service.codec.accept import negotiate
 from service.codec.answer import Timing, build_answer, describe_trace
 from service.codec.decode import decode
 from service.codec.decoded import Decoded
-from service.codec.encode import encode, encode_json, encode_npz
+from service.codec.encode import encode
+from service.codec.format import AnswerFormat, Example, Format, Payload, Sample
+from service.codec.formats import FORMATS, JSON_TYPE, NPZ_TYPE, register_format
 from service.codec.options import Options, parse_options
 
 __all__ = [
+    "FORMATS",
     "JSON_TYPE",
     "NPZ_TYPE",
+    "AnswerFormat",
     "Decoded",
+    "Example",
+    "Format",
     "Options",
+    "Payload",
+    "Sample",
     "Timing",
     "build_answer",
     "decode",
     "describe_trace",
     "encode",
-    "encode_json",
-    "encode_npz",
     "negotiate",
     "parse_options",
+    "register_format",
 ]

@@ -2,12 +2,8 @@
 
 import re
 
+from service.codec.formats import answer_formats
 from service.errors import ServiceError
-
-JSON_TYPE = "application/json"
-NPZ_TYPE = "application/x-npz"
-OFFERED = (JSON_TYPE, NPZ_TYPE)
-"""In order of preference where a client takes both alike."""
 
 _QUALITY = re.compile(r"\s*q\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*", re.IGNORECASE)
 
@@ -19,19 +15,20 @@ def negotiate(accept: str | None) -> str:
         accept: the `Accept` header; None or empty takes anything.
 
     Returns:
-        `JSON_TYPE` or `NPZ_TYPE`, that of the higher quality, JSON where they are equal.
+        That of the highest quality among the formats of answers; the first of those that are equal.
 
     Raises:
         ServiceError: 406 `not_acceptable`.
     """
     if accept is None or not accept.strip():
-        return JSON_TYPE
+        return next(iter(answer_formats()))
     ranges = [_parse(item) for item in accept.lower().split(",")]
-    best = max(OFFERED, key=lambda offered: _quality(offered, ranges))
+    offered = list(answer_formats())
+    best = max(offered, key=lambda media_type: _quality(media_type, ranges))
     if _quality(best, ranges) > 0:
         return best
-    message = f"no answer fits Accept: {accept[:200]}; answers are {' or '.join(OFFERED)}"
-    raise ServiceError(406, "not_acceptable", message, {"accept": accept[:200], "offered": list(OFFERED)})
+    message = f"no answer fits Accept: {accept[:200]}; answers are {' or '.join(offered)}"
+    raise ServiceError(406, "not_acceptable", message, {"accept": accept[:200], "offered": offered})
 
 
 def _parse(item: str) -> tuple[str, float]:

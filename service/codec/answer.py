@@ -73,6 +73,21 @@ def build_answer(
     return answer
 
 
+def complete_timing(
+    answer: Answer, received_ns: int, started_ns: int, ended_ns: int
+) -> dict[str, float | bool]:
+    """Return an answer's `timing` with the two times that only the end of its serialisation tells.
+
+    Args:
+        answer: what `build_answer` gave.
+        received_ns: when the request was complete.
+        started_ns: when serialisation began.
+        ended_ns: when it ended.
+    """
+    times = {"encode_ms": ended_ns - started_ns, "total_ms": ended_ns - received_ns}
+    return {**answer["timing"], **{key: _milliseconds(value / 1e6) for key, value in times.items()}}
+
+
 def _names(ports: Sequence[Port], count: int) -> list[str]:
     """Name the outputs; only a run can tell how many tensors an operand holds that carries a list."""
     if len(ports) == count:

@@ -20,9 +20,9 @@ from engine.dtypes import PNNX_COMPUTE, Array
 from service.codec.binding import bind, find_port, fit
 from service.codec.decoded import Decoded
 from service.codec.dtype_name import find_dtype
+from service.codec.images import bind_images, decode_base64
 from service.codec.json_tensor import invalid, parse_data, parse_shape
 from service.codec.options import parse_options
-from service.codec.pictures import bind_pictures, decode_base64
 from service.codec.text import decode_text
 from service.config.limits import Limits
 from service.config.model_config import ModelConfig
@@ -53,7 +53,7 @@ def decode_json(
     if given == ["inputs"]:
         return Decoded(_tensors(document["inputs"], ports, limits), options)
     images = document["images"] if given == ["images"] else [document["image"]]
-    return Decoded(bind_pictures(_images(images, given[0]), ports, config, limits), options)
+    return Decoded(bind_images(_images(images, given[0]), ports, config, limits), options)
 
 
 def _parse(body: bytes, charset: str | None) -> dict[str, Any]:

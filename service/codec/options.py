@@ -10,6 +10,12 @@ from service.errors import ServiceError
 NAMES = ("trace", "capture", "top_k")
 TRACE_LEVELS = {"off": TraceLevel.OFF, "on": TraceLevel.ON, "stats": TraceLevel.STATISTICS}
 MAX_TOP_K = 1_000_000
+OPTIONS_SCHEMA: Mapping[str, Any] = {
+    "trace": {"type": "string", "enum": list(TRACE_LEVELS), "default": "on"},
+    "capture": {"type": "string", "description": "operand names, commas between"},
+    "top_k": {"type": "integer", "minimum": 1},
+}
+"""The options as OpenAPI describes them."""
 
 
 @dataclass(frozen=True, slots=True)

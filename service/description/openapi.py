@@ -5,7 +5,8 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from service.codec import JSON_TYPE, NPZ_TYPE
+from service.codec import FORMATS, AnswerFormat
+from service.codec.options import OPTIONS_SCHEMA
 from service.description.access import describe_access
 from service.description.examples import Examples, examples_for
 from service.http.access import Access
@@ -22,8 +23,11 @@ request: 400 where it is not sound HTTP, 408 and 431 where its head takes too lo
 MODEL_DESCRIPTION = "name of the model; may be left out where one model is served"
 VERSION_DESCRIPTION = "version of the model; by default the highest that is served"
 
-_BINARY = {"type": "string", "format": "binary"}
-_IMAGE_TYPES = ("image/png", "image/jpeg", "image/webp", "image/bmp")
+_OPTION_DESCRIPTIONS = {
+    "trace": "how much of the run to show; stats adds statistics of every output",
+    "capture": "names of operands to return, commas between",
+    "top_k": "how many predictions; by default as the model's configuration says",
+}
 
 _ERRORS = {
     400: "The body is not what it claims to be.",
@@ -45,7 +49,7 @@ def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 INFER_RESPONSES: dict[int | str, dict[str, Any]] = {
-    200: {"model": InferAnswer, "content": {NPZ_TYPE: {"schema": _BINARY}}},
+    200: {"model": InferAnswer},
     **error_responses(400, 404, 406, 408, 413, 415, 422, 500, 503, 504),
 }
 
@@ -54,67 +58,20 @@ def _parameter(name: str, description: str, schema: dict[str, Any]) -> dict[str,
     return {"name": name, "in": "query", "required": False, "description": description, "schema": schema}
 
 
-_TRACE = {"type": "string", "enum": ["off", "on", "stats"], "default": "on"}
-_TOP_K = {"type": "integer", "minimum": 1}
-_OPTIONS = {
-    "trace": _TRACE,
-    "capture": {"type": "string", "description": "operand names, commas between"},
-    "top_k": _TOP_K,
-}
-
-_JSON_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "description": "exactly one of image, images and inputs",
-    "additionalProperties": False,
-    "properties": {
-        "image": {"type": "string", "description": "an encoded image as base64 or as a data: URL"},
-        "images": {"type": "array", "items": {"type": "string"}, "description": "a batch of images"},
-        "inputs": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["data"],
-                "additionalProperties": False,
-                "properties": {
-                    "name": {"type": "string", "description": "operator or operand name of the input"},
-                    "shape": {"type": "array", "items": {"type": "integer", "minimum": 0}},
-                    "dtype": {"type": "string", "description": "f32, float32, FP32, …"},
-                    "data": {"description": "numbers, nested or flat"},
-                },
-            },
-        },
-        "parameters": {"type": "object", "additionalProperties": False, "properties": _OPTIONS},
-    },
-}
-
-_FORM_SCHEMA = {
-    "type": "object",
-    "properties": {"file": _BINARY | {"description": "an image"}, **_OPTIONS},
-    "required": ["file"],
-}
-
 INFER_OPERATION: dict[str, Any] = {
     "parameters": [
         _parameter("model", MODEL_DESCRIPTION, {"type": "string"}),
         _parameter("version", VERSION_DESCRIPTION, {"type": "string"}),
-        _parameter("trace", "how much of the run to show; stats adds statistics of every output", _TRACE),
-        _parameter("capture", "names of operands to return, commas between", {"type": "string"}),
-        _parameter("top_k", "how many predictions; by default as the model's configuration says", _TOP_K),
+        *(
+            _parameter(
+                name, _OPTION_DESCRIPTIONS[name], {key: schema[key] for key in schema if key != "description"}
+            )
+            for name, schema in OPTIONS_SCHEMA.items()
+        ),
     ],
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {"schema": _FORM_SCHEMA},
-            **{image_type: {"schema": _BINARY} for image_type in _IMAGE_TYPES},
-            JSON_TYPE: {"schema": _JSON_SCHEMA},
-            "application/x-npy": {"schema": _BINARY | {"description": "the model's only input"}},
-            NPZ_TYPE: {"schema": _BINARY | {"description": "one array for each input, by name"}},
-            "text/csv": {
-                "schema": {"type": "string", "description": "a two-dimensional input, with or without header"}
-            },
-        },
-    },
+    "requestBody": {"required": True, "content": {}},
 }
+"""What of `POST /infer` the route's signature does not say; its content is that of the payload formats."""
 
 
 def install_openapi(app: FastAPI, access: Access) -> None:
@@ -126,8 +83,7 @@ def install_openapi(app: FastAPI, access: Access) -> None:
         del generation  # the examples are those of the models that are served at the moment
         schema = describe()
         describe_access(schema, access)
-        if loaded is not None:
-            _add_examples(schema, examples_for(loaded.defaults))
+        _describe_payloads(schema, {} if loaded is None else examples_for(loaded.defaults))
         return schema
 
     def with_examples() -> dict[str, Any]:
@@ -137,9 +93,16 @@ def install_openapi(app: FastAPI, access: Access) -> None:
     app.openapi = with_examples  # type: ignore[method-assign]  # FastAPI's documented way to extend it
 
 
-def _add_examples(schema: dict[str, Any], examples: Examples) -> None:
-    content = schema["paths"]["/infer"]["post"]["requestBody"]["content"]
-    for media_type, described in content.items():
-        described.pop("examples", None)
-        if media_type in examples:
-            described["examples"] = examples[media_type]
+def _describe_payloads(schema: dict[str, Any], examples: Examples) -> None:
+    """Write into a description which bodies `/infer` takes and answers."""
+    operation = schema["paths"]["/infer"]["post"]
+    taken: dict[str, Any] = {}
+    answered = operation["responses"]["200"]["content"]
+    for known in FORMATS.values():
+        for media_type in known.media_types:
+            taken[media_type] = {"schema": known.schema()}
+            if media_type in examples:
+                taken[media_type]["examples"] = examples[media_type]
+            if isinstance(known, AnswerFormat):
+                answered.setdefault(media_type, {"schema": known.answer_schema()})
+    operation["requestBody"]["content"] = taken

@@ -9,9 +9,9 @@ from engine.dtypes import PNNX_COMPUTE
 from engine.spec import TensorSpec
 from service.config.limits import Limits
 from service.config.model_config import FILE_NAME, ModelConfig, ModelConfigError, WarmUpConfig
+from service.images.preparation import ImageInput, find_image_input
 from service.repository.batching import run_sizes
 from service.repository.files import ModelFilesError
-from service.tasks.image import Target, find_target
 
 MAX_PROGRAMS = 128
 """Most combinations of shapes and batch sizes that a model is compiled for when it is loaded."""
@@ -134,8 +134,8 @@ def _image(ports: Sequence[Port], config: ModelConfig) -> Iterator[WarmShapes]:
     shapes: list[Shape] = []
     is_guess = False
     for port in ports:
-        target = find_target(config.image, port)
-        if isinstance(target, Target):
+        target = find_image_input(config.image, port)
+        if isinstance(target, ImageInput):
             item = (config.image.channels, target.height, target.width)
             shapes.append((target.batch or 1, *item) if target.batched else item)
         elif port.shape is None or None in port.shape[1:]:

@@ -12,7 +12,8 @@ from typing import Protocol
 from engine import Port
 from engine.dtypes import Array
 from service.config.model_config import ModelConfig
-from service.tasks import classification, image, raw
+from service.images import preparation
+from service.tasks import classification, raw
 from service.tasks.prediction import Prediction
 
 __all__ = ["TASKS", "Prediction", "Task", "check_model", "predict"]
@@ -40,7 +41,7 @@ def check_model(config: ModelConfig, inputs: Sequence[Port], outputs: Sequence[P
         ModelConfigError: names the key and what the graph has.
     """
     if config.image is not None:
-        image.check(config.image, inputs)
+        preparation.check(config.image, inputs)
     TASKS[config.task].check(config, outputs)
 
 

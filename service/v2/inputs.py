@@ -10,8 +10,8 @@ import numpy as np
 from engine import Port
 from engine.dtypes import PNNX_COMPUTE, Array
 from service.codec.binding import bind
+from service.codec.images import bind_images, decode_base64
 from service.codec.json_tensor import parse_data
-from service.codec.pictures import bind_pictures, decode_base64
 from service.config.limits import Limits
 from service.config.model_config import ModelConfig
 from service.errors import ServiceError
@@ -115,7 +115,7 @@ def _prepare(
         return []
     ports = [_opened(port) if open_batch else port for port, _ in images]
     named = [(port.operand, image) for port, encoded in images for image in encoded]
-    arrays = bind_pictures(named, ports, config, limits)
+    arrays = bind_images(named, ports, config, limits)
     return [(port, arrays[port.operand]) for port, _ in images]
 
 

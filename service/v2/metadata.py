@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 from engine import Port
 from service.config.model_config import ImageConfig
+from service.images.image_file import IMAGE_FORMATS
+from service.images.preparation import ImageInput, find_image_input
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.batch_rule import BatchRule
 from service.scheduling.policy import Policy
-from service.tasks.image import Target, find_target
 from service.v2.batching import is_batch_open, max_batch_size
 from service.v2.datatypes import BYTES, datatype_of
 from service.v2.ports import OPEN, wire_shape
@@ -40,7 +41,7 @@ EXTENSIONS = (
     "statistics",
     "trace",
 )
-_IMAGE_FORMATS = ["png", "jpeg", "webp", "bmp"]
+_IMAGE_FORMATS = [name.lower() for name in IMAGE_FORMATS]
 
 
 def describe_server() -> ServerMetadata:
@@ -99,8 +100,8 @@ def _tensor(port: Port, open_batch: bool) -> TensorMetadata:
 
 def _input(port: Port, image: ImageConfig | None, open_batch: bool) -> TensorMetadata:
     tensor = _tensor(port, open_batch)
-    target = find_target(image, port) if image is not None else None
-    if isinstance(target, Target):
+    target = find_image_input(image, port) if image is not None else None
+    if isinstance(target, ImageInput):
         batch = OPEN if target.batch is None or (open_batch and target.batched) else target.batch
         form = ImageForm(datatype=BYTES, shape=[batch], formats=_IMAGE_FORMATS)
         tensor.parameters = TensorParameters(image=form)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import prod
 
 from engine import Port
-from service.codec.media_type import Kind, sniff
+from service.codec.formats import IMAGE_FORMAT
 from service.config.model_config import ModelConfig
 from service.errors import ServiceError
 from service.v2.datatypes import BYTES, WIRE_SIZES, datatype_of
@@ -33,7 +33,7 @@ def raw_input(
     datatype = datatype_of(port)
     shape = _shape(wire_shape(port, open_batch), len(body), WIRE_SIZES[datatype])
     expected = prod(shape) * WIRE_SIZES[datatype]
-    if expected != len(body) and config.image is not None and sniff(bytes(body[:64])) is Kind.IMAGE:
+    if expected != len(body) and config.image is not None and IMAGE_FORMAT.matches(bytes(body[:64])):
         data = len(body).to_bytes(4, "little") + bytes(body)
         return InputTensor(port.operand, (1,), BYTES, None, len(data)), memoryview(data)
     return InputTensor(port.operand, tuple(shape), datatype, None, len(body)), body

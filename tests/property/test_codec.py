@@ -21,7 +21,7 @@ from service.codec import (
     encode,
     negotiate,
 )
-from service.codec.media_type import KINDS
+from service.codec.formats import media_types
 from service.config.limits import Limits
 from service.config.model_config import ModelConfig
 from service.errors import ServiceError
@@ -35,7 +35,7 @@ PORTS = (
     (Port("pnnx_input_0", "a", None, None), Port("pnnx_input_1", "b", (2,), "c64")),
 )
 CONTENT_TYPES = (
-    *KINDS,
+    *media_types(),
     "multipart/form-data; boundary=XX",
     "text/csv; header=present",
     "application/json; charset=x",

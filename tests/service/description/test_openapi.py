@@ -10,7 +10,7 @@ from httpx import AsyncClient, Response
 from pydantic import SecretStr
 
 from service.app import create_app
-from service.codec.media_type import KINDS
+from service.codec.formats import media_types
 from service.config.settings import Settings
 from service.description.examples import examples_for
 from service.repository.repository import load_repository
@@ -42,7 +42,7 @@ async def send(client: AsyncClient, model: str, media_type: str, value: Any) -> 
 
 async def test_every_kind_of_body_is_described_and_has_an_example(client: AsyncClient) -> None:
     content = await infer_content(client)
-    assert set(content) == set(KINDS)
+    assert set(content) == set(media_types())
     for media_type, described in content.items():
         assert described["examples"], media_type
 

@@ -10,12 +10,12 @@ from service.codec.binding import bind, find_port
 from service.config.limits import Limits
 from service.config.model_config import ImageConfig, ModelConfig
 from service.errors import ServiceError
-from service.tasks.image import Target, find_target, open_images, prepare
+from service.images.preparation import ImageInput, find_image_input, open_images, prepare
 
 _DATA_URL = re.compile(r"data:[^,]{0,200};base64,", re.IGNORECASE)
 
 
-def bind_pictures(
+def bind_images(
     images: Sequence[tuple[str, bytes]], ports: Sequence[Port], config: ModelConfig, limits: Limits
 ) -> dict[str, Array]:
     """Prepare images as the inputs of a graph.
@@ -37,16 +37,16 @@ def bind_pictures(
     if not images:
         raise _wrong_count(0, "at least one")
     fields = [find_port(ports, name if len(ports) > 1 else None) for name, _ in images]
-    targets = [_target(config.image, port) for port in ports if port in fields]
-    for port, target in zip((port for port in ports if port in fields), targets, strict=True):
+    targets = [(port, _image_input(config.image, port)) for port in ports if port in fields]
+    for port, target in targets:
         count = fields.count(port)
         _check_count(target, count)
         shape = (count, config.image.channels, target.height, target.width)
         limits.check_shape(shape, f"input {port.operator}")
-    pictures = open_images([data for _, data in images], limits.image_pixels)
+    opened = open_images([data for _, data in images], limits.image_pixels)
     pairs = []
-    for port, target in zip((port for port in ports if port in fields), targets, strict=True):
-        chosen = [picture for field, picture in zip(fields, pictures, strict=True) if field == port]
+    for port, target in targets:
+        chosen = [image for field, image in zip(fields, opened, strict=True) if field == port]
         pairs.append((port, prepare(chosen, config.image, target)))
     return bind(ports, pairs)
 
@@ -70,14 +70,14 @@ def decode_base64(text: str, place: str) -> bytes:
         raise ServiceError(400, "invalid_base64", message, {"expected": "base64 or a data: URL"}) from error
 
 
-def _target(config: ImageConfig, port: Port) -> Target:
-    target = find_target(config, port)
+def _image_input(config: ImageConfig, port: Port) -> ImageInput:
+    target = find_image_input(config, port)
     if isinstance(target, str):
         raise ServiceError(422, "not_an_image_model", target, {"name": port.operator})
     return target
 
 
-def _check_count(target: Target, count: int) -> None:
+def _check_count(target: ImageInput, count: int) -> None:
     if target.batch is not None and target.batch != count:
         raise _wrong_count(count, f"{target.batch}, the model's batch size")
 

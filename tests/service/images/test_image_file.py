@@ -12,14 +12,14 @@ import pytest
 from PIL import Image, _imaging
 
 from engine.dtypes import Array
-from service.tasks.picture import load_picture, open_picture
+from service.images.image_file import load_image, open_image
 from tests.service.codec.payloads import encoded, refused
 
 ROOT = Path(__file__).parents[3]
 
 
 def read(data: bytes, gray: bool = False) -> Array:
-    return np.asarray(load_picture(open_picture(data, "the image"), gray, "the image"))
+    return np.asarray(load_image(open_image(data, "the image"), gray, "the image"))
 
 
 def png(
@@ -133,18 +133,18 @@ def test_large_picture_is_put_on_white_row_by_row(monkeypatch: pytest.MonkeyPatc
     data = encoded(Image.fromarray(pixels))
     whole = read(data)
     for most in (1, 30, 37 * 10 - 1):
-        monkeypatch.setattr("service.tasks.picture._STRIP_PIXELS", most)
+        monkeypatch.setattr("service.images.image_file._STRIP_PIXELS", most)
         np.testing.assert_array_equal(read(data), whole)
 
 
 _MEASURE = """
 import resource, sys
-from service.tasks.picture import load_picture, open_picture
+from service.images.image_file import load_image, open_image
 from pathlib import Path
 from typing import Any
-picture = open_picture(Path(sys.argv[1]).read_bytes(), "")
+picture = open_image(Path(sys.argv[1]).read_bytes(), "")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-load_picture(picture, sys.argv[2] == "L", "")
+load_image(picture, sys.argv[2] == "L", "")
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """
 

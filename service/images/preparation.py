@@ -11,12 +11,12 @@ from engine import Port
 from engine.dtypes import PNNX_COMPUTE, Array
 from service.config.model_config import FILE_NAME, ImageConfig, ModelConfigError
 from service.errors import ServiceError
-from service.tasks.picture import load_picture, open_picture
+from service.images.image_file import load_image, open_image
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """The images that an input takes.
+class ImageInput:
+    """The images that an input of a graph takes.
 
     Attributes:
         batch: how many at once, None for any number.
@@ -39,13 +39,13 @@ def check(config: ImageConfig, inputs: Sequence[Port]) -> None:
     Raises:
         ModelConfigError: it has none; says why.
     """
-    found = [find_target(config, port) for port in inputs]
-    if not any(isinstance(target, Target) for target in found):
+    found = [find_image_input(config, port) for port in inputs]
+    if not any(isinstance(target, ImageInput) for target in found):
         reasons = "; ".join(str(reason) for reason in found) or "the graph has no input"
         raise ModelConfigError(FILE_NAME, "image", reasons)
 
 
-def find_target(config: ImageConfig, port: Port) -> Target | str:
+def find_image_input(config: ImageConfig, port: Port) -> ImageInput | str:
     """Return what images an input takes, or why it takes none.
 
     An input is (batch, channels, height, width), or (channels, height, width) for one image.
@@ -68,7 +68,7 @@ def find_target(config: ImageConfig, port: Port) -> Target | str:
         return f"input {port} takes whole numbers: scale, mean and std must be 1, 0 and 1"
     if dtype.kind not in "fiu" or dtype == np.int8:
         return f"input {port} does not take pixels of 0 to 255"
-    return Target(batch, len(shape) == 4, height, width, dtype)
+    return ImageInput(batch, len(shape) == 4, height, width, dtype)
 
 
 def open_images(images: Sequence[bytes], pixel_limit: int) -> list[Image.Image]:
@@ -77,20 +77,20 @@ def open_images(images: Sequence[bytes], pixel_limit: int) -> list[Image.Image]:
     Raises:
         ServiceError: 400 `invalid_image`, 413 `image_too_large`.
     """
-    pictures = [open_picture(data, _place(index, len(images))) for index, data in enumerate(images)]
-    pixels = sum(picture.width * picture.height for picture in pictures)
+    opened = [open_image(data, _place(index, len(images))) for index, data in enumerate(images)]
+    pixels = sum(image.width * image.height for image in opened)
     if pixels > pixel_limit:
-        sizes = [[picture.width, picture.height] for picture in pictures]
+        sizes = [[image.width, image.height] for image in opened]
         message = f"the request's images have {pixels} pixels; at most {pixel_limit} are taken"
         raise ServiceError(413, "image_too_large", message, {"sizes": sizes[:16], "limit": pixel_limit})
-    return pictures
+    return opened
 
 
-def prepare(pictures: Sequence[Image.Image], config: ImageConfig, target: Target) -> Array:
-    """Decode opened pictures and lay them out as a model's input.
+def prepare(images: Sequence[Image.Image], config: ImageConfig, target: ImageInput) -> Array:
+    """Decode opened images and lay them out as a model's input.
 
     Args:
-        pictures: what `open_images` gave, as many as the input takes.
+        images: what `open_images` gave, as many as the input takes.
         config: how to prepare them.
         target: what the input takes.
 
@@ -100,9 +100,9 @@ def prepare(pictures: Sequence[Image.Image], config: ImageConfig, target: Target
     Raises:
         ServiceError: 400 `invalid_image`.
     """
-    batch = np.empty((len(pictures), config.channels, target.height, target.width), np.float32)
-    for index, picture in enumerate(pictures):
-        loaded = load_picture(picture, config.colour == "gray", _place(index, len(pictures)))
+    batch = np.empty((len(images), config.channels, target.height, target.width), np.float32)
+    for index, image in enumerate(images):
+        loaded = load_image(image, config.colour == "gray", _place(index, len(images)))
         _normalise(_resize(loaded, config, target), config, batch[index])
     array = batch.astype(target.dtype, copy=False)
     return array if target.batched else array[0]
@@ -116,43 +116,41 @@ def _keeps_pixels(config: ImageConfig) -> bool:
     return config.scale == 1 and set(config.mean) == {0} and set(config.std) == {1}
 
 
-def _resize(picture: Image.Image, config: ImageConfig, target: Target) -> Image.Image:
+def _resize(image: Image.Image, config: ImageConfig, target: ImageInput) -> Image.Image:
     size = (target.width, target.height)
     resample = Image.Resampling[config.resample.upper()]
     if config.resize == "fit":
-        return _fit(picture, size, resample, config.pad)
+        return _fit(image, size, resample, config.pad)
     if config.resize == "crop":
-        return picture.resize(size, resample, box=_centre(picture, size, config.crop_fraction))
-    return picture.resize(size, resample)
+        return image.resize(size, resample, box=_centre(image, size, config.crop_fraction))
+    return image.resize(size, resample)
 
 
-def _fit(picture: Image.Image, size: tuple[int, int], resample: Image.Resampling, pad: int) -> Image.Image:
-    """Show the whole picture in the middle, between bars."""
-    factor = min(size[0] / picture.width, size[1] / picture.height)
-    width = max(1, min(size[0], round(picture.width * factor)))
-    height = max(1, min(size[1], round(picture.height * factor)))
-    canvas = Image.new(picture.mode, size, (pad,) * len(picture.getbands()))
-    shown = picture.resize((width, height), resample)
+def _fit(image: Image.Image, size: tuple[int, int], resample: Image.Resampling, pad: int) -> Image.Image:
+    """Show the whole image in the middle, between bars."""
+    factor = min(size[0] / image.width, size[1] / image.height)
+    width = max(1, min(size[0], round(image.width * factor)))
+    height = max(1, min(size[1], round(image.height * factor)))
+    canvas = Image.new(image.mode, size, (pad,) * len(image.getbands()))
+    shown = image.resize((width, height), resample)
     canvas.paste(shown, ((size[0] - width) // 2, (size[1] - height) // 2))
     return canvas
 
 
-def _centre(
-    picture: Image.Image, size: tuple[int, int], fraction: float
-) -> tuple[float, float, float, float]:
+def _centre(image: Image.Image, size: tuple[int, int], fraction: float) -> tuple[float, float, float, float]:
     """Return the largest box of the target's aspect ratio in the middle, times `fraction`.
 
-    Cutting before resizing keeps a picture of one row and a million columns from becoming a huge one.
+    Cutting before resizing keeps an image of one row and a million columns from becoming a huge one.
     """
-    factor = fraction * min(picture.width / size[0], picture.height / size[1])
-    width, height = min(picture.width, size[0] * factor), min(picture.height, size[1] * factor)
-    left, top = (picture.width - width) / 2, (picture.height - height) / 2
+    factor = fraction * min(image.width / size[0], image.height / size[1])
+    width, height = min(image.width, size[0] * factor), min(image.height, size[1] * factor)
+    left, top = (image.width - width) / 2, (image.height - height) / 2
     return left, top, left + width, top + height
 
 
-def _normalise(picture: Image.Image, config: ImageConfig, out: Array) -> None:
-    """Write (pixel * scale - mean) / std of an (h, w) or (h, w, 3) picture to `out` (channels, h, w)."""
-    pixels = np.asarray(picture)
+def _normalise(image: Image.Image, config: ImageConfig, out: Array) -> None:
+    """Write (pixel * scale - mean) / std of an (h, w) or (h, w, 3) image to `out` (channels, h, w)."""
+    pixels = np.asarray(image)
     planes = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
     if config.colour == "bgr":
         planes = planes[::-1]

@@ -7,8 +7,8 @@ from PIL import Image
 from engine import Port
 from engine.dtypes import Array
 from service.config.model_config import ImageConfig, ModelConfig, ModelConfigError
+from service.images.preparation import ImageInput, find_image_input, open_images, prepare
 from service.tasks import check_model
-from service.tasks.image import Target, find_target, open_images, prepare
 from tests.service.codec.payloads import encoded
 
 
@@ -21,8 +21,8 @@ def port(*shape: int | None, dtype: str | None = "f32") -> Port:
 
 
 def prepared(image: Image.Image, settings: ImageConfig, target: Port) -> Array:
-    found = find_target(settings, target)
-    assert isinstance(found, Target), found
+    found = find_image_input(settings, target)
+    assert isinstance(found, ImageInput), found
     return prepare(open_images([encoded(image)], 1 << 30), settings, found)
 
 
@@ -116,15 +116,15 @@ def test_shrinking_smooths() -> None:
 @pytest.mark.parametrize(
     ("settings", "target", "expected"),
     [
-        (config(), port(None, 3, 8, 9), Target(None, True, 8, 9, np.dtype("f4"))),
-        (config(), port(2, 3, 8, 9), Target(2, True, 8, 9, np.dtype("f4"))),
-        (config(), port(3, 8, 9), Target(1, False, 8, 9, np.dtype("f4"))),
-        (config(size=[4, 5]), port(None, None, None, None), Target(None, True, 4, 5, np.dtype("f4"))),
-        (config(size=[4, 5]), Port("i", "0", None, None), Target(None, True, 4, 5, np.dtype("f4"))),
+        (config(), port(None, 3, 8, 9), ImageInput(None, True, 8, 9, np.dtype("f4"))),
+        (config(), port(2, 3, 8, 9), ImageInput(2, True, 8, 9, np.dtype("f4"))),
+        (config(), port(3, 8, 9), ImageInput(1, False, 8, 9, np.dtype("f4"))),
+        (config(size=[4, 5]), port(None, None, None, None), ImageInput(None, True, 4, 5, np.dtype("f4"))),
+        (config(size=[4, 5]), Port("i", "0", None, None), ImageInput(None, True, 4, 5, np.dtype("f4"))),
     ],
 )
-def test_target(settings: ImageConfig, target: Port, expected: Target) -> None:
-    assert find_target(settings, target) == expected
+def test_target(settings: ImageConfig, target: Port, expected: ImageInput) -> None:
+    assert find_image_input(settings, target) == expected
     check_model(ModelConfig(image=settings), [port(1, 9), target], [])
 
 

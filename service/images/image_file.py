@@ -1,4 +1,4 @@
-"""Encoded images -> upright 8-bit pictures, safe on any bytes."""
+"""Encoded images -> upright images of 8 bits a channel, safe on any bytes."""
 
 import struct
 from io import BytesIO
@@ -9,7 +9,7 @@ from PIL.ExifTags import Base
 
 from service.errors import ServiceError
 
-FORMATS = tuple(
+IMAGE_FORMATS = tuple(
     plugin.format
     for plugin in (
         PngImagePlugin.PngImageFile,
@@ -26,7 +26,7 @@ Image.MAX_IMAGE_PIXELS = None
 _imaging.set_block_size(64 << 20)
 
 _STRIP_PIXELS = 1 << 20
-"""Pixels of a picture that are blended at once."""
+"""Pixels of an image that are blended at once."""
 
 _UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -37,63 +37,63 @@ _UPRIGHT = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-"""EXIF orientation -> what turns the picture upright."""
+"""EXIF orientation -> what turns the image upright."""
 
 
-def open_picture(data: bytes, place: str) -> Image.Image:
+def open_image(data: bytes, place: str) -> Image.Image:
     """Read the header of an encoded image.
 
     Raises:
         ServiceError: 400 `invalid_image`.
     """
     try:
-        return Image.open(BytesIO(data), formats=FORMATS)
+        return Image.open(BytesIO(data), formats=IMAGE_FORMATS)
     except Exception as error:  # the readers raise whatever the bytes lead them to
-        message = f"{place} is not an image that can be read; expected {', '.join(FORMATS)}"
-        raise ServiceError(400, "invalid_image", message, {"expected": list(FORMATS)}) from error
+        message = f"{place} is not an image that can be read; expected {', '.join(IMAGE_FORMATS)}"
+        raise ServiceError(400, "invalid_image", message, {"expected": list(IMAGE_FORMATS)}) from error
 
 
-def load_picture(picture: Image.Image, gray: bool, place: str) -> Image.Image:
-    """Decode an opened picture: first frame, turned upright, transparency on white, mode `L` or `RGB`.
+def load_image(image: Image.Image, gray: bool, place: str) -> Image.Image:
+    """Decode an opened image: first frame, turned upright, transparency on white, mode `L` or `RGB`.
 
     Raises:
         ServiceError: 400 `invalid_image` where it is truncated or damaged.
     """
     try:
-        picture.load()
-        return _convert(_upright(picture), "L" if gray else "RGB")
+        image.load()
+        return _convert(_upright(image), "L" if gray else "RGB")
     except Exception as error:  # as above
         message = f"{place} is damaged: {error}"
-        raise ServiceError(400, "invalid_image", message[:300], {"format": picture.format}) from error
+        raise ServiceError(400, "invalid_image", message[:300], {"format": image.format}) from error
 
 
-def _upright(picture: Image.Image) -> Image.Image:
+def _upright(image: Image.Image) -> Image.Image:
     try:
-        orientation = picture.getexif().get(Base.Orientation)
+        orientation = image.getexif().get(Base.Orientation)
     except (OSError, SyntaxError, ValueError, KeyError, TypeError, struct.error, Warning):
-        return picture  # damaged metadata do not make the picture worse
+        return image  # damaged metadata leave the pixels as they are
     turn = _UPRIGHT.get(orientation) if isinstance(orientation, int) else None
-    return picture if turn is None else picture.transpose(turn)
+    return image if turn is None else image.transpose(turn)
 
 
-def _convert(picture: Image.Image, mode: str) -> Image.Image:
-    if picture.mode.startswith("I"):
-        picture = _from_16_bit(picture)
-    if picture.has_transparency_data:
-        return _put_on_white(picture, mode)
-    return picture if picture.mode == mode else picture.convert(mode)  # to its own mode, Pillow would copy it
+def _convert(image: Image.Image, mode: str) -> Image.Image:
+    if image.mode.startswith("I"):
+        image = _from_16_bit(image)
+    if image.has_transparency_data:
+        return _put_on_white(image, mode)
+    return image if image.mode == mode else image.convert(mode)  # to its own mode, Pillow would copy it
 
 
-def _put_on_white(picture: Image.Image, mode: str) -> Image.Image:
-    """Blend a picture with white, some rows at a time, in place where it has the mode already.
+def _put_on_white(image: Image.Image, mode: str) -> Image.Image:
+    """Blend an image with white, some rows at a time, in place where it has the mode already.
 
-    At 64 million pixels, a second picture would take 256 MB.
+    At 64 million pixels, a second image would take 256 MB.
     """
-    flat = picture if picture.mode == mode else Image.new(mode, picture.size)
-    rows = max(1, _STRIP_PIXELS // picture.width)
-    for top in range(0, picture.height, rows):
-        box = (0, top, picture.width, min(top + rows, picture.height))
-        strip = picture.crop(box)
+    flat = image if image.mode == mode else Image.new(mode, image.size)
+    rows = max(1, _STRIP_PIXELS // image.width)
+    for top in range(0, image.height, rows):
+        box = (0, top, image.width, min(top + rows, image.height))
+        strip = image.crop(box)
         layer = strip if strip.mode in ("LA", "RGBA") else strip.convert("RGBA")
         ground = Image.new(mode, strip.size, "white")
         ground.paste(layer, mask=layer)
@@ -102,10 +102,10 @@ def _put_on_white(picture: Image.Image, mode: str) -> Image.Image:
     return flat
 
 
-def _from_16_bit(picture: Image.Image) -> Image.Image:
+def _from_16_bit(image: Image.Image) -> Image.Image:
     """Scale 16-bit grey to 8 bits; a grey level that stands for transparency becomes white."""
-    levels = np.asarray(picture).clip(0, 65535).astype(np.uint16)
-    transparent = picture.info.get("transparency")
+    levels = np.asarray(image).clip(0, 65535).astype(np.uint16)
+    transparent = image.info.get("transparency")
     if isinstance(transparent, int):
         levels[levels == transparent] = 65535
     return Image.fromarray((levels >> 8).astype(np.uint8))

@@ -1,0 +1,143 @@
+"""What a payload format is: a kind of body that requests may have, and answers too if it can hold one."""
+
+import base64
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from re import Pattern
+from time import perf_counter_ns
+from typing import Any, ClassVar
+
+from PIL import Image
+
+from engine import Port
+from engine.dtypes import Array
+from service.codec.answer import Answer
+from service.codec.decoded import Decoded
+from service.config.limits import Limits
+from service.config.model_config import ModelConfig
+
+Clock = Callable[[], int]
+Schema = Mapping[str, Any]
+"""A JSON schema, as OpenAPI has it."""
+
+BINARY_SCHEMA: Schema = {"type": "string", "format": "binary"}
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """A request's body and what it is to be decoded for.
+
+    Attributes:
+        body: the whole body, never empty.
+        ports: the graph's inputs, as `graph.inputs` gives them.
+        config: the model's configuration.
+        limits: what is too much.
+        parameters: those of the `Content-Type`, by their names in lower case.
+    """
+
+    body: bytes
+    ports: Sequence[Port]
+    config: ModelConfig
+    limits: Limits
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def charset(self) -> str | None:
+        """The body's charset, None where the `Content-Type` names none."""
+        return self.parameters.get("charset")
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A request that a model can answer, from which formats make examples.
+
+    Attributes:
+        image: an image of the size of the model's only input; None where the model takes none.
+        arrays: one for each input, by operator name; empty where none is known that the model runs on.
+    """
+
+    image: Image.Image | None
+    arrays: Mapping[str, Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """An example of a body.
+
+    Attributes:
+        media_type: which media type of its format it is for.
+        title: what it shows; unique within the media type.
+        value: the body as OpenAPI shows it: text and JSON as they are, bytes in base64.
+        curl: the options of curl that send such a body.
+    """
+
+    media_type: str
+    title: str
+    value: Any
+    curl: str
+
+
+class Format(ABC):
+    """A payload format. One instance serves all requests, in several threads at once.
+
+    Attributes:
+        name: its key in the registry.
+        media_types: the media types that it is described and offered under.
+        aliases: other media types that are taken for it.
+        signatures: patterns of a body's first bytes; they tell the format where the `Content-Type` does not.
+    """
+
+    name: ClassVar[str]
+    media_types: ClassVar[tuple[str, ...]]
+    aliases: ClassVar[tuple[str, ...]] = ()
+    signatures: ClassVar[tuple[Pattern[bytes], ...]] = ()
+
+    def matches(self, body: bytes) -> bool:
+        """Return whether a body begins as one of this format."""
+        return any(signature.match(body) for signature in self.signatures)
+
+    @abstractmethod
+    def decode(self, payload: Payload) -> Decoded:
+        """Return the inputs of the graph, and the options that the body holds beside them.
+
+        Raises:
+            ServiceError: 400, 413, 415 or 422; no other exception, whatever the bytes.
+        """
+
+    @abstractmethod
+    def schema(self) -> Schema:
+        """Return the OpenAPI schema of a request's body."""
+
+    def examples(self, sample: Sample) -> Iterator[Example]:
+        """Yield examples of bodies that ask for `sample`; none where the format cannot."""
+        del sample
+        yield from ()
+
+
+class AnswerFormat(Format):
+    """A payload format that answers can have as well."""
+
+    @abstractmethod
+    def encode(self, answer: Answer, received_ns: int, clock: Clock = perf_counter_ns) -> bytes:
+        """Serialise an answer, and fill in `timing.encode_ms` and `timing.total_ms`.
+
+        Args:
+            answer: what `build_answer` gave.
+            received_ns: `perf_counter_ns` of the moment when the request was complete.
+            clock: for tests.
+        """
+
+    def answer_schema(self) -> Schema:
+        """Return the OpenAPI schema of an answer's body."""
+        return BINARY_SCHEMA
+
+
+def curl_file(media_type: str, name: str) -> str:
+    """Return the options of curl that send a file as a body."""
+    return f"-H 'Content-Type: {media_type}' --data-binary @{name}"
+
+
+def base64_text(data: bytes) -> str:
+    """Return bytes as OpenAPI shows them in an example."""
+    return base64.b64encode(data).decode()

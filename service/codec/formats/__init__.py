@@ -1,0 +1,92 @@
+"""The payload formats that the server takes and answers, one file each.
+
+`FORMATS` is the one list of them: decoding, `Accept`, the API's description and its examples all read it. The order is
+that of descriptions and messages, and of preference among the answers that a client takes alike.
+"""
+
+from service.codec.format import AnswerFormat, Format
+from service.codec.formats.csv import CsvFormat
+from service.codec.formats.form import FormFormat
+from service.codec.formats.image import IMAGE_FORMAT
+from service.codec.formats.json import JSON_TYPE, JsonFormat
+from service.codec.formats.npy import NpyFormat
+from service.codec.formats.npz import NPZ_TYPE, NpzFormat
+from service.codec.media_type import MediaType
+from service.errors import ServiceError
+
+__all__ = [
+    "FORMATS",
+    "IMAGE_FORMAT",
+    "JSON_TYPE",
+    "NPZ_TYPE",
+    "answer_formats",
+    "find_format",
+    "media_types",
+    "register_format",
+    "sniff",
+]
+
+_BUILT_IN = (FormFormat(), IMAGE_FORMAT, JsonFormat(), NpyFormat(), NpzFormat(), CsvFormat())
+
+FORMATS: dict[str, Format] = {built_in.name: built_in for built_in in _BUILT_IN}
+"""The formats by name."""
+
+
+def register_format(added: Format) -> Format:
+    """Add a payload format; requests and answers may have it from now on.
+
+    Raises:
+        ValueError: its name, or one of its media types, is that of another format.
+    """
+    if added.name in FORMATS:
+        raise ValueError(f"there is a payload format {added.name!r} already")
+    for media_type in (*added.media_types, *added.aliases):
+        taken = _announced(media_type)
+        if taken is not None:
+            raise ValueError(f"{media_type} is a media type of the payload format {taken.name!r} already")
+    FORMATS[added.name] = added
+    return added
+
+
+def media_types() -> list[str]:
+    """Return the media types that requests may have."""
+    return [media_type for known in FORMATS.values() for media_type in known.media_types]
+
+
+def answer_formats() -> dict[str, AnswerFormat]:
+    """Return the formats that answers may have, by media type, the preferred one first."""
+    return {
+        media_type: known
+        for known in FORMATS.values()
+        if isinstance(known, AnswerFormat)
+        for media_type in known.media_types
+    }
+
+
+def sniff(body: bytes) -> Format | None:
+    """Tell a body's format by its first bytes; None where they are those of none, as of CSV."""
+    return next((known for known in FORMATS.values() if known.matches(body)), None)
+
+
+def find_format(media_type: MediaType, body: bytes) -> Format:
+    """Tell a body's format, by its first bytes where the `Content-Type` does not say.
+
+    Raises:
+        ServiceError: 415 `unsupported_media_type`.
+    """
+    found = _announced(media_type.name) or sniff(body)
+    if found is None:
+        given = f"Content-Type {media_type.name[:80]}" if media_type.name else "a body without Content-Type"
+        accepted = media_types()
+        message = f"{given} is not taken; send one of {', '.join(accepted)}"
+        details = {"content_type": media_type.name[:80], "accepted": accepted}
+        raise ServiceError(415, "unsupported_media_type", message, details)
+    return found
+
+
+def _announced(name: str) -> Format | None:
+    """Return the format that a media type stands for."""
+    for known in FORMATS.values():
+        if name in known.media_types or name in known.aliases:
+            return known
+    return None

@@ -1,0 +1,51 @@
+"""`multipart/form-data`: images as files, and options as fields, as HTML forms and `curl -F` send them."""
+
+from collections.abc import Iterator
+
+from service.codec.decoded import Decoded
+from service.codec.format import BINARY_SCHEMA, Example, Format, Payload, Sample, Schema
+from service.codec.formats.image import IMAGE_FORMAT, image_text
+from service.codec.images import bind_images
+from service.codec.multipart import invalid, parse_multipart
+from service.codec.options import NAMES, OPTIONS_SCHEMA, parse_options
+from service.codec.text import decode_text
+from service.errors import ServiceError
+
+
+class FormFormat(Format):
+    """A form whose files are images and whose other fields are options."""
+
+    name = "form"
+    media_types = ("multipart/form-data",)
+
+    def decode(self, payload: Payload) -> Decoded:
+        """Take files, and fields that begin as an image does, for images; all other fields for options."""
+        images, options = [], {}
+        for part in parse_multipart(payload.body, payload.parameters.get("boundary")):
+            if part.is_file or IMAGE_FORMAT.matches(part.data):
+                images.append((part.name, part.data))
+            elif part.name in NAMES:
+                options[part.name] = decode_text(part.data, None, "invalid_multipart")
+            else:
+                field, known = part.name[:40], ", ".join(NAMES)
+                message = f"the form's field {field!r} is no file; expected one, or {known}"
+                raise ServiceError(422, "unknown_field", message, {"field": field, "known": list(NAMES)})
+        if not images:
+            raise invalid("the form has no file; expected an image, as curl -F file=@image.png sends it")
+        inputs = bind_images(images, payload.ports, payload.config, payload.limits)
+        return Decoded(inputs, parse_options(options))
+
+    def schema(self) -> Schema:
+        """Return the schema: a file, and the options."""
+        return {
+            "type": "object",
+            "properties": {"file": {**BINARY_SCHEMA, "description": "an image"}, **OPTIONS_SCHEMA},
+            "required": ["file"],
+        }
+
+    def examples(self, sample: Sample) -> Iterator[Example]:
+        """Yield a form with one image."""
+        if sample.image is not None:
+            (media_type,) = self.media_types
+            value = {"file": image_text(sample.image)}
+            yield Example(media_type, "image file", value, "-F file=@image.png")

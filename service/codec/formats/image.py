@@ -1,0 +1,63 @@
+"""Encoded images: PNG, JPEG, WebP and BMP."""
+
+import re
+from collections.abc import Iterator
+from io import BytesIO
+
+from PIL import Image
+
+from service.codec.binding import only_port
+from service.codec.decoded import Decoded
+from service.codec.format import (
+    BINARY_SCHEMA,
+    Example,
+    Format,
+    Payload,
+    Sample,
+    Schema,
+    base64_text,
+    curl_file,
+)
+from service.codec.images import bind_images
+from service.images.image_file import IMAGE_FORMATS
+
+
+class ImageFormat(Format):
+    """One encoded image, for a model with one input."""
+
+    name = "image"
+    media_types = tuple(f"image/{name.lower()}" for name in IMAGE_FORMATS)
+    aliases = ("image/jpg", "image/x-ms-bmp")
+    signatures = (
+        re.compile(rb"\x89PNG\r\n\x1a\n"),
+        re.compile(rb"\xff\xd8\xff"),
+        re.compile(rb"RIFF....WEBP", re.DOTALL),
+        re.compile(rb"BM.{4}\0\0\0\0", re.DOTALL),
+    )
+
+    def decode(self, payload: Payload) -> Decoded:
+        """Decode the image and prepare it as the model's configuration says."""
+        only_port(payload.ports, "one image")
+        return Decoded(bind_images([("", payload.body)], payload.ports, payload.config, payload.limits))
+
+    def schema(self) -> Schema:
+        """Return the schema: bytes."""
+        return BINARY_SCHEMA
+
+    def examples(self, sample: Sample) -> Iterator[Example]:
+        """Yield the image in each encoding."""
+        if sample.image is None:
+            return
+        for media_type, encoding in zip(self.media_types, IMAGE_FORMATS, strict=True):
+            curl = curl_file(media_type, f"image.{encoding.lower()}")
+            yield Example(media_type, "image", image_text(sample.image, encoding), curl)
+
+
+IMAGE_FORMAT = ImageFormat()
+
+
+def image_text(image: Image.Image, encoding: str = "PNG") -> str:
+    """Return an encoded image in base64."""
+    target = BytesIO()
+    image.save(target, encoding)
+    return base64_text(target.getvalue())

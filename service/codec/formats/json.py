@@ -1,0 +1,88 @@
+"""`application/json`: images in base64, or tensors as nested lists."""
+
+import re
+from collections.abc import Iterator
+from time import perf_counter_ns
+from typing import Any
+
+from service.codec.answer import Answer, complete_timing
+from service.codec.decoded import Decoded
+from service.codec.format import AnswerFormat, Clock, Example, Payload, Sample, Schema, curl_file
+from service.codec.formats.image import image_text
+from service.codec.json_body import decode_json
+from service.codec.json_text import dump_json
+from service.codec.options import OPTIONS_SCHEMA
+
+JSON_TYPE = "application/json"
+
+_TENSOR_SCHEMA: Schema = {
+    "type": "object",
+    "required": ["data"],
+    "additionalProperties": False,
+    "properties": {
+        "name": {"type": "string", "description": "operator or operand name of the input"},
+        "shape": {"type": "array", "items": {"type": "integer", "minimum": 0}},
+        "dtype": {"type": "string", "description": "f32, float32, FP32, …"},
+        "data": {"description": "numbers, nested or flat"},
+    },
+}
+_BODY_SCHEMA: Schema = {
+    "type": "object",
+    "description": "exactly one of image, images and inputs",
+    "additionalProperties": False,
+    "properties": {
+        "image": {"type": "string", "description": "an encoded image as base64 or as a data: URL"},
+        "images": {"type": "array", "items": {"type": "string"}, "description": "a batch of images"},
+        "inputs": {"type": "array", "items": _TENSOR_SCHEMA},
+        "parameters": {"type": "object", "additionalProperties": False, "properties": OPTIONS_SCHEMA},
+    },
+}
+
+
+class JsonFormat(AnswerFormat):
+    """JSON, which holds any request and any answer."""
+
+    name = "json"
+    media_types = (JSON_TYPE,)
+    aliases = ("text/json",)
+    signatures = (re.compile(rb"(\xef\xbb\xbf)?[ \t\r\n]*\{"),)
+
+    def decode(self, payload: Payload) -> Decoded:
+        """Read images or tensors, and the options."""
+        return decode_json(payload.body, payload.charset, payload.ports, payload.config, payload.limits)
+
+    def encode(self, answer: Answer, received_ns: int, clock: Clock = perf_counter_ns) -> bytes:
+        """Serialise an answer as JSON.
+
+        `timing.encode_ms` is the time that all other members take: each is serialised on its own, and `timing` last,
+        before they are joined in the answer's order.
+        """
+        started = clock()
+        members = {key: dump_json(value) for key, value in answer.items() if key != "timing"}
+        members["timing"] = dump_json(complete_timing(answer, received_ns, started, clock()))
+        return b"{" + b",".join(b"%b:%b" % (dump_json(key), members[key]) for key in answer) + b"}"
+
+    def schema(self) -> Schema:
+        """Return the schema of a request."""
+        return _BODY_SCHEMA
+
+    def answer_schema(self) -> Schema:
+        """Return the schema of an answer."""
+        return {"$ref": "#/components/schemas/InferAnswer"}
+
+    def examples(self, sample: Sample) -> Iterator[Example]:
+        """Yield an image, and tensors."""
+        if sample.image is not None:
+            image = {"image": image_text(sample.image)}
+            yield Example(JSON_TYPE, "image", image, curl_file(JSON_TYPE, "image.json"))
+        if sample.arrays:
+            inputs: list[dict[str, Any]] = [
+                {
+                    "name": name,
+                    "shape": list(array.shape),
+                    "dtype": str(array.dtype),
+                    "data": array.ravel().tolist(),
+                }
+                for name, array in sample.arrays.items()
+            ]
+            yield Example(JSON_TYPE, "tensors", {"inputs": inputs}, curl_file(JSON_TYPE, "tensors.json"))
