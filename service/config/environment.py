@@ -1,4 +1,4 @@
-"""Environment variables that look like settings and are none."""
+"""Environment variables that look like settings but are none."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from service.config.settings import ENV_PREFIX, Settings, is_service_link, suggest
 
 _SERVICE_LINK = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)")
-"""What Kubernetes sets in every pod for each service, here for those whose names begin with kuiper."""
+"""Variables that Kubernetes sets in every pod for a service whose name begins with kuiper."""
 
 
 def doubtful_variables(environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield a sentence for each variable that begins like a setting's and sets nothing.
+    """Yield a warning for each variable that begins with `KUIPER_` but is no setting.
 
-    None of them is an error: a container platform sets variables of its own.
+    None of them is an error: a container platform may set variables of its own.
     """
     for variable in sorted(environment):
         name = variable.upper().removeprefix(ENV_PREFIX).lower()

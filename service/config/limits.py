@@ -1,4 +1,4 @@
-"""How much a request may ask for."""
+"""Upper bounds on the size of a request."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from service.errors import ServiceError
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Upper bounds, checked before anything of that size is allocated.
+    """Upper bounds on the size of a request, checked before anything of that size is allocated.
 
     Attributes:
-        body_bytes: bytes of a request's body, and of what a compressed body unpacks to.
-        image_pixels: pixels, width x height, of all images of a request together.
-        tensor_elements: elements of any one input.
+        body_bytes: bytes of a request's body, compressed and decompressed.
+        image_pixels: pixels (width x height) of all images of a request in total.
+        tensor_elements: elements of each input.
     """
 
     body_bytes: int = 64 << 20
@@ -22,14 +22,14 @@ class Limits:
     tensor_elements: int = 16 << 20
 
     def check_body(self, size: int) -> None:
-        """Raise 413 `body_too_large` where `size` bytes are too many."""
+        """Raise 413 `body_too_large` if a body of `size` bytes is too large."""
         if size > self.body_bytes:
             raise too_large("body_too_large", "the body", size, self.body_bytes, "bytes")
 
     def check_shape(self, shape: Sequence[int], place: str) -> None:
-        """Raise 413 `tensor_too_large` where a shape has too many elements.
+        """Raise 413 `tensor_too_large` if a shape has too many elements.
 
-        A dimension of 0 counts as 1: numpy cannot make an empty array either whose other dimensions overflow.
+        A dimension of 0 counts as 1, because numpy cannot create an empty array whose other dimensions overflow.
         """
         count = prod(max(dim, 1) for dim in shape)
         if count > self.tensor_elements:
@@ -37,6 +37,6 @@ class Limits:
 
 
 def too_large(code: str, place: str, count: int, limit: int, unit: str) -> ServiceError:
-    """Word a 413."""
+    """Return the error for something that exceeds a limit."""
     message = f"{place} has {count} {unit}; at most {limit} are taken"
     return ServiceError(413, code, message, {"limit": limit, "unit": unit})

@@ -1,6 +1,7 @@
-"""Every setting of the server, in one place: typed, documented, from flags, environment and a TOML file.
+"""Every setting of the server, in one place: typed, documented, read from flags, the environment and a TOML file.
 
-What is said by a flag beats `KUIPER_…` in the environment, which beats the file, which beats the default.
+A flag takes precedence over a `KUIPER_…` variable in the environment, the variable over the file, and the file over
+the default.
 `python -m service.config.settings` prints the table of all settings as markdown.
 """
 
@@ -38,7 +39,7 @@ ModelControl = Literal["none", "explicit"]
 
 
 class SettingsError(ValueError):
-    """A setting has a value that it cannot have; the message names the setting and says why."""
+    """A setting has an invalid value; the message names the setting and says what is wrong."""
 
 
 def _split(value: object) -> object:
@@ -57,49 +58,64 @@ def _check_origins(origins: tuple[str, ...]) -> tuple[str, ...]:
 
 
 Origins = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split), AfterValidator(_check_origins)]
-"""Origins of web pages; in flags and environment with commas between."""
+"""Origins of web pages; separated by commas in flags and in the environment."""
 
 
 class Settings(BaseSettings):
-    """All settings, checked. Make them with `load_settings`, or by keyword in tests."""
+    """All settings, validated. `load_settings` reads them; tests pass them by keyword."""
 
     model_config = SettingsConfigDict(
         env_prefix=ENV_PREFIX, env_ignore_empty=True, extra="forbid", frozen=True
     )
 
-    config: Path | None = Field(default=None, description="TOML file of settings, one `name = value` a line")
-    host: str = Field(default="127.0.0.1", description="address to listen on")
-    port: int = Field(default=8000, ge=0, le=65535, description="port to listen on; 0 takes a free one")
-    models: Path = Field(
-        default=Path("models"), description="folder of models, or the folder of a single model"
+    config: Path | None = Field(
+        default=None, description="TOML file of settings, one `name = value` per line"
     )
-    skip_broken: bool = Field(default=False, description="serve the rest when a model cannot be loaded")
+    host: str = Field(default="127.0.0.1", description="address to listen on")
+    port: int = Field(default=8000, ge=0, le=65535, description="port to listen on; 0 chooses a free one")
+    models: Path = Field(
+        default=Path("models"),
+        description="directory that holds the models, or the directory of a single model",
+    )
+    skip_broken: bool = Field(
+        default=False, description="start even if a model cannot be loaded, and serve the others"
+    )
     model_control: ModelControl = Field(
-        default="none", description="explicit: clients may have models loaded, reloaded and unloaded"
+        default="none", description="explicit: clients may load, reload and unload models"
     )
     warm_up: bool = Field(
         default=True,
-        description="compile each model for the shapes to come when it is loaded, and run it once",
+        description="when a model is loaded, compile it for the shapes it is expected to get, and run it once",
     )
     backend: BackendName = Field(
         default="auto",
-        description="what runs the layers: compiled kernels (native), numpy, or auto: native where it can be had",
+        description="what runs the layers: native (compiled kernels), numpy, or auto: native where that is possible",
     )
     verify: VerifyMode = Field(
         default="load",
-        description="load: run each compiled program once beside numpy, and do without it where they differ; or off",
+        description="load: compare each compiled program with the numpy layers once, and do not use it if they differ; "
+        "off: use it unchecked",
     )
     workers: int = Field(
-        default=0, ge=0, le=1024, description="requests that run side by side; 0: one per core"
+        default=0, ge=0, le=1024, description="requests that run at the same time; 0: one per core"
     )
     threads: int = Field(
-        default=0, ge=0, le=1024, description="threads inside one request; 0: cores / workers, at least 1"
+        default=0,
+        ge=0,
+        le=1024,
+        description="threads that each request runs on; 0: cores / workers, at least 1",
     )
     queue_size: int = Field(
-        default=64, ge=0, le=100_000, description="requests that may wait for a worker; more are answered 503"
+        default=64,
+        ge=0,
+        le=100_000,
+        description="requests that may wait for a worker; any others are answered 503",
     )
     timeout: float = Field(
-        default=30.0, gt=0, le=86_400, description="seconds until a request is given up and answered 504"
+        default=30.0,
+        gt=0,
+        le=86_400,
+        description="seconds after which a request is abandoned and answered 504",
     )
     drain_seconds: float = Field(
         default=30.0,
@@ -111,87 +127,96 @@ class Settings(BaseSettings):
         default=1,
         ge=1,
         le=4096,
-        description="most rows of a run that serves several requests; 1: each is run on its own",
+        description="largest number of rows in one run that serves several requests; 1: every request runs on its own",
     )
     max_queue_delay_ms: float = Field(
         default=0.0,
         ge=0,
         le=60_000,
-        description="milliseconds that a request waits for others to be run with; 0: with what waits already",
+        description="milliseconds that a request waits for others to share its run; "
+        "0: it is batched only with requests that are waiting already",
     )
     trace_rate: int = Field(
         default=100,
         ge=0,
-        description="every how many runs of a model one is traced unasked; 0: only where a request asks",
+        description="trace every Nth run of each model, even if no request asks for a trace; 0: trace only on request",
     )
     max_body_bytes: int = Field(
-        default=_LIMITS.body_bytes, ge=1, description="most bytes of a request's body"
+        default=_LIMITS.body_bytes, ge=1, description="most bytes that the body of a request may have"
     )
     max_buffered_bytes: int = Field(
         default=128 << 20,
         ge=1,
-        description="most bytes of all requests' bodies together, until they are answered; more are answered 503",
+        description="most bytes of the bodies of all unanswered requests in total; any others are answered 503",
     )
     max_image_pixels: int = Field(
         default=_LIMITS.image_pixels,
         ge=1,
-        description="most pixels of a request's images, counted before they are decoded",
+        description="most pixels that the images of a request may have in total, checked before they are decoded",
     )
     max_tensor_elements: int = Field(
-        default=_LIMITS.tensor_elements, ge=1, description="most elements of an input tensor"
+        default=_LIMITS.tensor_elements, ge=1, description="most elements that an input tensor may have"
     )
     max_run_bytes: int = Field(
-        default=MAX_RUN_BYTES, ge=1, description="most bytes of tensors alive at once in one run of a model"
+        default=MAX_RUN_BYTES,
+        ge=1,
+        description="most bytes of tensors that may be alive at once during a run",
     )
-    log_level: LogLevel = Field(default="info", description="least severity that is logged")
-    log_format: LogFormat = Field(default="text", description="lines for people, or one JSON object a line")
+    log_level: LogLevel = Field(default="info", description="lowest severity that is logged")
+    log_format: LogFormat = Field(
+        default="text", description="text: lines for people; json: one JSON object per line"
+    )
     access_log: bool = Field(default=True, description="log one line per request")
     recent_traces: int = Field(
-        default=100, ge=0, le=100_000, description="traced runs kept for /traces; 0: none"
+        default=100, ge=0, le=100_000, description="number of traced runs kept for /traces; 0: none"
     )
     otel: bool = Field(
         default=False,
-        description="send spans as OpenTelemetry's own variables say, `OTEL_EXPORTER_OTLP_ENDPOINT` and the rest; "
-        "needs the extra [otel]",
+        description="send OpenTelemetry spans, configured by the standard variables such as "
+        "`OTEL_EXPORTER_OTLP_ENDPOINT`; needs the extra [otel]",
     )
-    otel_layers: bool = Field(default=False, description="a span for each layer of a traced run as well")
+    otel_layers: bool = Field(default=False, description="also send a span for each layer of a traced run")
     api_keys: SecretStr | None = Field(
         default=None,
-        description="keys that a request needs one of, commas between; none: no key is asked for",
+        description="API keys, separated by commas: every request needs one of them; without keys, none is needed",
     )
     api_keys_file: Path | None = Field(
         default=None,
-        description="file of such keys, one a line, `#` begins a comment; read again when it changes",
+        description="file of API keys, one per line, `#` starts a comment; it is read again when it changes",
     )
     admin_keys: SecretStr | None = Field(
         default=None,
-        description="keys that may also load and unload models and change trace and log settings",
+        description="API keys, separated by commas, that also allow loading and unloading models "
+        "and changing trace and log settings",
     )
-    admin_keys_file: Path | None = Field(default=None, description="file of such keys, like `api_keys_file`")
+    admin_keys_file: Path | None = Field(
+        default=None, description="file of admin keys, in the same form as `api_keys_file`"
+    )
     open_metrics: bool = Field(default=False, description="answer /metrics without a key")
     open_docs: bool = Field(default=False, description="answer /docs and /openapi.json without a key")
     cors_origins: Origins = Field(
-        default=(), description="origins whose web pages may call, commas between; `*` for all"
+        default=(), description="origins whose web pages may call the server, separated by commas; `*`: all"
     )
     ssl_certfile: Path | None = Field(
-        default=None, description="PEM file of the certificate chain: serve HTTPS"
+        default=None, description="PEM file of the certificate chain; turns on HTTPS"
     )
     ssl_keyfile: Path | None = Field(
-        default=None, description="PEM file of the private key, where it is not in `ssl_certfile`"
+        default=None, description="PEM file of the private key, if `ssl_certfile` does not hold it"
     )
     ssl_keyfile_password: SecretStr | None = Field(default=None, description="password of the private key")
     ssl_ca_certs: Path | None = Field(
-        default=None, description="PEM file of authorities: clients must show a certificate of one of them"
+        default=None,
+        description="PEM file of certificate authorities; clients must present a certificate that one of them signed",
     )
 
     @property
     def worker_count(self) -> int:
-        """Worker threads to start."""
+        """Number of worker threads to start."""
         return self.workers or core_count()
 
     @property
     def thread_count(self) -> int:
-        """Threads that one request's arithmetic may use."""
+        """Number of threads that the arithmetic of one request may use."""
         return self.threads or max(1, core_count() // self.worker_count)
 
     @property
@@ -208,7 +233,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Put the file that `config` names below flags and environment."""
+        """Give the file that `config` names a lower precedence than flags and environment."""
         del dotenv_settings, file_secret_settings
         variables = {
             name: value for name, value in env_settings().items() if not is_service_link(name, value)
@@ -222,14 +247,14 @@ class Settings(BaseSettings):
 
 @dataclass(frozen=True, slots=True)
 class SettingDoc:
-    """What people are told of a setting.
+    """The documentation of one setting.
 
     Attributes:
-        name: name in a file and in code.
-        flag: spelling on the command line; empty for secrets, which other users of the machine could read there.
+        name: name in the settings file and in code.
+        flag: flag on the command line; empty for secrets, which other users of the machine could read there.
         variable: environment variable.
-        default: default as shown to people; empty where there is none.
-        text: what it sets.
+        default: the default, as shown to people; empty if there is none.
+        text: what the setting controls.
         field: the setting's field.
     """
 
@@ -242,10 +267,10 @@ class SettingDoc:
 
 
 def load_settings(flags: Mapping[str, Any] | None = None) -> Settings:
-    """Gather the settings from flags (name -> value), environment and file.
+    """Read the settings from flags (name -> value), the environment and the settings file.
 
     Raises:
-        SettingsError: a value does not fit, the file cannot be read or has a key that is no setting.
+        SettingsError: a value is invalid, or the file cannot be read or holds a key that is no setting.
     """
     try:
         return Settings(**dict(flags or {}))
@@ -257,11 +282,11 @@ def core_count() -> int:
     """Return how many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1  # platforms that cannot tie a process to cores
+    return os.cpu_count() or 1  # platforms that cannot pin a process to cores
 
 
 def describe_settings() -> Iterator[SettingDoc]:
-    """Yield what people are told of each setting, in order."""
+    """Yield the documentation of each setting, in order of definition."""
     for name, field in Settings.model_fields.items():
         default = "" if field.default in (None, ()) else _show(field.default)
         flag = "" if _is_secret(name) else "--" + name.replace("_", "-")
@@ -279,13 +304,13 @@ def settings_table() -> str:
 
 
 def suggest(name: str) -> str:
-    """Return "; did you mean …?" with the setting that a name is nearest to, or nothing where none is near."""
+    """Return "; did you mean …?" with the setting whose name is closest, or an empty string if none is close."""
     near = get_close_matches(name, Settings.model_fields, n=1)
     return f"; did you mean {near[0]}?" if near else ""
 
 
 def is_service_link(name: str, value: object) -> bool:
-    """Tell whether a variable's value is Kubernetes' doing: it sets `KUIPER_PORT` for a service called kuiper."""
+    """Return whether Kubernetes set a variable: it sets `KUIPER_PORT` for a service that is called kuiper."""
     return name == "port" and isinstance(value, str) and value.startswith(("tcp://", "udp://", "sctp://"))
 
 

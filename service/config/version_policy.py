@@ -6,16 +6,16 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import PlainValidator
 
 MOST_VERSION = 10**18 - 1
-"""The largest version number: it and the ones below fit any client's integers."""
+"""The largest version number; it fits the integers of any client."""
 
 EXPECTED = 'expected "all", "latest" or a list of version numbers from 1'
 
 
 def check_policy(value: Any) -> Any:
-    """Return a policy as given, a list as a tuple.
+    """Validate a version policy; a list becomes a tuple without duplicates.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the value is no version policy.
     """
     if value in ("all", "latest"):
         return value
@@ -25,18 +25,18 @@ def check_policy(value: Any) -> Any:
 
 
 VersionPolicy: TypeAlias = Annotated[Literal["all", "latest"] | tuple[int, ...], PlainValidator(check_policy)]
-"""All versions, the highest one, or those of the numbers listed."""
+"""Which versions are served: all of them, the highest one, or those listed."""
 
 
 def select_versions(policy: VersionPolicy, available: Sequence[str]) -> list[str]:
     """Return the versions to serve.
 
     Args:
-        policy: what to serve.
-        available: versions that there are, lowest first, at least one.
+        policy: which versions to serve.
+        available: the versions of the model, lowest first; at least one.
 
     Raises:
-        ValueError: a version that the policy lists is not available.
+        ValueError: the policy lists a version that the model does not have.
     """
     if policy == "all":
         return list(available)

@@ -180,7 +180,7 @@ class TraceSettingView(_View):
     """Which runs are traced unasked."""
 
     trace_level: list[str] = Field(description="OFF or TIMESTAMPS")
-    trace_rate: str = Field(description="every how many runs one is traced")
+    trace_rate: str = Field(description="N of: every Nth run is traced")
     trace_count: str = Field(description="how many are still to be traced; -1 for no end")
     trace_file: str = Field(description="always empty: GET /traces shows the traces")
     log_frequency: str
