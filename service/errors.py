@@ -37,6 +37,12 @@ class ServiceError(Exception):
         return {"error": self.message, "code": self.code, "details": self.details}
 
 
+def shown(value: object) -> str:
+    """Return a value for a message, shortened to 80 characters."""
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
 def engine_error(error: InputError | LayerError) -> ServiceError:
     """Return what a client is told when its arrays do not run."""
     if isinstance(error, InputError):

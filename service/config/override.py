@@ -1,53 +1,123 @@
-"""What a client may change of a model's configuration when it has it loaded: the keys of Triton's that are ours too."""
+"""The configuration that a client may send when it has a model loaded: the keys of Triton's that exist here as well."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
 
-from pydantic import ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from service.config.model_config import BatchingConfig, ModelConfig, ModelConfigError
-from service.config.version_policy import VersionPolicy, check_policy
-from service.errors import ServiceError
+from service.config.validation import expected, first_mismatch, mismatch, number_from_text
+from service.config.version_policy import VersionPolicy
+from service.errors import ServiceError, shown
 
 MAX_BATCH_SIZE = 4096
 MAX_DELAY_US = 60_000_000
 
-_KEYS = ("name", "max_batch_size", "dynamic_batching", "version_policy")
-_BATCHING_KEYS = ("preferred_batch_size", "max_queue_delay_microseconds")
-_POLICIES = ("all", "latest", "specific")
+_from_text = BeforeValidator(number_from_text)
+_BatchSize = Annotated[
+    int, Field(ge=0, le=MAX_BATCH_SIZE), _from_text, expected(f"a whole number from 0 to {MAX_BATCH_SIZE}")
+]
+_PreferredSize = Annotated[
+    int, Field(ge=1, le=MAX_BATCH_SIZE), _from_text, expected(f"a whole number from 1 to {MAX_BATCH_SIZE}")
+]
+_Delay = Annotated[
+    int, Field(ge=0, le=MAX_DELAY_US), _from_text, expected(f"a whole number from 0 to {MAX_DELAY_US}")
+]
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigOverride:
-    """What stands in for `model.toml` until the model is loaded again; None where `model.toml` holds.
+class _Table(BaseModel):
+    """A JSON object with no other keys than the fields of its class."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_keys(cls, values: Any) -> Any:
+        known = f"the known keys {', '.join(cls.model_fields)}" if cls.model_fields else "no keys"
+        if not isinstance(values, dict):
+            raise mismatch(f"is {shown(values)}", f"an object with {known}")
+        unknown = [shown(key) for key in values if key not in cls.model_fields]
+        if unknown:
+            raise mismatch(f"{', '.join(unknown[:8])} cannot be set when a model is loaded", known)
+        return values
+
+
+class _DynamicBatching(_Table):
+    preferred_batch_size: Annotated[list[_PreferredSize] | None, expected("a list of numbers")] = None
+    max_queue_delay_microseconds: _Delay | None = None
+
+
+class _All(_Table):
+    pass
+
+
+class _Latest(_Table):
+    num_versions: Annotated[int, Field(ge=1, le=1), _from_text, expected("1")] = 1
+
+
+def _read_numbers(value: Any) -> Any:
+    return [number_from_text(item) for item in value] if isinstance(value, list) else None
+
+
+class _Specific(_Table):
+    versions: Annotated[VersionPolicy, BeforeValidator(_read_numbers), expected("version numbers from 1")] = (
+        Field(default=None, validate_default=True)
+    )
+
+
+class _VersionPolicy(_Table):
+    all: _All | None = None
+    latest: _Latest | None = None
+    specific: _Specific | None = None
+
+    @model_validator(mode="after")
+    def _check_count(self) -> Self:
+        given = [policy for _, policy in self if policy is not None]
+        if len(given) != 1:
+            raise mismatch(f"names {len(given)} policies", f"one of {', '.join(type(self).model_fields)}")
+        return self
+
+
+class ConfigOverride(_Table):
+    """Values that replace those of `model.toml` until the model is loaded again, under Triton's names.
+
+    What is None, or left out, keeps the value of `model.toml`.
 
     Attributes:
-        max_batch_size: most rows of a run; 0 and 1 both stand for no batches.
-        preferred_batch_sizes: rows that are not waited beyond.
-        max_queue_delay_us: microseconds that a request waits for others.
-        versions: which versions are served.
+        name: the model.
+        max_batch_size: most rows of a run; 0 and 1 both turn batching off.
+        dynamic_batching: the other settings of batching.
+        version_policy: which versions are served.
     """
 
-    max_batch_size: int | None = None
-    preferred_batch_sizes: tuple[int, ...] | None = None
-    max_queue_delay_us: int | None = None
-    versions: VersionPolicy | None = None
+    name: Any = None
+    max_batch_size: _BatchSize | None = None
+    dynamic_batching: _DynamicBatching = _DynamicBatching()
+    version_policy: _VersionPolicy | None = None
+
+    @property
+    def versions(self) -> VersionPolicy | None:
+        """Which versions are served, as `model.toml` words it."""
+        if self.version_policy is None:
+            return None
+        if self.version_policy.specific is not None:
+            return self.version_policy.specific.versions
+        return "all" if self.version_policy.all is not None else "latest"
 
     def apply_to(self, config: ModelConfig) -> ModelConfig:
-        """Return a configuration with these values in the place of its own.
+        """Return a copy of a configuration in which these values replace its own.
 
         Raises:
-            ModelConfigError: they do not go together with those that stay.
+            ModelConfigError: they contradict the values that are kept.
         """
         changes: dict[str, Any] = {}
         if self.max_batch_size is not None:
             changes["max_batch_size"] = max(1, self.max_batch_size)
-        if self.preferred_batch_sizes is not None:
-            changes["preferred_batch_sizes"] = self.preferred_batch_sizes
-        if self.max_queue_delay_us is not None:
-            changes["max_queue_delay_ms"] = self.max_queue_delay_us / 1e3
+        if self.dynamic_batching.preferred_batch_size is not None:
+            changes["preferred_batch_sizes"] = self.dynamic_batching.preferred_batch_size
+        if self.dynamic_batching.max_queue_delay_microseconds is not None:
+            changes["max_queue_delay_ms"] = self.dynamic_batching.max_queue_delay_microseconds / 1e3
         try:
             batching = BatchingConfig.model_validate({**config.batching.model_dump(), **changes})
         except ValidationError as error:
@@ -57,14 +127,14 @@ class ConfigOverride:
 
 
 def parse_load_parameters(name: str, parameters: Mapping[str, Any]) -> ConfigOverride | None:
-    """Read the `parameters` of a request that loads a model: `config`, JSON as text. None where there is none.
+    """Read the `parameters` of a load request: `config`, JSON as text; None if it is not given.
 
     Args:
         name: the model, which the configuration may name too.
         parameters: what the client sent.
 
     Raises:
-        ServiceError: 422 `invalid_config` for anything else, files among it.
+        ServiceError: 422 `invalid_config`: the configuration is invalid, or there are other parameters, such as files.
     """
     for key in parameters:
         if key.startswith("file:"):
@@ -75,103 +145,24 @@ def parse_load_parameters(name: str, parameters: Mapping[str, Any]) -> ConfigOve
         return None
     text = parameters["config"]
     if not isinstance(text, str):
-        raise _invalid("config", f"is {_shown(text)}", "a JSON object, as text")
+        raise _invalid("config", f"is {shown(text)}", "a JSON object, as text")
     try:
-        values = json.loads(text)
+        return _validate(name, json.loads(text))
     except (ValueError, RecursionError) as error:
         raise _invalid("config", f"is no JSON: {error}", "a JSON object, as text") from error
-    return parse_override(name, values)
 
 
-def parse_override(name: str, values: Any) -> ConfigOverride:
-    """Read a model configuration as Triton's clients send it.
-
-    Args:
-        name: the model.
-        values: the configuration, decoded.
-
-    Raises:
-        ServiceError: 422 `invalid_config`: a key that is not known here, or a value that it cannot have.
-    """
-    values = _table("config", values, _KEYS)
-    if values.get("name", name) != name:
-        raise _invalid("name", f"is {_shown(values['name'])}", repr(name))
-    batching = _table("dynamic_batching", values.get("dynamic_batching", {}), _BATCHING_KEYS)
-    size, delay = values.get("max_batch_size"), batching.get("max_queue_delay_microseconds")
-    preferred = batching.get("preferred_batch_size")
-    policy = values.get("version_policy")
-    return ConfigOverride(
-        max_batch_size=None if size is None else _number("max_batch_size", size, 0, MAX_BATCH_SIZE),
-        preferred_batch_sizes=None if preferred is None else _sizes(preferred),
-        max_queue_delay_us=None
-        if delay is None
-        else _number("dynamic_batching.max_queue_delay_microseconds", delay, 0, MAX_DELAY_US),
-        versions=None if policy is None else _policy(policy),
-    )
-
-
-def _sizes(values: Any) -> tuple[int, ...]:
-    place = "dynamic_batching.preferred_batch_size"
-    if not isinstance(values, list):
-        raise _invalid(place, f"is {_shown(values)}", "a list of numbers")
-    return tuple(_number(place, value, 1, MAX_BATCH_SIZE) for value in values)
-
-
-def _policy(value: Any) -> VersionPolicy:
-    table = _table("version_policy", value, _POLICIES)
-    if len(table) != 1:
-        raise _invalid("version_policy", f"names {len(table)} policies", f"one of {', '.join(_POLICIES)}")
-    ((policy, options),) = table.items()
-    place = f"version_policy.{policy}"
-    if policy == "all":
-        _table(place, options, ())
-        return "all"
-    if policy == "latest":
-        _number(
-            f"{place}.num_versions", _table(place, options, ("num_versions",)).get("num_versions", 1), 1, 1
-        )
-        return "latest"
-    versions = _table(place, options, ("versions",)).get("versions")
+def _validate(name: str, values: Any) -> ConfigOverride:
     try:
-        policy_of_list: VersionPolicy = check_policy(
-            list(map(_whole, versions)) if isinstance(versions, list) else 0
-        )
-    except ValueError as error:
-        raise _invalid(f"{place}.versions", f"is {_shown(versions)}", "version numbers from 1") from error
-    return policy_of_list
+        override = ConfigOverride.model_validate(values)
+    except ValidationError as error:
+        found = first_mismatch(error)
+        raise _invalid(found.key or "config", found.problem, found.expected) from error
+    if override.name != name and "name" in override.model_fields_set:
+        raise _invalid("name", f"is {shown(override.name)}", repr(name))
+    return override
 
 
-def _table(place: str, value: Any, keys: Sequence[str]) -> dict[str, Any]:
-    known = f"the known keys {', '.join(keys)}" if keys else "no keys"
-    if not isinstance(value, dict):
-        raise _invalid(place, f"is {_shown(value)}", f"an object with {known}")
-    unknown = [key for key in value if key not in keys]
-    if unknown:
-        listing = ", ".join(_shown(key) for key in unknown[:8])
-        raise _invalid(place, f"{listing} cannot be set when a model is loaded", known)
-    return value
-
-
-def _number(place: str, value: Any, least: int, most: int) -> int:
-    number = _whole(value)
-    if number is None or not least <= number <= most:
-        expected = str(least) if least == most else f"a whole number from {least} to {most}"
-        raise _invalid(place, f"is {_shown(value)}", expected)
-    return number
-
-
-def _whole(value: Any) -> int | None:
-    """Return a whole number, which protobuf's JSON spells as text where it has 64 bits; None for anything else."""
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
-def _invalid(place: str, problem: str, expected: str) -> ServiceError:
-    message = f"configuration, {_shown(place)[1:-1]}: {problem}; expected {expected}"
-    return ServiceError(422, "invalid_config", message, {"key": place[:80], "expected": expected})
+def _invalid(key: str, problem: str, expected: str) -> ServiceError:
+    message = f"configuration, {shown(key)[1:-1]}: {problem}; expected {expected}"
+    return ServiceError(422, "invalid_config", message, {"key": key[:80], "expected": expected})

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from service.errors import ServiceError
+from service.errors import ServiceError, shown
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BARE_NAMES = (b"NaN", b"Inf")
@@ -54,12 +54,6 @@ def member(document: Document, key: str, kind: type, place: str) -> Any:
         return value
     words = {str: "a string", int: "a whole number", bool: "true or false", list: "a list", dict: "an object"}
     raise bad_request(f"{place}{key} is {shown(value)}; expected {words[kind]}")
-
-
-def shown(value: object) -> str:
-    """Return a value for a message, shortened."""
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def invalid(message: str) -> ServiceError:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from engine import TraceLevel
 from service.codec import parse_options
-from service.errors import ServiceError
-from service.v2.document import Document, bad_request, member, shown
+from service.config.validation import number_from_text
+from service.errors import ServiceError, shown
+from service.v2.document import Document, bad_request, member
 
 _NO_SEQUENCE = (0, "", False, None)
 _SEQUENCE = ("sequence_id", "sequence_start", "sequence_end")
@@ -55,12 +56,10 @@ def parse_parameters(values: Document) -> Parameters:
 
 
 def _whole(values: Document, name: str, limit: int) -> int:
-    """Return a whole number from 0, which stands for none given; Triton's clients may write it as a string."""
-    value = values.get(name)
+    """Return a whole number from 0, which means that none is given; Triton's clients may write it as text."""
+    value = number_from_text(values.get(name))
     if value is None:
         return 0
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
-        value = int(value)
     if type(value) is not int or not 0 <= value <= limit:
         raise bad_request(f"parameters.{name} is {shown(value)}; expected a whole number from 0 to {limit}")
     return value

@@ -5,9 +5,9 @@ from math import prod
 from typing import Any
 
 from service.codec.json_tensor import parse_shape
-from service.errors import ServiceError
+from service.errors import ServiceError, shown
 from service.v2.datatypes import BYTES, DTYPES
-from service.v2.document import Document, bad_request, member, shown
+from service.v2.document import Document, bad_request, member
 from service.v2.parameters import Parameters, parse_parameters
 
 _LARGEST = (1 << 63) - 1

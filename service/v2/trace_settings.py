@@ -1,25 +1,53 @@
-"""The trace extension: which runs are traced unasked, for `GET /traces`; read and changed while the server runs."""
+"""The trace extension: which runs are traced without a request asking for it; read and changed at run time."""
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from service.errors import ServiceError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt
+
+from service.config.validation import expected, number_from_text
 from service.scheduling.trace_setting import TraceMode, TraceSetting
-from service.v2.document import Document, shown
+from service.v2.document import Document
 from service.v2.schemas import TraceSettingView
+from service.v2.settings_document import parse_settings
 
-_FIXED = {"trace_file": "", "log_frequency": "0", "trace_mode": "triton"}
-"""What Triton can change and this server cannot: traces are kept in memory, where `GET /traces` shows them."""
 _MOST = 1 << 31
+_OWN_VALUES = {"trace_level": "own_level", "trace_rate": "own_rate", "trace_count": "own_count"}
+"""Names of the protocol -> attributes of a `TraceSetting`."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Number:
-    name: str
-    least: int
+def _only(value: Any) -> Any:
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
-_RATE, _COUNT = _Number("trace_rate", 0), _Number("trace_count", -1)
+_from_text = BeforeValidator(number_from_text)
+
+
+class TraceSettingChange(BaseModel):
+    """What a client sends to change a trace setting; null goes back to the value at start.
+
+    Attributes:
+        trace_level: whether runs are traced, alone or as the only item of a list.
+        trace_rate: N where every Nth run is traced; 0 for none.
+        trace_count: how many runs are still to be traced; -1 for no limit.
+        trace_file: fixed, as are the next two: traces are kept in memory, where `GET /traces` shows them.
+        log_frequency: fixed.
+        trace_mode: fixed.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    trace_level: Annotated[TraceMode | None, BeforeValidator(_only), expected("OFF or TIMESTAMPS")] = None
+    trace_rate: Annotated[
+        StrictInt | None, Field(ge=0, lt=_MOST), _from_text, expected("a whole number from 0")
+    ] = None
+    trace_count: Annotated[
+        StrictInt | None, Field(ge=-1, lt=_MOST), _from_text, expected("a whole number from -1")
+    ] = None
+    trace_file: Annotated[Literal[""] | None, expected("'': GET /traces shows the traces")] = ""
+    log_frequency: Annotated[Literal["0"] | None, expected("'0': GET /traces shows the traces")] = "0"
+    trace_mode: Annotated[Literal["triton"] | None, expected("'triton': GET /traces shows the traces")] = (
+        "triton"
+    )
 
 
 def show_trace_setting(setting: TraceSetting) -> TraceSettingView:
@@ -28,53 +56,26 @@ def show_trace_setting(setting: TraceSetting) -> TraceSettingView:
         trace_level=[setting.level.value],
         trace_rate=str(setting.rate),
         trace_count=str(setting.count),
-        **_FIXED,
+        trace_file="",
+        log_frequency="0",
+        trace_mode="triton",
     )
 
 
 def change_trace_setting(setting: TraceSetting, start: TraceSetting, values: Document) -> TraceSettingView:
-    """Change a setting: all that is given, or nothing where one of the values cannot be had.
+    """Change a setting: everything that is given, or nothing if any value is invalid.
 
     Args:
         setting: what to change.
-        start: where null goes back to: a setting whose own values stand for those that were never changed.
-        values: name -> value; numbers may be strings, as Triton's clients write them.
+        start: what null goes back to: a setting whose own values are those at the start.
+        values: name -> value; numbers may be text, as Triton's clients write them.
 
     Raises:
         ServiceError: 400 `invalid_setting`.
     """
-    level, rate, count = setting.own_level, setting.own_rate, setting.own_count
-    for name, value in values.items():
-        if name == "trace_level":
-            level = start.own_level if value is None else _level(value)
-        elif name == _RATE.name:
-            rate = start.own_rate if value is None else _whole(_RATE, value)
-        elif name == _COUNT.name:
-            count = start.own_count if value is None else _whole(_COUNT, value)
-        elif name not in _FIXED:
-            known = ["trace_level", _RATE.name, _COUNT.name]
-            raise _invalid(name, "is no trace setting", f"one of {', '.join(known)}")
-        elif value is not None and value != _FIXED[name]:
-            raise _invalid(name, f"is {shown(value)}", f"{_FIXED[name]!r}: GET /traces shows the traces")
-    setting.own_level, setting.own_rate, setting.own_count = level, rate, count
+    change = parse_settings("trace setting", TraceSettingChange, values)
+    for name, own in _OWN_VALUES.items():
+        if name in change.model_fields_set:
+            value = getattr(change, name)
+            setattr(setting, own, getattr(start, own) if value is None else value)
     return show_trace_setting(setting)
-
-
-def _level(value: Any) -> TraceMode:
-    names = value if isinstance(value, list) else [value]
-    if len(names) == 1 and names[0] in [mode.value for mode in TraceMode]:
-        return TraceMode(names[0])
-    raise _invalid("trace_level", f"is {shown(value)}", "OFF or TIMESTAMPS")
-
-
-def _whole(number: _Number, value: Any) -> int:
-    if isinstance(value, str) and len(value) < 12 and value.removeprefix("-").isdecimal():
-        value = int(value)
-    if type(value) is int and number.least <= value < _MOST:
-        return value
-    raise _invalid(number.name, f"is {shown(value)}", f"a whole number from {number.least}")
-
-
-def _invalid(name: str, problem: str, expected: str) -> ServiceError:
-    message = f"trace setting {name[:80]} {problem}; expected {expected}"
-    return ServiceError(400, "invalid_setting", message, {"setting": name[:80]})

@@ -19,8 +19,10 @@ KNOWN = st.sampled_from(
 )
 
 
-def parse(config: Any) -> ConfigOverride | None:
-    return parse_load_parameters("m", {"config": json.dumps(config)})
+def parse(config: Any) -> ConfigOverride:
+    override = parse_load_parameters("m", {"config": json.dumps(config)})
+    assert override is not None
+    return override
 
 
 def refused(parameters: dict[str, Any]) -> str:
@@ -42,7 +44,11 @@ def test_keys_that_there_are_here_are_taken() -> None:
         "dynamic_batching": {"preferred_batch_size": [4, 8], "max_queue_delay_microseconds": 100},
         "version_policy": {"specific": {"versions": [1, 3]}},
     }
-    assert parse(config) == ConfigOverride(8, (4, 8), 100, (1, 3))
+    override = parse(config)
+    assert override.max_batch_size == 8
+    assert override.dynamic_batching.preferred_batch_size == [4, 8]
+    assert override.dynamic_batching.max_queue_delay_microseconds == 100
+    assert override.versions == (1, 3)
 
 
 def test_64_bit_numbers_may_be_text() -> None:
@@ -50,7 +56,9 @@ def test_64_bit_numbers_may_be_text() -> None:
         "dynamic_batching": {"max_queue_delay_microseconds": "100"},
         "version_policy": {"specific": {"versions": ["2"]}},
     }
-    assert parse(config) == ConfigOverride(max_queue_delay_us=100, versions=(2,))
+    override = parse(config)
+    assert override.dynamic_batching.max_queue_delay_microseconds == 100
+    assert override.versions == (2,)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +66,12 @@ def test_64_bit_numbers_may_be_text() -> None:
     [({"all": {}}, "all"), ({"latest": {}}, "latest"), ({"latest": {"num_versions": 1}}, "latest")],
 )
 def test_version_policies(policy: dict[str, Any], versions: str) -> None:
-    assert parse({"version_policy": policy}) == ConfigOverride(versions=versions)  # type: ignore[arg-type]  # text
+    assert parse({"version_policy": policy}).versions == versions
+
+
+def test_null_keeps_what_model_toml_says() -> None:
+    override = parse({"max_batch_size": None, "version_policy": None})
+    assert (override.max_batch_size, override.versions) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -80,6 +93,7 @@ def test_version_policies(policy: dict[str, Any], versions: str) -> None:
         ({"dynamic_batching": {"max_queue_delay_microseconds": "x"}}, "microseconds: is 'x'"),
         ({"version_policy": {}}, "version_policy: names 0 policies; expected one of all, latest, specific"),
         ({"version_policy": {"all": {}, "latest": {}}}, "version_policy: names 2 policies"),
+        ({"version_policy": {"all": None}}, "version_policy: names 0 policies"),
         ({"version_policy": {"all": {"x": 1}}}, "version_policy.all: 'x' cannot be set"),
         ({"version_policy": {"latest": {"num_versions": 2}}}, "latest.num_versions: is 2; expected 1"),
         (
@@ -87,6 +101,11 @@ def test_version_policies(policy: dict[str, Any], versions: str) -> None:
             "specific.versions: is []; expected version numbers",
         ),
         ({"version_policy": {"specific": {}}}, "specific.versions: is None"),
+        ({"version_policy": {"specific": {"versions": "all"}}}, "specific.versions: is 'all'"),
+        ({"version_policy": {"specific": {"versions": [True]}}}, "specific.versions: is [True]"),
+        ({"dynamic_batching": None}, "dynamic_batching: is None; expected an object with the known keys"),
+        ({"name": None}, "name: is None; expected 'm'"),
+        ({"max_batch_size": "{expected}"}, "max_batch_size: is '{expected}'; expected a whole number"),
     ],
 )
 def test_anything_else_is_refused_by_name(config: Any, told: str) -> None:

@@ -1,6 +1,7 @@
 """Versions of a model, as its folder has them."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,9 +12,9 @@ from service.repository.loader import ModelLoader
 from tests.service.models import DIGIT, DIGIT_CONFIG, UNKNOWN_LAYER, VECTOR, add_model, add_versions
 
 
-def load(root: Path, name: str = "m", override: ConfigOverride | None = None) -> ModelEntry:
+def load(root: Path, name: str = "m", **override: Any) -> ModelEntry:
     loader = ModelLoader(Settings(models=root))
-    return loader.load(name, loader.folders()[name], override)
+    return loader.load(name, loader.folders()[name], ConfigOverride(**override) if override else None)
 
 
 def test_every_version_is_loaded_lowest_first(tmp_path: Path) -> None:
@@ -39,7 +40,7 @@ def test_configuration_says_which_versions_are_served(tmp_path: Path, policy: st
     folder = add_versions(tmp_path, "m", dict.fromkeys("123", VECTOR))
     (folder / "model.toml").write_text(f"versions = {policy}\n")
     assert list(load(tmp_path).versions) == served
-    assert list(load(tmp_path, override=ConfigOverride(versions=(2,))).versions) == ["2"]
+    assert list(load(tmp_path, version_policy={"specific": {"versions": [2]}}).versions) == ["2"]
 
 
 def test_version_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -89,20 +90,20 @@ def test_what_is_wrong_with_the_whole_model_is_told_once(tmp_path: Path) -> None
 def test_override_stands_in_for_the_configuration(tmp_path: Path) -> None:
     folder = add_model(tmp_path, "m", VECTOR)
     (folder / "model.toml").write_text("[batching]\nmax_batch_size = 4\nmax_queue_delay_ms = 9\n")
-    override = ConfigOverride(max_batch_size=8, preferred_batch_sizes=(2,), max_queue_delay_us=500)
-    batching = load(tmp_path, override=override).versions["1"].config.batching
+    changes = {"preferred_batch_size": [2], "max_queue_delay_microseconds": 500}
+    batching = load(tmp_path, max_batch_size=8, dynamic_batching=changes).versions["1"].config.batching
     assert (batching.max_batch_size, batching.preferred_batch_sizes, batching.max_queue_delay_ms) == (
         8,
         (2,),
         0.5,
     )
-    kept = load(tmp_path, override=ConfigOverride(max_batch_size=0)).versions["1"].config.batching
+    kept = load(tmp_path, max_batch_size=0).versions["1"].config.batching
     assert (kept.max_batch_size, kept.max_queue_delay_ms) == (1, 9)
 
 
 def test_override_that_does_not_go_with_the_configuration_is_told(tmp_path: Path) -> None:
     add_model(tmp_path, "m", VECTOR)
-    override = ConfigOverride(max_batch_size=2, preferred_batch_sizes=(4,))
-    assert load(tmp_path, override=override).reason == (
+    entry = load(tmp_path, max_batch_size=2, dynamic_batching={"preferred_batch_size": [4]})
+    assert entry.reason == (
         "configuration, dynamic_batching: a preferred batch size is larger than max_batch_size = 2"
     )

@@ -102,7 +102,7 @@ def test_new_version_becomes_the_default(tmp_path: Path) -> None:
     add_model(folder, "10", VECTOR)
     repository.load("m")
     assert repository.find("m").version == "10"
-    repository.load("m", ConfigOverride(versions=(9,)))
+    repository.load("m", ConfigOverride.model_validate({"version_policy": {"specific": {"versions": [9]}}}))
     assert repository.versions("m") == ["9"]
     repository.load("m")
     assert repository.versions("m") == ["9", "10"]

@@ -43,20 +43,22 @@ def test_log_settings_become_a_level(values: dict[str, Any], level: int) -> None
 @pytest.mark.parametrize(
     ("values", "word"),
     [
-        ({"log_warning": False}, "graver"),
-        ({"log_verbose_level": 1, "log_info": False}, "graver"),
+        ({"log_warning": False}, "wherever a lower one is"),
+        ({"log_verbose_level": 1, "log_info": False}, "wherever a lower one is"),
         ({"log_info": False, "log_file": "/var/log/x"}, "log_file"),
         ({"log_format": "ISO8601"}, "log_format"),
         ({"log_info": "no"}, "true or false"),
         ({"log_verbose_level": -1}, "from 0"),
         ({"log_verbose_level": True}, "from 0"),
-        ({"verbosity": 1}, "no log setting"),
+        ({"log_error": None}, "true or false"),
+        ({"verbosity": 1}, "verbosity is no log setting; expected one of log_file, log_info"),
     ],
 )
 def test_log_settings_that_cannot_be_had(values: dict[str, Any], word: str) -> None:
     with pytest.raises(ServiceError, match=word) as caught:
         change_log_settings(values)
-    assert (caught.value.status, logging.getLogger().level) == (400, logging.INFO)
+    assert (caught.value.status, caught.value.code) == (400, "invalid_setting")
+    assert logging.getLogger().level == logging.INFO
 
 
 def test_trace_setting_is_changed_and_goes_back() -> None:
@@ -81,6 +83,13 @@ def test_model_goes_back_to_the_servers_setting() -> None:
     assert model.rate == 9
 
 
+def test_what_is_shown_may_be_sent_back() -> None:
+    assert change_log_settings(show_log_settings().model_dump()) == show_log_settings()
+    setting = TraceSetting(7, TraceMode.OFF)
+    shown = show_trace_setting(setting)
+    assert change_trace_setting(setting, TraceSetting(100), shown.model_dump()) == shown
+
+
 @pytest.mark.parametrize(
     ("values", "word"),
     [
@@ -95,11 +104,13 @@ def test_model_goes_back_to_the_servers_setting() -> None:
         ({"trace_count": -2}, "from -1"),
         ({"trace_file": "/tmp/x"}, "GET /traces"),
         ({"trace_mode": "opentelemetry"}, "trace_mode"),
-        ({"rate": 1}, "no trace setting"),
+        ({"trace_rate": [5]}, "from 0"),
+        ({"rate": 1}, "rate is no trace setting; expected one of trace_level, trace_rate"),
     ],
 )
 def test_trace_settings_that_cannot_be_had(values: dict[str, Any], word: str) -> None:
     setting = TraceSetting(100)
     with pytest.raises(ServiceError, match=word) as caught:
         change_trace_setting(setting, TraceSetting(100), values)
-    assert (caught.value.status, setting.rate) == (400, 100)
+    assert (caught.value.status, caught.value.code) == (400, "invalid_setting")
+    assert setting.rate == 100
