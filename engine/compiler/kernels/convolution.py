@@ -12,24 +12,12 @@ from dataclasses import dataclass
 from math import prod
 
 from engine.compiler.emit.emitter import Emitter, Index, Value
-from engine.compiler.kernels.epilogue import Epilogue, Place, finish
+from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
+from engine.compiler.kernels.shapes import ConvShape, ImplicitPadding
 from engine.compiler.kernels.tile import LINE, Ahead, Axis, Tile, emit_tile, merged, steps_of
 from engine.compiler.memory.alignment import aligned_zeros
-from engine.compiler.memory.region import Region, line, pixels, windows
+from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """An input without its padding.
-
-    Attributes:
-        size: rows and columns.
-        padding: rows above and columns on the left that count as zeros.
-    """
-
-    size: tuple[int, int]
-    padding: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,82 +72,73 @@ class _Block:
 
 
 @dataclass(frozen=True, slots=True)
+class ChunkSize:
+    """What one chunk of a convolution does.
+
+    Attributes:
+        rows: rows of the output, all of one image.
+        tiles: register tiles of a row.
+        blocks: blocks of filters; a block is as wide as the register tile.
+    """
+
+    rows: int
+    tiles: int
+    blocks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Convolution:
     """A convolution of one exact shape.
 
     Attributes:
-        images: batch.
-        size: rows and columns of the output.
-        channels: input channels of one group.
-        filters: output channels of one group.
-        groups: groups.
-        kernel: rows and columns.
-        stride: rows and columns.
-        dilation: rows and columns.
+        shape: of the convolution.
         x_strides: elements between images, rows and pixels of the input.
         out_strides: the same of the output.
         tile: register tile.
-        rows: rows of one chunk, all of one image.
-        tiles: tiles of a row in one chunk.
-        blocks: blocks of filters in one chunk; a block is as wide as the tile.
+        chunk: what one chunk does.
+        lanes: float32 lanes of a vector.
         epilogue: what is done to the results.
-        stage: how the input is staged; None where its padding is in memory.
+        padding: zeros that are added while rows are staged in scratch memory; None where the padding is in memory.
         is_ahead: whether the weights of the next block are brought near while those of one are multiplied.
     """
 
-    images: int
-    size: tuple[int, int]
-    channels: int
-    filters: int
-    groups: int
-    kernel: tuple[int, int]
-    stride: tuple[int, int]
-    dilation: tuple[int, int]
+    shape: ConvShape
     x_strides: tuple[int, int, int]
     out_strides: tuple[int, int, int]
     tile: Tile
-    rows: int
-    tiles: int
-    blocks: int
+    chunk: ChunkSize
     lanes: int
-    epilogue: Epilogue
-    stage: Stage | None = None
+    epilogue: Epilogue = NOTHING
+    padding: ImplicitPadding | None = None
     is_ahead: bool = False
 
     @property
     def regions(self) -> tuple[Region, ...]:
         """What the kernel touches; of an input that is not staged also the padding, which is in memory."""
-        weights, bias = map(line, self.packed_sizes)
-        rows, columns = map(windows, self.size, self.kernel, self.stride, self.dilation)
-        size = (rows, columns) if self.stage is None else self.stage.size
-        x = pixels(self.images, size, self.channels * self.groups, self.x_strides)
-        filters = self.filters * self.groups
-        out = pixels(self.images, self.size, filters, self.out_strides, is_written=True)
-        return x, weights, bias, out, *self.epilogue.regions(self.images, self.size, filters)
+        shape = self.shape
+        x_size = shape.padded_size if self.padding is None else self.padding.x_size
+        x, out = shape.regions(x_size, self.x_strides, self.out_strides)
+        operands = self.epilogue.regions(shape.images, shape.size, shape.out_channels)
+        return x, *map(line, self.packed_sizes), out, *operands
 
     @property
     def packed_sizes(self) -> tuple[int, int]:
         """Elements of packed weights and bias."""
-        starts = self.groups * self.group_blocks * self.width
-        return starts * prod(self.kernel) * self.channels, starts
+        starts = self.shape.groups * self.group_blocks * self.width
+        return starts * self.shape.taps * self.shape.channels, starts
 
     @property
     def scratch(self) -> int:
         """Elements of the rows of one chunk, where they are staged."""
-        if self.stage is None:
+        if self.padding is None:
             return 0
         rows, columns = self._staged_size
-        return rows * columns * self.channels * self.groups
+        return rows * columns * self.shape.in_channels
 
     @property
     def _staged_size(self) -> tuple[int, int]:
         """Rows and columns of input that a chunk's rows of output need."""
-        return tuple(  # type: ignore[return-value]  # of two, two
-            (count - 1) * stride + (taps - 1) * dilation + 1
-            for count, stride, taps, dilation in zip(
-                (self.rows, self.size[1]), self.stride, self.kernel, self.dilation, strict=True
-            )
-        )
+        return self.shape.rows_under(self.chunk.rows), self.shape.padded_size[1]
 
     @property
     def width(self) -> int:
@@ -169,14 +148,19 @@ class Convolution:
     @property
     def group_blocks(self) -> int:
         """Blocks of filters in a group, the last one perhaps not full."""
-        return -(-self.filters // self.width)
+        return -(-self.shape.filters // self.width)
 
     @property
     def _parts(self) -> tuple[int, int, int, int]:
         """Parts that blocks, images, rows and tiles of a row are split into."""
-        tiles = -(-self.size[1] // self.tile.pixels)
-        blocks = self.groups * self.group_blocks
-        return -(-blocks // self.blocks), self.images, -(-self.size[0] // self.rows), -(-tiles // self.tiles)
+        tiles = -(-self.shape.size[1] // self.tile.pixels)
+        blocks = self.shape.groups * self.group_blocks
+        return (
+            -(-blocks // self.chunk.blocks),
+            self.shape.images,
+            -(-self.shape.size[0] // self.chunk.rows),
+            -(-tiles // self.chunk.tiles),
+        )
 
     @property
     def chunks(self) -> int:
@@ -187,13 +171,13 @@ class Convolution:
         """Write the kernel: the loop over a chunk's blocks of filters."""
         x, *arguments = (e.argument(place) for place in range(4 + len(self.epilogue.operands)))
         part = e.unravel(e.chunk, self._parts)
-        first_block = e.mul(part[0], self.blocks)
-        last_block = e.minimum(e.add(first_block, self.blocks), self.groups * self.group_blocks)
+        first_block = e.mul(part[0], self.chunk.blocks)
+        last_block = e.minimum(e.add(first_block, self.chunk.blocks), self.shape.groups * self.group_blocks)
         chunk = self._chunk(e, arguments, self._source(e, x, part), part)
         last = self._lanes_in_use(self.group_blocks - 1)
         with e.loop(first_block, last_block) as loop:
             group, place = e.divmod(loop.index, self.group_blocks)
-            if self.group_blocks == 1 or self.filters % self.width == 0:
+            if self.group_blocks == 1 or self.shape.filters % self.width == 0:
                 self._emit_block(e, chunk, _Block(group, place, last))
                 return
             is_last = e.compare("==", place, self.group_blocks - 1)
@@ -203,29 +187,29 @@ class Convolution:
                 self._emit_block(e, chunk, _Block(group, place, [self.lanes] * self.tile.vectors))
 
     def _chunk(self, e: Emitter, arguments: list[Value], source: _Source, part: list[Index]) -> _Chunk:
-        first_row = e.mul(part[2], self.rows)
-        last_row = e.minimum(e.add(first_row, self.rows), self.size[0])
-        full, rest = divmod(self.size[1], self.tile.pixels)
-        first_tile = e.mul(part[3], self.tiles)
-        end = e.add(first_tile, self.tiles)
+        first_row = e.mul(part[2], self.chunk.rows)
+        last_row = e.minimum(e.add(first_row, self.chunk.rows), self.shape.size[0])
+        full, rest = divmod(self.shape.size[1], self.tile.pixels)
+        first_tile = e.mul(part[3], self.chunk.tiles)
+        end = e.add(first_tile, self.chunk.tiles)
         has_rest = e.compare(">", end, full) if rest else None
         tiles = (first_tile, e.minimum(end, full))
         return _Chunk(arguments, source, part[1], (first_row, last_row), tiles, has_rest)
 
     def _source(self, e: Emitter, x: Value, part: list[Index]) -> _Source:
         """Return where the chunk reads its input; stages it where it has to be."""
-        first_row = e.mul(part[2], self.rows)
-        if self.stage is None:
+        first_row = e.mul(part[2], self.chunk.rows)
+        if self.padding is None:
             return _Source(e.address(x, e.mul(part[1], self.x_strides[0])), self.x_strides, 0)
         scratch = e.address(e.argument(4 + len(self.epilogue.operands)), e.mul(e.thread, self.scratch))
         rows, columns = self._staged_size
-        depth = self.channels * self.groups
+        depth = self.shape.in_channels
         image = e.address(x, e.mul(part[1], self.x_strides[0]))
-        top = e.sub(e.mul(first_row, self.stride[0]), self.stage.padding[0])
+        top = e.sub(e.mul(first_row, self.shape.stride[0]), self.padding.before[0])
         with e.loop(0, rows) as loop:
             row = e.add(top, loop.index)
             target = e.address(scratch, e.mul(loop.index, columns * depth))
-            inside = e.both(e.compare(">=", row, 0), e.compare("<", row, self.stage.size[0]))
+            inside = e.both(e.compare(">=", row, 0), e.compare("<", row, self.padding.x_size[0]))
             with e.when(inside):
                 self._stage_row(e, e.address(image, e.mul(row, self.x_strides[1])), target, columns)
             with e.when(e.builder.not_(inside)):
@@ -234,12 +218,12 @@ class Convolution:
 
     def _stage_row(self, e: Emitter, source: Value, target: Value, columns: int) -> None:
         """Copy a row of input, with zeros on its left and right."""
-        stage, depth = self.stage, self.channels * self.groups
-        if stage is None:
+        padding, depth = self.padding, self.shape.in_channels
+        if padding is None:
             return
         # where the stride leaves pixels out, a row may end before its padding does
-        left = min(stage.padding[1], columns)
-        there = min(stage.size[1], columns - left)
+        left = min(padding.before[1], columns)
+        there = min(padding.x_size[1], columns - left)
         e.fill(target, 0, left * depth)
         if self.x_strides[2] == depth:
             e.copy(source, e.address(target, left * depth), there * depth)
@@ -251,13 +235,13 @@ class Convolution:
 
     def _lanes_in_use(self, block: int) -> list[int]:
         """Return how many lanes of each vector of a block hold filters."""
-        left = self.filters - block * self.width
+        left = self.shape.filters - block * self.width
         starts = range(0, self.width, self.lanes)
         return [max(0, min(self.lanes, left - start)) for start in starts]
 
     def _emit_block(self, e: Emitter, chunk: _Chunk, block: _Block) -> None:
         """Write the loops over rows and tiles, for one block of filters."""
-        full, rest = divmod(self.size[1], self.tile.pixels)
+        full, rest = divmod(self.shape.size[1], self.tile.pixels)
         with e.loop(*chunk.rows) as row:
             with e.loop(*chunk.tiles) as tiles:
                 pixel = e.mul(tiles.index, self.tile.pixels)
@@ -274,19 +258,19 @@ class Convolution:
         row, pixel = at
         tile = Tile(pixels, sum(count > 0 for count in block.lanes))
         place = e.add(e.mul(block.group, self.group_blocks), block.place)
-        weights = e.address(w, e.mul(place, prod(self.kernel) * self.channels * self.width))
+        weights = e.address(w, e.mul(place, self.shape.taps * self.shape.channels * self.width))
         start = [e.load(bias, e.mul(place, self.width), v * e.lanes) for v in range(tile.vectors)]
         strides = chunk.source.strides
         x = e.address(
             chunk.source.base,
-            e.mul(e.sub(row, chunk.source.first_row), self.stride[0] * strides[1]),
-            e.mul(pixel, self.stride[1] * strides[2]),
-            e.mul(block.group, self.channels),
+            e.mul(e.sub(row, chunk.source.first_row), self.shape.stride[0] * strides[1]),
+            e.mul(pixel, self.shape.stride[1] * strides[2]),
+            e.mul(block.group, self.shape.channels),
         )
-        axes, step = self._axes(strides), self.stride[1] * strides[2]
+        axes, step = self._axes(strides), self.shape.stride[1] * strides[2]
         ahead = self._ahead(e, weights, axes, at) if self.is_ahead and pixels == self.tile.pixels else None
         sums = emit_tile(e, tile, axes, x, step, weights, start * pixels, ahead)
-        channel = e.add(e.mul(block.group, self.filters), e.mul(block.place, self.width))
+        channel = e.add(e.mul(block.group, self.shape.filters), e.mul(block.place, self.width))
         for index, value in enumerate(sums):
             p, v = divmod(index, tile.vectors)
             to = Place(chunk.image, row, e.add(pixel, p), e.add(channel, v * e.lanes))
@@ -296,36 +280,40 @@ class Convolution:
 
     def _ahead(self, e: Emitter, weights: Value, axes: tuple[Axis, ...], at: tuple[Index, Index]) -> Ahead:
         """Return the part of the next block's weights that the tile at a place brings near."""
-        size = prod(self.kernel) * self.channels * self.width
-        tiles = max(1, min(self.tiles, self.size[1] // self.tile.pixels))
+        size = self.shape.taps * self.shape.channels * self.width
+        tiles = max(1, min(self.chunk.tiles, self.shape.size[1] // self.tile.pixels))
         lines = -(-size // (LINE * tiles * steps_of(axes)))
         place = e.divmod(e.divmod(at[1], self.tile.pixels)[0], tiles)[1]
         return Ahead(e.address(weights, size, e.mul(place, lines * LINE * steps_of(axes))), lines)
 
     def _axes(self, strides: tuple[int, int, int]) -> tuple[Axis, ...]:
-        rows, columns = self.kernel
+        rows, columns = self.shape.kernel
         return merged(
             (
-                Axis(rows, self.dilation[0] * strides[1], columns * self.channels * self.width),
-                Axis(columns, self.dilation[1] * strides[2], self.channels * self.width),
-                Axis(self.channels, 1, self.width),
+                Axis(rows, self.shape.dilation[0] * strides[1], columns * self.shape.channels * self.width),
+                Axis(columns, self.shape.dilation[1] * strides[2], self.shape.channels * self.width),
+                Axis(self.shape.channels, 1, self.width),
             )
         )
 
     @property
     def layout(self) -> tuple[object, ...]:
         """What the order of packed weights depends on."""
-        return (self.groups, self.width)
+        return (self.shape.groups, self.width)
 
     def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
         """Pack weights (filters of all groups, channels of one, rows, columns) and bias; absent filters are 0."""
-        weights = weight.reshape(self.groups, self.filters, self.channels, *self.kernel)
-        packed = aligned_zeros((self.groups, self.group_blocks, *self.kernel, self.channels, self.width))
-        starts = aligned_zeros((self.groups, self.group_blocks * self.width))
-        for group in range(self.groups):
+        weights = weight.reshape(
+            self.shape.groups, self.shape.filters, self.shape.channels, *self.shape.kernel
+        )
+        packed = aligned_zeros(
+            (self.shape.groups, self.group_blocks, *self.shape.kernel, self.shape.channels, self.width)
+        )
+        starts = aligned_zeros((self.shape.groups, self.group_blocks * self.width))
+        for group in range(self.shape.groups):
             for block in range(self.group_blocks):
                 filters = weights[group, block * self.width : (block + 1) * self.width]
                 packed[group, block, ..., : len(filters)] = filters.transpose(2, 3, 1, 0)
         if bias is not None:
-            starts[:, : self.filters] = bias.reshape(self.groups, self.filters)
+            starts[:, : self.shape.filters] = bias.reshape(self.shape.groups, self.shape.filters)
         return packed, starts

@@ -16,13 +16,15 @@ of 112 x 112.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
 from engine.compiler.emit.emitter import Emitter, Index, Value
 from engine.compiler.emit.target import Target
 from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
-from engine.compiler.memory.region import Region, line, pixels
+from engine.compiler.kernels.shapes import ConvShape, ImplicitPadding
+from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array
 
 _LONGEST_TILE = 8
@@ -65,19 +67,13 @@ class _Channels:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Depthwise:
     """A depthwise convolution of one exact shape.
 
     Attributes:
-        images: batch.
-        x_size: rows and columns of the input.
-        size: rows and columns of the output.
-        channels: channels, of input and output.
-        kernel: rows and columns.
-        stride: rows and columns.
-        padding: rows above and columns on the left; those below and on the right follow from `size`.
-        dilation: rows and columns.
+        shape: of the convolution; each channel is a group.
+        padding: zeros around the input.
         x_strides: elements between images, rows and pixels of the input.
         out_strides: the same of the output.
         pixels: pixels of a tile.
@@ -88,14 +84,8 @@ class Depthwise:
         epilogue: what is done to the results.
     """
 
-    images: int
-    x_size: tuple[int, int]
-    size: tuple[int, int]
-    channels: int
-    kernel: tuple[int, int]
-    stride: tuple[int, int]
-    padding: tuple[int, int]
-    dilation: tuple[int, int]
+    shape: ConvShape
+    padding: ImplicitPadding
     x_strides: tuple[int, int, int]
     out_strides: tuple[int, int, int]
     pixels: int
@@ -103,49 +93,51 @@ class Depthwise:
     vectors: int
     along_memory: bool
     lanes: int
-    epilogue: Epilogue
+    epilogue: Epilogue = NOTHING
 
     @classmethod
     def tuned(
         cls,
         target: Target,
-        images: int,
-        x_size: tuple[int, int],
-        size: tuple[int, int],
-        channels: int,
-        kernel: tuple[int, int],
-        stride: tuple[int, int],
-        padding: tuple[int, int],
-        dilation: tuple[int, int],
+        *,
+        shape: ConvShape,
+        padding: ImplicitPadding,
         x_strides: tuple[int, int, int],
         out_strides: tuple[int, int, int],
         epilogue: Epilogue = NOTHING,
     ) -> "Depthwise":
         """Return the kernel with tile, order of loops and chunks chosen for a target."""
-        work = channels * (x_size[0] * x_size[1] + size[0] * size[1])
-        wanted = min(_MOST_CHUNKS, max(1, images * work // _CHUNK))
-        all_vectors, all_rows = -(-channels // target.lanes), images * size[0]
+        work = shape.groups * (prod(padding.x_size) + prod(shape.size))
+        wanted = min(_MOST_CHUNKS, max(1, shape.images * work // _CHUNK))
+        all_vectors, all_rows = -(-shape.groups // target.lanes), shape.images * shape.size[0]
         along_memory = work > _NEAR_CACHE
         vector_parts = 1 if along_memory else min(wanted, all_vectors)
         row_parts = min(all_rows, -(-wanted // vector_parts))
         return cls(
-            images, x_size, size, channels, kernel, stride, padding, dilation, x_strides, out_strides,
-            _tile_pixels(target, size[1], kernel[1]), -(-all_rows // row_parts), -(-all_vectors // vector_parts),
-            along_memory, target.lanes, epilogue,
-        )  # fmt: skip
+            shape=shape,
+            padding=padding,
+            x_strides=x_strides,
+            out_strides=out_strides,
+            pixels=_tile_pixels(target, shape.size[1], shape.kernel[1]),
+            rows=-(-all_rows // row_parts),
+            vectors=-(-all_vectors // vector_parts),
+            along_memory=along_memory,
+            lanes=target.lanes,
+            epilogue=epilogue,
+        )
 
     @property
     def regions(self) -> tuple[Region, ...]:
         """What the kernel touches of its arguments, in their order."""
-        weights, bias = map(line, self.packed_sizes)
-        x = pixels(self.images, self.x_size, self.channels, self.x_strides)
-        out = pixels(self.images, self.size, self.channels, self.out_strides, is_written=True)
-        return x, weights, bias, out, *self.epilogue.regions(self.images, self.size, self.channels)
+        shape = self.shape
+        x, out = shape.regions(self.padding.x_size, self.x_strides, self.out_strides)
+        operands = self.epilogue.regions(shape.images, shape.size, shape.out_channels)
+        return x, *map(line, self.packed_sizes), out, *operands
 
     @property
     def packed_sizes(self) -> tuple[int, int]:
         """Elements of packed weights and bias."""
-        return self.kernel[0] * self.kernel[1] * self._packed_channels, self._packed_channels
+        return self.shape.taps * self._packed_channels, self._packed_channels
 
     @property
     def scratch(self) -> int:
@@ -165,11 +157,11 @@ class Depthwise:
 
     def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
         """Pack weights (channels, 1, rows, columns) and bias (channels); absent channels are 0."""
-        weights = np.zeros((*self.kernel, self._packed_channels), np.float32)
-        weights[..., : self.channels] = weight.reshape(self.channels, *self.kernel).transpose(1, 2, 0)
+        weights = np.zeros((*self.shape.kernel, self._packed_channels), np.float32)
+        weights[..., : self._channels] = weight.reshape(self._channels, *self.shape.kernel).transpose(1, 2, 0)
         starts = np.zeros(weights.shape[-1], np.float32)
         if bias is not None:
-            starts[: self.channels] = bias
+            starts[: self._channels] = bias
         return weights, starts
 
     def emit(self, e: Emitter) -> None:
@@ -188,8 +180,13 @@ class Depthwise:
                     self._emit_tile(e, arrays, row, pixels, channels)
 
     @property
+    def _channels(self) -> int:
+        """Channels, of input and output."""
+        return self.shape.groups
+
+    @property
     def _whole_vectors(self) -> int:
-        return -(-self.channels // self.lanes)
+        return -(-self._channels // self.lanes)
 
     @property
     def _packed_channels(self) -> int:
@@ -198,13 +195,15 @@ class Depthwise:
     @property
     def _parts(self) -> tuple[int, int]:
         """Parts that rows and vectors are split into."""
-        return -(-self.images * self.size[0] // self.rows), -(-self._whole_vectors // self.vectors)
+        return -(-self.shape.images * self.shape.size[0] // self.rows), -(
+            -self._whole_vectors // self.vectors
+        )
 
     def _each_vector(self, e: Emitter, part: Index) -> Iterator[_Channels]:
         """Write the loop over a chunk's vectors of channels; the one that isn't full is written after it."""
         first = e.mul(part, self.vectors)
         last = e.add(first, self.vectors)
-        full, rest = divmod(self.channels, self.lanes)
+        full, rest = divmod(self._channels, self.lanes)
         if full:
             with e.loop(first, e.minimum(last, full)) as vector:
                 yield _Channels(e.mul(vector.index, self.lanes), self.lanes)
@@ -215,34 +214,38 @@ class Depthwise:
     def _each_row(self, e: Emitter, part: Index) -> Iterator[_Row]:
         """Write the loop over a chunk's rows."""
         first = e.mul(part, self.rows)
-        with e.loop(first, e.minimum(e.add(first, self.rows), self.images * self.size[0])) as loop:
-            image, row = e.divmod(loop.index, self.size[0])
+        with e.loop(
+            first, e.minimum(e.add(first, self.rows), self.shape.images * self.shape.size[0])
+        ) as loop:
+            image, row = e.divmod(loop.index, self.shape.size[0])
             yield _Row(image, row, self._taps(e, row))
 
     def _each_tile(self, e: Emitter) -> Iterator[_Pixels]:
         """Write the tiles of a row: those that meet the padding one by one, the others as a loop."""
         inner = self._inner_tiles()
-        for start in range(0, self.size[1], self.pixels):
+        for start in range(0, self.shape.size[1], self.pixels):
             if start // self.pixels not in inner:
-                yield _Pixels(start, min(self.pixels, self.size[1] - start))
+                yield _Pixels(start, min(self.pixels, self.shape.size[1] - start))
             elif start // self.pixels == inner.start:
                 with e.loop(start, inner.stop * self.pixels, self.pixels) as tiles:
                     yield _Pixels(tiles.index, self.pixels)
 
     def _inner_tiles(self) -> range:
         """Return the tiles, by number, that are whole and need no padding."""
-        reach = (self.kernel[1] - 1) * self.dilation[1]
-        first = -(-self.padding[1] // self.stride[1])
-        last = (self.x_size[1] - 1 + self.padding[1] - reach) // self.stride[1] + 1
-        return range(-(-first // self.pixels), max(0, min(last, self.size[1])) // self.pixels)
+        reach = (self.shape.kernel[1] - 1) * self.shape.dilation[1]
+        first = -(-self.padding.before[1] // self.shape.stride[1])
+        last = (self.padding.x_size[1] - 1 + self.padding.before[1] - reach) // self.shape.stride[1] + 1
+        return range(-(-first // self.pixels), max(0, min(last, self.shape.size[1])) // self.pixels)
 
     def _taps(self, e: Emitter, row: Index) -> tuple[Index, Index]:
         """Return the first kernel row that falls inside the input, and the end of them."""
-        above = e.sub(self.padding[0], e.mul(row, self.stride[0]))
-        round_up = self.dilation[0] - 1
-        first, _ = e.divmod(e.maximum(0, e.add(above, round_up)), self.dilation[0])
-        last, _ = e.divmod(e.maximum(0, e.add(above, self.x_size[0] + round_up)), self.dilation[0])
-        return first, e.minimum(last, self.kernel[0])
+        above = e.sub(self.padding.before[0], e.mul(row, self.shape.stride[0]))
+        round_up = self.shape.dilation[0] - 1
+        first, _ = e.divmod(e.maximum(0, e.add(above, round_up)), self.shape.dilation[0])
+        last, _ = e.divmod(
+            e.maximum(0, e.add(above, self.padding.x_size[0] + round_up)), self.shape.dilation[0]
+        )
+        return first, e.minimum(last, self.shape.kernel[0])
 
     def _emit_tile(
         self, e: Emitter, arrays: list[Value], row: _Row, pixels: _Pixels, channels: _Channels
@@ -252,11 +255,11 @@ class Depthwise:
         filters = e.address(weights, channels.start)
         corner = e.mul(row.image, self.x_strides[0]), channels.start, self._offset(e, pixels)
         source = e.address(x, *corner)
-        top = e.sub(e.mul(row.index, self.stride[0]), self.padding[0])
+        top = e.sub(e.mul(row.index, self.shape.stride[0]), self.padding.before[0])
         with e.loop(*row.taps, carry=[e.load(bias, channels.start)] * pixels.count) as taps:
-            y = e.add(top, e.mul(taps.index, self.dilation[0]))
+            y = e.add(top, e.mul(taps.index, self.shape.dilation[0]))
             x_row = e.address(source, e.mul(y, self.x_strides[1]))
-            w_row = e.address(filters, e.mul(taps.index, self.kernel[1] * self._packed_channels))
+            w_row = e.address(filters, e.mul(taps.index, self.shape.kernel[1] * self._packed_channels))
             taps.following = self._emit_kernel_row(e, (x_row, w_row), pixels, channels.count, taps.carried)
         indices = row.image, row.index, pixels.start
         offset = [e.mul(index, step) for index, step in zip(indices, self.out_strides, strict=True)]
@@ -268,7 +271,9 @@ class Depthwise:
 
     def _offset(self, e: Emitter, pixels: _Pixels) -> Index:
         """Return where a tile's first column of input lies in its row."""
-        return e.mul(e.sub(e.mul(pixels.start, self.stride[1]), self.padding[1]), self.x_strides[2])
+        return e.mul(
+            e.sub(e.mul(pixels.start, self.shape.stride[1]), self.padding.before[1]), self.x_strides[2]
+        )
 
     def _emit_kernel_row(
         self, e: Emitter, rows: tuple[Value, Value], pixels: _Pixels, count: int, sums: Sequence[Value]
@@ -276,11 +281,11 @@ class Depthwise:
         """Write one kernel row's products with one row of input; returns the sums."""
         x_row, w_row = rows
         results = list(sums)
-        weights = [e.load(w_row, tap * self._packed_channels) for tap in range(self.kernel[1])]
+        weights = [e.load(w_row, tap * self._packed_channels) for tap in range(self.shape.kernel[1])]
         for column, users in self._columns(pixels.count):
             if isinstance(pixels.start, int):
-                place = pixels.start * self.stride[1] - self.padding[1] + column
-                if not 0 <= place < self.x_size[1]:
+                place = pixels.start * self.shape.stride[1] - self.padding.before[1] + column
+                if not 0 <= place < self.padding.x_size[1]:
                     continue
             number = e.load(x_row, column * self.x_strides[2], count=count)
             for pixel, tap in users:
@@ -291,8 +296,10 @@ class Depthwise:
         """Return each column of input that a tile reads, from its first on, with the (pixel, tap) pairs that use it."""
         users: dict[int, list[tuple[int, int]]] = {}
         for pixel in range(pixels):
-            for tap in range(self.kernel[1]):
-                users.setdefault(pixel * self.stride[1] + tap * self.dilation[1], []).append((pixel, tap))
+            for tap in range(self.shape.kernel[1]):
+                users.setdefault(pixel * self.shape.stride[1] + tap * self.shape.dilation[1], []).append(
+                    (pixel, tap)
+                )
         yield from sorted(users.items())
 
 

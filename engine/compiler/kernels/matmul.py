@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from engine.compiler.emit.emitter import Emitter, Index, Value
 from engine.compiler.emit.target import Target
 from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
+from engine.compiler.kernels.shapes import MatrixShape
 from engine.compiler.kernels.tile import Axis, Tile, choose_tile, emit_tile
 from engine.compiler.memory.region import MATRIX, Region, pixels
 
@@ -63,15 +64,12 @@ class _Arrays:
     scratch: Value | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixProduct:
     """A batch of matrix products of one exact shape.
 
     Attributes:
-        batch: products, over two axes.
-        rows: of a and the output.
-        depth: columns of a, rows of b.
-        columns: of b and the output.
+        shape: of the products.
         a_strides: elements between a's batches (two axes), rows and columns.
         b_strides: the same of b.
         out_strides: elements between the output's batches (two axes) and rows.
@@ -83,10 +81,7 @@ class MatrixProduct:
         epilogue: what is done to the results.
     """
 
-    batch: tuple[int, int]
-    rows: int
-    depth: int
-    columns: int
+    shape: MatrixShape
     a_strides: tuple[int, int, int, int]
     b_strides: tuple[int, int, int, int]
     out_strides: tuple[int, int, int]
@@ -95,64 +90,69 @@ class MatrixProduct:
     panels: int
     chunk_rows: int
     lanes: int
-    epilogue: Epilogue
+    epilogue: Epilogue = NOTHING
 
     @classmethod
     def tuned(
         cls,
         target: Target,
-        batch: tuple[int, int],
-        rows: int,
-        depth: int,
-        columns: int,
+        *,
+        shape: MatrixShape,
         a_strides: tuple[int, int, int, int],
         b_strides: tuple[int, int, int, int],
         out_strides: tuple[int, int, int],
         epilogue: Epilogue = NOTHING,
     ) -> "MatrixProduct":
         """Return the kernel with tile, packing and chunks chosen for a target."""
-        vectors = -(-columns // target.lanes)
+        rows, vectors = shape.rows, -(-shape.columns // target.lanes)
         # wide panels: the last one is written for its own width, so that what it lacks costs nothing
         tile = choose_tile(target, rows, vectors if rows < _WIDE else min(vectors, _WIDE))
-        readable = b_strides[3] == 1 and columns % target.lanes == 0
+        readable = b_strides[3] == 1 and shape.columns % target.lanes == 0
         far = b_strides[2] > _FAR_ROWS * tile.vectors * target.lanes
-        packed = not readable or (far and rows > _FEW_TILES * tile.pixels)
-        products = batch[0] * batch[1]
-        wanted = min(_MOST_CHUNKS, products * rows * depth * columns // _CHUNK)
+        wanted = min(_MOST_CHUNKS, shape.products * rows * shape.depth * shape.columns // _CHUNK)
         all_panels, all_tiles = -(-vectors // tile.vectors), -(-rows // tile.pixels)
-        parts = max(1, wanted // products)
+        parts = max(1, wanted // shape.products)
         panel_parts = min(all_panels, parts)
         row_parts = min(all_tiles, parts // panel_parts)
         return cls(
-            batch, rows, depth, columns, a_strides, b_strides, out_strides, tile, packed,
-            -(-all_panels // panel_parts), -(-all_tiles // row_parts) * tile.pixels, target.lanes, epilogue,
-        )  # fmt: skip
+            shape=shape,
+            a_strides=a_strides,
+            b_strides=b_strides,
+            out_strides=out_strides,
+            tile=tile,
+            packed=not readable or (far and rows > _FEW_TILES * tile.pixels),
+            panels=-(-all_panels // panel_parts),
+            chunk_rows=-(-all_tiles // row_parts) * tile.pixels,
+            lanes=target.lanes,
+            epilogue=epilogue,
+        )
 
     @property
     def regions(self) -> tuple[Region, ...]:
         """What the kernel touches of its arguments, in their order."""
-        a = Region((*self.batch, self.rows, self.depth), self.a_strides, order=MATRIX)
-        b = Region((*self.batch, self.depth, self.columns), self.b_strides, order=MATRIX)
-        size = self.batch[1], self.rows
-        out = pixels(self.batch[0], size, self.columns, self.out_strides, is_written=True, order=MATRIX)
-        return a, b, out, *self.epilogue.regions(self.batch[0], size, self.columns, MATRIX)
+        shape = self.shape
+        a = Region((*shape.batch, shape.rows, shape.depth), self.a_strides, order=MATRIX)
+        b = Region((*shape.batch, shape.depth, shape.columns), self.b_strides, order=MATRIX)
+        size = shape.batch[1], shape.rows
+        out = pixels(shape.batch[0], size, shape.columns, self.out_strides, is_written=True, order=MATRIX)
+        return a, b, out, *self.epilogue.regions(shape.batch[0], size, shape.columns, MATRIX)
 
     @property
     def scratch(self) -> int:
         """Elements of a panel, where it is copied."""
-        return self.depth * self._width if self.packed else 0
+        return self.shape.depth * self._width if self.packed else 0
 
     @property
     def chunks(self) -> int:
         """Parts that the work is split into."""
         *_, panels, rows = self._parts
-        return self.batch[0] * self.batch[1] * panels * rows
+        return self.shape.products * panels * rows
 
     def emit(self, e: Emitter) -> None:
         """Write the kernel."""
         outer, inner, panel_part, row_part = e.unravel(e.chunk, self._parts)
         first = e.mul(row_part, self.chunk_rows)
-        rows = first, e.minimum(e.add(first, self.chunk_rows), self.rows)
+        rows = first, e.minimum(e.add(first, self.chunk_rows), self.shape.rows)
         arrays = self._arrays(e, (outer, inner))
         for panel in self._each_panel(e, panel_part, arrays):
             b, b_step = e.address(arrays.b, e.mul(panel.start, self.b_strides[3])), self.b_strides[2]
@@ -169,12 +169,16 @@ class MatrixProduct:
 
     @property
     def _all_panels(self) -> int:
-        return -(-self.columns // self._width)
+        return -(-self.shape.columns // self._width)
 
     @property
     def _parts(self) -> tuple[int, int, int, int]:
         """Parts that the batch's axes, panels and rows are split into."""
-        return (*self.batch, -(-self._all_panels // self.panels), -(-self.rows // self.chunk_rows))
+        return (
+            *self.shape.batch,
+            -(-self._all_panels // self.panels),
+            -(-self.shape.rows // self.chunk_rows),
+        )
 
     def _arrays(self, e: Emitter, at: tuple[Index, Index]) -> _Arrays:
         def of_product(place: int, strides: tuple[int, ...]) -> Value:
@@ -194,7 +198,7 @@ class MatrixProduct:
     def _each_panel(self, e: Emitter, part: Index, arrays: _Arrays) -> Iterator[_Panel]:
         """Write the loop over a chunk's panels, each copied where it has to be; full ones and the last one apart."""
         first = e.mul(part, self.panels)
-        full, rest = divmod(self.columns, self._width)
+        full, rest = divmod(self.shape.columns, self._width)
         with e.loop(first, e.minimum(e.add(first, self.panels), self._all_panels)) as loop:
             start = e.mul(loop.index, self._width)
             if self.packed:
@@ -210,13 +214,13 @@ class MatrixProduct:
     def _each_tile(self, e: Emitter, rows: tuple[Index, Index]) -> Iterator[tuple[Index, int]]:
         """Write the loop over a chunk's tiles, as first row and count; the one that isn't full is written after it."""
         first, last = rows
-        whole = self.rows - self.rows % self.tile.pixels
+        whole = self.shape.rows - self.shape.rows % self.tile.pixels
         if whole:
             with e.loop(first, e.minimum(last, whole), self.tile.pixels) as loop:
                 yield loop.index, self.tile.pixels
-        if whole < self.rows:
+        if whole < self.shape.rows:
             with e.when(e.compare(">", last, whole)):
-                yield whole, self.rows - whole
+                yield whole, self.shape.rows - whole
 
     def _multiply(
         self, e: Emitter, arrays: _Arrays, b: tuple[Value, int], rows: tuple[Index, int], panel: _Panel
@@ -227,7 +231,7 @@ class MatrixProduct:
         tile = Tile(count, len(panel.valid))
         zeros = [e.splat(0.0)] * (tile.pixels * tile.vectors)
         a = e.address(arrays.a, e.mul(start, row_step))
-        return emit_tile(e, tile, (Axis(self.depth, step, b[1]),), a, row_step, b[0], zeros)
+        return emit_tile(e, tile, (Axis(self.shape.depth, step, b[1]),), a, row_step, b[0], zeros)
 
     def _store(self, e: Emitter, arrays: _Arrays, sums: list[Value], first: Place, panel: _Panel) -> None:
         """Write the epilogue and the stores of a tile whose first result belongs at a place."""
@@ -249,11 +253,11 @@ def _pack_panel(e: Emitter, product: MatrixProduct, arrays: _Arrays, start: Inde
     *_, row_step, column_step = product.b_strides
     source = e.address(arrays.b, e.mul(start, column_step))
     width = product.tile.vectors * product.lanes
-    count = e.minimum(width, e.sub(product.columns, start))
+    count = e.minimum(width, e.sub(product.shape.columns, start))
     if row_step == 1 and column_step != 1:
         _pack_transposed(e, product, (source, arrays.scratch), count)
         return
-    with e.loop(0, product.depth) as row:
+    with e.loop(0, product.shape.depth) as row:
         here = e.address(source, e.mul(row.index, row_step))
         there = e.address(arrays.scratch, e.mul(row.index, width))
         _pack_row(e, (here, there), column_step, count)
@@ -275,11 +279,11 @@ def _pack_transposed(e: Emitter, product: MatrixProduct, move: tuple[Value, Valu
     """Write the copy of a panel of `count` columns, each of which lies side by side, in squares of vectors."""
     source, target = move
     column_step, width, lanes = product.b_strides[3], product.tile.vectors * product.lanes, product.lanes
-    high = min(lanes, product.depth)
+    high = min(lanes, product.shape.depth)
     last_column = e.sub(count, 1)
-    with e.loop(0, count, lanes) as column, e.loop(0, product.depth, lanes) as row:
+    with e.loop(0, count, lanes) as column, e.loop(0, product.shape.depth, lanes) as row:
         # squares at an end repeat what their neighbours did: the last column, and rows of the square before
-        top = e.minimum(row.index, product.depth - high)
+        top = e.minimum(row.index, product.shape.depth - high)
         columns = [e.minimum(e.add(column.index, lane), last_column) for lane in range(lanes)]
         square = [e.load(source, e.mul(place, column_step), top, count=high) for place in columns]
         there = e.address(target, e.mul(top, width), column.index)

@@ -81,16 +81,36 @@ class _Group:
     lanes: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Recurrence:
-    """A recurrent layer of one exact shape.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecurrentShape:
+    """Shape of a recurrent layer.
 
     Attributes:
-        kind: of cell: a key of `GATES`.
+        cell: kind of cell: a key of `GATES`.
         steps: length of the sequence.
         batch: sequences.
         hidden: units.
         directions: 1, or 2: forwards and backwards.
+    """
+
+    cell: str
+    steps: int
+    batch: int
+    hidden: int
+    directions: int
+
+    @property
+    def gates(self) -> int:
+        """Gates of a cell."""
+        return GATES[self.cell]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recurrence:
+    """A recurrent layer of one exact shape.
+
+    Attributes:
+        shape: of the layer.
         products: elements between steps and between sequences of the products.
         out: elements between steps, sequences and directions of the output; None where it is not wanted.
         has_state: whether initial states are given; else they are 0.
@@ -100,11 +120,7 @@ class Recurrence:
         lanes: float32 lanes of a vector.
     """
 
-    kind: str
-    steps: int
-    batch: int
-    hidden: int
-    directions: int
+    shape: RecurrentShape
     products: tuple[int, int]
     out: tuple[int, int, int] | None
     has_state: bool
@@ -118,74 +134,76 @@ class Recurrence:
         cls,
         target: Target,
         threads: int,
-        kind: str,
-        sizes: tuple[int, int, int, int],
+        *,
+        shape: RecurrentShape,
         products: tuple[int, int],
         out: tuple[int, int, int] | None,
         has_state: bool,
         gives: tuple[bool, bool],
     ) -> "Recurrence":
-        """Return the kernel with tile and chunks chosen for a target; `sizes`: steps, batch, hidden, directions."""
-        _, batch, hidden, directions = sizes
-        gates, blocks = GATES[kind], -(-hidden // target.lanes)
+        """Return the kernel with tile and chunks chosen for a target and the threads of a run."""
+        batch, blocks = shape.batch, -(-shape.hidden // target.lanes)
         # one row's weights come straight from memory into the multiplication: they take no registers
         widest = _WIDEST if batch == 1 or target.registers > 2 * _WIDEST else _WIDE
         wide = widest if batch < _WIDE else _WIDE
-        vectors = gates * min(blocks, max(1, wide // gates))
+        vectors = shape.gates * min(blocks, max(1, wide // shape.gates))
         pixels = max(1, min(batch, (target.registers - 1 - vectors) // vectors))
         tiles = -(-batch // pixels)
-        parts = min(tiles, max(1, threads // directions))
-        rows = min(batch, -(-tiles // parts) * pixels)
-        return cls(kind, *sizes, products, out, has_state, gives, Tile(pixels, vectors), rows, target.lanes)
-
-    @property
-    def gates(self) -> int:
-        """Gates of a cell."""
-        return GATES[self.kind]
+        parts = min(tiles, max(1, threads // shape.directions))
+        return cls(
+            shape=shape,
+            products=products,
+            out=out,
+            has_state=has_state,
+            gives=gives,
+            tile=Tile(pixels, vectors),
+            rows=min(batch, -(-tiles // parts) * pixels),
+            lanes=target.lanes,
+        )
 
     @property
     def _padded(self) -> int:
         """Units with those that fill the last block."""
-        return -(-self.hidden // self.lanes) * self.lanes
+        return -(-self.shape.hidden // self.lanes) * self.lanes
 
     @property
     def width(self) -> int:
         """Elements of one step's products of one sequence."""
-        return self.gates * self._padded
+        return self.shape.gates * self._padded
 
     @property
     def _unit_blocks(self) -> int:
         """Blocks of a group."""
-        return self.tile.vectors // self.gates
+        return self.tile.vectors // self.shape.gates
 
     @property
     def regions(self) -> tuple[Region, ...]:
         """What the kernel touches of its arguments, in their order."""
         weights, bias = map(line, self.packed_sizes)
-        products = Region((self.steps, self.batch, self.width), (*self.products, 1))
-        own = (products, weights, bias) if self.kind == "gru" else (products, weights)
-        size = self.directions * self.batch * self.hidden
+        products = Region((self.shape.steps, self.shape.batch, self.width), (*self.products, 1))
+        own = (products, weights, bias) if self.shape.cell == "gru" else (products, weights)
+        size = self.shape.directions * self.shape.batch * self.shape.hidden
         given = [line(size)] * (self._states if self.has_state else 0)
         finals = [line(size, is_written=True)] * sum(self.gives)
         if self.out is None:
-            return *own * self.directions, *given, *finals
-        shape = self.steps, self.batch, self.directions, self.hidden
-        return *own * self.directions, *given, Region(shape, (*self.out, 1), is_written=True), *finals
+            return *own * self.shape.directions, *given, *finals
+        shape = self.shape.steps, self.shape.batch, self.shape.directions, self.shape.hidden
+        return *own * self.shape.directions, *given, Region(shape, (*self.out, 1), is_written=True), *finals
 
     @property
     def packed_sizes(self) -> tuple[int, int]:
         """Elements of a direction's packed weights of the state, and of the bias of a GRU's new gate."""
-        return self.width * self.hidden, self._padded
+        return self.width * self.shape.hidden, self._padded
 
     @property
     def scratch(self) -> int:
         """Elements of two hidden states and, of an LSTM, a cell state of a chunk's rows."""
-        return (2 + (self.kind == "lstm")) * self.rows * self._padded
+        return (2 + (self.shape.cell == "lstm")) * self.rows * self._padded
 
     @property
     def _parts(self) -> tuple[int, int]:
         """Parts that directions and batch are split into."""
-        return self.directions, -(-self.batch // self.rows)
+        return self.shape.directions, -(-self.shape.batch // self.rows)
 
     @property
     def chunks(self) -> int:
@@ -195,7 +213,7 @@ class Recurrence:
     @property
     def _states(self) -> int:
         """How many kinds of state a cell has."""
-        return 2 if self.kind == "lstm" else 1
+        return 2 if self.shape.cell == "lstm" else 1
 
     def emit(self, e: Emitter) -> None:
         """Write the kernel: the loop over time."""
@@ -203,10 +221,10 @@ class Recurrence:
         chunk, states, finals = self._arguments(e, direction, part)
         self._start(e, chunk, states)
         size = self.rows * self._padded
-        with e.loop(0, self.steps) as loop:
+        with e.loop(0, self.shape.steps) as loop:
             time = loop.index
-            if self.directions == 2:
-                backwards = e.sub(self.steps - 1, loop.index)
+            if self.shape.directions == 2:
+                backwards = e.sub(self.shape.steps - 1, loop.index)
                 time = e.select(e.compare("==", direction, 0), time, backwards)
             _, odd = e.divmod(loop.index, 2)
             before = e.address(chunk.hidden[0], e.mul(odd, size))
@@ -214,10 +232,10 @@ class Recurrence:
             for group in self._each_group(e):
                 for first, count in self._each_tile(e, chunk.rows):
                     self._emit_tile(e, chunk, _Step(time, before, after), group, (first, count))
-        for source, target in zip((chunk.hidden[self.steps % 2], chunk.cell), finals, strict=True):
+        for source, target in zip((chunk.hidden[self.shape.steps % 2], chunk.cell), finals, strict=True):
             if target is not None:
                 for row, offset in self._each_row(e, chunk):
-                    e.copy(e.address(source, offset), e.address(target, row), self.hidden)
+                    e.copy(e.address(source, offset), e.address(target, row), self.shape.hidden)
 
     def _arguments(
         self, e: Emitter, direction: Index, part: Index
@@ -230,8 +248,11 @@ class Recurrence:
             place += 1
             return e.argument(place - 1)
 
-        own = [[take() for _ in range(3 if self.kind == "gru" else 2)] for _ in range(self.directions)]
-        if self.directions == 2:
+        own = [
+            [take() for _ in range(3 if self.shape.cell == "gru" else 2)]
+            for _ in range(self.shape.directions)
+        ]
+        if self.shape.directions == 2:
             is_first = e.compare("==", direction, 0)
             mine = [e.select(is_first, *pair) for pair in zip(*own, strict=True)]
         else:
@@ -241,18 +262,27 @@ class Recurrence:
         finals = [take() if wanted else None for wanted in self.gives]
         scratch = e.address(take(), e.mul(e.thread, self.scratch))
         first = e.mul(part, self.rows)
-        rows = first, e.minimum(e.add(first, self.rows), self.batch)
+        rows = first, e.minimum(e.add(first, self.rows), self.shape.batch)
         size = self.rows * self._padded
         hidden = scratch, e.address(scratch, size)
-        cell = e.address(scratch, 2 * size) if self.kind == "lstm" else scratch
-        bias = mine[2] if self.kind == "gru" else None
-        return _Chunk(direction, rows, mine[0], mine[1], bias, out, hidden, cell), states, finals
+        cell = e.address(scratch, 2 * size) if self.shape.cell == "lstm" else scratch
+        chunk = _Chunk(
+            direction=direction,
+            rows=rows,
+            products=mine[0],
+            weights=mine[1],
+            bias=mine[2] if self.shape.cell == "gru" else None,
+            out=out,
+            hidden=hidden,
+            cell=cell,
+        )
+        return chunk, states, finals
 
     def _each_row(self, e: Emitter, chunk: _Chunk) -> Iterator[tuple[Index, Index]]:
         """Write a loop over a chunk's rows, as offsets in the states outside and in scratch memory."""
         with e.loop(*chunk.rows) as row:
-            outside = e.add(e.mul(chunk.direction, self.batch), row.index)
-            yield e.mul(outside, self.hidden), e.mul(e.sub(row.index, chunk.rows[0]), self._padded)
+            outside = e.add(e.mul(chunk.direction, self.shape.batch), row.index)
+            yield e.mul(outside, self.shape.hidden), e.mul(e.sub(row.index, chunk.rows[0]), self._padded)
 
     def _start(self, e: Emitter, chunk: _Chunk, states: list[Value]) -> None:
         """Bring the initial states into scratch memory; units that are not there stay 0, which is no slow number."""
@@ -260,13 +290,13 @@ class Recurrence:
             for place, target in enumerate((chunk.hidden[0], chunk.cell)[: self._states]):
                 to = e.address(target, offset)
                 if states:
-                    e.copy(e.address(states[place], row), to, self.hidden)
-                e.fill(to, self.hidden if states else 0, self._padded)
+                    e.copy(e.address(states[place], row), to, self.shape.hidden)
+                e.fill(to, self.shape.hidden if states else 0, self._padded)
 
     def _each_group(self, e: Emitter) -> Iterator[_Group]:
         """Write the loop over groups that are full; the last one, if it is not, is written after it."""
         size = self._unit_blocks * self.lanes
-        full, rest = divmod(self.hidden, size)
+        full, rest = divmod(self.shape.hidden, size)
         if full:
             with e.loop(0, full) as loop:
                 yield _Group(loop.index, (self.lanes,) * self._unit_blocks)
@@ -276,40 +306,42 @@ class Recurrence:
     def _each_tile(self, e: Emitter, rows: tuple[Index, Index]) -> Iterator[tuple[Index, int]]:
         """Write the loop over a chunk's tiles, as first row and count; the one that isn't full is written after it."""
         first, last = rows
-        whole = self.batch - self.batch % self.tile.pixels
+        whole = self.shape.batch - self.shape.batch % self.tile.pixels
         if whole:
             with e.loop(first, e.minimum(last, whole), self.tile.pixels) as loop:
                 yield loop.index, self.tile.pixels
-        if whole < self.batch:
+        if whole < self.shape.batch:
             with e.when(e.compare(">", last, whole)):
-                yield whole, self.batch - whole
+                yield whole, self.shape.batch - whole
 
     def _emit_tile(
         self, e: Emitter, chunk: _Chunk, step: _Step, group: _Group, rows: tuple[Index, int]
     ) -> None:
         """Write the gates of some rows and blocks, and the cells that wait for them."""
         first, count = rows
-        vectors = len(group.lanes) * self.gates
+        vectors = len(group.lanes) * self.shape.gates
         unit = e.mul(group.place, self._unit_blocks * self.lanes)
-        weights = e.address(chunk.weights, e.mul(group.place, self.hidden * self.tile.vectors * self.lanes))
+        weights = e.address(
+            chunk.weights, e.mul(group.place, self.shape.hidden * self.tile.vectors * self.lanes)
+        )
         time, sequence = e.mul(step.time, self.products[0]), e.mul(first, self.products[1])
-        products = e.address(chunk.products, time, sequence, e.mul(unit, self.gates))
+        products = e.address(chunk.products, time, sequence, e.mul(unit, self.shape.gates))
         start = [
             self._first_sum(e, chunk, products, row, vector, unit)
             for row in range(count)
             for vector in range(vectors)
         ]
         state = e.mul(e.sub(first, chunk.rows[0]), self._padded)
-        axes = (Axis(self.hidden, 1, vectors * self.lanes),)
+        axes = (Axis(self.shape.hidden, 1, vectors * self.lanes),)
         before = e.address(step.before, state)
         sums = emit_tile(e, Tile(count, vectors), axes, before, self._padded, weights, start)
         for row in range(count):
             for block, lanes in enumerate(group.lanes):
-                number = row * vectors + block * self.gates
+                number = row * vectors + block * self.shape.gates
                 place = e.add(unit, block * self.lanes)
                 offset = e.add(state, row * self._padded, place)
-                inner = e.address(products, self._product(row, (block + 1) * self.gates - 1))
-                value = self._cell(e, chunk, step, sums[number : number + self.gates], offset, inner)
+                inner = e.address(products, self._product(row, (block + 1) * self.shape.gates - 1))
+                value = self._cell(e, chunk, step, sums[number : number + self.shape.gates], offset, inner)
                 e.store(value, step.after, offset)
                 self._store(e, chunk, value, (step.time, e.add(first, row)), place, lanes)
 
@@ -321,8 +353,8 @@ class Recurrence:
         self, e: Emitter, chunk: _Chunk, products: Value, row: int, vector: int, unit: Index
     ) -> Value:
         """Write what a sum over the state begins with: the products, but for a GRU's new gate its bias."""
-        block, gate = divmod(vector, self.gates)
-        if self.kind == "gru" and gate == 2:
+        block, gate = divmod(vector, self.shape.gates)
+        if self.shape.cell == "gru" and gate == 2:
             return e.load(chunk.bias, unit, block * self.lanes)
         return e.load(products, self._product(row, vector))
 
@@ -347,13 +379,13 @@ class Recurrence:
             offset: the block's place in the states.
             inner: address of the products of a GRU's new gate.
         """
-        if self.kind == "lstm":
+        if self.shape.cell == "lstm":
             hidden, cell = lstm_cell(e, gates, e.load(chunk.cell, offset))
             e.store(cell, chunk.cell, offset)
             return hidden
-        if self.kind == "gru":
+        if self.shape.cell == "gru":
             return gru_cell(e, gates, e.load(inner), e.load(step.before, offset))
-        return tanh(e, gates[0]) if self.kind == "tanh" else relu(e, gates[0])
+        return tanh(e, gates[0]) if self.shape.cell == "tanh" else relu(e, gates[0])
 
     @property
     def layout(self) -> tuple[object, ...]:
@@ -362,8 +394,8 @@ class Recurrence:
 
     def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
         """Pack a direction's weights of the state (gates · hidden, hidden) and the bias of a GRU's new gate."""
-        packed = grouped(interleaved(weight, self.gates, self.lanes), self._unit_blocks)
+        packed = grouped(interleaved(weight, self.shape.gates, self.lanes), self._unit_blocks)
         starts = aligned_zeros((self._padded,))
         if bias is not None:
-            starts[: self.hidden] = bias
+            starts[: self.shape.hidden] = bias
         return packed, starts

@@ -11,28 +11,22 @@ and output lie side by side. `pack` packs weights: [block of filters][row][colum
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import prod
 
 from engine.compiler.emit.emitter import Emitter, Index, Value
-from engine.compiler.kernels.epilogue import Epilogue, Place, finish
+from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
+from engine.compiler.kernels.shapes import ConvShape
 from engine.compiler.kernels.tile import LINE, Ahead, Axis, Tile, emit_tile, steps_of
 from engine.compiler.memory.alignment import aligned_zeros
-from engine.compiler.memory.region import Region, line, pixels, windows
+from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StreamedConvolution:
-    """A convolution of one exact shape.
+    """A convolution of one exact shape, without groups.
 
     Attributes:
-        images: batch.
-        size: rows and columns of the output.
-        channels: input channels.
-        filters: output channels.
-        kernel: rows and columns.
-        stride: rows and columns.
-        dilation: rows and columns.
+        shape: of the convolution.
         x_strides: elements between images, rows and pixels of the input.
         out_strides: the same of the output.
         tile: register tile; a block of filters is as wide.
@@ -40,42 +34,35 @@ class StreamedConvolution:
         epilogue: what is done to the results.
     """
 
-    images: int
-    size: tuple[int, int]
-    channels: int
-    filters: int
-    kernel: tuple[int, int]
-    stride: tuple[int, int]
-    dilation: tuple[int, int]
+    shape: ConvShape
     x_strides: tuple[int, int, int]
     out_strides: tuple[int, int, int]
     tile: Tile
     lanes: int
-    epilogue: Epilogue
+    epilogue: Epilogue = NOTHING
 
     @property
     def regions(self) -> tuple[Region, ...]:
         """What the kernel touches; of the input also the padding, which is in memory."""
-        weights, bias = map(line, self.packed_sizes)
-        rows, columns = map(windows, self.size, self.kernel, self.stride, self.dilation)
-        x = pixels(self.images, (rows, columns), self.channels, self.x_strides)
-        out = pixels(self.images, self.size, self.filters, self.out_strides, is_written=True)
-        return x, weights, bias, out, *self.epilogue.regions(self.images, self.size, self.filters)
+        shape = self.shape
+        x, out = shape.regions(shape.padded_size, self.x_strides, self.out_strides)
+        operands = self.epilogue.regions(shape.images, shape.size, shape.filters)
+        return x, *map(line, self.packed_sizes), out, *operands
 
     @property
     def packed_sizes(self) -> tuple[int, int]:
         """Elements of packed weights and bias."""
-        return self.chunks * prod(self.kernel) * self._panel, self.chunks * self._width
+        return self.chunks * self.shape.taps * self._panel, self.chunks * self._width
 
     @property
     def scratch(self) -> int:
         """Elements of the partial sums of one block."""
-        return self.images * self.size[0] * self.size[1] * self._width
+        return self.shape.pixels * self._width
 
     @property
     def chunks(self) -> int:
         """Parts that the work is split into: blocks of filters."""
-        return -(-self.filters // self._width)
+        return -(-self.shape.filters // self._width)
 
     @property
     def _width(self) -> int:
@@ -84,21 +71,21 @@ class StreamedConvolution:
     @property
     def _panel(self) -> int:
         """Weights of one position of the kernel."""
-        return self.channels * self._width
+        return self.shape.channels * self._width
 
     def emit(self, e: Emitter) -> None:
         """Write the kernel."""
         x, w, bias, *rest, scratch = (e.argument(place) for place in range(5 + len(self.epilogue.operands)))
         sums = e.address(scratch, e.mul(e.thread, self.scratch))
-        positions = self.kernel[0] * self.kernel[1]
+        positions = self.shape.taps
         weights = e.address(w, e.mul(e.chunk, positions * self._panel))
         self._start(e, e.address(bias, e.mul(e.chunk, self._width)), sums)
         with e.loop(0, positions) as position:
-            row, column = e.divmod(position.index, self.kernel[1])
+            row, column = e.divmod(position.index, self.shape.kernel[1])
             corner = e.address(
                 x,
-                e.mul(row, self.dilation[0] * self.x_strides[1]),
-                e.mul(column, self.dilation[1] * self.x_strides[2]),
+                e.mul(row, self.shape.dilation[0] * self.x_strides[1]),
+                e.mul(column, self.shape.dilation[1] * self.x_strides[2]),
             )
             self._multiply(e, corner, e.address(weights, e.mul(position.index, self._panel)), sums)
         self._finish(e, sums, rest)
@@ -106,22 +93,22 @@ class StreamedConvolution:
     def _start(self, e: Emitter, bias: Value, sums: Value) -> None:
         """Write the bias into the partial sums."""
         starts = [e.load(bias, vector * e.lanes) for vector in range(self.tile.vectors)]
-        with e.loop(0, self.images * self.size[0] * self.size[1]) as pixel:
+        with e.loop(0, self.shape.pixels) as pixel:
             for vector, start in enumerate(starts):
                 e.store(start, sums, e.mul(pixel.index, self._width), vector * e.lanes)
 
     def _multiply(self, e: Emitter, x: Value, weights: Value, sums: Value) -> None:
         """Write what one position of the kernel adds to all partial sums."""
-        axes = (Axis(self.channels, 1, self._width),)
-        step = self.stride[1] * self.x_strides[2]
+        axes = (Axis(self.shape.channels, 1, self._width),)
+        step = self.shape.stride[1] * self.x_strides[2]
         for image, row, pixel, count in self._tiles(e):
             source = e.address(
                 x,
                 e.mul(image, self.x_strides[0]),
-                e.mul(row, self.stride[0] * self.x_strides[1]),
+                e.mul(row, self.shape.stride[0] * self.x_strides[1]),
                 e.mul(pixel, step),
             )
-            place = e.add(e.mul(e.add(e.mul(image, self.size[0]), row), self.size[1]), pixel)
+            place = e.add(e.mul(e.add(e.mul(image, self.shape.size[0]), row), self.shape.size[1]), pixel)
             here = e.address(sums, e.mul(place, self._width))
             offsets = [p * self._width + v * e.lanes for p in range(count) for v in range(self.tile.vectors)]
             before = [e.load(here, offset) for offset in offsets]
@@ -133,9 +120,9 @@ class StreamedConvolution:
 
     def _tiles(self, e: Emitter) -> Iterator[tuple[Index, Index, Index, int]]:
         """Write the loops over tiles; yields image, row, first pixel and pixels of each."""
-        full, rest = divmod(self.size[1], self.tile.pixels)
-        with e.loop(0, self.images * self.size[0]) as rows:
-            image, row = e.divmod(rows.index, self.size[0])
+        full, rest = divmod(self.shape.size[1], self.tile.pixels)
+        with e.loop(0, self.shape.images * self.shape.size[0]) as rows:
+            image, row = e.divmod(rows.index, self.shape.size[0])
             with e.loop(0, full) as tiles:
                 yield image, row, e.mul(tiles.index, self.tile.pixels), self.tile.pixels
             if rest:
@@ -143,14 +130,14 @@ class StreamedConvolution:
 
     def _ahead(self, e: Emitter, following: Value, axes: Sequence[Axis], place: Index) -> Ahead:
         """Return the part of the next position's weights that the tile at a place brings near."""
-        tiles = max(1, self.images * self.size[0] * self.size[1] // self.tile.pixels)
+        tiles = max(1, self.shape.pixels // self.tile.pixels)
         lines = max(1, round(self._panel / (LINE * tiles * steps_of(axes))))
         part = e.divmod(place, self.tile.pixels)[0]
         return Ahead(e.address(following, e.mul(part, lines * LINE * steps_of(axes))), lines)
 
     def _finish(self, e: Emitter, sums: Value, arguments: Sequence[Value]) -> None:
         """Write the sums through the epilogue into the output; of the last block only the filters that there are."""
-        last = self.filters - (self.chunks - 1) * self._width
+        last = self.shape.filters - (self.chunks - 1) * self._width
         if last == self._width or self.chunks == 1:
             self._finish_block(e, sums, arguments, last)
             return
@@ -162,8 +149,8 @@ class StreamedConvolution:
 
     def _finish_block(self, e: Emitter, sums: Value, arguments: Sequence[Value], filters: int) -> None:
         out, *operands = arguments
-        with e.loop(0, self.images * self.size[0] * self.size[1]) as loop:
-            image, row, pixel = e.unravel(loop.index, (self.images, *self.size))
+        with e.loop(0, self.shape.pixels) as loop:
+            image, row, pixel = e.unravel(loop.index, (self.shape.images, *self.shape.size))
             for start in range(0, filters, e.lanes):
                 count = min(e.lanes, filters - start)
                 value = e.load(sums, e.mul(loop.index, self._width), start)
@@ -181,11 +168,11 @@ class StreamedConvolution:
 
     def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
         """Pack weights (filters, channels, rows, columns) and bias; absent filters are 0."""
-        packed = aligned_zeros((self.chunks, *self.kernel, self.channels, self._width))
+        packed = aligned_zeros((self.chunks, *self.shape.kernel, self.shape.channels, self._width))
         starts = aligned_zeros((self.chunks * self._width,))
         for block in range(self.chunks):
             filters = weight[block * self._width : (block + 1) * self._width]
             packed[block, ..., : len(filters)] = filters.transpose(2, 3, 1, 0)
         if bias is not None:
-            starts[: self.filters] = bias
+            starts[: self.shape.filters] = bias
         return packed, starts

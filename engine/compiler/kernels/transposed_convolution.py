@@ -132,9 +132,9 @@ class _Pixels:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class TransposedConvolution:
-    """A transposed convolution of one exact shape.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransposedShape:
+    """Shape of a transposed convolution of images.
 
     Attributes:
         images: batch.
@@ -143,6 +143,32 @@ class TransposedConvolution:
         filters: output channels of one group.
         groups: groups.
         axes: geometry of rows and columns.
+    """
+
+    images: int
+    size: tuple[int, int]
+    channels: int
+    filters: int
+    groups: int
+    axes: tuple[Geometry, Geometry]
+
+    @property
+    def taps(self) -> int:
+        """Elements of a window in one channel."""
+        return math.prod(axis.kernel for axis in self.axes)
+
+    @property
+    def out_channels(self) -> int:
+        """Channels of the output, of all groups."""
+        return self.filters * self.groups
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransposedConvolution:
+    """A transposed convolution of one exact shape.
+
+    Attributes:
+        shape: of the convolution.
         halo: rows above and columns on the left that the input is padded by.
         x_strides: elements between images, rows and pixels of the padded input.
         out_strides: the same of the output.
@@ -153,12 +179,7 @@ class TransposedConvolution:
         epilogue: what is done to the results.
     """
 
-    images: int
-    size: tuple[int, int]
-    channels: int
-    filters: int
-    groups: int
-    axes: tuple[Geometry, Geometry]
+    shape: TransposedShape
     halo: tuple[int, int]
     x_strides: tuple[int, int, int]
     out_strides: tuple[int, int, int]
@@ -166,56 +187,59 @@ class TransposedConvolution:
     rows: int
     blocks: int
     lanes: int
-    epilogue: Epilogue
+    epilogue: Epilogue = NOTHING
 
     @classmethod
     def tuned(
         cls,
         target: Target,
-        images: int,
-        size: tuple[int, int],
-        channels: int,
-        filters: int,
-        groups: int,
-        axes: tuple[Geometry, Geometry],
+        *,
+        shape: TransposedShape,
         halo: tuple[int, int],
         x_strides: tuple[int, int, int],
         out_strides: tuple[int, int, int],
         epilogue: Epilogue = NOTHING,
     ) -> "TransposedConvolution":
         """Return the kernel with tile and chunks chosen for a target."""
-        vectors = -(-filters // target.lanes)
-        tile = choose_tile(target, -(-size[1] // axes[1].stride), vectors)
-        taps = math.prod(-(-axis.kernel // axis.tap_step) for axis in axes)
-        all_rows, all_blocks = images * size[0], groups * -(-vectors // tile.vectors)
-        work = all_rows * size[1] * taps * channels * filters * groups
+        vectors = -(-shape.filters // target.lanes)
+        tile = choose_tile(target, -(-shape.size[1] // shape.axes[1].stride), vectors)
+        taps = math.prod(-(-axis.kernel // axis.tap_step) for axis in shape.axes)
+        all_rows, all_blocks = shape.images * shape.size[0], shape.groups * -(-vectors // tile.vectors)
+        work = all_rows * shape.size[1] * taps * shape.channels * shape.out_channels
         wanted = min(_MOST_CHUNKS, max(1, work // _CHUNK))
-        many_weights = math.prod(axis.kernel for axis in axes) * channels * filters > _NEAR_CACHE
+        many_weights = shape.taps * shape.channels * shape.filters > _NEAR_CACHE
         block_parts = min(all_blocks, wanted if many_weights else -(-wanted // all_rows))
         row_parts = min(all_rows, -(-wanted // block_parts))
         return cls(
-            images, size, channels, filters, groups, axes, halo, x_strides, out_strides, tile,
-            -(-all_rows // row_parts), -(-all_blocks // block_parts), target.lanes, epilogue,
-        )  # fmt: skip
+            shape=shape,
+            halo=halo,
+            x_strides=x_strides,
+            out_strides=out_strides,
+            tile=tile,
+            rows=-(-all_rows // row_parts),
+            blocks=-(-all_blocks // block_parts),
+            lanes=target.lanes,
+            epilogue=epilogue,
+        )
 
     @property
     def regions(self) -> tuple[Region, ...]:
         """What the kernel touches; of the input also the padding, which is in memory."""
-        weights, bias = map(line, self.packed_sizes)
+        shape = self.shape
         rows, columns = (
             axis.reach(size)[1] + 1 + halo
-            for axis, size, halo in zip(self.axes, self.size, self.halo, strict=True)
+            for axis, size, halo in zip(shape.axes, shape.size, self.halo, strict=True)
         )
-        x = pixels(self.images, (rows, columns), self.channels * self.groups, self.x_strides)
-        filters = self.filters * self.groups
-        out = pixels(self.images, self.size, filters, self.out_strides, is_written=True)
-        return x, weights, bias, out, *self.epilogue.regions(self.images, self.size, filters)
+        x = pixels(shape.images, (rows, columns), shape.channels * shape.groups, self.x_strides)
+        out = pixels(shape.images, shape.size, shape.out_channels, self.out_strides, is_written=True)
+        operands = self.epilogue.regions(shape.images, shape.size, shape.out_channels)
+        return x, *map(line, self.packed_sizes), out, *operands
 
     @property
     def packed_sizes(self) -> tuple[int, int]:
         """Elements of packed weights and bias."""
-        starts = self.groups * self._group_blocks * self._width
-        return starts * self.axes[0].kernel * self.axes[1].kernel * self.channels, starts
+        starts = self.shape.groups * self._group_blocks * self._width
+        return starts * self.shape.taps * self.shape.channels, starts
 
     @property
     def scratch(self) -> int:
@@ -231,18 +255,22 @@ class TransposedConvolution:
     @property
     def layout(self) -> tuple[object, ...]:
         """What the order of packed weights depends on."""
-        return (self.groups, self._width)
+        return (self.shape.groups, self._width)
 
     def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
         """Pack weights (channels of all groups, filters of one, rows, columns) and bias; absent filters are 0."""
-        kernel = self.axes[0].kernel, self.axes[1].kernel
+        kernel = self.shape.axes[0].kernel, self.shape.axes[1].kernel
         padded = self._group_blocks * self._width
-        weights = np.zeros((self.groups, self.channels, padded, *kernel), np.float32)
-        weights[:, :, : self.filters] = weight.reshape(self.groups, self.channels, self.filters, *kernel)
-        starts = np.zeros((self.groups, padded), np.float32)
+        weights = np.zeros((self.shape.groups, self.shape.channels, padded, *kernel), np.float32)
+        weights[:, :, : self.shape.filters] = weight.reshape(
+            self.shape.groups, self.shape.channels, self.shape.filters, *kernel
+        )
+        starts = np.zeros((self.shape.groups, padded), np.float32)
         if bias is not None:
-            starts[:, : self.filters] = bias.reshape(self.groups, self.filters)
-        split = weights.reshape(self.groups, self.channels, self._group_blocks, self._width, *kernel)
+            starts[:, : self.shape.filters] = bias.reshape(self.shape.groups, self.shape.filters)
+        split = weights.reshape(
+            self.shape.groups, self.shape.channels, self._group_blocks, self._width, *kernel
+        )
         return np.ascontiguousarray(split.transpose(0, 2, 4, 5, 1, 3)), starts
 
     def emit(self, e: Emitter) -> None:
@@ -250,11 +278,11 @@ class TransposedConvolution:
         arrays = [e.argument(place) for place in range(4 + len(self.epilogue.operands))]
         block_part, row_part = e.unravel(e.chunk, self._parts)
         first_row = e.mul(row_part, self.rows)
-        last_row = e.minimum(e.add(first_row, self.rows), self.images * self.size[0])
+        last_row = e.minimum(e.add(first_row, self.rows), self.shape.images * self.shape.size[0])
         for block in self._each_block(e, block_part):
             with e.loop(first_row, last_row) as loop:
-                image, row = e.divmod(loop.index, self.size[0])
-                taps = _taps(e, self.axes[0], row)
+                image, row = e.divmod(loop.index, self.shape.size[0])
+                taps = _taps(e, self.shape.axes[0], row)
                 for pixels in self._each_tile(e):
                     self._emit_tile(e, arrays, block, (image, row, taps), pixels)
 
@@ -265,25 +293,25 @@ class TransposedConvolution:
 
     @property
     def _group_blocks(self) -> int:
-        return -(-self.filters // self._width)
+        return -(-self.shape.filters // self._width)
 
     @property
     def _parts(self) -> tuple[int, int]:
         """Parts that blocks and rows are split into."""
-        rows = self.images * self.size[0]
-        return -(-self.groups * self._group_blocks // self.blocks), -(-rows // self.rows)
+        rows = self.shape.images * self.shape.size[0]
+        return -(-self.shape.groups * self._group_blocks // self.blocks), -(-rows // self.rows)
 
     def _each_block(self, e: Emitter, part: Index) -> Iterator[_Block]:
         """Write the loop over a chunk's blocks; full ones and those at the end of a group are written apart."""
         first = e.mul(part, self.blocks)
-        last = e.minimum(e.add(first, self.blocks), self.groups * self._group_blocks)
-        rest = self.filters % self._width
+        last = e.minimum(e.add(first, self.blocks), self.shape.groups * self._group_blocks)
+        rest = self.shape.filters % self._width
         with e.loop(first, last) as loop:
             group, place = e.divmod(loop.index, self._group_blocks)
-            channel = e.add(e.mul(group, self.filters), e.mul(place, self._width))
+            channel = e.add(e.mul(group, self.shape.filters), e.mul(place, self._width))
             is_last = e.compare("==", place, self._group_blocks - 1)
-            if self.filters >= self._width:
-                with e.when(e.compare("<", place, self.filters // self._width)):
+            if self.shape.filters >= self._width:
+                with e.when(e.compare("<", place, self.shape.filters // self._width)):
                     yield _Block(loop.index, group, channel, (self.lanes,) * self.tile.vectors)
             if rest:
                 valid = tuple(min(self.lanes, rest - done) for done in range(0, rest, self.lanes))
@@ -292,8 +320,8 @@ class TransposedConvolution:
 
     def _each_tile(self, e: Emitter) -> Iterator[_Pixels]:
         """Write the loops over phases and their tiles: phases that have one pixel more than others come first."""
-        stride = self.axes[1].stride
-        fewer, longer_phases = divmod(self.size[1], stride)
+        stride = self.shape.axes[1].stride
+        fewer, longer_phases = divmod(self.shape.size[1], stride)
         for phases, count in (((0, longer_phases), fewer + 1), ((longer_phases, stride), fewer)):
             full, rest = divmod(count, self.tile.pixels)
             if phases[0] == phases[1] or not count:
@@ -319,7 +347,7 @@ class TransposedConvolution:
         target = e.address(out, *offset, block.channel)
         for number, total in enumerate(sums):
             pixel, vector = divmod(number, len(block.valid))
-            distance, count = pixel * self.axes[1].stride, block.valid[vector]
+            distance, count = pixel * self.shape.axes[1].stride, block.valid[vector]
             place = Place(image, row, e.add(pixels.start, distance), e.add(block.channel, vectors[vector]))
             result = finish(e, self.epilogue, total, operands, place, count)
             e.store(result, target, distance * self.out_strides[2], vectors[vector], count=count)
@@ -336,16 +364,18 @@ class TransposedConvolution:
         """Write the loops over a tile's kernel rows and columns, and the channels; returns the sums."""
         image, _, rows = at
         tile = Tile(pixels.count, len(block.valid))
-        columns = _taps(e, self.axes[1], pixels.start)
-        matrix = self.channels * self._width
-        line = self.axes[1].kernel * matrix
-        origin = e.address(arrays[0], e.mul(image, self.x_strides[0]), e.mul(block.group, self.channels))
-        filters = e.address(arrays[1], e.mul(block.number, self.axes[0].kernel * line))
+        columns = _taps(e, self.shape.axes[1], pixels.start)
+        matrix = self.shape.channels * self._width
+        line = self.shape.axes[1].kernel * matrix
+        origin = e.address(
+            arrays[0], e.mul(image, self.x_strides[0]), e.mul(block.group, self.shape.channels)
+        )
+        filters = e.address(arrays[1], e.mul(block.number, self.shape.axes[0].kernel * line))
         with e.loop(0, rows.count, carry=start * pixels.count) as down:
             x_row, w_row = self._meet(e, (origin, filters), rows, down.index, 0, line)
             with e.loop(0, columns.count, carry=down.carried) as across:
                 here, w = self._meet(e, (x_row, w_row), columns, across.index, 1, matrix)
-                axes = (Axis(self.channels, 1, self._width),)
+                axes = (Axis(self.shape.channels, 1, self._width),)
                 across.following = emit_tile(e, tile, axes, here, self.x_strides[2], w, across.carried)
             down.following = across.results
         return down.results
@@ -354,7 +384,7 @@ class TransposedConvolution:
         self, e: Emitter, bases: tuple[Value, Value], taps: _Taps, number: Index, axis: int, w_step: int
     ) -> tuple[Value, Value]:
         """Return the addresses of input and weights at one of the taps of an axis, by number."""
-        geometry = self.axes[axis]
+        geometry = self.shape.axes[axis]
         place = e.sub(e.add(taps.source, self.halo[axis]), e.mul(number, geometry.input_step))
         tap = e.add(taps.first, e.mul(number, geometry.tap_step))
         return e.address(bases[0], e.mul(place, self.x_strides[1 + axis])), e.address(

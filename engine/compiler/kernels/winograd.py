@@ -18,10 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.compiler.emit.emitter import Emitter, Index, Value
-from engine.compiler.kernels.epilogue import Epilogue, Place, finish
+from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
+from engine.compiler.kernels.shapes import ConvShape, ImplicitPadding
 from engine.compiler.kernels.tile import LINE, Ahead, Axis, Tile, emit_tile, steps_of
 from engine.compiler.memory.alignment import aligned_zeros
-from engine.compiler.memory.region import Region, line, pixels
+from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array
 
 Matrix = tuple[tuple[float, ...], ...]
@@ -72,17 +73,13 @@ TRANSFORMS = {2: F2, 4: F4}
 """By the rows and columns of a tile's outputs."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Winograd:
-    """A 3x3 convolution with stride 1 of one exact shape.
+    """A 3x3 convolution with stride 1 of one exact shape, without dilation and groups.
 
     Attributes:
-        images: batch.
-        in_size: rows and columns of the input, which is not padded.
-        size: rows and columns of the output.
-        padding: rows above and columns to the left that count as zeros.
-        channels: input channels.
-        filters: output channels.
+        shape: of the convolution.
+        padding: zeros around the input.
         x_strides: elements between images, rows and pixels of the input.
         out_strides: the same of the output.
         outputs: rows and columns that a tile computes, 2 or 4.
@@ -90,23 +87,19 @@ class Winograd:
         tile: register tile of the matrix products.
         lanes: float32 lanes of a vector.
         epilogue: what is done to the results.
-        brings_ahead: whether the next panel of weights is brought near while one is worked on.
+        is_ahead: whether the next panel of weights is brought near while one is worked on.
     """
 
-    images: int
-    in_size: tuple[int, int]
-    size: tuple[int, int]
-    padding: tuple[int, int]
-    channels: int
-    filters: int
+    shape: ConvShape
+    padding: ImplicitPadding
     x_strides: tuple[int, int, int]
     out_strides: tuple[int, int, int]
     outputs: int
     tiles: int
     tile: Tile
     lanes: int
-    epilogue: Epilogue
-    brings_ahead: bool = False
+    epilogue: Epilogue = NOTHING
+    is_ahead: bool = False
 
     @property
     def transforms(self) -> Transforms:
@@ -116,12 +109,12 @@ class Winograd:
     @property
     def grid(self) -> tuple[int, int]:
         """Rows and columns of tiles of an image."""
-        return -(-self.size[0] // self.outputs), -(-self.size[1] // self.outputs)
+        return -(-self.shape.size[0] // self.outputs), -(-self.shape.size[1] // self.outputs)
 
     @property
     def all_tiles(self) -> int:
         """Tiles of the whole batch."""
-        return self.images * self.grid[0] * self.grid[1]
+        return self.shape.images * self.grid[0] * self.grid[1]
 
     @property
     def chunks(self) -> int:
@@ -135,7 +128,7 @@ class Winograd:
     @property
     def _depth(self) -> int:
         """Channels, rounded up to whole vectors."""
-        return -(-self.channels // self.lanes) * self.lanes
+        return -(-self.shape.channels // self.lanes) * self.lanes
 
     @property
     def _width(self) -> int:
@@ -144,7 +137,7 @@ class Winograd:
 
     @property
     def _blocks(self) -> int:
-        return -(-self.filters // self._width)
+        return -(-self.shape.filters // self._width)
 
     @property
     def _planes(self) -> tuple[int, int]:
@@ -160,10 +153,10 @@ class Winograd:
     @property
     def regions(self) -> tuple[Region, ...]:
         """What the kernel touches of its arguments, in their order."""
-        weights, bias = map(line, self.packed_sizes)
-        x = pixels(self.images, self.in_size, self.channels, self.x_strides)
-        out = pixels(self.images, self.size, self.filters, self.out_strides, is_written=True)
-        return x, weights, bias, out, *self.epilogue.regions(self.images, self.size, self.filters)
+        shape = self.shape
+        x, out = shape.regions(self.padding.x_size, self.x_strides, self.out_strides)
+        operands = self.epilogue.regions(shape.images, shape.size, shape.filters)
+        return x, *map(line, self.packed_sizes), out, *operands
 
     @property
     def packed_sizes(self) -> tuple[int, int]:
@@ -204,14 +197,14 @@ class Winograd:
     ) -> None:
         """Write B^T d B of one tile into its row of every position's matrix."""
         side = self.transforms.inputs
-        image, row, column = e.unravel(tile, (self.images, *self.grid))
-        top = e.sub(e.mul(row, self.outputs), self.padding[0])
-        left = e.sub(e.mul(column, self.outputs), self.padding[1])
+        image, row, column = e.unravel(tile, (self.shape.images, *self.grid))
+        top = e.sub(e.mul(row, self.outputs), self.padding.before[0])
+        left = e.sub(e.mul(column, self.outputs), self.padding.before[1])
         inside = e.both(
             e.compare(">=", top, 0),
             e.compare(">=", left, 0),
-            e.compare("<=", e.add(top, side), self.in_size[0]),
-            e.compare("<=", e.add(left, side), self.in_size[1]),
+            e.compare("<=", e.add(top, side), self.padding.x_size[0]),
+            e.compare("<=", e.add(left, side), self.padding.x_size[1]),
         )
         corner = e.address(x, *self._offset(e, (image, top, left)))
         with e.when(e.builder.not_(inside)):
@@ -220,7 +213,7 @@ class Winograd:
         row_step = e.select(inside, e.index(self.x_strides[1]), e.index(side * self._depth))
         pixel_step = e.select(inside, e.index(self.x_strides[2]), e.index(self._depth))
         target = e.address(patches, e.mul(place, self._depth))
-        whole = self.channels // self.lanes * self.lanes
+        whole = self.shape.channels // self.lanes * self.lanes
         pixels = [
             e.address(source, e.mul(i, row_step), e.mul(j, pixel_step))
             for i in range(side)
@@ -228,8 +221,8 @@ class Winograd:
         ]
         with e.loop(0, whole, self.lanes) as loop:
             self._transform_channels(e, pixels, target, loop.index, None)
-        if whole < self.channels:
-            self._transform_channels(e, pixels, target, whole, self.channels - whole)
+        if whole < self.shape.channels:
+            self._transform_channels(e, pixels, target, whole, self.shape.channels - whole)
 
     def _transform_channels(
         self, e: Emitter, pixels: Sequence[Value], target: Value, channel: Index, count: int | None
@@ -251,8 +244,8 @@ class Winograd:
             there = e.both(
                 e.compare(">=", row, 0),
                 e.compare(">=", column, 0),
-                e.compare("<", row, self.in_size[0]),
-                e.compare("<", column, self.in_size[1]),
+                e.compare("<", row, self.padding.x_size[0]),
+                e.compare("<", column, self.padding.x_size[1]),
             )
             target = e.address(border, e.mul(e.add(e.mul(rows.index, side), columns.index), self._depth))
             with e.when(there):
@@ -264,11 +257,11 @@ class Winograd:
                 e.store(e.splat(0.0), target, loop.index)
 
     def _copy_channels(self, e: Emitter, source: Value, target: Value) -> None:
-        whole = self.channels // self.lanes * self.lanes
+        whole = self.shape.channels // self.lanes * self.lanes
         with e.loop(0, whole, self.lanes) as loop:
             e.store(e.load(source, loop.index), target, loop.index)
-        if whole < self.channels:
-            e.store(e.load(source, whole, count=self.channels - whole), target, whole)
+        if whole < self.shape.channels:
+            e.store(e.load(source, whole, count=self.shape.channels - whole), target, whole)
 
     def _multiply(self, e: Emitter, patches: Value, u: Value, products: Value, count: Index) -> None:
         """Write, for every position and block of filters, tiles x channels times channels x filters."""
@@ -288,9 +281,7 @@ class Winograd:
                 source = e.address(left, e.mul(row, self._depth))
                 axes = (Axis(self._depth, 1, self._width),)
                 ahead = (
-                    self._ahead(e, e.address(weights, panel), axes, strip.index)
-                    if self.brings_ahead
-                    else None
+                    self._ahead(e, e.address(weights, panel), axes, strip.index) if self.is_ahead else None
                 )
                 sums = emit_tile(e, self.tile, axes, source, self._depth, weights, zeros, ahead)
                 target = e.address(right, e.mul(row, self._blocks * self._width))
@@ -307,14 +298,14 @@ class Winograd:
     def _transform_result(self, e: Emitter, arguments: Sequence[Value], tile: Index, place: Index) -> None:
         """Write A^T m A of one tile, all its filters, through the epilogue into the output."""
         products, *rest = arguments
-        image, row, column = e.unravel(tile, (self.images, *self.grid))
+        image, row, column = e.unravel(tile, (self.shape.images, *self.grid))
         corner = (image, e.mul(row, self.outputs), e.mul(column, self.outputs))
         source = e.address(products, e.mul(place, self._blocks * self._width))
-        whole = self.filters // self.lanes * self.lanes
+        whole = self.shape.filters // self.lanes * self.lanes
         with e.loop(0, whole, self.lanes) as loop:
             self._finish_filters(e, source, rest, corner, loop.index, None)
-        if whole < self.filters:
-            self._finish_filters(e, source, rest, corner, whole, self.filters - whole)
+        if whole < self.shape.filters:
+            self._finish_filters(e, source, rest, corner, whole, self.shape.filters - whole)
 
     def _finish_filters(
         self,
@@ -344,10 +335,12 @@ class Winograd:
                 steps = zip((place.image, place.row, place.pixel), self.out_strides, strict=True)
                 e.store(result, out, *(e.mul(i, step) for i, step in steps), channel, count=count)
 
-            if self.size[0] % outputs == 0 and self.size[1] % outputs == 0:
+            if self.shape.size[0] % outputs == 0 and self.shape.size[1] % outputs == 0:
                 put()
             else:
-                with e.when(e.both(e.compare("<", row, self.size[0]), e.compare("<", pixel, self.size[1]))):
+                with e.when(
+                    e.both(e.compare("<", row, self.shape.size[0]), e.compare("<", pixel, self.shape.size[1]))
+                ):
                     put()
 
     @property
@@ -364,11 +357,11 @@ class Winograd:
         for block in range(self._blocks):
             filters = weight[block * self._width : (block + 1) * self._width]
             transformed = (filters.reshape(-1, 9) @ both).reshape(
-                len(filters), self.channels, self._positions
+                len(filters), self.shape.channels, self._positions
             )
-            packed[:, block, : self.channels, : len(filters)] = transformed.transpose(2, 1, 0)
+            packed[:, block, : self.shape.channels, : len(filters)] = transformed.transpose(2, 1, 0)
         if bias is not None:
-            starts[: self.filters] = bias
+            starts[: self.shape.filters] = bias
         return packed, starts
 
 

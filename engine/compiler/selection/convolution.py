@@ -1,12 +1,14 @@
 """Kernels for convolutions: Winograd, depthwise or direct, whichever is expected to be fastest."""
 
 from dataclasses import dataclass, replace
+from math import prod
 
 from engine.compiler.graph.nodes import Convolution
+from engine.compiler.kernels.convolution import ChunkSize
 from engine.compiler.kernels.convolution import Convolution as Direct
-from engine.compiler.kernels.convolution import Stage
 from engine.compiler.kernels.depthwise import Depthwise
 from engine.compiler.kernels.epilogue import Epilogue, Spread
+from engine.compiler.kernels.shapes import ConvShape, ImplicitPadding
 from engine.compiler.kernels.streamed_convolution import StreamedConvolution as Streamed
 from engine.compiler.kernels.tile import Tile, choose_tile
 from engine.compiler.kernels.winograd import Winograd
@@ -148,23 +150,18 @@ def _winograd(selector: Selector, work: Work, outputs: int) -> None:
     tiles = images * -(-rows // outputs) * -(-columns // outputs)
     count = _tiles_of_chunk(selector, tiles, (outputs + 2) ** 2 * (channels + filters) * 4, node)
     kernel = Winograd(
-        images,
-        (work.x.shape[2], work.x.shape[3]),
-        (rows, columns),
-        (node.padding[0], node.padding[1]),
-        channels,
-        filters,
-        image_strides(work.x),
-        image_strides(work.out),
-        outputs,
-        count,
-        choose_tile(selector.target, count, -(-filters // selector.lanes)),
-        selector.lanes,
-        work.epilogue,
-        4 * (outputs + 2) ** 2 * node.weight[:, :, 0, 0].size > NEAR_CACHE,
+        shape=_shape(work),
+        padding=_implicit_padding(work),
+        x_strides=image_strides(work.x),
+        out_strides=image_strides(work.out),
+        outputs=outputs,
+        tiles=count,
+        tile=choose_tile(selector.target, count, -(-filters // selector.lanes)),
+        lanes=selector.lanes,
+        epilogue=work.epilogue,
+        is_ahead=4 * (outputs + 2) ** 2 * node.weight[:, :, 0, 0].size > NEAR_CACHE,
     )
-    weights, bias = selector.weights(node, kernel, node.weight, node.bias)
-    selector.call(kernel, work.x, weights, bias, work.out, *work.operands)
+    _call(selector, work, kernel)
 
 
 def _tiles_of_chunk(selector: Selector, tiles: int, tile_bytes: int, node: Convolution) -> int:
@@ -179,76 +176,82 @@ def _tiles_of_chunk(selector: Selector, tiles: int, tile_bytes: int, node: Convo
 
 
 def _depthwise(selector: Selector, work: Work) -> None:
-    node, (images, channels, *size) = work.node, work.out.shape
-    rows, columns = node.weight.shape[2:]
     kernel = Depthwise.tuned(
         selector.target,
-        images,
-        (work.x.shape[2], work.x.shape[3]),
-        (size[0], size[1]),
-        channels,
-        (rows, columns),
-        node.stride,
-        (node.padding[0], node.padding[1]),
-        node.dilation,
-        image_strides(work.x),
-        image_strides(work.out),
-        work.epilogue,
+        shape=_shape(work),
+        padding=_implicit_padding(work),
+        x_strides=image_strides(work.x),
+        out_strides=image_strides(work.out),
+        epilogue=work.epilogue,
     )
-    weights, bias = selector.weights(node, kernel, node.weight, node.bias)
-    selector.call(kernel, work.x, weights, bias, work.out, *work.operands)
+    _call(selector, work, kernel)
 
 
 def _direct(selector: Selector, work: Work) -> None:
-    node = work.node
-    filters, channels, rows, columns = node.weight.shape
-    images, _, height, width = work.out.shape
+    node, shape = work.node, _shape(work)
     if not any(node.padding):
         work = replace(work, x=_padded(selector, work))
         if _is_flat(work):
-            height, width = 1, height * width
-    blocks = -(-(filters // node.groups) // selector.lanes)
-    tile = choose_tile(selector.target, width, blocks)
-    is_streamed = _is_streamed(work, tile.vectors * selector.lanes)
-    stage = None if is_streamed else _stage(work)
-    if stage is None:
+            shape = replace(shape, size=(1, prod(shape.size)))
+    tile = choose_tile(selector.target, shape.size[1], -(-shape.filters // selector.lanes))
+    if _is_streamed(work, tile.vectors * selector.lanes):
         work = replace(work, x=_padded(selector, work))
-    kernel: Direct | Streamed
-    if is_streamed:
-        kernel = Streamed(
-            images,
-            (height, width),
-            channels,
-            filters,
-            (rows, columns),
-            node.stride,
-            node.dilation,
-            image_strides(work.x),
-            image_strides(work.out),
-            tile,
-            selector.lanes,
-            work.epilogue,
-        )
-    else:
-        kernel = Direct(
-            images,
-            (height, width),
-            channels,
-            filters // node.groups,
-            node.groups,
-            (rows, columns),
-            node.stride,
-            node.dilation,
-            image_strides(work.x),
-            image_strides(work.out),
-            tile,
-            *(_staged_chunk(selector, work) if stage else _chunk(selector, work, tile, (height, width))),
-            selector.lanes,
-            work.epilogue,
-            stage,
-        )
-    weights, bias = selector.weights(node, kernel, node.weight, node.bias)
+        _call(selector, work, _streamed_kernel(selector, work, shape, tile))
+        return
+    is_staged = _is_staged(work)
+    if not is_staged:
+        work = replace(work, x=_padded(selector, work))
+    chunk = _staged_chunk(selector, work) if is_staged else _chunk(selector, work, tile, shape.size)
+    kernel = Direct(
+        shape=shape,
+        x_strides=image_strides(work.x),
+        out_strides=image_strides(work.out),
+        tile=tile,
+        chunk=chunk,
+        lanes=selector.lanes,
+        epilogue=work.epilogue,
+        padding=_implicit_padding(work) if is_staged else None,
+    )
+    _call(selector, work, kernel)
+
+
+def _streamed_kernel(selector: Selector, work: Work, shape: ConvShape, tile: Tile) -> Streamed:
+    return Streamed(
+        shape=shape,
+        x_strides=image_strides(work.x),
+        out_strides=image_strides(work.out),
+        tile=tile,
+        lanes=selector.lanes,
+        epilogue=work.epilogue,
+    )
+
+
+def _call(selector: Selector, work: Work, kernel: Direct | Streamed | Winograd | Depthwise) -> None:
+    """Add the call of a convolution's kernel, with its weights packed for it."""
+    weights, bias = selector.weights(work.node, kernel, work.node.weight, work.node.bias)
     selector.call(kernel, work.x, weights, bias, work.out, *work.operands)
+
+
+def _shape(work: Work) -> ConvShape:
+    """Return the shape of a convolution, in the terms of its kernels."""
+    node, (images, _, rows, columns) = work.node, work.out.shape
+    filters, channels, *kernel = node.weight.shape
+    return ConvShape(
+        images=images,
+        size=(rows, columns),
+        channels=channels,
+        filters=filters // node.groups,
+        kernel=(kernel[0], kernel[1]),
+        stride=node.stride,
+        dilation=node.dilation,
+        groups=node.groups,
+    )
+
+
+def _implicit_padding(work: Work) -> ImplicitPadding:
+    """Return the zeros around an input that has none in memory."""
+    top, left, *_ = work.node.padding
+    return ImplicitPadding((work.x.shape[2], work.x.shape[3]), (top, left))
 
 
 def _is_streamed(work: Work, width: int) -> bool:
@@ -258,21 +261,18 @@ def _is_streamed(work: Work, width: int) -> bool:
     return work.node.groups == 1 and 4 * work.node.weight.size > FAR_WEIGHTS and partial_bytes <= MOST_PARTIAL
 
 
-def _stage(work: Work) -> Stage | None:
-    """Return how the input is staged, where that is better than a padded copy of all of it: if it is large."""
-    if not any(work.node.padding) or not has_channels_last(work.x) or 4 * work.x.size <= 2 * _CHUNK_BYTES:
-        return None
-    top, left, *_ = work.node.padding
-    return Stage((work.x.shape[2], work.x.shape[3]), (top, left))
+def _is_staged(work: Work) -> bool:
+    """Whether the input is staged row by row, which is better than a padded copy of all of it if it is large."""
+    return any(work.node.padding) and has_channels_last(work.x) and 4 * work.x.size > 2 * _CHUNK_BYTES
 
 
-def _staged_chunk(selector: Selector, work: Work) -> tuple[int, int, int]:
-    """Choose rows, tiles of a row and blocks of one chunk: as many rows as fit the near cache beside the weights."""
+def _staged_chunk(selector: Selector, work: Work) -> ChunkSize:
+    """Choose what one chunk does: as many rows as fit the near cache beside the weights."""
     node, rows = work.node, work.out.shape[2]
     step = 4 * work.x.shape[1] * work.x.shape[3] * node.stride[0]
     least = max(1, -(-rows // max(1, _CHUNK_BYTES * 2 // step)))
     parts = -(-least // selector.threads) * selector.threads
-    return -(-rows // parts), _ALL, _ALL
+    return ChunkSize(-(-rows // parts), _ALL, _ALL)
 
 
 def _padded(selector: Selector, work: Work) -> View:
@@ -294,8 +294,8 @@ def _is_flat(work: Work) -> bool:
     return all(view.strides[2] == view.shape[3] * view.strides[3] or view.shape[2] == 1 for view in views)
 
 
-def _chunk(selector: Selector, work: Work, tile: Tile, size: tuple[int, int]) -> tuple[int, int, int]:
-    """Choose rows, tiles of a row and blocks of filters of one chunk.
+def _chunk(selector: Selector, work: Work, tile: Tile, size: tuple[int, int]) -> ChunkSize:
+    """Choose what one chunk does.
 
     Where the whole input is small and the weights are many, a chunk takes few filters over all pixels, so that each
     weight is read once; else it takes all filters over few pixels.
@@ -306,9 +306,9 @@ def _chunk(selector: Selector, work: Work, tile: Tile, size: tuple[int, int]) ->
     blocks = node.groups * -(-node.weight.shape[0] // node.groups // (tile.vectors * selector.lanes))
     most = parts_worth(work.out.size * node.weight[0].size)
     if x_bytes <= 2 * _CHUNK_BYTES < 2 * weight_bytes:
-        return rows, tiles, -(-blocks // min(8 * selector.threads, most))
+        return ChunkSize(rows, tiles, -(-blocks // min(8 * selector.threads, most)))
     parts = max(-(-x_bytes // _CHUNK_BYTES), 4 * selector.threads)
     parts = min(parts, most)
     if images * rows >= parts:
-        return max(1, images * rows // parts), tiles, blocks
-    return 1, max(1, tiles * images * rows // parts), blocks
+        return ChunkSize(max(1, images * rows // parts), tiles, blocks)
+    return ChunkSize(1, max(1, tiles * images * rows // parts), blocks)

@@ -3,8 +3,10 @@
 from math import prod
 
 from engine.compiler.graph.nodes import Linear
+from engine.compiler.kernels.convolution import ChunkSize
 from engine.compiler.kernels.convolution import Convolution as Direct
 from engine.compiler.kernels.epilogue import Epilogue, Operand, Spread
+from engine.compiler.kernels.shapes import ConvShape
 from engine.compiler.kernels.tile import choose_tile
 from engine.compiler.memory.view import View
 from engine.compiler.selection.call import Selector, selects, view_of
@@ -41,37 +43,29 @@ def linear_kernel(selector: Selector, x: View, out: View, epilogue: Epilogue) ->
     tile = choose_tile(selector.target, rows, blocks, _WIDTH_WORTH)
     parts = -(-blocks // tile.vectors)
     return Direct(
-        1,
-        (1, rows),
-        x.shape[1],
-        columns,
-        1,
-        (1, 1),
-        (1, 1),
-        (1, 1),
-        (0, 0, x.strides[0]),
-        (0, 0, out.strides[0]),
-        tile,
-        1,
-        *_chunk(selector, 4 * x.size, -(-rows // tile.pixels), parts),
-        selector.lanes,
-        epilogue,
+        shape=ConvShape(images=1, size=(1, rows), channels=x.shape[1], filters=columns),
+        x_strides=(0, 0, x.strides[0]),
+        out_strides=(0, 0, out.strides[0]),
+        tile=tile,
+        chunk=_chunk(selector, 4 * x.size, -(-rows // tile.pixels), parts),
+        lanes=selector.lanes,
+        epilogue=epilogue,
         is_ahead=parts > 1 and rows >= _FEW_TILES * tile.pixels,
     )
 
 
-def _chunk(selector: Selector, x_bytes: int, tiles: int, parts: int) -> tuple[int, int]:
-    """Choose tiles and blocks of weights of a chunk.
+def _chunk(selector: Selector, x_bytes: int, tiles: int, parts: int) -> ChunkSize:
+    """Choose what one chunk does.
 
     Weights mostly come from far away: they are read once where the input stays in the near cache meanwhile, or where
     there are few rows; else the rows are split.
     """
     if tiles >= _FEW_TILES * selector.threads and (x_bytes > NEAR_CACHE or parts < selector.threads):
-        return tiles // (_FEW_TILES * selector.threads), parts
+        return ChunkSize(1, tiles // (_FEW_TILES * selector.threads), parts)
     blocks = max(1, parts // (_FEW_TILES * selector.threads))
     chunks = -(-parts // blocks)
     is_even = chunks % selector.threads == 0 or chunks >= _FEW_TILES * selector.threads
-    return (tiles if is_even else -(-tiles // selector.threads)), blocks
+    return ChunkSize(1, tiles if is_even else -(-tiles // selector.threads), blocks)
 
 
 def _epilogue(selector: Selector, node: Linear) -> tuple[Epilogue, list[View]]:

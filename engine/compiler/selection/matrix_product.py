@@ -3,6 +3,7 @@
 from engine.compiler.graph.nodes import MatrixProduct
 from engine.compiler.kernels.epilogue import Epilogue, Operand, Spread
 from engine.compiler.kernels.matmul import MatrixProduct as Kernel
+from engine.compiler.kernels.shapes import MatrixShape
 from engine.compiler.memory.view import View
 from engine.compiler.selection.call import Selector, row_by_row, selects, view_of
 
@@ -18,16 +19,14 @@ def select_matrix_product(selector: Selector, node: MatrixProduct) -> None:
     batch = (out.shape[0], out.shape[1])
     left, right = (view.expanded((*batch, *view.shape[2:])) for view in (left, right))
     epilogue, operands = _epilogue(selector, node, out)
+    shape = MatrixShape(batch=batch, rows=out.shape[2], depth=left.shape[3], columns=out.shape[3])
     kernel = Kernel.tuned(
         selector.target,
-        batch,
-        out.shape[2],
-        left.shape[3],
-        out.shape[3],
-        _strides(left),
-        _strides(right),
-        (out.strides[0], out.strides[1], out.strides[2]),
-        epilogue,
+        shape=shape,
+        a_strides=_strides(left),
+        b_strides=_strides(right),
+        out_strides=(out.strides[0], out.strides[1], out.strides[2]),
+        epilogue=epilogue,
     )
     selector.call(kernel, left, right, out, *operands)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from engine.compiler.graph.nodes import Recurrent
 from engine.compiler.kernels.cells import GATES, interleaved
 from engine.compiler.kernels.epilogue import NOTHING
-from engine.compiler.kernels.recurrent import Recurrence
+from engine.compiler.kernels.recurrent import Recurrence, RecurrentShape
 from engine.compiler.memory.view import View
 from engine.compiler.memory.weights import Packing
 from engine.compiler.selection.call import Selector, row_by_row, selects, view_of
@@ -49,7 +49,7 @@ class Interleaved:
         return self.kernel.pack(rows.reshape(-1, weight.shape[1])[:, :, None, None], starts)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Layer:
     """One layer of a recurrent node.
 
@@ -104,7 +104,17 @@ def select_recurrent(selector: Selector, node: Recurrent) -> None:
             results[place].sliced(0, first, node.directions) if place in results else None
             for place in (_HIDDEN, _CELL)
         )
-        _select_layer(selector, _Layer(node, first, x, is_turned, own, out, hidden, cell))
+        layer = _Layer(
+            node=node,
+            first=first,
+            x=x,
+            is_turned=is_turned,
+            states=own,
+            out=out,
+            hidden=hidden,
+            cell=cell,
+        )
+        _select_layer(selector, layer)
         if out is not None:
             x, is_turned = out, False
 
@@ -114,15 +124,17 @@ def _select_layer(selector: Selector, layer: _Layer) -> None:
     products = [_select_products(selector, layer, *own) for own in layer.stack]
     steps, batch, _ = _in_time(layer.x, layer.is_turned).shape
     strides, out, cell = _in_time(products[0], layer.is_turned).strides, layer.out, layer.node.cell
+    shape = RecurrentShape(
+        cell=cell, steps=steps, batch=batch, hidden=layer.units, directions=layer.node.directions
+    )
     kernel = Recurrence.tuned(
         selector.target,
         selector.threads,
-        cell,
-        (steps, batch, layer.units, layer.node.directions),
-        (strides[0], strides[1]),
-        None if out is None else (out.strides[0], out.strides[1], layer.units),
-        bool(layer.states),
-        (layer.hidden is not None, layer.cell is not None),
+        shape=shape,
+        products=(strides[0], strides[1]),
+        out=None if out is None else (out.strides[0], out.strides[1], layer.units),
+        has_state=bool(layer.states),
+        gives=(layer.hidden is not None, layer.cell is not None),
     )
     arguments = []
     for product, (place, weights) in zip(products, layer.stack, strict=True):

@@ -1,7 +1,7 @@
 """Kernels for transposed convolutions."""
 
 from engine.compiler.graph.nodes import TransposedConvolution
-from engine.compiler.kernels.transposed_convolution import Geometry
+from engine.compiler.kernels.transposed_convolution import Geometry, TransposedShape
 from engine.compiler.kernels.transposed_convolution import TransposedConvolution as Kernel
 from engine.compiler.memory.view import View
 from engine.compiler.selection.call import (
@@ -25,18 +25,21 @@ def select_transposed_convolution(selector: Selector, node: TransposedConvolutio
         Geometry(*sizes) for sizes in zip(kernel, node.stride, node.padding, node.dilation, strict=True)
     )
     x, halo = _padded(selector, image_of(node.inputs[0]), out, (rows, columns))
+    shape = TransposedShape(
+        images=out.shape[0],
+        size=(out.shape[2], out.shape[3]),
+        channels=channels // node.groups,
+        filters=filters,
+        groups=node.groups,
+        axes=(rows, columns),
+    )
     choice = Kernel.tuned(
         selector.target,
-        out.shape[0],
-        (out.shape[2], out.shape[3]),
-        channels // node.groups,
-        filters,
-        node.groups,
-        (rows, columns),
-        halo,
-        image_strides(x),
-        image_strides(out),
-        epilogue,
+        shape=shape,
+        halo=halo,
+        x_strides=image_strides(x),
+        out_strides=image_strides(out),
+        epilogue=epilogue,
     )
     weights, bias = selector.weights(node, choice, node.weight, node.bias)
     selector.call(choice, x, weights, bias, out, *operands)
