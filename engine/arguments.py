@@ -5,6 +5,7 @@ registration, become converters; the same converter serves a parameter from the 
 operand that carries a scalar or a list during a run.
 """
 
+import functools
 import inspect
 import re
 import types
@@ -117,6 +118,20 @@ def read_arguments(
     variadic = any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in taken)
     collects = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in given)
     return named, variadic, collects
+
+
+def only_named(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that takes any keyword arguments and hands on those that `function` names."""
+    parameters = inspect.signature(function).parameters.values()
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
+        return function
+    named = {p.name for p in parameters if p.kind is not inspect.Parameter.VAR_POSITIONAL}
+
+    @functools.wraps(function)
+    def call(*inputs: Any, **arguments: Any) -> Any:
+        return function(*inputs, **{name: value for name, value in arguments.items() if name in named})
+
+    return call
 
 
 def _argument(function: Callable[..., Any], parameter: inspect.Parameter) -> Argument:

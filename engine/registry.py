@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from engine.arguments import Argument, read_arguments
+from engine.arguments import Argument, only_named, read_arguments
 from engine.results import Results
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -26,10 +26,11 @@ class Layer:
             out. It never writes to its inputs. Of a tuple the operator takes as many as it has outputs, by the
             shapes that the file declares (see `engine.results`; an argument called `results` is told which); a
             list is one value that an operator with a single output keeps whole, for prim::TupleUnpack to open.
-        infer: shape rule with the same arguments, every one passed, tensors as `TensorSpec`; returns one
-            spec or a tuple of specs, and raises `ArgumentError` on what `forward` could not run. None where
-            the output's shape depends on the data.
-        multiply_adds: the same arguments and the output specs (`outputs`) -> multiply-adds of one call.
+        infer: shape rule. It names those of the same arguments that it needs, and gets them all, tensors as
+            `TensorSpec`; it returns one spec or a tuple of specs, and raises `ArgumentError` on what `forward` could
+            not run. None where the output's shape depends on the data.
+        multiply_adds: counts the multiply-adds of one call; names what it needs of the same arguments and of
+            `outputs`, a tuple of the output specs.
         prepare: called once per operator, at build, with the parameters and attributes that its own signature
             names; returns what `forward` gets in their place. None where they are the same.
         arguments: the named arguments of `forward`.
@@ -93,20 +94,22 @@ class LayerRegistry:
 
         def register(function: Function) -> Function:
             arguments, variadic, collects = read_arguments(function, prepare)
+            rule = infer and only_named(infer)
+            count = multiply_adds and only_named(multiply_adds)
             for name in type_names:
                 if name in self._layers and not replace:
                     raise DuplicateLayerError(f"layer {name!r} is registered twice")
                 self._layers[name] = Layer(
-                    name,
-                    function,
-                    infer,
-                    multiply_adds,
-                    prepare,
-                    arguments,
-                    variadic,
-                    collects,
-                    takes_quantized,
-                    results,
+                    type=name,
+                    forward=function,
+                    infer=rule,
+                    multiply_adds=count,
+                    prepare=prepare,
+                    arguments=arguments,
+                    variadic=variadic,
+                    collects_attributes=collects,
+                    takes_quantized=takes_quantized,
+                    results=results,
                 )
             return function
 

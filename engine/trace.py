@@ -176,10 +176,12 @@ def measure(array: Array) -> Statistics:
         if nan or inf:
             array = array[finite]
     if array.size == 0:
-        return Statistics(None, None, None, None, nan, inf)
+        return Statistics(minimum=None, maximum=None, mean=None, std=None, nan=nan, inf=inf)
     mean = float(array.mean(dtype=np.float64))
     std = float(array.std(dtype=np.float64))
-    return Statistics(float(array.min()), float(array.max()), mean, std, nan, inf)
+    return Statistics(
+        minimum=float(array.min()), maximum=float(array.max()), mean=mean, std=std, nan=nan, inf=inf
+    )
 
 
 def shares(durations: Sequence[float]) -> list[float]:

@@ -71,7 +71,16 @@ def compare_outputs(
     ]
     if len(outputs) != len(expected):
         problem = f"{len(outputs)} outputs, the reference has {len(expected)}"
-        differences.append(Difference("outputs", "", "pnnx.Output", problem, None, None))
+        differences.append(
+            Difference(
+                operand="outputs",
+                operator="",
+                type="pnnx.Output",
+                problem=problem,
+                absolute=None,
+                relative=None,
+            )
+        )
     return differences
 
 
@@ -207,16 +216,16 @@ def _difference(
     place: _Place, problem: str | None, absolute: float | None = None, relative: float | None = None
 ) -> Difference:
     return Difference(
-        place.operand,
-        place.operator,
-        place.type,
-        problem,
-        absolute,
-        relative,
-        place.backend,
-        place.group,
-        place.seen_at,
-        place.against,
+        operand=place.operand,
+        operator=place.operator,
+        type=place.type,
+        problem=problem,
+        absolute=absolute,
+        relative=relative,
+        backend=place.backend,
+        group=place.group,
+        seen_at=place.seen_at,
+        against=place.against,
     )
 
 

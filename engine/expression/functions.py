@@ -161,10 +161,28 @@ def _table() -> dict[str, Function]:
     for name, dtype in TORCH_DTYPES.items():
         functions.append(Function(name, 1, 1, partial(_cast, dtype), partial(_infer_cast, dtype)))
     for name, unary in UNARY.items():
-        functions.append(Function(name, 1, 1, partial(_unary, unary), partial(_infer_unary, unary), True))
+        functions.append(
+            Function(
+                name=name,
+                least=1,
+                most=1,
+                evaluate=partial(_unary, unary),
+                infer=partial(_infer_unary, unary),
+                elementwise=True,
+            )
+        )
     binaries = BINARY | {alias: BINARY[name] for alias, name in _ALIASES.items()}
     for name, binary in binaries.items():
-        functions.append(Function(name, 2, 2, partial(_binary, binary), partial(_infer_binary, binary), True))
+        functions.append(
+            Function(
+                name=name,
+                least=2,
+                most=2,
+                evaluate=partial(_binary, binary),
+                infer=partial(_infer_binary, binary),
+                elementwise=True,
+            )
+        )
     return {function.name: function for function in functions}
 
 

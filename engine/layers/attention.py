@@ -1,7 +1,5 @@
 """Scaled dot-product attention."""
 
-from typing import Any
-
 from engine.checks import broadcasts_to, check_dtype, check_kind, check_min_rank, check_size
 from engine.dtypes import Array, pnnx_name
 from engine.errors import ArgumentError
@@ -32,12 +30,7 @@ def _check_mask(attn_mask: TensorSpec | None, query: TensorSpec, scores: tuple[i
 
 
 def _infer_attention(
-    query: TensorSpec,
-    key: TensorSpec,
-    value: TensorSpec,
-    attn_mask: TensorSpec | None,
-    enable_gqa: bool,
-    **_: Any,
+    query: TensorSpec, key: TensorSpec, value: TensorSpec, attn_mask: TensorSpec | None, enable_gqa: bool
 ) -> TensorSpec:
     check_kind("query", query, "f")
     for name, spec in (("query", query), ("key", key), ("value", value)):
@@ -56,7 +49,7 @@ def _infer_attention(
     return query.with_shape((*leading, query.shape[-2], value.shape[-1]))
 
 
-def _count_attention(outputs: tuple[TensorSpec, ...], query: TensorSpec, key: TensorSpec, **_: Any) -> int:
+def _count_attention(outputs: tuple[TensorSpec, ...], query: TensorSpec, key: TensorSpec) -> int:
     """Count the products of queries and keys, and of weights and values."""
     *leading, queries, width = outputs[0].shape
     pairs = key.shape[-2] * queries

@@ -1,7 +1,6 @@
 """Batch normalisation, by the statistics that training left behind."""
 
 from collections.abc import Callable
-from typing import Any
 
 from engine.checks import check_dtype, check_kind, check_min_rank, check_rank, check_shape
 from engine.dtypes import Array
@@ -17,7 +16,6 @@ def _infer_batch_norm(
     running_var: TensorSpec | None,
     weight: TensorSpec | None,
     bias: TensorSpec | None,
-    **_: Any,
 ) -> TensorSpec:
     check_kind("input", input, "f")
     check_min_rank("input", input, 2)
@@ -34,9 +32,15 @@ def _infer_batch_norm(
 
 
 def _of_rank(*ranks: int) -> Callable[..., TensorSpec]:
-    def infer(input: TensorSpec, **arguments: Any) -> TensorSpec:
+    def infer(
+        input: TensorSpec,
+        running_mean: TensorSpec | None,
+        running_var: TensorSpec | None,
+        weight: TensorSpec | None,
+        bias: TensorSpec | None,
+    ) -> TensorSpec:
         check_rank("input", input, *ranks)
-        return _infer_batch_norm(input, **arguments)
+        return _infer_batch_norm(input, running_mean, running_var, weight, bias)
 
     return infer
 

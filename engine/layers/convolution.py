@@ -40,7 +40,7 @@ def _infer_convolution(
     return input.with_shape(shape[1:] if unbatched else shape)
 
 
-def _count_convolution(outputs: tuple[TensorSpec], weight: TensorSpec, **_: object) -> int:
+def _count_convolution(outputs: tuple[TensorSpec], weight: TensorSpec) -> int:
     return outputs[0].size * math.prod(weight.shape[1:])
 
 
@@ -92,7 +92,7 @@ def _infer_transposed(
     return input.with_shape(shape[1:] if unbatched else shape)
 
 
-def _count_transposed(input: TensorSpec, weight: TensorSpec, **_: object) -> int:
+def _count_transposed(input: TensorSpec, weight: TensorSpec) -> int:
     return input.size * math.prod(weight.shape[1:])
 
 

@@ -19,9 +19,7 @@ def _real(dtype: Dtype) -> Dtype:
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else floating(dtype)
 
 
-def _infer_pairwise_distance(
-    x1: TensorSpec, x2: TensorSpec, p: float, keepdim: bool, **_: object
-) -> TensorSpec:
+def _infer_pairwise_distance(x1: TensorSpec, x2: TensorSpec, p: float, keepdim: bool) -> TensorSpec:
     check_kind("x1", x1, "iufc")
     check_kind("x2", x2, "iufc")
     shape = broadcast(x1.shape, x2.shape, argument="x2")

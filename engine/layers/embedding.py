@@ -1,7 +1,5 @@
 """Look-up tables of vectors."""
 
-from typing import Any
-
 import numpy as np
 
 from engine.checks import check_rank
@@ -11,7 +9,7 @@ from engine.registry import layer
 from engine.spec import TensorSpec
 
 
-def _infer_embedding(input: TensorSpec, weight: TensorSpec, **_: Any) -> TensorSpec:
+def _infer_embedding(input: TensorSpec, weight: TensorSpec) -> TensorSpec:
     if pnnx_name(input.dtype) not in ("i32", "i64"):
         raise ArgumentError("input", f"dtype {pnnx_name(input.dtype)}", "indices of dtype i64 or i32")
     check_rank("weight", weight, 2)

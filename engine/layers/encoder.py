@@ -92,7 +92,17 @@ def _attend(
     """Return output and weights of attention, (batch, heads, queries, keys)."""
     packed, packed_bias, output, output_bias = weights
     q, k, v = np.split(packed, 3)
-    projections = Projections(q, k, v, packed_bias, packed, output, output_bias, None, None)
+    projections = Projections(
+        query=q,
+        key=k,
+        value=v,
+        bias=packed_bias,
+        packed=packed,
+        output=output,
+        output_bias=output_bias,
+        extra_key=None,
+        extra_value=None,
+    )
     bias = _bias(mask, mask_type, query.dtype)
     return multihead(query, key, value, projections, heads, bias, False)
 
@@ -105,9 +115,6 @@ def _infer_encoder_layer(
     qkv_bias: TensorSpec,
     proj_weight: TensorSpec,
     proj_bias: TensorSpec,
-    use_gelu: bool,
-    norm_first: bool,
-    eps: float,
     norm_weight_1: TensorSpec,
     norm_bias_1: TensorSpec,
     norm_weight_2: TensorSpec,
@@ -119,7 +126,6 @@ def _infer_encoder_layer(
     mask: TensorSpec | None,
     mask_type: int | None,
 ) -> TensorSpec:
-    del use_gelu, norm_first, eps
     check_rank("src", src, 3)
     _check_heads(src.shape[-1], embed_dim, num_heads)
     attention = {
@@ -148,11 +154,8 @@ def _infer_encoder_layer(
     return src
 
 
-def _count_encoder_layer(
-    outputs: tuple[TensorSpec, ...], src: TensorSpec, ffn_weight_1: TensorSpec, **_: Any
-) -> int:
+def _count_encoder_layer(src: TensorSpec, ffn_weight_1: TensorSpec) -> int:
     """Count the projections, the scores, the sums of values and the two products behind them."""
-    del outputs
     batch, length, width = src.shape
     return batch * length * (4 * width * width + 2 * length * width + 2 * ffn_weight_1.size)
 

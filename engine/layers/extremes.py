@@ -97,10 +97,7 @@ def _extreme(find: Callable[..., Array], input: Array, dim: int, keepdim: bool) 
     return (values, indices) if keepdim else (values.squeeze(place), indices.squeeze(place))
 
 
-def _infer_topk(
-    input: TensorSpec, k: int, dim: int, largest: bool, sorted: bool
-) -> tuple[TensorSpec, TensorSpec]:
-    del largest, sorted
+def _infer_topk(input: TensorSpec, k: int, dim: int) -> tuple[TensorSpec, TensorSpec]:
     check_kind("input", input, "biuf")
     place = axis(dim, input.rank)
     available = input.shape[place] if input.shape else 1

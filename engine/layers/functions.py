@@ -63,10 +63,7 @@ def clamp_max(input: Array, bound: Operand) -> Array:
     return elementwise.clamp(input, None, bound)
 
 
-def _infer_nan_to_num(
-    input: TensorSpec, nan: float | None, posinf: float | None, neginf: float | None
-) -> TensorSpec:
-    del nan, posinf, neginf
+def _infer_nan_to_num(input: TensorSpec) -> TensorSpec:
     return input
 
 
@@ -80,8 +77,7 @@ def nan_to_num(
     return np.nan_to_num(input, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf)
 
 
-def _infer_logit(input: TensorSpec, eps: float | None) -> TensorSpec:
-    del eps
+def _infer_logit(input: TensorSpec) -> TensorSpec:
     check_kind("input", input, "biuf")
     return TensorSpec(input.shape, floating(input.dtype))
 
@@ -96,10 +92,7 @@ def logit(input: Array, eps: float | None = None) -> Array:
     return narrow(np.log(x / (1 - x)), dtype)
 
 
-def _infer_isclose(
-    input: TensorSpec, other: TensorSpec, rtol: float, atol: float, equal_nan: bool
-) -> TensorSpec:
-    del equal_nan
+def _infer_isclose(input: TensorSpec, other: TensorSpec, rtol: float, atol: float) -> TensorSpec:
     if other.dtype != input.dtype:
         raise ArgumentError("other", f"got dtype {other.dtype}", f"that of input, {input.dtype}")
     if rtol < 0 or atol < 0:

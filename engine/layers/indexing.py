@@ -84,9 +84,7 @@ def _infer_index_put(
     input: TensorSpec,
     indices: tuple[TensorSpec | Array | None, ...],
     values: TensorSpec | Number | bool | None,
-    accumulate: bool,
 ) -> TensorSpec:
-    del accumulate
     specs = _specs(indices)
     _check_indices(input.shape, specs, "indices")
     if isinstance(values, TensorSpec) and not any(index is not None and _is_mask(index) for index in specs):

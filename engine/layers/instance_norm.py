@@ -34,9 +34,7 @@ def _of_spatial_rank(spatial: int) -> Rule:
         bias: TensorSpec | None,
         running_mean: TensorSpec | None,
         running_var: TensorSpec | None,
-        eps: float,
     ) -> TensorSpec:
-        del eps
         check_kind("input", input, "f")
         check_rank("input", input, spatial + 1, spatial + 2)
         batched = input.shape if input.rank == spatial + 2 else (1, *input.shape)
@@ -73,9 +71,7 @@ for _spatial in (1, 2, 3):
     _register(_spatial)
 
 
-def _infer_instance_norm(
-    input: TensorSpec, weight: TensorSpec | None, bias: TensorSpec | None, **_: object
-) -> TensorSpec:
+def _infer_instance_norm(input: TensorSpec, weight: TensorSpec | None, bias: TensorSpec | None) -> TensorSpec:
     check_kind("input", input, "f")
     if input.rank < 3:
         raise ArgumentError("input", f"{input.rank} dimensions", "at least 3 dimensions")

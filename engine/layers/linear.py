@@ -1,7 +1,5 @@
 """Linear layers."""
 
-from typing import Any
-
 from engine.checks import broadcasts_to, check_dtype, check_kind, check_min_rank, check_rank, check_size
 from engine.dtypes import Array
 from engine.errors import ArgumentError
@@ -25,7 +23,7 @@ def _infer_linear(input: TensorSpec, weight: TensorSpec, bias: TensorSpec | None
     return input.with_shape(shape)
 
 
-def _count_linear(outputs: tuple[TensorSpec, ...], weight: TensorSpec, **_: Any) -> int:
+def _count_linear(outputs: tuple[TensorSpec, ...], weight: TensorSpec) -> int:
     return outputs[0].size * weight.shape[-1]
 
 

@@ -31,7 +31,7 @@ def _infer_matmul(input: TensorSpec, other: TensorSpec) -> TensorSpec:
     return _product("other", input, other)
 
 
-def _count_matmul(outputs: tuple[TensorSpec, ...], input: TensorSpec, **_: Any) -> int:
+def _count_matmul(outputs: tuple[TensorSpec, ...], input: TensorSpec) -> int:
     return outputs[0].size * input.shape[-1]
 
 
@@ -103,7 +103,7 @@ def _infer_addmm(
     return _sum(input, _product("mat2", mat1, mat2), {"beta": beta, "alpha": alpha})
 
 
-def _count_addmm(outputs: tuple[TensorSpec, ...], mat1: TensorSpec, **_: Any) -> int:
+def _count_addmm(outputs: tuple[TensorSpec, ...], mat1: TensorSpec) -> int:
     return outputs[0].size * mat1.shape[-1]
 
 
@@ -120,7 +120,7 @@ def _infer_baddbmm(
     return _sum(input, _batched_product("batch2", batch1, batch2), {"beta": beta, "alpha": alpha})
 
 
-def _count_baddbmm(outputs: tuple[TensorSpec, ...], batch1: TensorSpec, **_: Any) -> int:
+def _count_baddbmm(outputs: tuple[TensorSpec, ...], batch1: TensorSpec) -> int:
     return outputs[0].size * batch1.shape[-1]
 
 
@@ -150,7 +150,7 @@ def _infer_einsum(*operands: TensorSpec, equation: str) -> TensorSpec:
     return operands[0].with_shape([sizes[label] for label in output])
 
 
-def _count_einsum(*operands: TensorSpec, equation: str, **_: Any) -> int:
+def _count_einsum(*operands: TensorSpec, equation: str) -> int:
     """Count the pairwise products: per pair, one for each combination of the labels of both."""
     terms, output = parse(equation, [operand.rank for operand in operands])
     sizes = sizes_of(terms, [operand.shape for operand in operands])

@@ -95,10 +95,8 @@ def _infer_multihead(
     num_heads: int,
     batch_first: bool,
     add_zero_attn: bool,
-    results: Ints,
     **weights: TensorSpec | None,
 ) -> tuple[TensorSpec, TensorSpec, TensorSpec]:
-    del results
     layout = _layout(num_heads, batch_first, **weights)
     _check_weights(layout.widths[0], num_heads, **weights)
     operands = _present(query, key, value, key_padding_mask, attn_mask)

@@ -23,9 +23,8 @@ def _check_normalized_shape(input: TensorSpec, normalized_shape: Ints) -> None:
 
 
 def _infer_layer_norm(
-    input: TensorSpec, normalized_shape: Ints, weight: TensorSpec | None, bias: TensorSpec | None, eps: float
+    input: TensorSpec, normalized_shape: Ints, weight: TensorSpec | None, bias: TensorSpec | None
 ) -> TensorSpec:
-    del eps
     check_kind("input", input, "f")
     _check_normalized_shape(input, normalized_shape)
     for name, spec in (("weight", weight), ("bias", bias)):
@@ -46,10 +45,7 @@ def layer_norm(
     return kernels.layer_norm(input, len(normalized_shape), weight, bias, eps)
 
 
-def _infer_rms_norm(
-    input: TensorSpec, normalized_shape: Ints, weight: TensorSpec | None, eps: float | None
-) -> TensorSpec:
-    del eps
+def _infer_rms_norm(input: TensorSpec, normalized_shape: Ints, weight: TensorSpec | None) -> TensorSpec:
     check_kind("input", input, "fc")
     _check_normalized_shape(input, normalized_shape)
     check_shape("weight", weight, normalized_shape)
@@ -73,9 +69,8 @@ def rms_norm(
 
 
 def _infer_group_norm(
-    input: TensorSpec, num_groups: int, weight: TensorSpec | None, bias: TensorSpec | None, eps: float
+    input: TensorSpec, num_groups: int, weight: TensorSpec | None, bias: TensorSpec | None
 ) -> TensorSpec:
-    del eps
     check_kind("input", input, "f")
     check_min_rank("input", input, 2)
     channels = input.shape[1]
@@ -106,10 +101,7 @@ def group_norm(
     return kernels.group_norm(input, num_groups, weight, bias, eps)
 
 
-def _infer_local_response_norm(
-    input: TensorSpec, size: int, alpha: float, beta: float, k: float
-) -> TensorSpec:
-    del alpha, beta, k
+def _infer_local_response_norm(input: TensorSpec, size: int) -> TensorSpec:
     check_kind("input", input, "f")
     check_min_rank("input", input, 3)
     if size < 1:
@@ -125,8 +117,7 @@ def local_response_norm(
     return kernels.local_response_norm(input, size, alpha, beta, k)
 
 
-def _infer_normalize(input: TensorSpec, p: float, dim: Ints, eps: float) -> TensorSpec:
-    del eps
+def _infer_normalize(input: TensorSpec, p: float, dim: Ints) -> TensorSpec:
     check_kind("input", input, "fc")
     lengths = [input.shape[axis] for axis in axes(dim, input.rank)]
     if np.isinf(p) and 0 in lengths:

@@ -34,8 +34,7 @@ def onnx_expand(input: Array, shape: Array | Ints) -> Array:
     return np.broadcast_to(input, broadcast(input.shape, checked_shape(sizes, "shape"), argument="shape"))
 
 
-def _infer_nonzero(input: TensorSpec) -> Unknown:
-    del input
+def _infer_nonzero() -> Unknown:
     return UNKNOWN
 
 
@@ -45,10 +44,7 @@ def onnx_nonzero(input: Array) -> Array:
     return np.ascontiguousarray(np.argwhere(input).T, np.int64)
 
 
-def _infer_topk(
-    input: TensorSpec, k: TensorSpec | int, axis: int, largest: int, sorted: int
-) -> tuple[TensorSpec, TensorSpec] | Unknown:
-    del largest, sorted
+def _infer_topk(input: TensorSpec, k: TensorSpec | int, axis: int) -> tuple[TensorSpec, TensorSpec] | Unknown:
     check_kind("input", input, "iuf")
     if isinstance(k, TensorSpec):
         return UNKNOWN
@@ -74,8 +70,7 @@ def onnx_topk(
     return ordered(input, count, axis % input.ndim, descending=bool(largest))
 
 
-def _infer_cumsum(input: TensorSpec, axis: TensorSpec | int, exclusive: int, reverse: int) -> TensorSpec:
-    del axis, exclusive, reverse
+def _infer_cumsum(input: TensorSpec) -> TensorSpec:
     check_kind("input", input, "iuf")
     return input
 
@@ -96,8 +91,7 @@ def _place(dim: int, rank: int) -> int:
     return axis(dim, rank, "axis")
 
 
-def _infer_trilu(input: TensorSpec, k: TensorSpec | int, upper: int) -> TensorSpec:
-    del k, upper
+def _infer_trilu(input: TensorSpec) -> TensorSpec:
     if input.rank < 2:
         raise ArgumentError("input", f"got {input.rank} dimensions", "at least 2")
     return input
@@ -109,8 +103,7 @@ def onnx_trilu(input: Array, k: Array | int = 0, upper: int = 1) -> Array:
     return (triu if upper else tril)(input, int(np.asarray(k).reshape(-1)[0]))
 
 
-def _infer_place(input: TensorSpec, axis: int, keepdims: int, select_last_index: int) -> TensorSpec:
-    del select_last_index
+def _infer_place(input: TensorSpec, axis: int, keepdims: int) -> TensorSpec:
     check_kind("input", input, "iuf")
     place = _place(axis, input.rank)
     if not input.shape or not input.shape[place]:
@@ -149,8 +142,7 @@ def onnx_isnan(input: Array) -> Array:
     return MORE_UNARY["isnan"](input)
 
 
-def _infer_isinf(input: TensorSpec, detect_negative: int, detect_positive: int) -> TensorSpec:
-    del detect_negative, detect_positive
+def _infer_isinf(input: TensorSpec) -> TensorSpec:
     return _infer_truth(input)
 
 
@@ -165,7 +157,7 @@ def onnx_isinf(input: Array, detect_negative: int = 1, detect_positive: int = 1)
     return found
 
 
-def _infer_same(input: TensorSpec, **_: Any) -> TensorSpec:
+def _infer_same(input: TensorSpec) -> TensorSpec:
     check_kind("input", input, "f")
     return input
 
@@ -221,8 +213,7 @@ def onnx_depth_to_space(input: Array, blocksize: int, mode: str = "DCR") -> Arra
     return blocks.reshape(batch, depth, height * blocksize, width * blocksize)
 
 
-def _infer_pad(input: TensorSpec, pads: Ints, mode: str, value: float) -> TensorSpec:
-    del value
+def _infer_pad(input: TensorSpec, pads: Ints, mode: str) -> TensorSpec:
     rank = input.rank
     if len(pads) != 2 * rank or mode != "constant":
         raise ArgumentError("pads", f"got {pads} in mode {mode!r}", f"{2 * rank} constant margins")
@@ -234,7 +225,7 @@ def _infer_pad(input: TensorSpec, pads: Ints, mode: str, value: float) -> Tensor
 def onnx_pad(input: Array, pads: Ints, mode: str = "constant", value: float = 0.0) -> Array:
     """Put constant margins around, or cut off where they are negative: all that begin axes, then all that end them."""
     rank = input.ndim
-    shape = _infer_pad(TensorSpec(input.shape, input.dtype), pads, mode, value).shape
+    shape = _infer_pad(TensorSpec(input.shape, input.dtype), pads, mode).shape
     result = np.full(shape, value, input.dtype)
     before, after = pads[:rank], pads[rank:]
     target = tuple(

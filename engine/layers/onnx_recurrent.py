@@ -142,12 +142,10 @@ def _infer_gru(
     *operands: Any,
     hidden_size: int,
     direction: str,
-    linear_before_reset: int,
     activations: Strings | None,
     clip: float | None,
     layout: int,
 ) -> tuple[TensorSpec, ...]:
-    del linear_before_reset
     _check_activations(activations, ("Sigmoid", "Tanh"))
     _check_plain(clip, layout)
     return _infer(3, 1, operands, hidden_size, direction)

@@ -72,15 +72,8 @@ def _register_max_pool(rank: int) -> None:
 
 def _register_avg_pool(rank: int) -> None:
     def infer(
-        input: TensorSpec,
-        kernel_size: Ints,
-        stride: Ints | None,
-        padding: Ints,
-        ceil_mode: bool,
-        count_include_pad: bool,
-        divisor_override: int | None,
+        input: TensorSpec, kernel_size: Ints, stride: Ints | None, padding: Ints, ceil_mode: bool
     ) -> TensorSpec:
-        del count_include_pad, divisor_override
         return _pooled(input, rank, _windows(rank, kernel_size, stride, padding), ceil_mode)
 
     @layer(f"nn.AvgPool{rank}d", f"F.avg_pool{rank}d", infer=infer)
@@ -102,10 +95,7 @@ def _register_avg_pool(rank: int) -> None:
 
 
 def _register_lp_pool(rank: int) -> None:
-    def infer(
-        input: TensorSpec, norm_type: float, kernel_size: Ints, stride: Ints | None, ceil_mode: bool
-    ) -> TensorSpec:
-        del norm_type
+    def infer(input: TensorSpec, kernel_size: Ints, stride: Ints | None, ceil_mode: bool) -> TensorSpec:
         return _pooled(input, rank, _windows(rank, kernel_size, stride, (0,)), ceil_mode)
 
     @layer(f"nn.LPPool{rank}d", f"F.lp_pool{rank}d", infer=infer)

@@ -226,8 +226,7 @@ def matrix_power(input: Array, n: int) -> Array:
     return narrow(np.linalg.matrix_power(widen(input), n), input.dtype)
 
 
-def _infer_cosine(x1: TensorSpec, x2: TensorSpec, dim: int, eps: float) -> TensorSpec:
-    del eps
+def _infer_cosine(x1: TensorSpec, x2: TensorSpec, dim: int) -> TensorSpec:
     dtype = result_type(x1, x2)
     check_kind("x1", TensorSpec(x1.shape, dtype), "f")
     shape = broadcast(x1.shape, x2.shape, argument="x2")
@@ -245,8 +244,7 @@ def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-8) -> 
     return narrow(np.sum(a * b, place), dtype)
 
 
-def _infer_cdist(x1: TensorSpec, x2: TensorSpec, p: float, compute_mode: int | None) -> TensorSpec:
-    del compute_mode
+def _infer_cdist(x1: TensorSpec, x2: TensorSpec, p: float) -> TensorSpec:
     for name, spec in (("x1", x1), ("x2", x2)):
         check_kind(name, spec, "f")
         check_min_rank(name, spec, 2)
@@ -262,7 +260,7 @@ def _infer_cdist(x1: TensorSpec, x2: TensorSpec, p: float, compute_mode: int | N
 def cdist(x1: Array, x2: Array, p: float = 2.0, compute_mode: int | None = None) -> Array:
     """Take the p-norm of the difference of each vector of `x1` and each of `x2`."""
     del compute_mode
-    spec = _infer_cdist(TensorSpec(x1.shape, x1.dtype), TensorSpec(x2.shape, x2.dtype), p, None)
+    spec = _infer_cdist(TensorSpec(x1.shape, x1.dtype), TensorSpec(x2.shape, x2.dtype), p)
     if not x1.shape[-1]:
         return np.zeros(spec.shape, spec.dtype)
     checked_shape((prod(spec.shape), x1.shape[-1]), "x1")
@@ -272,7 +270,7 @@ def cdist(x1: Array, x2: Array, p: float = 2.0, compute_mode: int | None = None)
 
 def _infer_pdist(input: TensorSpec, p: float) -> TensorSpec:
     check_rank("input", input, 2)
-    _infer_cdist(input, input, p, None)
+    _infer_cdist(input, input, p)
     return input.with_shape((input.shape[0] * (input.shape[0] - 1) // 2,))
 
 
@@ -282,8 +280,7 @@ def pdist(input: Array, p: float = 2.0) -> Array:
     return cdist(input, input, p)[np.triu_indices(len(input), 1)]
 
 
-def _infer_dist(input: TensorSpec, other: TensorSpec, p: Number) -> TensorSpec:
-    del p
+def _infer_dist(input: TensorSpec, other: TensorSpec) -> TensorSpec:
     broadcast(input.shape, other.shape)
     result = TensorSpec((), result_type(input, other))
     check_kind("input", result, "f")

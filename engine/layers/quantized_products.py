@@ -153,9 +153,7 @@ def _infer_convolution(
     padding: Ints,
     dilation: Ints,
     groups: int,
-    **others: Any,
 ) -> TensorSpec:
-    del others
     steps, pads, gaps = (
         spread("stride", stride, 2),
         spread("padding", padding, 2),
@@ -166,7 +164,7 @@ def _infer_convolution(
     return _result_spec(inputs, shape, scale, zero_point)
 
 
-def _count_products(*inputs: Spec, outputs: tuple[TensorSpec], weight: TensorSpec, **_: Any) -> int:
+def _count_products(*inputs: Spec, outputs: tuple[TensorSpec], weight: TensorSpec) -> int:
     del inputs
     return outputs[0].size * math.prod(weight.shape[1:])
 
@@ -208,10 +206,7 @@ def _register_convolution(type_name: str, relu: bool) -> None:
         return _convolve(inputs, filters, scale, zero_point, (stride, padding, dilation, groups), relu)
 
 
-def _infer_linear(
-    *inputs: Spec, weight: TensorSpec, scale: float | None, zero_point: int, **others: Any
-) -> TensorSpec:
-    del others
+def _infer_linear(*inputs: Spec, weight: TensorSpec, scale: float | None, zero_point: int) -> TensorSpec:
     given = _quantized_input(inputs)
     if weight.rank != 2:
         raise ArgumentError("weight", f"has {weight.rank} axes", "2: (out, in)")

@@ -55,8 +55,7 @@ def randn_like(input: Array, dtype: DType | None = None, seed: int | None = None
     return _draw(input.shape, dtype or input.dtype, seed)
 
 
-def _infer_normal(input: TensorSpec, mean: float, std: float, seed: int | None) -> TensorSpec:
-    del mean
+def _infer_normal(input: TensorSpec, std: float, seed: int | None) -> TensorSpec:
     if std < 0:
         raise ArgumentError("std", f"got {std}", "no negative number")
     return _checked(input.shape, input.dtype, seed)

@@ -73,10 +73,7 @@ def prod(input: Array, dim: int | None = None, keepdim: bool = False, dtype: DTy
     return cast(np.asarray(computed), result)
 
 
-def _infer_spread(
-    input: TensorSpec, dim: Ints, unbiased: bool | int, keepdim: bool, correction: float | None
-) -> TensorSpec:
-    del unbiased, correction
+def _infer_spread(input: TensorSpec, dim: Ints, keepdim: bool) -> TensorSpec:
     check_kind("input", input, "fc")
     return TensorSpec(reduced_shape(input.shape, axes(dim, input.rank), keepdim), _real_dtype(input))
 

@@ -17,10 +17,7 @@ _MODES = ("bilinear", "nearest", "bicubic")
 _PADDING_MODES = ("zeros", "border", "reflection")
 
 
-def _infer_grid_sample(
-    input: TensorSpec, grid: TensorSpec, mode: str, padding_mode: str, align_corners: bool | None
-) -> TensorSpec:
-    del align_corners
+def _infer_grid_sample(input: TensorSpec, grid: TensorSpec, mode: str, padding_mode: str) -> TensorSpec:
     check_kind("input", input, "f")
     check_dtype("grid", grid, input)
     check_rank("input", input, 4, 5)
@@ -51,7 +48,7 @@ def grid_sample(
     A point is x, y, z: its place along the last axis first. -1 and 1 are the ends of an axis: the centres of its
     outermost elements with `align_corners`, their outer edges without.
     """
-    shape = _infer_grid_sample(tensor_spec(input), tensor_spec(grid), mode, padding_mode, align_corners).shape
+    shape = _infer_grid_sample(tensor_spec(input), tensor_spec(grid), mode, padding_mode).shape
     corners = bool(align_corners)
     points = grid.astype(np.float32) if grid.dtype == np.float16 else grid
     axes = [
@@ -75,8 +72,7 @@ def _taps(points: Array, size: int, mode: str, padding_mode: str, align_corners:
     return nearest_taps(elements) if mode == "nearest" else linear_taps(elements)
 
 
-def _infer_affine_grid(theta: TensorSpec, size: Ints, align_corners: bool | None) -> TensorSpec:
-    del align_corners
+def _infer_affine_grid(theta: TensorSpec, size: Ints) -> TensorSpec:
     check_kind("theta", theta, "f")
     axes = len(size) - 2
     if axes not in (2, 3) or min(size) < 1:
@@ -89,7 +85,7 @@ def _infer_affine_grid(theta: TensorSpec, size: Ints, align_corners: bool | None
 @layer("F.affine_grid", infer=_infer_affine_grid)
 def affine_grid(theta: Array, size: Ints, align_corners: bool | None = None) -> Array:
     """Return the grid of points (batch, *spatial, axes) that affine maps (batch, axes, axes + 1) send an image to."""
-    shape = _infer_affine_grid(tensor_spec(theta), size, align_corners).shape
+    shape = _infer_affine_grid(tensor_spec(theta), size).shape
     dtype = np.dtype(np.float32) if theta.dtype == np.float16 else theta.dtype
     spatial = shape[1:-1]
     base = np.ones((*spatial, len(spatial) + 1), dtype)

@@ -78,9 +78,8 @@ def _values(src: Operand, places: Array, input: Array) -> Array:
 
 
 def _infer_scatter_reduce(
-    input: TensorSpec, dim: int, index: TensorSpec, src: TensorSpec, reduce: str, include_self: bool
+    input: TensorSpec, dim: int, index: TensorSpec, src: TensorSpec, reduce: str
 ) -> TensorSpec:
-    del include_self
     _check_reduction(reduce, REDUCTIONS)
     return _infer_scatter(input, dim, index, src, None)
 
@@ -146,9 +145,8 @@ def index_copy(input: Array, dim: int, index: Array, source: Array) -> Array:
 
 
 def _infer_index_reduce(
-    input: TensorSpec, dim: int, index: TensorSpec, source: TensorSpec, reduce: str, include_self: bool
+    input: TensorSpec, dim: int, index: TensorSpec, source: TensorSpec, reduce: str
 ) -> TensorSpec:
-    del include_self
     _check_reduction(reduce, ("prod", "mean", "amax", "amin"))
     return _infer_put_slices(input, dim, index, source)
 
@@ -190,8 +188,7 @@ def _from_front(index: Array, size: int) -> Array:
     return np.where(index < 0, index + size, index)
 
 
-def _infer_put(input: TensorSpec, index: TensorSpec, source: TensorSpec, accumulate: bool) -> TensorSpec:
-    del accumulate
+def _infer_put(input: TensorSpec, index: TensorSpec, source: TensorSpec) -> TensorSpec:
     check_index(index)
     _check_source(input, source, "source")
     if source.size != index.size:

@@ -1,7 +1,5 @@
 """Layers that look for elements and count them, under their ATen names: nonzero, searchsorted, bincount and kin."""
 
-from typing import Any
-
 import numpy as np
 
 from engine.arguments import Ints, Operand
@@ -46,8 +44,7 @@ def count_nonzero(input: Array, dim: Ints = ()) -> Array:
     return np.asarray(np.count_nonzero(input, axes(dim, input.ndim)), np.int64)
 
 
-def _infer_places(input: TensorSpec) -> Unknown:
-    del input
+def _infer_places() -> Unknown:
     return UNKNOWN
 
 
@@ -154,7 +151,7 @@ def _chosen(results: tuple[Array, Array, Array], inverse: bool, counts: bool) ->
     return results[0], results[1] if inverse else empty, results[2] if counts else empty
 
 
-def _infer_unique(input: TensorSpec, **_: Any) -> Unknown:
+def _infer_unique(input: TensorSpec) -> Unknown:
     check_kind("input", input, "biuf")
     return UNKNOWN
 

@@ -15,10 +15,14 @@ from engine.registry import layer
 from engine.spec import TensorSpec
 
 
-def _by_frame(normalized: bool | str) -> bool:
-    """Tell whether the spectrum is scaled by the root of the frame's length; see `_by_window`."""
+def _check_normalized(normalized: bool | str) -> None:
     if isinstance(normalized, str) and normalized not in ("frame_length", "window"):
         raise ArgumentError("normalized", f"got {normalized!r}", "a bool, 'frame_length' or 'window'")
+
+
+def _by_frame(normalized: bool | str) -> bool:
+    """Tell whether the spectrum is scaled by the root of the frame's length; see `_by_window`."""
+    _check_normalized(normalized)
     return normalized == "frame_length"
 
 
@@ -44,9 +48,18 @@ def _infer_spectrogram(
     if pad < 0:
         raise ArgumentError("pad", f"got {pad}", "no negative number")
     flat = waveform.with_shape((1, waveform.shape[-1] + 2 * pad))
-    frame = _by_frame(normalized)
+    _check_normalized(normalized)
     spectrum = stft.infer_stft(
-        flat, n_fft, hop_length, win_length, window, center, pad_mode, frame, onesided, True, None
+        flat,
+        n_fft,
+        hop_length,
+        win_length,
+        window,
+        center=center,
+        pad_mode=pad_mode,
+        onesided=onesided,
+        return_complex=True,
+        align_to_window=None,
     )
     part = np.dtype(f"f{spectrum.dtype.itemsize // 2}")
     shape = (*waveform.shape[:-1], *spectrum.shape[-2:])
@@ -104,9 +117,17 @@ def _infer_inverse_spectrogram(
         raise ArgumentError("pad", f"got {pad}", "no negative number")
     padded = None if length is None else length + 2 * pad
     flat = spectrogram.with_shape((1, *spectrogram.shape[-2:]))
-    frame = _by_frame(normalized)
+    _check_normalized(normalized)
     waveform = stft.infer_istft(
-        flat, n_fft, hop_length, win_length, window, center, frame, onesided, padded, False
+        flat,
+        n_fft,
+        hop_length,
+        win_length,
+        window,
+        center=center,
+        onesided=onesided,
+        length=padded,
+        return_complex=False,
     )
     samples = waveform.shape[-1] if length is None else length
     return waveform.with_shape((*spectrogram.shape[:-2], samples))

@@ -17,10 +17,7 @@ from engine.registry import layer
 from engine.spec import TensorSpec
 
 
-def _infer_spread(
-    input: TensorSpec, dim: Ints, correction: Number | bool | None, keepdim: bool
-) -> tuple[TensorSpec, TensorSpec]:
-    del correction
+def _infer_spread(input: TensorSpec, dim: Ints, keepdim: bool) -> tuple[TensorSpec, TensorSpec]:
     check_kind("input", input, "f")
     result = input.with_shape(reduced_shape(input.shape, axes(dim, input.rank), keepdim))
     return result, result

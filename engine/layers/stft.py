@@ -120,13 +120,11 @@ def infer_stft(
     window: TensorSpec | None,
     center: bool,
     pad_mode: str,
-    normalized: bool,
     onesided: bool | None,
     return_complex: bool | None,
     align_to_window: bool | None,
 ) -> TensorSpec:
     """Work out the shape of a spectrum; the shape rule of `stft`."""
-    del normalized
     check_kind("input", input, "fc")
     if input.rank not in (1, 2):
         raise ArgumentError("input", f"got {input.rank} dimensions", "1 or 2")
@@ -196,13 +194,11 @@ def infer_istft(
     win_length: int | None,
     window: TensorSpec | None,
     center: bool,
-    normalized: bool,
     onesided: bool | None,
     length: int | None,
     return_complex: bool,
 ) -> TensorSpec:
     """Work out the shape of a signal; the shape rule of `istft`."""
-    del normalized
     if input.rank not in (2, 3):
         raise ArgumentError("input", f"got {input.rank} dimensions", "2 or 3")
     frames = Frames.of(n_fft, hop_length, win_length, window)

@@ -14,8 +14,7 @@ from engine.spec import TensorSpec
 from engine.stand_in import by_views, view_layer
 
 
-def _infer_triangle(input: TensorSpec, diagonal: int) -> TensorSpec:
-    del diagonal
+def _infer_triangle(input: TensorSpec) -> TensorSpec:
     check_min_rank("input", input, 2)
     return input
 
@@ -111,8 +110,7 @@ def diagonal_scatter(input: Array, src: Array, offset: int = 0, dim1: int = 0, d
     return result
 
 
-def _infer_fill_diagonal(input: TensorSpec, value: Number, wrap: bool) -> TensorSpec:
-    del value, wrap
+def _infer_fill_diagonal(input: TensorSpec) -> TensorSpec:
     check_min_rank("input", input, 2)
     if input.rank > 2 and len(set(input.shape)) > 1:
         raise ArgumentError("input", f"got shape {input.shape}", "equal sizes")

@@ -93,10 +93,7 @@ def _register_sized_unpool(rank: int) -> None:
     def sizes(output_size: Ints) -> tuple[int, ...]:
         return checked_shape(spread("output_size", output_size, rank), "output_size")
 
-    def infer(
-        self: TensorSpec, indices: TensorSpec, output_size: Ints, stride: Ints | None, padding: Ints | None
-    ) -> TensorSpec:
-        del stride, padding
+    def infer(self: TensorSpec, indices: TensorSpec, output_size: Ints) -> TensorSpec:
         add_batch(self.shape, rank)
         return _unpooled(self, indices, sizes(output_size))
 

@@ -54,7 +54,7 @@ def _check_offsets(
     check_shape("mask", mask, (input.shape[0], groups * taps, *output[2:]))
 
 
-def _count_deformable(outputs: tuple[TensorSpec], weight: TensorSpec, **_: object) -> int:
+def _count_deformable(outputs: tuple[TensorSpec], weight: TensorSpec) -> int:
     return outputs[0].size * math.prod(weight.shape[1:])
 
 
@@ -91,10 +91,7 @@ def _infer_regions(
     rois: TensorSpec,
     output_size: Ints,
     spatial_scale: float,
-    sampling_ratio: int,
-    aligned: bool,
 ) -> TensorSpec:
-    del aligned, sampling_ratio
     check_kind("input", input, "f")
     check_rank("input", input, 4)
     check_dtype("rois", rois, input)
@@ -118,6 +115,6 @@ def align_regions(
 ) -> Array:
     """Pool regions (regions, 5) of (batch, channels, height, width) to `output_size` cells each."""
     specs = tensor_spec(input), tensor_spec(rois)
-    shape = _infer_regions(*specs, output_size, spatial_scale, sampling_ratio, aligned).shape
+    shape = _infer_regions(*specs, output_size, spatial_scale).shape
     rows, columns = shape[2:]
     return roi_align(input, rois, (rows, columns), spatial_scale, sampling_ratio, aligned)

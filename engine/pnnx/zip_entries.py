@@ -68,7 +68,14 @@ def _read_entry(
     if wide.widen(header.disk, zr.FULL_16, 4) != 0:
         raise ArchiveError(path, name, "the entry is on another disk", "one file")
     data_start = _check_local_header(path, view, name, header, header_start, size)
-    return Entry(name, header.flags, header.checksum, header_start, data_start, data_start + size)
+    return Entry(
+        name=name,
+        flags=header.flags,
+        checksum=header.checksum,
+        header_start=header_start,
+        data_start=data_start,
+        data_end=data_start + size,
+    )
 
 
 def _check_local_header(

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from engine import DuplicateLayerError, LayerRegistry, registry
+from engine import DuplicateLayerError, LayerRegistry, TensorSpec, registry
 from engine.arguments import Floats, Ints, Operand
 from engine.dtypes import Array
 
@@ -91,3 +91,27 @@ def test_layer_takes_the_place_of_another_only_where_it_says_so() -> None:
     assert layers.find("nn.ReLU") != registry.find("nn.ReLU")
     assert layers.find("nn.Linear") is registry.find("nn.Linear")
     assert len(layers) == len(registry)
+
+
+def test_rules_get_only_the_arguments_that_they_name() -> None:
+    layers = LayerRegistry()
+
+    def infer(input: TensorSpec) -> TensorSpec:
+        return input
+
+    def count(outputs: tuple[TensorSpec], exponent: int) -> int:
+        return outputs[0].size * exponent
+
+    @layers.layer("test.Power", infer=infer, multiply_adds=count)
+    def power(input: Array, exponent: int = 2) -> Array:
+        return np.power(input, exponent)
+
+    made = layers.find("test.Power")
+    assert made is not None
+    assert made.infer is not None
+    assert made.multiply_adds is not None
+    spec = TensorSpec((3,), np.dtype(np.float32))
+    assert made.infer(input=spec, exponent=2) is spec
+    assert made.multiply_adds(outputs=(spec,), input=spec, exponent=2) == 6
+    with pytest.raises(TypeError, match="input"):
+        made.infer(exponent=2)

@@ -53,10 +53,12 @@ def target_named(name: str) -> Target:
         ValueError: there is no such target.
     """
     targets = {
-        "avx512": Target("avx512", 16, 32, True, "x86-64-v4", "-prefer-256-bit"),
-        "avx2": Target("avx2", 8, 16, True, "x86-64-v3", ""),
-        "sse": Target("sse", 4, 16, False, "x86-64-v2", ""),
-        "neon": Target("neon", 4, 32, True, "generic", "+neon"),
+        "avx512": Target(
+            name="avx512", lanes=16, registers=32, has_fma=True, cpu="x86-64-v4", features="-prefer-256-bit"
+        ),
+        "avx2": Target(name="avx2", lanes=8, registers=16, has_fma=True, cpu="x86-64-v3", features=""),
+        "sse": Target(name="sse", lanes=4, registers=16, has_fma=False, cpu="x86-64-v2", features=""),
+        "neon": Target(name="neon", lanes=4, registers=32, has_fma=True, cpu="generic", features="+neon"),
     }
     if name not in targets:
         raise ValueError(f"target {name!r} is not known; expected one of {', '.join(targets)}")
@@ -81,5 +83,10 @@ def _detect() -> Target:
     if generic.name == "avx512":
         features += ",-prefer-256-bit"  # the frequency that wide vectors cost is won back many times over
     return Target(
-        generic.name, generic.lanes, generic.registers, generic.has_fma, llvm.get_host_cpu_name(), features
+        name=generic.name,
+        lanes=generic.lanes,
+        registers=generic.registers,
+        has_fma=generic.has_fma,
+        cpu=llvm.get_host_cpu_name(),
+        features=features,
     )

@@ -194,7 +194,14 @@ class Convolution:
         end = e.add(first_tile, self.chunk.tiles)
         has_rest = e.compare(">", end, full) if rest else None
         tiles = (first_tile, e.minimum(end, full))
-        return _Chunk(arguments, source, part[1], (first_row, last_row), tiles, has_rest)
+        return _Chunk(
+            arguments=arguments,
+            source=source,
+            image=part[1],
+            rows=(first_row, last_row),
+            tiles=tiles,
+            has_rest=has_rest,
+        )
 
     def _source(self, e: Emitter, x: Value, part: list[Index]) -> _Source:
         """Return where the chunk reads its input; stages it where it has to be."""

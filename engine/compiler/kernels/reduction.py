@@ -155,12 +155,12 @@ def reduction(
     reduced = sorted((axis for axis in axes if shape[axis] > 1), key=lambda axis: -strides[axis])
     sizes, steps = _merged([(shape[axis], strides[axis]) for axis in reduced])
     return Reduction(
-        how,
-        tuple(shape[axis] for axis in kept) or (1,),
-        tuple(strides[axis] for axis in kept) or (0,),
-        tuple(step_of[axis] for axis in kept) or (0,),
-        sizes,
-        steps,
+        how=how,
+        shape=tuple(shape[axis] for axis in kept) or (1,),
+        x_strides=tuple(strides[axis] for axis in kept) or (0,),
+        out_strides=tuple(step_of[axis] for axis in kept) or (0,),
+        reduced=sizes,
+        steps=steps,
     )
 
 

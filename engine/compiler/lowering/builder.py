@@ -106,7 +106,15 @@ class _Builder:
         inputs = [self._specs[slot] for slot in step.inputs]
         if any(isinstance(spec, TensorSpec) and not spec.size for spec in inputs):
             return None
-        site = Site(index, step, inputs, outputs, self._tensor, self._constant, self._add)
+        site = Site(
+            index,
+            step,
+            inputs,
+            outputs,
+            tensor=self._tensor,
+            constant=self._constant,
+            add=self._add,
+        )
         node = rule(site)
         return (
             node

@@ -137,7 +137,9 @@ class Programs:
             verdict = verify(program, inputs, self._inputs, self._leaving)
         except _FAULTS as error:
             reason = f"{stage} failed: {type(error).__name__}: {error}"
-            self._refuse(Refusal(inputs, None, None, (), None, reason))
+            self._refuse(
+                Refusal(inputs=inputs, operator=None, type=None, fused=(), difference=None, reason=reason)
+            )
             return None
         known = self.verification
         self.verification = replace(

@@ -69,19 +69,19 @@ class Tracer:
             operator = step.operator
             layers.append(
                 LayerTrace(
-                    index,
-                    operator.source.name,
-                    operator.source.type,
-                    self._operands(run, operator.inputs, row.inputs),
-                    self._operands(run, operator.outputs, row.outputs),
-                    (began - started) / 1000,
-                    duration,
-                    share,
-                    step.multiply_adds,
-                    step.bytes_moved if step.bytes_moved is not None else _bytes_moved(run, step),
-                    row.backend,
-                    row.fused,
-                    row.fused_into,
+                    index=index,
+                    name=operator.source.name,
+                    type=operator.source.type,
+                    inputs=self._operands(run, operator.inputs, row.inputs),
+                    outputs=self._operands(run, operator.outputs, row.outputs),
+                    start_us=(began - started) / 1000,
+                    duration_us=duration,
+                    share=share,
+                    multiply_adds=step.multiply_adds,
+                    bytes_moved=step.bytes_moved if step.bytes_moved is not None else _bytes_moved(run, step),
+                    backend=row.backend,
+                    fused=row.fused,
+                    fused_into=row.fused_into,
                 )
             )
         return tuple(layers)
@@ -109,13 +109,13 @@ def _row(program: Program, place: int) -> _Row:
     names = [other.operator.source.name for other in program.plan.steps]
     into = program.fused_into.get(place)
     return _Row(
-        place,
-        step,
-        _known(program, step.operator.inputs),
-        _known(program, step.operator.outputs),
-        _backend(program, place),
-        tuple(names[other] for other in program.fused.get(place, ())),
-        None if into is None else names[into],
+        place=place,
+        step=step,
+        inputs=_known(program, step.operator.inputs),
+        outputs=_known(program, step.operator.outputs),
+        backend=_backend(program, place),
+        fused=tuple(names[other] for other in program.fused.get(place, ())),
+        fused_into=None if into is None else names[into],
     )
 
 

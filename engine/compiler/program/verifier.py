@@ -68,7 +68,12 @@ def verify(
             if not _runs_in_numpy(program, arrays, outputs):
                 continue  # the input is of another kind than the model takes
             reason = f"fails where the numpy layers run: {error}"
-            return Verdict(True, Refusal(tuple(inputs), None, None, (), None, reason))
+            return Verdict(
+                True,
+                Refusal(
+                    inputs=tuple(inputs), operator=None, type=None, fused=(), difference=None, reason=reason
+                ),
+            )
         is_second, verdict = verdict.is_checked, Verdict(True, comparison.refusal)
         if is_second or comparison.refusal is not None or comparison.is_telling:
             break
@@ -214,7 +219,12 @@ class _Comparison:
         if names:
             reason += f"; one kernel does it and {', '.join(names)}"
         self.refusal = Refusal(
-            self._inputs, step.operator.name, step.operator.type, tuple(names), difference, reason
+            inputs=self._inputs,
+            operator=step.operator.name,
+            type=step.operator.type,
+            fused=tuple(names),
+            difference=difference,
+            reason=reason,
         )
 
 

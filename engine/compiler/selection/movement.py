@@ -92,12 +92,12 @@ def pad(
     """
     images, channels, rows, columns = x.shape
     kernel = Pad(
-        (images, channels, rows, columns),
-        (x.strides[0], x.strides[1], x.strides[2], x.strides[3]),
-        (padded.shape[2], padded.shape[3]),
-        before,
-        (padded.strides[0], padded.strides[2], padded.strides[3]),
-        value,
-        mode,
+        shape=(images, channels, rows, columns),
+        x_strides=(x.strides[0], x.strides[1], x.strides[2], x.strides[3]),
+        size=(padded.shape[2], padded.shape[3]),
+        before=before,
+        out_strides=(padded.strides[0], padded.strides[2], padded.strides[3]),
+        value=value,
+        mode=mode,
     )
     selector.call(kernel, x, padded)

@@ -18,14 +18,14 @@ def select_softmax(selector: Selector, node: Softmax) -> None:
     others = [axis for axis in range(len(x.shape)) if axis != node.axis]
     others.sort(key=lambda axis: -out.strides[axis])
     kernel = SoftmaxKernel(
-        x.shape[node.axis],
-        x.strides[node.axis],
-        out.strides[node.axis],
-        tuple(x.shape[axis] for axis in others),
-        tuple(x.strides[axis] for axis in others),
-        tuple(out.strides[axis] for axis in others),
-        node.is_log,
-        node.skip_masked,
+        length=x.shape[node.axis],
+        x_step=x.strides[node.axis],
+        out_step=out.strides[node.axis],
+        shape=tuple(x.shape[axis] for axis in others),
+        x_strides=tuple(x.strides[axis] for axis in others),
+        out_strides=tuple(out.strides[axis] for axis in others),
+        is_log=node.is_log,
+        skip_masked=node.skip_masked,
     )
     selector.call(kernel, x, out)
 
@@ -40,14 +40,14 @@ def select_layer_norm(selector: Selector, node: LayerNorm) -> None:
         lines = row_by_row(selector, x).in_shape(shape)
     parameters = [array for array in (node.weight, node.bias) if array is not None]
     kernel = LayerKernel(
-        lines.shape[0],
-        lines.shape[1],
-        lines.strides[0],
-        target.strides[0],
-        node.eps,
-        node.weight is not None,
-        node.bias is not None,
-        node.is_centred,
+        lines=lines.shape[0],
+        length=lines.shape[1],
+        x_step=lines.strides[0],
+        out_step=target.strides[0],
+        eps=node.eps,
+        has_weight=node.weight is not None,
+        has_bias=node.bias is not None,
+        is_centred=node.is_centred,
     )
     selector.call(kernel, lines, *map(selector.constant, parameters), target)
 
@@ -60,15 +60,15 @@ def select_group_norm(selector: Selector, node: GroupNorm) -> None:
     pixels = _pixels(selector, x)
     target = out if out.strides[1] == 1 else selector.temporary(out.shape, CHANNELS_LAST)
     kernel = GroupKernel(
-        x.shape[0],
-        pixels.shape[1],
-        x.shape[1],
-        node.groups,
-        (pixels.strides[0], pixels.strides[1]),
-        (target.strides[0], target.strides[3]),
-        node.eps,
-        node.weight is not None,
-        node.bias is not None,
+        images=x.shape[0],
+        pixels=pixels.shape[1],
+        channels=x.shape[1],
+        groups=node.groups,
+        x_strides=(pixels.strides[0], pixels.strides[1]),
+        out_strides=(target.strides[0], target.strides[3]),
+        eps=node.eps,
+        has_weight=node.weight is not None,
+        has_bias=node.bias is not None,
     )
     selector.call(kernel, pixels, *map(selector.constant, parameters), target)
     if target is not out:

@@ -15,13 +15,13 @@ def select_pool(selector: Selector, node: Pool) -> None:
     x, out = channels_last(selector, image_of(node.inputs[0])), image_of(node.output)
     rows, columns = (
         Window(
-            x.shape[axis],
-            out.shape[axis],
-            node.window[axis - 2],
-            node.stride[axis - 2],
-            node.padding[axis - 2],
-            node.dilation[axis - 2],
-            node.counts_padding,
+            size=x.shape[axis],
+            count=out.shape[axis],
+            kernel=node.window[axis - 2],
+            stride=node.stride[axis - 2],
+            padding=node.padding[axis - 2],
+            dilation=node.dilation[axis - 2],
+            counts_padding=node.counts_padding,
         )
         for axis in (2, 3)
     )
@@ -59,7 +59,16 @@ def _pool(
     axes: tuple[Window | Cells, Window | Cells],
     divisor: int,
 ) -> None:
-    kernel = Pooling(_HOW[how], x.shape[0], x.shape[1], *axes, image_strides(x), image_strides(out), divisor)
+    kernel = Pooling(
+        how=_HOW[how],
+        images=x.shape[0],
+        channels=x.shape[1],
+        rows=axes[0],
+        columns=axes[1],
+        x_strides=image_strides(x),
+        out_strides=image_strides(out),
+        divisor=divisor,
+    )
     selector.call(kernel, x, out)
 
 

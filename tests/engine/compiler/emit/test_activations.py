@@ -10,7 +10,7 @@ import pytest
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
 from engine.dtypes import Array
-from tests.engine.compiler.emit.test_vector_math import POINTS
+from tests.engine.compiler.emit.points import POINTS
 from tests.engine.compiler.harness import every_target, run
 from tests.engine.compiler.pointwise_kernel import Pointwise
 

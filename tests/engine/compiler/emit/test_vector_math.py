@@ -10,24 +10,11 @@ import pytest
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
 from engine.dtypes import Array
+from tests.engine.compiler.emit.points import POINTS
 from tests.engine.compiler.harness import every_target, run
 from tests.engine.compiler.pointwise_kernel import Pointwise
 
 Reference = Callable[[Array], Any]
-
-
-def _binades() -> Array:
-    """Random float32 of every exponent and sign, the borders, and what is no number."""
-    rng = np.random.default_rng(0)
-    exponents = np.repeat(np.arange(255, dtype=np.uint32), 256)
-    bits = exponents << 23 | rng.integers(0, 1 << 23, exponents.size, dtype=np.uint32)
-    positive = np.concatenate([bits.view(np.float32), np.linspace(0, 128, 32768, dtype=np.float32)])
-    special = np.array([0, math.inf, math.nan, 1, 2.0**-126, 2.0**-149, 3.4e38, 88.72], np.float32)
-    values = np.concatenate([positive, special])
-    return np.concatenate([values, -values])
-
-
-POINTS = _binades()
 
 
 def _ulps(result: Array, exact: Array) -> Any:

@@ -9,50 +9,15 @@ from hypothesis import strategies as st
 
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
-from engine.compiler.kernels.convolution import Convolution, Stage
-from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Operand, Spread
+from engine.compiler.kernels.convolution import ChunkSize, Convolution
+from engine.compiler.kernels.epilogue import Epilogue, Operand, Spread
+from engine.compiler.kernels.shapes import ConvShape, ImplicitPadding
 from engine.compiler.kernels.streamed_convolution import StreamedConvolution
 from engine.compiler.kernels.tile import Tile
-from engine.dtypes import Array
-from engine.kernels.convolution import convolve
 from tests.engine.compiler.harness import every_target, run
+from tests.engine.compiler.kernels.images import convolved, numbers, output_size, strides
 
-Pair = tuple[int, int]
 small = st.integers(1, 3)
-
-
-def numbers(*shape: int, seed: int = 0) -> Array:
-    """Return normal numbers."""
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
-
-
-def strides(rows: int, columns: int, channels: int) -> tuple[int, int, int]:
-    """Return the strides of images, rows and pixels that lie without gaps."""
-    return rows * columns * channels, columns * channels, channels
-
-
-def output_size(x: Array, kernel: Pair, stride: Pair, dilation: Pair, padding: Pair = (0, 0)) -> Pair:
-    """Return rows and columns of the output; `padding` is what both sides of an axis have together."""
-    rows, columns = (
-        (extent + pads - (taps - 1) * gap - 1) // step + 1
-        for extent, pads, taps, gap, step in zip(x.shape[1:3], padding, kernel, dilation, stride, strict=True)
-    )
-    return rows, columns
-
-
-def reference(
-    x: Array,
-    weight: Array,
-    bias: Array | None,
-    stride: Pair,
-    dilation: Pair,
-    groups: int,
-    padding: Pair = (0, 0),
-) -> Array:
-    """Return the numpy routine's result, channels last."""
-    pairs = [(pads // 2, pads - pads // 2) for pads in padding]
-    y = convolve(x.transpose(0, 3, 1, 2), weight, bias, stride, pairs, dilation, groups)
-    return np.ascontiguousarray(y.transpose(0, 2, 3, 1))
 
 
 @every_target
@@ -70,25 +35,26 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
     bias = numbers(filters * groups, seed=2) if data.draw(st.booleans()) else None
     size = output_size(x, kernel, stride, dilation)
     made = Convolution(
-        len(x),
-        size,
-        channels,
-        filters,
-        groups,
-        kernel,
-        stride,
-        dilation,
-        strides(*x.shape[1:]),
-        strides(*size, filters * groups),
-        Tile(data.draw(st.integers(1, 7)), data.draw(st.integers(1, 3))),
-        data.draw(st.integers(1, size[0])),
-        data.draw(st.integers(1, 4)),
-        data.draw(st.integers(1, 4)),
-        target.lanes,
-        NOTHING,
+        shape=ConvShape(
+            images=len(x),
+            size=size,
+            channels=channels,
+            filters=filters,
+            kernel=kernel,
+            stride=stride,
+            dilation=dilation,
+            groups=groups,
+        ),
+        x_strides=strides(*x.shape[1:]),
+        out_strides=strides(*size, filters * groups),
+        tile=Tile(data.draw(st.integers(1, 7)), data.draw(st.integers(1, 3))),
+        chunk=ChunkSize(
+            data.draw(st.integers(1, size[0])), data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))
+        ),
+        lanes=target.lanes,
         is_ahead=data.draw(st.booleans()),
     )
-    expected = reference(x, weight, bias, stride, dilation, groups)
+    expected = convolved(x, weight, bias, stride, dilation, groups)
     *_, out = run(made, target, x, *made.pack(weight, bias), np.zeros_like(expected))
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
 
@@ -108,25 +74,15 @@ def test_staged_padding(target: Target, data: st.DataObject) -> None:
     weight, bias = numbers(5, channels, *kernel, seed=1), numbers(5, seed=2)
     size = output_size(x, kernel, stride, (1, 1), padding)
     made = Convolution(
-        2,
-        size,
-        channels,
-        5,
-        1,
-        kernel,
-        stride,
-        (1, 1),
-        strides(rows, columns, channels + gap),
-        strides(*size, 5),
-        Tile(4, 1),
-        data.draw(st.integers(1, size[0])),
-        100,
-        100,
-        target.lanes,
-        NOTHING,
-        Stage((rows, columns), (padding[0] // 2, padding[1] // 2)),
+        shape=ConvShape(images=2, size=size, channels=channels, filters=5, kernel=kernel, stride=stride),
+        x_strides=strides(rows, columns, channels + gap),
+        out_strides=strides(*size, 5),
+        tile=Tile(4, 1),
+        chunk=ChunkSize(data.draw(st.integers(1, size[0])), 100, 100),
+        lanes=target.lanes,
+        padding=ImplicitPadding((rows, columns), (padding[0] // 2, padding[1] // 2)),
     )
-    expected = reference(x, weight, bias, stride, (1, 1), 1, padding)
+    expected = convolved(x, weight, bias, stride, (1, 1), 1, padding)
     *_, out = run(made, target, wide, *made.pack(weight, bias), np.zeros_like(expected))
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
 
@@ -144,20 +100,21 @@ def test_streamed(target: Target, data: st.DataObject) -> None:
     weight, bias = numbers(filters, channels, *kernel, seed=1), numbers(filters, seed=2)
     size = output_size(x, kernel, stride, dilation)
     made = StreamedConvolution(
-        len(x),
-        size,
-        channels,
-        filters,
-        kernel,
-        stride,
-        dilation,
-        strides(*x.shape[1:]),
-        strides(*size, filters),
-        Tile(data.draw(st.integers(1, 5)), data.draw(st.integers(1, 2))),
-        target.lanes,
-        NOTHING,
+        shape=ConvShape(
+            images=len(x),
+            size=size,
+            channels=channels,
+            filters=filters,
+            kernel=kernel,
+            stride=stride,
+            dilation=dilation,
+        ),
+        x_strides=strides(*x.shape[1:]),
+        out_strides=strides(*size, filters),
+        tile=Tile(data.draw(st.integers(1, 5)), data.draw(st.integers(1, 2))),
+        lanes=target.lanes,
     )
-    expected = reference(x, weight, bias, stride, dilation, 1)
+    expected = convolved(x, weight, bias, stride, dilation, 1)
     *_, out = run(made, target, x, *made.pack(weight, bias), np.zeros_like(expected))
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
 
@@ -170,7 +127,7 @@ EPILOGUE = apply("relu", apply("add", apply("mul", Leaf(0), Leaf(1)), apply("sub
 def test_epilogue_reads_every_kind_of_operand(target: Target, streamed: bool) -> None:
     x, weight = numbers(2, 5, 6, 7), numbers(19, 7, 3, 3, seed=1)
     scale, shift = numbers(2, 19, seed=3), numbers(1, seed=4)
-    expected = reference(x, weight, None, (1, 1), (1, 1), 1)
+    expected = convolved(x, weight, None)
     other = numbers(*expected.shape, seed=5)
     size = expected.shape[1], expected.shape[2]
     operands = (
@@ -179,12 +136,24 @@ def test_epilogue_reads_every_kind_of_operand(target: Target, streamed: bool) ->
         Operand(Spread.SCALAR),
     )
     epilogue = Epilogue(EPILOGUE, operands)
-    shape = (strides(5, 6, 7), strides(*size, 19), Tile(3, 1))
-    made: Convolution | StreamedConvolution
+    made: Convolution | StreamedConvolution = Convolution(
+        shape=ConvShape(images=2, size=size, channels=7, filters=19, kernel=(3, 3)),
+        x_strides=strides(5, 6, 7),
+        out_strides=strides(*size, 19),
+        tile=Tile(3, 1),
+        chunk=ChunkSize(2, 1, 1),
+        lanes=target.lanes,
+        epilogue=epilogue,
+    )
     if streamed:
-        made = StreamedConvolution(2, size, 7, 19, (3, 3), (1, 1), (1, 1), *shape, target.lanes, epilogue)
-    else:
-        made = Convolution(2, size, 7, 19, 1, (3, 3), (1, 1), (1, 1), *shape, 2, 1, 1, target.lanes, epilogue)
+        made = StreamedConvolution(
+            shape=made.shape,
+            x_strides=made.x_strides,
+            out_strides=made.out_strides,
+            tile=made.tile,
+            lanes=target.lanes,
+            epilogue=epilogue,
+        )
     arrays = [x, *made.pack(weight, None), np.zeros_like(expected), scale, other, shift]
     out = run(made, target, *arrays)[3]
     wanted = np.maximum(expected * scale[:, None, None] + (other - shift), 0)
@@ -195,12 +164,16 @@ def test_epilogue_reads_every_kind_of_operand(target: Target, streamed: bool) ->
 def test_results_do_not_depend_on_the_tile(target: Target) -> None:
     """Every sum is made in the same order, whatever the tile and the chunks: the same to the bit."""
     x, weight, bias = numbers(1, 6, 11, 13), numbers(33, 13, 3, 3, seed=1), numbers(33, seed=2)
-    shape = (strides(6, 11, 13), strides(4, 9, 33))
     first = Convolution(
-        1, (4, 9), 13, 33, 1, (3, 3), (1, 1), (1, 1), *shape, Tile(4, 1), 4, 9, 9, target.lanes, NOTHING
+        shape=ConvShape(images=1, size=(4, 9), channels=13, filters=33, kernel=(3, 3)),
+        x_strides=strides(6, 11, 13),
+        out_strides=strides(4, 9, 33),
+        tile=Tile(4, 1),
+        chunk=ChunkSize(4, 9, 9),
+        lanes=target.lanes,
     )
     results = [
         run(made, target, x, *made.pack(weight, bias), np.zeros((1, 4, 9, 33), np.float32))[3]
-        for made in (first, replace(first, tile=Tile(3, 2), rows=1, tiles=1, blocks=1))
+        for made in (first, replace(first, tile=Tile(3, 2), chunk=ChunkSize(1, 1, 1)))
     ]
     np.testing.assert_array_equal(results[0], results[1])

@@ -11,11 +11,11 @@ from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
 from engine.compiler.kernels.depthwise import Depthwise
 from engine.compiler.kernels.epilogue import Epilogue, Operand, Spread
+from engine.compiler.kernels.shapes import ConvShape, ImplicitPadding
 from engine.dtypes import Array
 from engine.kernels.convolution import convolve
 from tests.engine.compiler.harness import every_target, run
-
-Pair = tuple[int, int]
+from tests.engine.compiler.kernels.images import Pair, numbers, output_size, strides
 
 
 def kernel_for(
@@ -29,19 +29,24 @@ def kernel_for(
 ) -> Depthwise:
     """Return the tuned kernel for an input (images, rows, columns, channels) that lies without gaps."""
     images, rows, columns, channels = x.shape
-    size = tuple(
-        (extent + sum(pads) - (taps - 1) * gap - 1) // step + 1
-        for extent, pads, taps, gap, step in zip(
-            (rows, columns), padding, kernel, dilation, stride, strict=True
-        )
-    )
-    x_strides = (rows * columns * channels, columns * channels, channels)
-    out_strides = (size[0] * size[1] * channels, size[1] * channels, channels)
-    before = (padding[0][0], padding[1][0])
+    size = output_size(x, kernel, stride, dilation, (sum(padding[0]), sum(padding[1])))
     return Depthwise.tuned(
-        target, images, (rows, columns), size, channels, kernel, stride, before, dilation,
-        x_strides, out_strides, **other,
-    )  # fmt: skip
+        target,
+        shape=ConvShape(
+            images=images,
+            size=size,
+            channels=1,
+            filters=1,
+            kernel=kernel,
+            stride=stride,
+            dilation=dilation,
+            groups=channels,
+        ),
+        padding=ImplicitPadding((rows, columns), (padding[0][0], padding[1][0])),
+        x_strides=strides(rows, columns, channels),
+        out_strides=strides(*size, channels),
+        **other,
+    )
 
 
 def reference(
@@ -50,11 +55,6 @@ def reference(
     """Return the numpy routine's result, channels last."""
     y = convolve(x.transpose(0, 3, 1, 2), weight, bias, stride, padding, dilation, x.shape[3])
     return np.ascontiguousarray(y.transpose(0, 2, 3, 1))
-
-
-def numbers(*shape: int, seed: int = 0) -> Array:
-    """Return normal numbers."""
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
 small = st.integers(1, 3)

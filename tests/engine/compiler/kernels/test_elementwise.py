@@ -10,12 +10,9 @@ from engine.compiler.emit.target import Target, supported_targets
 from engine.compiler.kernels.elementwise import Elementwise, copy, elementwise
 from engine.dtypes import Array
 from tests.engine.compiler.harness import every_target, run
+from tests.engine.compiler.kernels.images import steps
 
 EXTENTS = st.sampled_from([1, 2, 3, 5, 8, 16, 17, 33])
-
-
-def steps(view: Array) -> tuple[int, ...]:
-    return tuple(stride // view.itemsize for stride in view.strides)
 
 
 @st.composite

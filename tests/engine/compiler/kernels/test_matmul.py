@@ -13,19 +13,16 @@ from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
 from engine.compiler.kernels.epilogue import Epilogue, Operand, Spread
 from engine.compiler.kernels.matmul import MatrixProduct
+from engine.compiler.kernels.shapes import MatrixShape
 from engine.compiler.kernels.tile import Tile
 from engine.dtypes import Array
 from tests.engine.compiler.harness import every_target, run
+from tests.engine.compiler.kernels.images import numbers, steps
 
 
-def numbers(*shape: int, seed: int = 0) -> Array:
-    """Return normal numbers."""
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
-
-
-def steps(view: Array) -> tuple[int, int, int, int]:
+def four(view: Array) -> tuple[int, int, int, int]:
     """Return the strides of an array of four axes, in elements."""
-    outer, inner, row, column = (step // view.itemsize for step in view.strides)
+    outer, inner, row, column = steps(view)
     return outer, inner, row, column
 
 
@@ -35,9 +32,13 @@ def kernel_for(
     """Return the tuned kernel for views of four axes, and an output without gaps for it."""
     out = np.full((*a.shape[:3], b.shape[3]), 7, np.float32)
     made = MatrixProduct.tuned(
-        target, a.shape[:2], a.shape[2], a.shape[3], b.shape[3], steps(a), steps(b), steps(out)[:3],
-        epilogue or Epilogue(),
-    )  # fmt: skip
+        target,
+        shape=MatrixShape(batch=a.shape[:2], rows=a.shape[2], depth=a.shape[3], columns=b.shape[3]),
+        a_strides=four(a),
+        b_strides=four(b),
+        out_strides=four(out)[:3],
+        epilogue=epilogue or Epilogue(),
+    )
     return made, out
 
 

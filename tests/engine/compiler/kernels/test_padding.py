@@ -10,7 +10,7 @@ from engine.compiler.emit.target import Target, supported_targets
 from engine.compiler.kernels.padding import Pad
 from engine.dtypes import Array
 from tests.engine.compiler.harness import run
-from tests.engine.compiler.kernels.test_elementwise import steps
+from tests.engine.compiler.kernels.images import steps
 
 EXTENTS = st.sampled_from([1, 2, 3, 5, 16, 19])
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine.compiler.emit.target import Target
 from engine.compiler.kernels.cells import GATES, interleaved
-from engine.compiler.kernels.recurrent import Recurrence
+from engine.compiler.kernels.recurrent import Recurrence, RecurrentShape
 from engine.compiler.kernels.tile import Tile
 from engine.dtypes import Array
 from engine.kernels import recurrent as reference
@@ -35,12 +35,12 @@ def wanted(
     kernel: Recurrence, products: list[Array], weights: list[Array], biases: list[Array], states: list[Array]
 ) -> list[Array]:
     """Return output and final states as the numpy kernel computes them; `products` are (length, batch, rows)."""
-    gates, hidden = GATES[kernel.kind], kernel.hidden
+    gates, hidden = GATES[kernel.shape.cell], kernel.shape.hidden
     # the numpy kernel makes the products itself: of one-hot features it makes any
     outputs, finals = [], []
-    for direction in range(kernel.directions):
+    for direction in range(kernel.shape.directions):
         bias = np.zeros(gates * hidden, np.float32)
-        if kernel.kind == "gru":
+        if kernel.shape.cell == "gru":
             bias[2 * hidden :] = biases[direction]
         own = reference.Weights(
             np.eye(gates * hidden, dtype=np.float32), weights[direction], None, bias, None
@@ -49,7 +49,7 @@ def wanted(
         sequence = products[direction][::-1] if direction else products[direction]
         rows = []
         for step in sequence:
-            state = CELLS[kernel.kind](step, state, own)
+            state = CELLS[kernel.shape.cell](step, state, own)
             rows.append(state[0])
         outputs.append(np.stack(rows[::-1] if direction else rows))
         finals.append(state)
@@ -58,15 +58,16 @@ def wanted(
 
 def check(kernel: Recurrence, target: Target, seed: int = 0) -> None:
     """Run a kernel on random numbers and compare all that it gives."""
-    gates, (steps, batch, hidden) = GATES[kernel.kind], (kernel.steps, kernel.batch, kernel.hidden)
-    kinds = 2 if kernel.kind == "lstm" else 1
-    products = [numbers(seed + d, steps, batch, gates * hidden) for d in range(kernel.directions)]
+    shape, gates = kernel.shape, kernel.shape.gates
+    steps, batch, hidden = shape.steps, shape.batch, shape.hidden
+    kinds = 2 if kernel.shape.cell == "lstm" else 1
+    products = [numbers(seed + d, steps, batch, gates * hidden) for d in range(kernel.shape.directions)]
     weights = [
         numbers(seed + 2 + d, gates * hidden, hidden) / np.float32(hidden**0.5)
-        for d in range(kernel.directions)
+        for d in range(kernel.shape.directions)
     ]
-    biases = [numbers(seed + 4 + d, hidden) for d in range(kernel.directions)]
-    states = [numbers(seed + 6 + kind, kernel.directions, batch, hidden) for kind in range(kinds)]
+    biases = [numbers(seed + 4 + d, hidden) for d in range(kernel.shape.directions)]
+    states = [numbers(seed + 6 + kind, kernel.shape.directions, batch, hidden) for kind in range(kinds)]
     if not kernel.has_state:
         states = [np.zeros_like(state) for state in states]
     arguments = []
@@ -75,7 +76,7 @@ def check(kernel: Recurrence, target: Target, seed: int = 0) -> None:
         laid = blocks.reshape(-1, steps * batch).T.reshape(steps, batch, -1)
         laid = laid if kernel.products[0] >= kernel.products[1] else laid.swapaxes(0, 1)
         packed, starts = kernel.pack(weight, bias)
-        arguments += [np.ascontiguousarray(laid), packed, *([starts] if kernel.kind == "gru" else [])]
+        arguments += [np.ascontiguousarray(laid), packed, *([starts] if kernel.shape.cell == "gru" else [])]
     arguments += states if kernel.has_state else []
     first = len(arguments)
     expected = wanted(kernel, products, weights, biases, states)
@@ -104,12 +105,11 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
     kernel = Recurrence.tuned(
         target,
         data.draw(st.integers(1, 4)),
-        kind,
-        (steps, batch, hidden, directions),
-        (width, steps * width) if is_turned else (batch * width, width),
-        out,
-        data.draw(st.booleans()),
-        gives,
+        shape=RecurrentShape(cell=kind, steps=steps, batch=batch, hidden=hidden, directions=directions),
+        products=(width, steps * width) if is_turned else (batch * width, width),
+        out=out,
+        has_state=data.draw(st.booleans()),
+        gives=gives,
     )
     if data.draw(st.booleans()):
         rows = data.draw(st.integers(1, 3))
@@ -124,9 +124,14 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
 def test_sizes_of_networks(target: Target, kind: str, batch: int, hidden: int) -> None:
     width = GATES[kind] * -(-hidden // target.lanes) * target.lanes
     kernel = Recurrence.tuned(
-        target, 2, kind, (12, batch, hidden, 2), (batch * width, width), (batch * 2 * hidden, 2 * hidden, hidden),
-        True, (True, kind == "lstm"),
-    )  # fmt: skip
+        target,
+        2,
+        shape=RecurrentShape(cell=kind, steps=12, batch=batch, hidden=hidden, directions=2),
+        products=(batch * width, width),
+        out=(batch * 2 * hidden, 2 * hidden, hidden),
+        has_state=True,
+        gives=(True, kind == "lstm"),
+    )
     check(kernel, target, seed=batch)
 
 
@@ -136,9 +141,14 @@ def test_numbers_that_are_not_reach_their_sequence_alone(target: Target, kind: s
     steps, batch, hidden = 3, 5, 6
     width = GATES[kind] * target.lanes * -(-hidden // target.lanes)
     kernel = Recurrence.tuned(
-        target, 1, kind, (steps, batch, hidden, 1), (batch * width, width), (batch * hidden, hidden, hidden), False,
-        (False, False),
-    )  # fmt: skip
+        target,
+        1,
+        shape=RecurrentShape(cell=kind, steps=steps, batch=batch, hidden=hidden, directions=1),
+        products=(batch * width, width),
+        out=(batch * hidden, hidden, hidden),
+        has_state=False,
+        gives=(False, False),
+    )
     products = np.zeros((steps, batch, width), np.float32)
     products[1, 2] = np.nan
     packed, starts = kernel.pack(numbers(0, GATES[kind] * hidden, hidden), None)
@@ -155,7 +165,13 @@ def test_chunks_are_directions_and_parts_of_the_batch() -> None:
 
     def chunks(threads: int, batch: int, directions: int) -> int:
         made = Recurrence.tuned(
-            target, threads, "lstm", (5, batch, 32, directions), (1, 1), None, False, (True, False)
+            target,
+            threads,
+            shape=RecurrentShape(cell="lstm", steps=5, batch=batch, hidden=32, directions=directions),
+            products=(1, 1),
+            out=None,
+            has_state=False,
+            gives=(True, False),
         )
         return made.chunks
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engine.compiler.emit.target import Target, supported_targets
 from engine.compiler.kernels.reduction import reduction
 from tests.engine.compiler.harness import every_target, run
-from tests.engine.compiler.kernels.test_elementwise import steps
+from tests.engine.compiler.kernels.images import steps
 
 REFERENCES: dict[str, Callable[..., Any]] = {"sum": np.sum, "mean": np.mean, "max": np.max, "min": np.min}
 

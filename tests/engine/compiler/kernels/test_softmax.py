@@ -11,7 +11,7 @@ from engine.compiler.emit.target import Target, supported_targets
 from engine.compiler.kernels.softmax import Softmax
 from engine.kernels.softmax import log_softmax, softmax
 from tests.engine.compiler.harness import every_target, run
-from tests.engine.compiler.kernels.test_elementwise import steps
+from tests.engine.compiler.kernels.images import steps
 
 EXTENTS = st.sampled_from([1, 2, 3, 8, 17, 50])
 

@@ -11,22 +11,17 @@ from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
 from engine.compiler.kernels.epilogue import Epilogue, Operand, Spread
 from engine.compiler.kernels.tile import Tile
-from engine.compiler.kernels.transposed_convolution import Geometry, TransposedConvolution
+from engine.compiler.kernels.transposed_convolution import (
+    Geometry,
+    TransposedConvolution,
+    TransposedShape,
+)
 from engine.dtypes import Array
 from engine.kernels.transposed_convolution import transposed_convolve
 from tests.engine.compiler.harness import every_target, run
+from tests.engine.compiler.kernels.images import numbers, strides
 
 Axes = tuple[Geometry, Geometry]
-
-
-def numbers(*shape: int, seed: int = 0) -> Array:
-    """Return normal numbers."""
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
-
-
-def strides(rows: int, columns: int, channels: int) -> tuple[int, int, int]:
-    """Return the strides of an image that lies without gaps."""
-    return rows * columns * channels, columns * channels, channels
 
 
 def reference(
@@ -47,9 +42,20 @@ def kernel_for(
     padded = np.pad(x, ((0, 0), *halos, (0, 0)))
     filters = weight.shape[1]
     made = TransposedConvolution.tuned(
-        target, x.shape[0], size, x.shape[3] // groups, filters, groups, axes, (halos[0][0], halos[1][0]),
-        strides(*padded.shape[1:]), strides(*size, filters * groups), epilogue or Epilogue(),
-    )  # fmt: skip
+        target,
+        shape=TransposedShape(
+            images=x.shape[0],
+            size=size,
+            channels=x.shape[3] // groups,
+            filters=filters,
+            groups=groups,
+            axes=axes,
+        ),
+        halo=(halos[0][0], halos[1][0]),
+        x_strides=strides(*padded.shape[1:]),
+        out_strides=strides(*size, filters * groups),
+        epilogue=epilogue or Epilogue(),
+    )
     return made, padded
 
 

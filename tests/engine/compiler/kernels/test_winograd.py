@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
-from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Operand, Spread
+from engine.compiler.kernels.epilogue import Epilogue, Operand, Spread
+from engine.compiler.kernels.shapes import ConvShape, ImplicitPadding
 from engine.compiler.kernels.tile import Tile
 from engine.compiler.kernels.winograd import TRANSFORMS, Winograd
 from tests.engine.compiler.harness import every_target, run
-from tests.engine.compiler.kernels.test_convolution import numbers, reference, strides
+from tests.engine.compiler.kernels.images import convolved, numbers, strides
 
 
 @pytest.mark.parametrize("outputs", TRANSFORMS)
@@ -40,22 +41,17 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
     x = numbers(data.draw(st.integers(1, 2)), rows, columns, channels)
     weight, bias = numbers(filters, channels, 3, 3, seed=1), numbers(filters, seed=2)
     made = Winograd(
-        len(x),
-        (rows, columns),
-        size,
-        (pads[0] // 2, pads[1] // 2),
-        channels,
-        filters,
-        strides(rows, columns, channels),
-        strides(*size, filters),
-        data.draw(st.sampled_from([2, 4])),
-        data.draw(st.integers(1, 9)),
-        Tile(data.draw(st.integers(1, 5)), data.draw(st.integers(1, 2))),
-        target.lanes,
-        NOTHING,
-        data.draw(st.booleans()),
+        shape=ConvShape(images=len(x), size=size, channels=channels, filters=filters, kernel=(3, 3)),
+        padding=ImplicitPadding((rows, columns), (pads[0] // 2, pads[1] // 2)),
+        x_strides=strides(rows, columns, channels),
+        out_strides=strides(*size, filters),
+        outputs=data.draw(st.sampled_from([2, 4])),
+        tiles=data.draw(st.integers(1, 9)),
+        tile=Tile(data.draw(st.integers(1, 5)), data.draw(st.integers(1, 2))),
+        lanes=target.lanes,
+        is_ahead=data.draw(st.booleans()),
     )
-    expected = reference(x, weight, bias, (1, 1), (1, 1), 1, pads)
+    expected = convolved(x, weight, bias, padding=pads)
     *_, out = run(made, target, x, *made.pack(weight, bias), np.zeros_like(expected))
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4 * abs(expected).max())
 
@@ -78,11 +74,17 @@ def test_rows_beyond_the_last_tile_have_room(target: Target) -> None:
 def test_relative_error(target: Target) -> None:
     """The additions of the transforms cost accuracy: below 1e-5 of the largest result, at 64 channels."""
     x, weight = numbers(1, 12, 12, 64), numbers(32, 64, 3, 3, seed=1)
-    expected = reference(x, weight.astype(np.float64).astype(np.float32), None, (1, 1), (1, 1), 1, (2, 2))
+    expected = convolved(x, weight.astype(np.float64).astype(np.float32), None, padding=(2, 2))
     made = Winograd(
-        1, (12, 12), (12, 12), (1, 1), 64, 32, strides(12, 12, 64), strides(12, 12, 32),
-        4, 9, Tile(3, 1), target.lanes, NOTHING,
-    )  # fmt: skip
+        shape=ConvShape(images=1, size=(12, 12), channels=64, filters=32, kernel=(3, 3)),
+        padding=ImplicitPadding((12, 12), (1, 1)),
+        x_strides=strides(12, 12, 64),
+        out_strides=strides(12, 12, 32),
+        outputs=4,
+        tiles=9,
+        tile=Tile(3, 1),
+        lanes=target.lanes,
+    )
     *_, out = run(made, target, x, *made.pack(weight, None), np.zeros_like(expected))
     assert abs(out - expected).max() < 1e-5 * abs(expected).max()
 
@@ -90,14 +92,21 @@ def test_relative_error(target: Target) -> None:
 @every_target
 def test_epilogue(target: Target) -> None:
     x, weight, bias = numbers(1, 7, 6, 9), numbers(18, 9, 3, 3, seed=1), numbers(18, seed=2)
-    expected = reference(x, weight, bias, (1, 1), (1, 1), 1, (2, 2))
+    expected = convolved(x, weight, bias, padding=(2, 2))
     other = numbers(*expected.shape, seed=3)
     epilogue = Epilogue(
         apply("relu", apply("add", Leaf(0), Leaf(1))), (Operand(Spread.FULL, strides(7, 6, 18)),)
     )
     made = Winograd(
-        1, (7, 6), (7, 6), (1, 1), 9, 18, strides(7, 6, 9), strides(7, 6, 18),
-        4, 2, Tile(2, 1), target.lanes, epilogue,
-    )  # fmt: skip
+        shape=ConvShape(images=1, size=(7, 6), channels=9, filters=18, kernel=(3, 3)),
+        padding=ImplicitPadding((7, 6), (1, 1)),
+        x_strides=strides(7, 6, 9),
+        out_strides=strides(7, 6, 18),
+        outputs=4,
+        tiles=2,
+        tile=Tile(2, 1),
+        lanes=target.lanes,
+        epilogue=epilogue,
+    )
     out = run(made, target, x, *made.pack(weight, bias), np.zeros_like(expected), other)[3]
     np.testing.assert_allclose(out, np.maximum(expected + other, 0), rtol=1e-4, atol=1e-4)

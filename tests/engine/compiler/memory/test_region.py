@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine.compiler.emit.target import host_target
 from engine.compiler.kernels.elementwise import copy
-from engine.compiler.kernels.epilogue import NOTHING
+from engine.compiler.kernels.shapes import ConvShape
 from engine.compiler.kernels.streamed_convolution import StreamedConvolution
 from engine.compiler.kernels.tile import Tile
 from engine.compiler.memory.region import Region, RegionError, check_apart, check_region, line
@@ -124,9 +124,12 @@ def streamed(rows: int, columns: int) -> StreamedConvolution:
     steps = ((rows + 2) * (columns + 2) * 4, (columns + 2) * 4, 4)
     size = (rows, columns)
     return StreamedConvolution(
-        1, size, 4, 4, (3, 3), (1, 1), (1, 1), steps, (rows * columns * 4, columns * 4, 4),
-        Tile(1, 1), host_target().lanes, NOTHING,
-    )  # fmt: skip
+        shape=ConvShape(images=1, size=size, channels=4, filters=4, kernel=(3, 3)),
+        x_strides=steps,
+        out_strides=(rows * columns * 4, columns * 4, 4),
+        tile=Tile(1, 1),
+        lanes=host_target().lanes,
+    )
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(6, 7), (8, 7), (6, 9)])
