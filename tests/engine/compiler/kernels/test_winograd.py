@@ -62,10 +62,16 @@ def test_rows_beyond_the_last_tile_have_room(target: Target) -> None:
     filters = 8 * target.lanes
     x, weight = numbers(1, 1, 1, 1), numbers(filters, 1, 3, 3, seed=1)
     made = Winograd(
-        1, (1, 1), (1, 1), (1, 1), 1, filters, strides(1, 1, 1), strides(1, 1, filters),
-        2, 1, Tile(4, 2), target.lanes, NOTHING,
-    )  # fmt: skip
-    expected = reference(x, weight, None, (1, 1), (1, 1), 1, (2, 2))
+        shape=ConvShape(images=1, size=(1, 1), channels=1, filters=filters, kernel=(3, 3)),
+        padding=ImplicitPadding((1, 1), (1, 1)),
+        x_strides=strides(1, 1, 1),
+        out_strides=strides(1, 1, filters),
+        outputs=2,
+        tiles=1,
+        tile=Tile(4, 2),
+        lanes=target.lanes,
+    )
+    expected = convolved(x, weight, None, padding=(2, 2))
     *_, out = run(made, target, x, *made.pack(weight, None), np.zeros_like(expected))
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4 * abs(expected).max())
 
