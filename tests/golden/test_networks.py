@@ -1,32 +1,11 @@
 """Whole networks against what PyTorch computed, on the shapes of the file and on others."""
 
-from functools import cache
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from engine import RuntimeGraph, TensorSpec, TraceLevel
-from engine.dtypes import Array
+from engine import TensorSpec, TraceLevel
 from engine.spec import spec_of
-
-DATA = Path(__file__).parent / "networks" / "data"
-NAMES = sorted(path.name for path in DATA.iterdir())
-
-
-@cache
-def open_network(name: str, backend: str = "numpy", threads: int = 1) -> RuntimeGraph:
-    param = DATA / name / f"{name}.pnnx.param"
-    graph = RuntimeGraph(param, param.with_suffix(".bin"), backend=backend, threads=threads)
-    graph.build()
-    return graph
-
-
-def arrays(name: str, run: str, side: str) -> list[Array]:
-    """The legacy spelling of the Detect head is the same network as the current one."""
-    with np.load(DATA / name.removesuffix("_legacy") / "io.npz") as archive:
-        keys = sorted(key for key in archive.files if key.startswith(f"{run}/{side}_"))
-        return [archive[key] for key in keys]
+from tests.golden.network_data import NAMES, arrays, open_network
 
 
 @pytest.mark.parametrize("run", ["file", "other"])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from engine.compiler.emit.target import Target, supported_targets
-from tests.golden.test_networks import open_network
+from tests.golden.network_data import open_network
 from tests.sanitizer.run import run_checked
 
 SHAPES = {

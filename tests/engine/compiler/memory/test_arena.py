@@ -13,7 +13,7 @@ from engine.compiler.memory.alignment import ALIGNMENT, address_of
 from engine.compiler.memory.arena import ArenaPool, Lifetime, arrange, least_size
 from engine.compiler.program.program import compile_plan
 from engine.spec import TensorSpec
-from tests.golden.test_networks import NAMES, arrays, open_network
+from tests.golden.network_data import NAMES, arrays, open_network
 
 LIFETIMES = st.lists(
     st.builds(lambda size, first, length: Lifetime(size, first, first + length), *[st.integers(0, 30)] * 3)

@@ -14,7 +14,7 @@ from engine.spec import TensorSpec, Value
 from engine.trace import RunTrace, TraceLevel
 from tests.engine.compiler.plans import batch_norm, compiled, conv, weights_of
 from tests.engine.models import make_graph
-from tests.golden.test_networks import NAMES, arrays, open_network
+from tests.golden.network_data import NAMES, arrays, open_network
 
 LINES = (
     "pnnx.Input in 0 1 x #x=(2,3,5,6)f32",

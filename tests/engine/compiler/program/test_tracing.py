@@ -9,7 +9,7 @@ import pytest
 from engine import LayerTrace, RunTrace, TraceLevel
 from tests.engine.compiler.plans import IMAGE, conv, weights_of
 from tests.engine.models import make_graph
-from tests.golden.test_networks import NAMES, arrays, open_network
+from tests.golden.network_data import NAMES, arrays, open_network
 
 LINES = (
     IMAGE,
