@@ -106,14 +106,6 @@ class CapturedTensor(Tensor):
     backend: Literal["native", "numpy"] = Field(description=_COMPUTED_BY)
 
 
-class PredictionView(BaseModel):
-    """A class and how likely it is."""
-
-    label: str
-    index: int
-    probability: Number
-
-
 class TimingView(BaseModel):
     """Milliseconds from the end of the request's body to the end of the answer's making."""
 
@@ -186,7 +178,7 @@ class InferAnswer(BaseModel):
     model: str
     version: str
     request_id: str
-    predictions: list[list[PredictionView]] | None = Field(
+    predictions: list[list[dict[str, Any]]] | None = Field(
         default=None,
         description="for each item of the batch, best first; where the model has a task that predicts",
     )

@@ -1,7 +1,7 @@
 """The answer to `/infer`, before it becomes bytes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from engine import LayerTrace, OperandTrace, Port, RunResult, RunTrace, Statisti
 from engine.dtypes import pnnx_name
 from engine.spec import Value
 from service.codec.json_array import json_number
-from service.tasks.prediction import Prediction
+from service.tasks import Prediction
 
 Answer = dict[str, Any]
 """`model`, `version`, `request_id`, `predictions`?, `outputs`, `timing`, `captured`?, `trace`?, its arrays as such."""
@@ -96,11 +96,14 @@ def _names(ports: Sequence[Port], count: int) -> list[str]:
 
 
 def _prediction(prediction: Prediction) -> dict[str, Any]:
-    return {
-        "label": prediction.label,
-        "index": prediction.index,
-        "probability": json_number(prediction.probability),
-    }
+    return {field.name: _member(getattr(prediction, field.name)) for field in fields(prediction)}
+
+
+def _member(value: Any) -> Any:
+    """Return what a prediction holds as JSON can carry it."""
+    if isinstance(value, float):
+        return json_number(value)
+    return [_member(item) for item in value] if isinstance(value, tuple) else value
 
 
 def _value(value: Value) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """`model.toml`: what a model is for, how its images are prepared, what its classes are called.
 
-Every key has a default, and the file itself may be missing: such a model takes and gives raw tensors.
+Every key has a default, and the file itself may be missing: such a model takes and gives raw tensors. A task may have
+a table of its own, which has its name, and is described where the task is.
 
     task = "classification"         # or "raw", the default
     description = "Reads one handwritten digit."
@@ -42,14 +43,33 @@ Every key has a default, and the file itself may be missing: such a model takes 
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    ModelWrapValidatorHandler,
+    PlainValidator,
+    PrivateAttr,
+    ValidationError,
+    model_validator,
+)
 
 from engine.errors import describe
+from service.config.table import Table
+from service.config.task_keys import (
+    TASK_KEYS,
+    TaskKeys,
+    check_task,
+    details_of,
+    read_task_tables,
+    task_tables,
+)
 from service.config.version_policy import VersionPolicy
 
 FILE_NAME = "model.toml"
+
+_Table = TypeVar("_Table", bound=Table)
 
 Colour = Literal["gray", "rgb", "bgr"]
 Resize = Literal["stretch", "fit", "crop"]
@@ -70,10 +90,6 @@ class ModelConfigError(ValueError):
         super().__init__(describe(str(path) if key is None else f"{path}, {key}", problem, expected))
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
-
-
 def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, int | float) else value
 
@@ -88,7 +104,7 @@ _PerChannelPositive = Annotated[
 _Labels = Annotated[tuple[str, ...], Field(strict=False, min_length=1)]
 
 
-class ImageConfig(_Table):
+class ImageConfig(Table):
     """How an image becomes an input: `value = (pixel * scale - mean) / std`, laid out (channels, height, width).
 
     Attributes:
@@ -127,21 +143,7 @@ class ImageConfig(_Table):
         return self
 
 
-class ClassificationConfig(_Table):
-    """How an output becomes predictions.
-
-    Attributes:
-        output: operator or operand name of the output (batch, classes); None for the first.
-        softmax: the output holds logits.
-        top_k: predictions per item, best first, where the request does not say.
-    """
-
-    output: str | None = None
-    softmax: bool = False
-    top_k: int = Field(default=5, ge=1)
-
-
-class SchedulingConfig(_Table):
+class SchedulingConfig(Table):
     """How requests for the model are scheduled; None stands for the server's setting.
 
     Attributes:
@@ -162,7 +164,7 @@ class SchedulingConfig(_Table):
 _BatchSizes = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(strict=False)]
 
 
-class BatchingConfig(_Table):
+class BatchingConfig(Table):
     """How requests for the model are run together; None stands for the server's setting.
 
     Attributes:
@@ -192,7 +194,7 @@ _Shape = Annotated[tuple[Annotated[int, Field(ge=1, le=1 << 31)], ...], Field(st
 _RunShapes = Annotated[tuple[_Shape, ...], BeforeValidator(_as_run), Field(strict=False)]
 
 
-class WarmUpConfig(_Table):
+class WarmUpConfig(Table):
     """What a model is compiled for when it is loaded, besides what its file declares and the size of images.
 
     Attributes:
@@ -202,7 +204,7 @@ class WarmUpConfig(_Table):
     shapes: Annotated[tuple[_RunShapes, ...], Field(strict=False)] = ()
 
 
-class ModelConfig(_Table):
+class ModelConfig(Table):
     """A whole `model.toml`.
 
     Attributes:
@@ -211,28 +213,62 @@ class ModelConfig(_Table):
         labels: name of each class, in order of index.
         versions: which of the model's version folders are served.
         image: how images are prepared; None for a model that takes none.
-        classification: how outputs become predictions.
         scheduling: how requests are scheduled.
         batching: how requests are run together.
         warm_up: what it is compiled for at load.
+
+    The table that has the task's name, as `[classification]`, is not among them: `task_table` returns it.
     """
 
-    task: Literal["classification", "raw"] = "raw"
+    task: Annotated[str, PlainValidator(check_task)] = "raw"
     description: str | None = None
     labels: _Labels | None = None
     versions: VersionPolicy = "all"
     image: ImageConfig | None = None
-    classification: ClassificationConfig = ClassificationConfig()
     scheduling: SchedulingConfig = SchedulingConfig()
     batching: BatchingConfig = BatchingConfig()
     warm_up: WarmUpConfig = WarmUpConfig()
 
-    @model_validator(mode="after")
-    def _check_task(self) -> Self:
-        for key in ("labels", "classification"):
-            if self.task == "raw" and key in self.model_fields_set:
-                raise ValueError(f'{key} is given, but task is "raw"; expected task = "classification"')
-        return self
+    _task_tables: dict[str, Table] = PrivateAttr(default_factory=dict)
+
+    def task_table(self, kind: type[_Table]) -> _Table:
+        """Return the table of the model's task, its defaults where the file has none.
+
+        Args:
+            kind: the class of the task's table.
+        """
+        table = self._task_tables.get(self.task)
+        return table if isinstance(table, kind) else kind()
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _read_tables(cls, values: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Validate the tables of tasks beside the keys that are fields here, and list the faults of both."""
+        if not isinstance(values, dict):
+            return handler(values)
+        tables, errors = read_task_tables(values)
+        config = None
+        try:
+            config = handler({key: value for key, value in values.items() if key not in task_tables()})
+        except ValidationError as error:
+            errors = details_of(error) + errors
+        if config is None or errors:
+            raise ValidationError.from_exception_data(cls.__name__, errors)
+        config._task_tables = tables
+        config._check_task()
+        return config
+
+    def _check_task(self) -> None:
+        """Check that nothing is given that is for another task."""
+        if "labels" in self.model_fields_set and not TASK_KEYS.get(self.task, TaskKeys()).takes_labels:
+            raise self._misplaced("labels", [name for name, keys in TASK_KEYS.items() if keys.takes_labels])
+        for name in self._task_tables:
+            if name != self.task:
+                raise self._misplaced(name, [name])
+
+    def _misplaced(self, key: str, tasks: list[str]) -> ValueError:
+        expected = " or ".join(f'"{name}"' for name in tasks)
+        return ValueError(f'{key} is given, but task is "{self.task}"; expected task = {expected}')
 
 
 def load_model_config(folder: Path | str) -> ModelConfig:
@@ -288,12 +324,15 @@ def _worded(path: Path, error: ValidationError) -> ModelConfigError:
 
 
 def _keys(location: tuple[int | str, ...]) -> str:
-    tables: dict[int | str, type[BaseModel]] = {
+    """Return the keys that are known where an unknown one was found."""
+    tables: dict[str, type[Table]] = {
         "image": ImageConfig,
-        "classification": ClassificationConfig,
+        **task_tables(),
         "scheduling": SchedulingConfig,
         "batching": BatchingConfig,
         "warm_up": WarmUpConfig,
     }
-    table = tables.get(location[0], ModelConfig) if len(location) > 1 else ModelConfig
-    return ", ".join(table.model_fields)
+    if len(location) > 1 and location[0] in tables:
+        return ", ".join(tables[str(location[0])].model_fields)
+    plain = [name for name in ModelConfig.model_fields if name not in tables]
+    return ", ".join([*plain, *tables])

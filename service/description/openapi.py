@@ -9,6 +9,7 @@ from service.codec import FORMATS, AnswerFormat
 from service.codec.options import OPTIONS_SCHEMA
 from service.description.access import describe_access
 from service.description.examples import Examples, examples_for
+from service.description.predictions import describe_predictions
 from service.http.access import Access
 from service.repository.repository import ModelRepository
 from service.schemas import ErrorBody, InferAnswer
@@ -83,6 +84,7 @@ def install_openapi(app: FastAPI, access: Access) -> None:
         del generation  # the examples are those of the models that are served at the moment
         schema = describe()
         describe_access(schema, access)
+        describe_predictions(schema)
         _describe_payloads(schema, {} if loaded is None else examples_for(loaded.defaults))
         return schema
 

@@ -33,7 +33,7 @@ class ImageInput:
     dtype: np.dtype[Any]
 
 
-def check(config: ImageConfig, inputs: Sequence[Port]) -> None:
+def check_image_inputs(config: ImageConfig, inputs: Sequence[Port]) -> None:
     """Check that a graph has an input for images as configured.
 
     Raises:

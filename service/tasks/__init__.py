@@ -1,37 +1,44 @@
-"""What a model is for: what its images become, and what its outputs mean.
+"""What a model is for: what its outputs mean.
 
     check_model(config, inputs, outputs)            at load: does `model.toml` fit the graph?
     predict(config, ports, outputs, top_k)          at each request: predictions, or None for a raw model
 
-A task is a module with `check` and `predict`, listed in `TASKS` under its name in `model.toml`.
+Each task is a `Task` in a file of its own; `TASKS` is the one list of them, to which `register_task` adds others.
+`model.toml`, the checks at load, answers and the API's description all read it.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
 from engine import Port
 from engine.dtypes import Array
 from service.config.model_config import ModelConfig
-from service.images import preparation
-from service.tasks import classification, raw
-from service.tasks.prediction import Prediction
+from service.config.task_keys import TASK_KEYS
+from service.images.preparation import check_image_inputs
+from service.tasks.classification import Classification
+from service.tasks.raw import Raw
+from service.tasks.task import Prediction, Task
 
-__all__ = ["TASKS", "Prediction", "Task", "check_model", "predict"]
+__all__ = ["TASKS", "Prediction", "Task", "check_model", "predict", "register_task"]
 
-
-class Task(Protocol):
-    """What a task's module has."""
-
-    def check(self, config: ModelConfig, outputs: Sequence[Port]) -> None:
-        """Raise ModelConfigError where the configuration does not fit the graph's outputs."""
-
-    def predict(
-        self, config: ModelConfig, ports: Sequence[Port], outputs: Sequence[Array], top_k: int | None = None
-    ) -> list[list[Prediction]] | None:
-        """Return for each item of the batch its predictions, best first; None where the task makes none."""
+TASKS: dict[str, Task] = {}
+"""The tasks by name."""
 
 
-TASKS: Mapping[str, Task] = {"classification": classification, "raw": raw}
+def register_task(added: Task) -> Task:
+    """Add a task; `model.toml` may name it from now on.
+
+    Raises:
+        ValueError: its name is that of another task, or of a key of `model.toml`.
+    """
+    if added.name in TASKS or added.name in ModelConfig.model_fields:
+        raise ValueError(f"{added.name!r} is the name of a task or of a key of model.toml already")
+    TASKS[added.name] = added
+    TASK_KEYS[added.name] = added.keys
+    return added
+
+
+for _built_in in (Raw(), Classification()):
+    register_task(_built_in)
 
 
 def check_model(config: ModelConfig, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
@@ -41,13 +48,13 @@ def check_model(config: ModelConfig, inputs: Sequence[Port], outputs: Sequence[P
         ModelConfigError: names the key and what the graph has.
     """
     if config.image is not None:
-        preparation.check(config.image, inputs)
+        check_image_inputs(config.image, inputs)
     TASKS[config.task].check(config, outputs)
 
 
 def predict(
     config: ModelConfig, ports: Sequence[Port], outputs: Sequence[Array], top_k: int | None = None
-) -> list[list[Prediction]] | None:
+) -> Sequence[Sequence[Prediction]] | None:
     """Return for each item of the batch its predictions, best first; None for a model that makes none.
 
     Raises:

@@ -1,65 +1,113 @@
 """Models that say which of some classes each item of a batch belongs to."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from pydantic import BaseModel, Field
 
 from engine import Port
 from engine.dtypes import Array
 from service.config.model_config import FILE_NAME, ModelConfig, ModelConfigError
+from service.config.table import Table
+from service.config.task_keys import TaskKeys
 from service.errors import ServiceError
-from service.tasks.prediction import Prediction
+from service.schemas import Number
+from service.tasks.task import Prediction, Task
 
 
-def check(config: ModelConfig, outputs: Sequence[Port]) -> None:
-    """Check that the chosen output exists, and that there are as many labels as it has classes.
+class ClassificationConfig(Table):
+    """How an output becomes predictions.
 
-    Raises:
-        ModelConfigError: they do not fit.
+    Attributes:
+        output: operator or operand name of the output (batch, classes); None for the first.
+        softmax: the output holds logits.
+        top_k: predictions per item, best first, where the request does not say.
     """
-    port = outputs[_chosen(config, outputs)]
-    if port.dtype is not None and port.dtype[0] == "c":
-        raise ModelConfigError(FILE_NAME, "classification.output", f"{port} is complex", "real numbers")
-    if port.shape is None:
-        return
-    # ones may stand for a batch of one without its dimension, but never for more than one class
-    if len(port.shape) == 0 or any(dim not in (1, None) for dim in port.shape[2:]):
-        raise ModelConfigError(FILE_NAME, "classification.output", f"shape is {port}", "(batch, classes)")
-    classes = port.shape[1] if len(port.shape) > 1 else port.shape[0]
-    if config.labels is not None and classes is not None and classes != len(config.labels):
-        raise ModelConfigError(
-            FILE_NAME, "labels", f"there are {len(config.labels)}", f"{classes}, the classes of output {port}"
-        )
+
+    output: str | None = None
+    softmax: bool = False
+    top_k: int = Field(default=5, ge=1)
 
 
-def predict(
-    config: ModelConfig, ports: Sequence[Port], outputs: Sequence[Array], top_k: int | None = None
-) -> list[list[Prediction]] | None:
-    """Name the most probable classes of each item of the batch, best first; NaN comes last.
+@dataclass(frozen=True, slots=True)
+class ClassPrediction(Prediction):
+    """A class and how likely it is.
 
-    Args:
-        config: the model's configuration.
-        ports: the graph's outputs.
-        outputs: their arrays; the chosen one is (batch, classes), (classes,) or (batch, classes, 1, …).
-        top_k: how many; by default as configured.
-
-    Raises:
-        ServiceError: 422 `no_classes` where the input's size made an output of another shape.
+    Attributes:
+        label: name of the class; its index in digits where the model has no labels.
+        index: place of the class in the output.
+        probability: the output's value, after softmax where the model's configuration asks for one.
     """
-    chosen = _chosen(config, ports)
-    scores = _scores(outputs[chosen], ports[chosen])
-    if config.classification.softmax:
-        scores = _softmax(scores)
-    order = np.argsort(-scores, axis=1, kind="stable")[:, : top_k or config.classification.top_k]
-    best = np.take_along_axis(scores, order, axis=1)
-    return [
-        [Prediction(_label(config, index), index, value) for index, value in zip(*item, strict=True)]
-        for item in zip(order.tolist(), best.tolist(), strict=True)
-    ]
+
+    label: str
+    index: int
+    probability: float
+
+
+class PredictionView(BaseModel):
+    """A class and how likely it is."""
+
+    label: str
+    index: int
+    probability: Number
+
+
+class Classification(Task):
+    """The task of models that tell classes apart."""
+
+    name = "classification"
+    keys = TaskKeys(ClassificationConfig, takes_labels=True)
+    view = PredictionView
+
+    def check(self, config: ModelConfig, outputs: Sequence[Port]) -> None:
+        """Check that the chosen output exists, and that there are as many labels as it has classes.
+
+        Raises:
+            ModelConfigError: they do not fit.
+        """
+        port = outputs[_chosen(config, outputs)]
+        if port.dtype is not None and port.dtype[0] == "c":
+            raise ModelConfigError(FILE_NAME, "classification.output", f"{port} is complex", "real numbers")
+        if port.shape is None:
+            return
+        # ones may stand for a batch of one without its dimension, but never for more than one class
+        if len(port.shape) == 0 or any(dim not in (1, None) for dim in port.shape[2:]):
+            raise ModelConfigError(FILE_NAME, "classification.output", f"shape is {port}", "(batch, classes)")
+        classes = port.shape[1] if len(port.shape) > 1 else port.shape[0]
+        if config.labels is not None and classes is not None and classes != len(config.labels):
+            expected = f"{classes}, the classes of output {port}"
+            raise ModelConfigError(FILE_NAME, "labels", f"there are {len(config.labels)}", expected)
+
+    def predict(
+        self, config: ModelConfig, ports: Sequence[Port], outputs: Sequence[Array], top_k: int | None
+    ) -> Sequence[Sequence[ClassPrediction]]:
+        """Name the most probable classes of each item of the batch, best first; NaN comes last.
+
+        Args:
+            config: the model's configuration.
+            ports: the graph's outputs.
+            outputs: their arrays; the chosen one is (batch, classes), (classes,) or (batch, classes, 1, …).
+            top_k: how many; by default as configured.
+
+        Raises:
+            ServiceError: 422 `no_classes` where the input's size made an output of another shape.
+        """
+        options = config.task_table(ClassificationConfig)
+        chosen = _chosen(config, ports)
+        scores = _scores(outputs[chosen], ports[chosen])
+        if options.softmax:
+            scores = _softmax(scores)
+        order = np.argsort(-scores, axis=1, kind="stable")[:, : top_k or options.top_k]
+        best = np.take_along_axis(scores, order, axis=1)
+        return [
+            [ClassPrediction(_label(config, index), index, value) for index, value in zip(*item, strict=True)]
+            for item in zip(order.tolist(), best.tolist(), strict=True)
+        ]
 
 
 def _chosen(config: ModelConfig, outputs: Sequence[Port]) -> int:
-    name = config.classification.output
+    name = config.task_table(ClassificationConfig).output
     if name is None and outputs:
         return 0
     for index, port in enumerate(outputs):

@@ -5,17 +5,20 @@ from collections.abc import Sequence
 from engine import Port
 from engine.dtypes import Array
 from service.config.model_config import ModelConfig
-from service.tasks.prediction import Prediction
+from service.tasks.task import Prediction, Task
 
 
-def check(config: ModelConfig, outputs: Sequence[Port]) -> None:
-    """Accept any outputs."""
-    del config, outputs
+class Raw(Task):
+    """The task of models that have no other: it makes no predictions."""
 
+    name = "raw"
 
-def predict(
-    config: ModelConfig, ports: Sequence[Port], outputs: Sequence[Array], top_k: int | None = None
-) -> list[list[Prediction]] | None:
-    """Return None: there is nothing to predict."""
-    del config, ports, outputs, top_k
-    return None
+    def check(self, config: ModelConfig, outputs: Sequence[Port]) -> None:
+        """Accept any outputs."""
+
+    def predict(
+        self, config: ModelConfig, ports: Sequence[Port], outputs: Sequence[Array], top_k: int | None
+    ) -> Sequence[Sequence[Prediction]] | None:
+        """Return None."""
+        del config, ports, outputs, top_k
+        return None

@@ -11,6 +11,7 @@ from service.codec import decode
 from service.config.limits import Limits
 from service.repository.loaded_model import LoadedModel, load_model
 from service.tasks import predict
+from service.tasks.classification import ClassPrediction
 
 FOLDER = Path(__file__).parents[2] / "models" / "digits"
 
@@ -25,7 +26,9 @@ def read(model: LoadedModel, picture: bytes) -> str:
     outputs = model.graph.forward(inputs)
     predictions = predict(model.config, model.graph.outputs, outputs, 1)
     assert predictions is not None
-    return str(predictions[0][0].label)
+    best = predictions[0][0]
+    assert isinstance(best, ClassPrediction)
+    return best.label
 
 
 @pytest.mark.parametrize("digit", range(10))

@@ -9,7 +9,7 @@ import pytest
 from engine import LayerTrace, OperandTrace, Port, RunResult, RunTrace, Statistics
 from engine.dtypes import PNNX_STORAGE, Array
 from service.codec import JSON_TYPE, NPZ_TYPE, Timing, build_answer, encode
-from service.tasks.prediction import Prediction
+from service.tasks.classification import ClassPrediction
 
 PORTS = (Port("pnnx_output_0", "9", (1, 2), "f32"),)
 TIMING = Timing(decode_ms=1.0, queue_ms=0.5, forward_ms=2.123456)
@@ -51,7 +51,7 @@ def data_of(array: Array) -> Any:
 
 def test_whole_json_answer() -> None:
     result = RunResult([np.array([[0.25, 0.75]], np.float32)], TRACE, {"5": np.array([1, 2])})
-    predictions = [[Prediction("seven", 1, 0.75), Prediction("one", 0, float("nan"))]]
+    predictions = [[ClassPrediction("seven", 1, 0.75), ClassPrediction("one", 0, float("nan"))]]
     answer = build_answer("digits", "2", "abc", PORTS, result, predictions, TIMING)
     body = encode(answer, JSON_TYPE, received_ns=2_000_000, clock=clock(10, 10.5))
     assert list(orjson.loads(body)) == list(answer)

@@ -3,12 +3,12 @@ from pathlib import Path
 import pytest
 
 from service.config.model_config import (
-    ClassificationConfig,
     ImageConfig,
     ModelConfig,
     ModelConfigError,
     load_model_config,
 )
+from service.tasks.classification import ClassificationConfig
 
 
 def load(folder: Path, text: str) -> ModelConfig:
@@ -55,22 +55,25 @@ def test_every_key(tmp_path: Path) -> None:
         top_k = 3
         """,
     )
-    assert config == ModelConfig(
-        task="classification",
-        description="Reads digits.",
-        labels=("a", "b"),
-        image=ImageConfig(
-            size=(32, 64),
-            colour="bgr",
-            resize="crop",
-            crop_fraction=0.875,
-            pad=114,
-            resample="bicubic",
-            scale=1,
-            mean=(1, 2.5, 3),
-            std=(2,),
-        ),
-        classification=ClassificationConfig(output="9", softmax=True, top_k=3),
+    assert config.task_table(ClassificationConfig) == ClassificationConfig(output="9", softmax=True, top_k=3)
+    assert config == ModelConfig.model_validate(
+        {
+            "task": "classification",
+            "description": "Reads digits.",
+            "labels": ("a", "b"),
+            "image": ImageConfig(
+                size=(32, 64),
+                colour="bgr",
+                resize="crop",
+                crop_fraction=0.875,
+                pad=114,
+                resample="bicubic",
+                scale=1,
+                mean=(1, 2.5, 3),
+                std=(2,),
+            ),
+            "classification": {"output": "9", "softmax": True, "top_k": 3},
+        }
     )
 
 
@@ -154,6 +157,24 @@ def test_invalid(tmp_path: Path, text: str, key: str | None, part: str) -> None:
 
 def test_all_problems_are_listed(tmp_path: Path) -> None:
     refused(tmp_path, "task = 3\n[image]\npad = -1", "task", "got 3", "image.pad", "got -1")
+
+
+def test_problems_of_tables_of_tasks_are_listed_besides(tmp_path: Path) -> None:
+    text = "colour = 3\n[classification]\ntop_k = 0\nk = 1"
+    parts = (
+        "colour",
+        "classification.top_k",
+        "got 0",
+        "classification.k",
+        "known keys: output, softmax, top_k",
+    )
+    refused(tmp_path, text, "colour", *parts)
+
+
+def test_table_of_a_task_stays_when_other_keys_are_changed() -> None:
+    values = {"task": "classification", "classification": {"top_k": 2}}
+    changed = ModelConfig.model_validate(values).model_copy(update={"description": "Reads digits."})
+    assert changed.task_table(ClassificationConfig).top_k == 2
 
 
 def test_file_that_is_no_text(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The API's description: complete, and its examples work."""
 
 import base64
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from service.config.settings import Settings
 from service.description.examples import examples_for
 from service.repository.repository import load_repository
 from service.schemas import ErrorBody, InferAnswer
+from service.tasks.classification import PredictionView
 from tests.service.models import add_model
 
 pytestmark = pytest.mark.anyio
@@ -40,6 +42,13 @@ async def send(client: AsyncClient, model: str, media_type: str, value: Any) -> 
     return await client.post(path, content=body, headers=headers)
 
 
+def validate(answer: Response) -> None:
+    """Check an answer of `/infer`, the predictions of classification among it, against its description."""
+    whole = InferAnswer.model_validate(answer.json(), strict=True)
+    for prediction in chain.from_iterable(whole.predictions or ()):
+        PredictionView.model_validate(prediction, strict=True)
+
+
 async def test_every_kind_of_body_is_described_and_has_an_example(client: AsyncClient) -> None:
     content = await infer_content(client)
     assert set(content) == set(media_types())
@@ -54,7 +63,7 @@ async def test_every_example_works(client: AsyncClient) -> None:
             assert f"/infer?model={model}'" in example["description"]
             answer = await send(client, model, media_type, example["value"])
             assert answer.status_code == 200, (media_type, answer.text)
-            InferAnswer.model_validate(answer.json(), strict=True)
+            validate(answer)
 
 
 async def test_every_answer_is_described(client: AsyncClient) -> None:
@@ -93,7 +102,7 @@ async def test_answers_are_as_described(client: AsyncClient) -> None:
     body = {"inputs": [{"data": [["NaN", "Infinity", 3]]}]}
     answer = await client.post("/infer?model=vector&trace=stats&capture=1", json=body)
     assert answer.json()["outputs"][0]["data"] == [["NaN", "Infinity", 3]]
-    InferAnswer.model_validate(answer.json(), strict=True)
+    validate(answer)
     assert set(answer.json()) <= set(InferAnswer.model_fields)
     ErrorBody.model_validate((await client.get("/nowhere")).json(), strict=True)
 

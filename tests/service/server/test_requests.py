@@ -88,7 +88,7 @@ def test_digit_is_read_from_a_form_and_every_layer_is_shown(client: httpx.Client
     assert {layer.type for layer in view.trace.layers} >= {"nn.Conv2d", "nn.Linear", "pnnx.Expression"}
     assert view.timing.total_ms > 0
     assert view.predictions is not None
-    assert sum(float(prediction.probability) for prediction in view.predictions[0]) <= 1 + 1e-5
+    assert sum(prediction["probability"] for prediction in view.predictions[0]) <= 1 + 1e-5
 
 
 @pytest.mark.parametrize("form", ["png", "jpeg", "webp", "bmp"])

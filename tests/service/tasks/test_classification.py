@@ -7,7 +7,8 @@ from engine import Port
 from engine.dtypes import Array
 from service.config.model_config import ModelConfig, ModelConfigError
 from service.errors import ServiceError
-from service.tasks import Prediction, check_model, predict
+from service.tasks import check_model, predict
+from service.tasks.classification import ClassPrediction
 
 LOGITS = Port("out0", "8", (None, 3), "f32")
 SCORES = Port("out1", "9", (1, 3), "f32")
@@ -19,17 +20,17 @@ def classifier(**options: object) -> ModelConfig:
     return ModelConfig.model_validate({"task": "classification", "labels": labels, "classification": options})
 
 
-def predicted(config: ModelConfig, array: Array, top_k: int | None = None) -> list[list[Prediction]]:
+def predicted(config: ModelConfig, array: Array, top_k: int | None = None) -> list[list[ClassPrediction]]:
     predictions = predict(config, [LOGITS], [array], top_k)
     assert predictions is not None
-    return predictions
+    return [[one for one in item if isinstance(one, ClassPrediction)] for item in predictions]
 
 
 def test_best_first() -> None:
     scores = np.array([[0.1, 0.7, 0.2], [0.5, 0.25, 0.25]])
     assert predicted(classifier(), scores) == [
-        [Prediction("one", 1, 0.7), Prediction("two", 2, 0.2), Prediction("zero", 0, 0.1)],
-        [Prediction("zero", 0, 0.5), Prediction("one", 1, 0.25), Prediction("two", 2, 0.25)],
+        [ClassPrediction("one", 1, 0.7), ClassPrediction("two", 2, 0.2), ClassPrediction("zero", 0, 0.1)],
+        [ClassPrediction("zero", 0, 0.5), ClassPrediction("one", 1, 0.25), ClassPrediction("two", 2, 0.25)],
     ]
 
 
@@ -83,7 +84,7 @@ def test_chosen_output(name: str) -> None:
     check_model(config, [], [LOGITS, SCORES])
     predictions = predict(config, [LOGITS, SCORES], [np.array([[1.0, 0, 0]]), np.array([[0, 0, 1.0]])])
     assert predictions is not None
-    assert predictions[0][0].index == 2
+    assert predictions[0][0] == ClassPrediction("two", 2, 1.0)
 
 
 @pytest.mark.parametrize("shape", [(None, 3), (1, 3), (3,), (None, 3, 1, 1), (None, None), None])

@@ -1,0 +1,23 @@
+"""What the API's description says of predictions: each task's part of an answer."""
+
+from typing import Any
+
+from service.tasks import TASKS
+
+_REFERENCE = "#/components/schemas/{model}"
+
+
+def describe_predictions(schema: dict[str, Any]) -> None:
+    """Write into a description what the predictions of each task are."""
+    schemas = schema["components"]["schemas"]
+    references = []
+    for task in TASKS.values():
+        if task.view is not None:
+            described = task.view.model_json_schema(ref_template=_REFERENCE, mode="serialization")
+            schemas |= described.pop("$defs", {})
+            schemas[task.view.__name__] = described
+            references.append({"$ref": _REFERENCE.format(model=task.view.__name__)})
+    schema["components"]["schemas"] = dict(sorted(schemas.items()))
+    one = references[0] if len(references) == 1 else {"anyOf": references}
+    predictions = {"type": "array", "items": {"type": "array", "items": one}}
+    schemas["InferAnswer"]["properties"]["predictions"]["anyOf"][0] = predictions
