@@ -15,10 +15,10 @@ from service.http.guard import GuardMiddleware
 from service.http.middleware import RequestMiddleware
 from service.lifecycle import Lifecycle
 from service.repository.repository import RepositoryError, load_repository
-from service.routes import docs, graph, health, index, infer, metrics, models, traces, v2
+from service.routes import DESCRIBED, ROUTERS, inference_routes
 from service.scheduling.dispatcher import Dispatcher
-from service.server.fast_path import Desk
 from service.services import Services, services_of
+from service.surfaces import POLLED_PATHS
 from service.telemetry.telemetry import make_telemetry
 from service.version import kuiper_version
 
@@ -38,6 +38,7 @@ def create_app(settings: Settings) -> FastAPI:
         title="Kuiper Serve",
         description=DESCRIPTION,
         version=kuiper_version(),
+        routes=inference_routes(),
         lifespan=_lifespan,
         redirect_slashes=False,
         docs_url=None,
@@ -45,21 +46,19 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.services = services
     access, budget = Access(settings), BodyBudget(settings.max_buffered_bytes)
-    app.state.desk = Desk(services, access, budget)
-    _add_layers(app, services, access, budget)
+    _add_middleware(app, services, access, budget)
     install_error_handlers(app)
-    others = (docs, index, graph, models, health, metrics, traces)
-    # routes are tried one after the other: what is asked most comes first
-    for router in (infer.router, *v2.ROUTERS, *(surface.router for surface in others)):
+    for router in ROUTERS:
         app.include_router(router)
-    install_openapi(app, access)
+    install_openapi(app, access, DESCRIBED)
     return app
 
 
-def _add_layers(app: FastAPI, services: Services, access: Access, budget: BodyBudget) -> None:
+def _add_middleware(app: FastAPI, services: Services, access: Access, budget: BodyBudget) -> None:
     """Put the middleware around the routes, innermost first."""
     settings = services.settings
-    app.add_middleware(AccessMiddleware, access=access)
+    if access.is_limited:
+        app.add_middleware(AccessMiddleware, access=access)
     app.add_middleware(GuardMiddleware, lifecycle=services.lifecycle)
     if settings.cors_origins:
         app.add_middleware(CorsMiddleware, origins=settings.cors_origins)
@@ -70,7 +69,7 @@ def _add_layers(app: FastAPI, services: Services, access: Access, budget: BodyBu
         budget=budget,
     )
     if services.telemetry.spans is not None:
-        app.add_middleware(services.telemetry.spans.around)
+        app.add_middleware(services.telemetry.spans.around, ignored_paths=POLLED_PATHS)
 
 
 @asynccontextmanager

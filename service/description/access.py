@@ -3,7 +3,7 @@
 from typing import Any
 
 from service.http.access import Access
-from service.http.guard import OPEN_TO_THE_END
+from service.surfaces import POLLED_PATHS
 
 _SCHEMES = {
     "bearer": {"type": "http", "scheme": "bearer"},
@@ -25,7 +25,7 @@ def describe_access(schema: dict[str, Any], access: Access) -> None:
             responses = operation["responses"]
             _drop_unused(responses)
             statuses = access.statuses(method.upper(), path)
-            for status in statuses if path in OPEN_TO_THE_END else (*statuses, 503):
+            for status in statuses if path in POLLED_PATHS else (*statuses, 503):
                 responses.setdefault(str(status), _error(status))
             if statuses:
                 operation["security"] = [{name: []} for name in _SCHEMES]

@@ -1,9 +1,11 @@
 """The API's description: what FastAPI cannot work out from the routes' signatures."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
+from fastapi.openapi.utils import get_openapi
 
 from service.codec import FORMATS, AnswerFormat
 from service.codec.options import OPTIONS_SCHEMA
@@ -75,14 +77,20 @@ INFER_OPERATION: dict[str, Any] = {
 """What of `POST /infer` the route's signature does not say; its content is that of the payload formats."""
 
 
-def install_openapi(app: FastAPI, access: Access) -> None:
-    """Put examples for the models that are served, and who may ask for what, into the application's description."""
-    describe = app.openapi
+def install_openapi(app: FastAPI, access: Access, described_only: Sequence[APIRouter]) -> None:
+    """Put examples for the models that are served, and which calls need keys, into the application's description.
+
+    Args:
+        app: the application, with all its routes.
+        access: which calls need keys.
+        described_only: routers of what plain ASGI routes answer, which FastAPI knows nothing of.
+    """
+    routes = [*(route for router in described_only for route in router.routes), *app.routes]
 
     @lru_cache(maxsize=1)
     def described(loaded: ModelRepository | None, generation: int) -> dict[str, Any]:
         del generation  # the examples are those of the models that are served at the moment
-        schema = describe()
+        schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=routes)
         describe_access(schema, access)
         describe_predictions(schema)
         _describe_payloads(schema, {} if loaded is None else examples_for(loaded.defaults))

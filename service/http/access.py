@@ -1,6 +1,5 @@
 """Who may ask for what: API keys, and keys for administration. See docs/access.md."""
 
-import re
 from collections.abc import Iterable
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -9,16 +8,8 @@ from service.config.settings import Settings
 from service.errors import ServiceError
 from service.http.error_handlers import error_response
 from service.http.keys import KeyRing
+from service.surfaces import DOCS_PATHS, HEALTH_PATHS, METRICS_PATHS, surface_of
 
-HEALTH_PATHS = frozenset({"/livez", "/readyz", "/v2/health/live", "/v2/health/ready"})
-"""Whoever watches over the process has no key."""
-METRICS_PATHS = frozenset({"/metrics"})
-DOCS_PATHS = frozenset({"/docs", "/openapi.json"})
-
-_READING = frozenset({"GET", "HEAD", "OPTIONS"})
-_ADMIN_PATH = re.compile(
-    r"/v2/repository/models/.*/(load|unload)/?|/v2(/.*)?/(trace/setting|logging)/?", re.DOTALL
-)
 _CHALLENGE = 'Bearer realm="kuiper"'
 
 
@@ -45,7 +36,7 @@ class Access:
 
     def statuses(self, method: str, path: str) -> tuple[int, ...]:
         """Return the statuses that requests of a kind are refused with, for the API's description."""
-        admin = is_admin_call(method, path)
+        admin = surface_of(path).is_admin_call(method, path)
         if not self._guards(path, admin):
             return ()
         return (401, 403) if admin and self._api.is_set else (401,)
@@ -61,7 +52,7 @@ class Access:
             path: decoded path.
             headers: names in lower case and values.
         """
-        admin = is_admin_call(method, path)
+        admin = surface_of(path).is_admin_call(method, path)
         if not self._guards(path, admin):
             return None
         headers = list(headers)
@@ -96,11 +87,6 @@ class AccessMiddleware:
             if refusal is not None:
                 app = error_response(refusal)
         await app(scope, receive, send)
-
-
-def is_admin_call(method: str, path: str) -> bool:
-    """Tell whether a request changes the server: loads or unloads a model, or changes trace or log settings."""
-    return method not in _READING and _ADMIN_PATH.fullmatch(path) is not None
 
 
 def credentials(headers: Iterable[tuple[bytes, bytes]]) -> list[bytes]:

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from engine import InputError, LayerError
 from service.context import context_of
 from service.errors import ServiceError, engine_error
-from service.v2.errors import as_v2, speaks_v2
+from service.surfaces import surface_of
 
 
 def install_error_handlers(app: FastAPI) -> None:
@@ -49,7 +49,7 @@ async def answer_error(request: Request, error: Exception) -> Response:
     """Return the answer to a request that ended in an exception, in the form of its surface."""
     # not a plain function: such a handler gets a thread of a pool, and refusals come when there is least to spare
     explained = _explain(request, error)
-    return error_response(as_v2(explained) if speaks_v2(request.url.path) else explained)
+    return error_response(surface_of(request.url.path).word_error(explained))
 
 
 def _explain(request: Request, error: Exception) -> ServiceError:

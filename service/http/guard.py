@@ -6,13 +6,10 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.context import context_in
-from service.http.access import HEALTH_PATHS, METRICS_PATHS
 from service.http.error_handlers import error_response, internal_error
 from service.lifecycle import Lifecycle, Phase
 from service.scheduling.refusals import shutting_down
-
-OPEN_TO_THE_END = HEALTH_PATHS | METRICS_PATHS
-"""What answers while the server drains: whoever watches wants to see that too, the last counts among it."""
+from service.surfaces import POLLED_PATHS
 
 _logger = logging.getLogger(__name__)
 
@@ -31,7 +28,7 @@ class GuardMiddleware:
         """Handle one ASGI connection."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
-        elif scope["path"] in OPEN_TO_THE_END:
+        elif scope["path"] in POLLED_PATHS:
             await self._run(scope, receive, send)
         elif self._lifecycle.phase is Phase.DRAINING:
             await error_response(shutting_down())(scope, receive, send)

@@ -1,1 +1,15 @@
-"""The endpoints, one file per surface; each is thin."""
+"""The endpoints: a module for each group of them, registered here.
+
+A module has a `router`. To add an endpoint, write a module and list its router in `ROUTERS`.
+"""
+
+from service.routes import docs, graph, health, index, infer, metrics, models, traces, v2
+from service.routes.inference import inference_routes
+
+ROUTERS = (*v2.ROUTERS, *(module.router for module in (docs, index, graph, models, health, metrics, traces)))
+"""In the order in which paths are matched."""
+
+DESCRIBED = (infer.described, v2.DESCRIBED)
+"""Routers of what `inference_routes` answers, for the API's description only."""
+
+__all__ = ["DESCRIBED", "ROUTERS", "inference_routes"]

@@ -17,7 +17,7 @@ from service.repository.loaded_model import LoadedModel
 Payload = TypeVar("Payload")
 
 
-class Surface(Enum):
+class SurfaceName(Enum):
     """Which of the server's interfaces a request came by."""
 
     INFER = "infer"
@@ -101,7 +101,7 @@ class Call(Generic[Payload]):
     """
 
     model: LoadedModel
-    surface: Surface
+    surface: SurfaceName
     request_id: str
     decode: Callable[[], Decoded]
     encode: Callable[[Outcome], Payload]

@@ -14,7 +14,7 @@ from starlette.types import Receive
 from service.config.settings import Settings
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.call import Call, CallRecord, Ending, Observer, Stamps, Surface
+from service.scheduling.call import Call, CallRecord, Ending, Observer, Stamps, SurfaceName
 from service.scheduling.fair_share import VirtualClock
 from service.scheduling.job import Done
 from service.scheduling.model_queue import ModelQueue
@@ -59,7 +59,7 @@ class Dispatcher:
         self._scheduler.refuse_all(error)
 
     @contextmanager
-    def admission(self, model: LoadedModel, surface: Surface, request_id: str) -> Iterator[None]:
+    def admission(self, model: LoadedModel, surface: SurfaceName, request_id: str) -> Iterator[None]:
         """Wrap what turns a request into a call: the observers are told of those that never become one.
 
         Raises:
@@ -76,7 +76,7 @@ class Dispatcher:
     def note_refusal(
         self,
         model: LoadedModel,
-        surface: Surface,
+        surface: SurfaceName,
         request_id: str,
         received_ns: int,
         error: ServiceError | ClientDisconnect,

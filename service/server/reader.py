@@ -1,35 +1,28 @@
-"""What a connection reads: its bytes go where the server wants them, not where the event loop would put them."""
+"""What a connection reads: packets of bounded size, in a buffer that all connections share."""
 
 import asyncio
 from typing import Final
 
 PACKET_BYTES: Final = 64 << 10
-"""Most bytes of a packet. Clients that send before their requests are looked at take no more each, however many."""
+"""Most bytes of a packet. A client that sends ahead of the answers takes no more memory than that."""
 
 _packet: Final = memoryview(bytearray(PACKET_BYTES))
-"""Where every packet comes first: it is taken from there before the next one comes, on the event loop's one thread."""
+"""Where every packet is received: it is copied from there before the next one, on the event loop's one thread."""
 
 
-class Reader(asyncio.BufferedProtocol):
-    """Reads for a connection's protocol, which learns all else as if it read itself.
+class PacketReader(asyncio.BufferedProtocol):
+    """Reads for a connection's protocol, in packets smaller than the event loop would make them.
 
     Args:
-        protocol: the connection's protocol.
+        protocol: the connection's protocol, which is told of all else as if it read itself.
     """
 
     def __init__(self, protocol: asyncio.Protocol) -> None:
-        self.connection_lost = protocol.connection_lost  # type: ignore[method-assign]  # not even a call more
+        self._data_received = protocol.data_received
+        self.connection_lost = protocol.connection_lost  # type: ignore[method-assign]  # saves a call for each event
         self.eof_received = protocol.eof_received  # type: ignore[method-assign]
         self.pause_writing = protocol.pause_writing  # type: ignore[method-assign]
         self.resume_writing = protocol.resume_writing  # type: ignore[method-assign]
-
-
-class PacketReader(Reader):
-    """Hands over what comes in packets smaller than the event loop would make them."""
-
-    def __init__(self, protocol: asyncio.Protocol) -> None:
-        super().__init__(protocol)
-        self._take = protocol.data_received
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return where the next packet goes."""
@@ -38,4 +31,4 @@ class PacketReader(Reader):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take a packet."""
-        self._take(bytes(_packet[:nbytes]))
+        self._data_received(bytes(_packet[:nbytes]))

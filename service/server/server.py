@@ -1,11 +1,8 @@
 """uvicorn, with an end of its own: readiness fails, accepted requests finish, then exit 0."""
 
-import asyncio
 import logging
-from functools import partial
 from time import monotonic
 from types import FrameType
-from typing import cast
 
 import uvicorn
 from fastapi import FastAPI
@@ -15,7 +12,6 @@ from service.lifecycle import Lifecycle, Phase
 from service.scheduling.dispatcher import Dispatcher
 from service.scheduling.refusals import shutting_down
 from service.server.connection import Connection
-from service.server.fast_path import desk_of
 from service.server.tls import tls_options
 from service.services import services_of
 
@@ -80,7 +76,7 @@ def run(app: FastAPI, settings: Settings) -> int:
         host=settings.host,
         port=settings.port,
         log_config=None,
-        http=cast("type[asyncio.Protocol]", partial(Connection, desk=desk_of(app))),
+        http=Connection,
         access_log=False,
         server_header=False,
         ws="none",

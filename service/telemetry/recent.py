@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from engine import RunTrace
-from service.scheduling.call import CallRecord, Ending, Stamps, Surface
+from service.scheduling.call import CallRecord, Ending, Stamps, SurfaceName
 from service.telemetry.clock import epoch_offset_ns
 
 MAX_LAYERS = 50_000
@@ -33,7 +33,7 @@ class RecentRun:
     request_id: str
     model: str
     version: str
-    surface: Surface
+    surface: SurfaceName
     ending: Ending
     received_ms: float
     stamps: Stamps

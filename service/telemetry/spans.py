@@ -5,7 +5,7 @@ and what the service is called is all set by OpenTelemetry's own environment var
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from heapq import nlargest
 from threading import Timer
 
@@ -37,8 +37,6 @@ MAX_LAYER_SPANS = 512
 CLOSE_SECONDS = 3.0
 """Seconds until a collector that does not answer is given up at the end."""
 SERVICE_NAME = "kuiper-serve"
-UNOBSERVED_PATHS = frozenset({"/livez", "/readyz", "/metrics", "/v2/health/live", "/v2/health/ready"})
-"""Paths that a machine asks every few seconds."""
 
 _PROTOCOL = "http/protobuf"
 _Attributes = Mapping[str, str | int | float]
@@ -80,9 +78,9 @@ class Spans:
         if self._layers and forward is not None and record.trace is not None:
             self._draw_layers(record.trace, forward, stamps.forward_start)
 
-    def around(self, app: ASGIApp) -> "SpanMiddleware":
-        """Return a middleware that gives every request its span."""
-        return SpanMiddleware(app, self._tracer)
+    def around(self, app: ASGIApp, ignored_paths: Set[str]) -> "SpanMiddleware":
+        """Return a middleware that gives every request its span, but for those to some paths."""
+        return SpanMiddleware(app, self._tracer, ignored_paths)
 
     def close(self) -> None:
         """Send what is left, as far as the collector takes it."""
@@ -121,13 +119,14 @@ class Spans:
 class SpanMiddleware:
     """Gives every request its span, as a child of the client's where it names one (`traceparent`)."""
 
-    def __init__(self, app: ASGIApp, tracer: Tracer) -> None:
+    def __init__(self, app: ASGIApp, tracer: Tracer, ignored_paths: Set[str]) -> None:
         self._app = app
         self._tracer = tracer
+        self._ignored_paths = ignored_paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one ASGI connection."""
-        if scope["type"] != "http" or scope["path"] in UNOBSERVED_PATHS:
+        if scope["type"] != "http" or scope["path"] in self._ignored_paths:
             await self._app(scope, receive, send)
             return
         method = scope["method"] if scope["method"] in KNOWN_METHODS else OTHER_METHOD

@@ -1,5 +1,6 @@
 """All that the server tells of itself beside its logs."""
 
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,8 +21,8 @@ class Spans(Protocol):
     def observe(self, record: CallRecord) -> None:
         """Draw a call."""
 
-    def around(self, app: ASGIApp) -> ASGIApp:
-        """Return a middleware that gives every request its span."""
+    def around(self, app: ASGIApp, ignored_paths: Set[str]) -> ASGIApp:
+        """Return a middleware that gives every request its span, but for those to some paths."""
 
     def close(self) -> None:
         """Send what is left."""

@@ -33,23 +33,25 @@ def parse_header_length(value: str | None) -> int | None:
     return int(value)
 
 
-def lead_of(header_length: int | None) -> int:
+def padding_of(header_length: int | None) -> int:
     """Return how many bytes to put before a body so that the binary data in it is aligned."""
     return 0 if header_length is None else -header_length % _ALIGNMENT
 
 
-def split(body: bytes | bytearray, header_length: int | None, lead: int = 0) -> tuple[memoryview, memoryview]:
+def split(
+    body: bytes | bytearray, header_length: int | None, padding: int = 0
+) -> tuple[memoryview, memoryview]:
     """Return the JSON part of a body, and the binary data behind it.
 
     Args:
         body: the body.
         header_length: length of the JSON part; None where there is nothing else.
-        lead: how many bytes stand before it.
+        padding: how many zero bytes stand before it.
 
     Raises:
         ServiceError: 400 `invalid_header` where the JSON part would be longer than the body.
     """
-    view = memoryview(body).toreadonly()[lead:]
+    view = memoryview(body).toreadonly()[padding:]
     if header_length is None:
         return view, view[len(view) :]
     if header_length > len(view):

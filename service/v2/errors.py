@@ -2,16 +2,8 @@
 
 from service.errors import ServiceError
 
-PREFIX = "/v2"
-"""Path below which the protocol is spoken."""
-
 _STATUSES = {406: 400, 415: 400, 422: 400}
 """Status elsewhere -> status here: Triton answers 400 to every request that is at fault."""
-
-
-def speaks_v2(path: str) -> bool:
-    """Tell whether a path belongs to the protocol."""
-    return path == PREFIX or path.startswith(f"{PREFIX}/")
 
 
 def as_v2(error: ServiceError) -> ServiceError:

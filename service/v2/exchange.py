@@ -6,8 +6,8 @@ from engine import TraceLevel
 from service.codec import Decoded, Options, describe_trace
 from service.config.limits import Limits
 from service.repository.loaded_model import LoadedModel
+from service.scheduling.answer import Answer
 from service.scheduling.call import Outcome
-from service.scheduling.intake import Answer
 from service.v2.batching import is_batch_open
 from service.v2.binary import split
 from service.v2.compression import IDENTITY, decompress
@@ -41,7 +41,7 @@ class Exchange:
         header_length: length of its JSON part; None where it is nothing else, `RAW` where it has none.
         answer_encoding: content coding of the answer.
         limits: how much the request may ask for.
-        lead: how many bytes stand before the body; none before a compressed one.
+        padding: how many zero bytes stand before the body; none before a compressed one.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Exchange:
         header_length: int | None,
         answer_encoding: str,
         limits: Limits,
-        lead: int = 0,
+        padding: int = 0,
     ) -> None:
         self._model = model
         self._body = body
@@ -60,7 +60,7 @@ class Exchange:
         self._header_length = header_length
         self._answer_encoding = answer_encoding
         self._limits = limits
-        self._lead = lead
+        self._padding = padding
         self._open_batch = is_batch_open(model)
         self._document: Document | None = None
         self._described: InferRequest | None = None
@@ -83,7 +83,7 @@ class Exchange:
         if self._header_length == RAW:
             return Parameters()
         body = decompress(self._body, self._encoding, self._limits)
-        text, _ = split(body, self._header_length, self._lead)
+        text, _ = split(body, self._header_length, self._padding)
         if self._header_length is not None and len(text) <= _BRIEF:
             self._described = _parse_brief(bytes(text))
             return self._described.parameters
@@ -102,7 +102,7 @@ class Exchange:
         """
         body = decompress(self._body, self._encoding, self._limits)
         self._body = b""
-        text, data = split(body, self._header_length, self._lead)
+        text, data = split(body, self._header_length, self._padding)
         graph, config = self._model.graph, self._model.config
         if self._header_length == RAW:
             tensor, data = raw_input(data, graph.inputs, config, self._open_batch)

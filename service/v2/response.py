@@ -10,7 +10,7 @@ from engine import Port
 from engine.dtypes import Array
 from service.codec.json_array import json_data
 from service.errors import ServiceError
-from service.scheduling.intake import Answer
+from service.scheduling.answer import Answer
 from service.v2.binary import HEADER, write_array, write_strings
 from service.v2.classification import classify
 from service.v2.compression import IDENTITY, compress

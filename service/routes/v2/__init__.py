@@ -3,6 +3,9 @@
 from service.routes.v2 import health, infer, log_settings, metadata, repository, statistics, trace_setting
 
 ROUTERS = tuple(
-    module.router for module in (infer, health, statistics, metadata, repository, trace_setting, log_settings)
+    module.router for module in (health, statistics, metadata, repository, trace_setting, log_settings)
 )
-"""In the order in which paths are looked for: what is asked most first, `/v2/models/stats` before a model's."""
+"""In the order in which paths are matched: `/v2/models/stats` comes before a model's."""
+
+DESCRIBED = infer.described
+"""Inference, for the API's description only."""

@@ -14,8 +14,9 @@ from starlette.types import Message, Receive, Scope, Send
 
 from service.app import create_app
 from service.config.settings import Settings, load_settings
-from service.http.access import Access, AccessMiddleware, credentials, is_admin_call
+from service.http.access import Access, AccessMiddleware, credentials
 from service.services import services_of
+from service.surfaces import surface_of
 
 pytestmark = pytest.mark.anyio
 
@@ -121,7 +122,7 @@ def test_reading_what_administration_changes_needs_no_admin_key() -> None:
     ],
 )
 def test_admin_calls_are_known_by_method_and_path(method: str, path: str, admin: bool) -> None:
-    assert is_admin_call(method, path) == admin
+    assert surface_of(path).is_admin_call(method, path) == admin
 
 
 async def test_every_route_that_changes_something_is_an_admin_call(keyed: FastAPI) -> None:
@@ -131,7 +132,7 @@ async def test_every_route_that_changes_something_is_an_admin_call(keyed: FastAP
     harmless = {
         path for path in writing if path == "/infer" or re.search(r"/infer$|^/v2/repository/index$", path)
     }
-    assert {path for path in writing if not is_admin_call("POST", path)} == harmless
+    assert {path for path in writing if not surface_of(path).is_admin_call("POST", path)} == harmless
 
 
 @pytest.mark.parametrize(

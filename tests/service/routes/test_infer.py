@@ -20,7 +20,7 @@ from engine.dtypes import Array
 from engine.run import StopCheck
 from service.infer import inference
 from service.log_context import FIELDS
-from service.routes import infer as route
+from service.routes import inference as route
 from service.scheduling import dispatcher
 from service.scheduling.policy import Policy
 from service.services import services_of

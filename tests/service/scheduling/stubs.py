@@ -17,7 +17,7 @@ from service.config.model_config import ModelConfig
 from service.config.settings import Settings
 from service.repository.batching import Batching
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.call import Call, CallRecord, Outcome, Surface
+from service.scheduling.call import Call, CallRecord, Outcome, SurfaceName
 from service.scheduling.dispatcher import Dispatcher
 
 SOON = 20.0
@@ -152,7 +152,7 @@ def call_of(
 
     return Call(
         model=model,
-        surface=Surface.INFER,
+        surface=SurfaceName.INFER,
         request_id="r1",
         decode=decode or (lambda: Decoded({"0": array}, options or Options())),
         encode=encode or first_numbers,

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from service.server import connection as module
-from service.server.connection import HEAD_BYTES, UNASKED, Connection
+from service.server.connection import HEAD_BYTES, READ_AHEAD_BYTES, Connection
 from service.server.reader import PACKET_BYTES
 from tests.service.scheduling.stubs import until
 
@@ -125,7 +125,7 @@ async def test_no_more_of_a_body_is_read_than_is_asked_for() -> None:
         writer.write(b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: %d\r\n\r\n" % size + bytes(size))
         await asked.wait()
         await until(lambda: connections[0].flow.read_paused)
-        assert len(connections[0].cycle.body) <= UNASKED + PACKET_BYTES
+        assert len(connections[0].cycle.body) <= READ_AHEAD_BYTES + PACKET_BYTES
         is_asked.set()
         while str(size).encode() != await reader.readline():
             pass

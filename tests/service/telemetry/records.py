@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from engine import LayerTrace, OperandTrace, RunTrace
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.call import Call, CallRecord, Ending, Stamps, Surface
+from service.scheduling.call import Call, CallRecord, Ending, Stamps, SurfaceName
 
 MS = 1_000_000
 """Nanoseconds of a millisecond."""
@@ -66,7 +66,7 @@ def make_record(
     """Return the record of a call that ran alone."""
     call: Call[object] = Call(
         model=model or make_model(),
-        surface=Surface.INFER,
+        surface=SurfaceName.INFER,
         request_id=request_id,
         decode=_unused,
         encode=_unused,

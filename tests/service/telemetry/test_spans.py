@@ -15,6 +15,7 @@ from starlette.types import Message, Receive, Scope, Send
 from engine import RunTrace
 from service.config.settings import Settings, SettingsError
 from service.scheduling.call import CallRecord, Ending
+from service.surfaces import POLLED_PATHS
 from service.telemetry.spans import MAX_LAYER_SPANS, Spans, make_spans
 from service.telemetry.telemetry import make_telemetry
 from tests.service.telemetry.records import STAMPS, make_layer, make_record, make_trace
@@ -53,7 +54,7 @@ class Tracing:
         await send({"type": "http.response.body", "body": b""})
 
     async def get(self, path: str = "/models/digits", **headers: str) -> None:
-        app = self.spans.around(self.app)
+        app = self.spans.around(self.app, POLLED_PATHS)
         async with AsyncClient(transport=ASGITransport(app), base_url="http://test") as client:
             await client.get(path, headers=headers)
 
@@ -204,7 +205,7 @@ async def test_unknown_methods_have_one_name() -> None:
     async def send(message: Message) -> None:
         del message
 
-    await tracing.spans.around(tracing.app)(scope, receive, send)
+    await tracing.spans.around(tracing.app, POLLED_PATHS)(scope, receive, send)
     (request,) = tracing.finished.values()
     assert request.attributes is not None
     assert request.attributes["http.request.method"] == "_OTHER"
@@ -218,7 +219,7 @@ async def test_fault_ends_the_span() -> None:
         raise ZeroDivisionError("x")
 
     async with AsyncClient(
-        transport=ASGITransport(tracing.spans.around(fail)), base_url="http://test"
+        transport=ASGITransport(tracing.spans.around(fail, POLLED_PATHS)), base_url="http://test"
     ) as client:
         with pytest.raises(ZeroDivisionError):
             await client.get("/")

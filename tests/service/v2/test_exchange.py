@@ -16,9 +16,9 @@ from service.codec import Decoded
 from service.config.limits import Limits
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel, load_model
+from service.scheduling.answer import Answer
 from service.scheduling.call import Outcome, Stamps
-from service.scheduling.intake import Answer
-from service.v2.binary import lead_of
+from service.v2.binary import padding_of
 from service.v2.compression import IDENTITY
 from service.v2.exchange import RAW, Exchange
 from tests.service.models import DIGIT, DIGIT_CONFIG, PAIR, add_model
@@ -39,8 +39,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, LoadedModel]:
 
 
 def exchange(model: LoadedModel, body: bytes, length: int | None = None) -> Exchange:
-    lead = lead_of(length)
-    return Exchange(model, bytes(lead) + body, IDENTITY, length, IDENTITY, LIMITS, lead)
+    padding = padding_of(length)
+    return Exchange(model, bytes(padding) + body, IDENTITY, length, IDENTITY, LIMITS, padding)
 
 
 def read(model: LoadedModel, body: bytes, length: int | None = None) -> Decoded:
@@ -57,10 +57,10 @@ def answer(model: LoadedModel, document: dict[str, Any]) -> Answer:
 def test_binary_input_is_an_aligned_view_of_the_body(models: dict[str, LoadedModel], spaces: int) -> None:
     body, length = binary_body({"inputs": [binary_input("in", FLOATS)]}, FLOATS)
     body, length = body[:1] + b" " * spaces + body[1:], length + spaces
-    lead = lead_of(length)
-    whole = bytes(lead) + body
+    padding = padding_of(length)
+    whole = bytes(padding) + body
     array = (
-        Exchange(models["same_f32"], whole, IDENTITY, length, IDENTITY, LIMITS, lead).decode().inputs["in"]
+        Exchange(models["same_f32"], whole, IDENTITY, length, IDENTITY, LIMITS, padding).decode().inputs["in"]
     )
     np.testing.assert_array_equal(array, FLOATS)
     assert array.flags.aligned
@@ -72,8 +72,8 @@ def test_inputs_behind_one_of_odd_size_are_aligned_too(models: dict[str, LoadedM
         {"inputs": [json_input("a", FLOATS[0]), binary_input("b", FLOATS[1])]}, FLOATS[1]
     )
     inputs = exchange(models["pair"], body, length)
-    inputs._lead = 0
-    inputs._body = inputs._body[lead_of(length) :]
+    inputs._padding = 0
+    inputs._body = inputs._body[padding_of(length) :]
     for array in inputs.decode().inputs.values():
         assert array.flags.aligned
 

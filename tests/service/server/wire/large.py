@@ -3,8 +3,8 @@
 import numpy as np
 
 from engine.dtypes import Array
-from tests.service.server.fast_path.cases import GOOD, VECTOR
-from tests.service.server.fast_path.wire import Ask, Reply
+from tests.service.server.wire.cases import GOOD, VECTOR
+from tests.service.server.wire.wire import Ask, Reply
 from tests.service.v2.bodies import binary_body, binary_input
 
 SMALL = Ask(VECTOR, GOOD, (("X-Request-ID", "small"),))

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.service.models import VECTOR, add_model
-from tests.service.server.fast_path.large import SMALL, check, large
-from tests.service.server.fast_path.wire import Wire, connected
 from tests.service.server.process import ServerProcess
+from tests.service.server.wire.large import SMALL, check, large
+from tests.service.server.wire.wire import Wire, connected
 from tests.service.v2.models import SAME
 
 trustme = pytest.importorskip("trustme")

@@ -1,4 +1,4 @@
-"""Plain requests while the server is full, while clients leave, and while it ends."""
+"""Inference requests while the server is full, while clients leave, and while it ends."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -9,8 +9,8 @@ import pytest
 
 from tests.service.models import add_model
 from tests.service.server.blocking import BLOCKING
-from tests.service.server.fast_path.wire import Ask, Reply, Wire, ask, dial
 from tests.service.server.process import SOON, ServerProcess
+from tests.service.server.wire.wire import Ask, Reply, Wire, ask, dial
 
 DRAINING = re.compile("draining: [0-9]+ requests")
 FORMS = [Ask.plain, Ask.escaped]

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tests.service.codec.payloads import npy, npz
-from tests.service.server.fast_path.wire import Ask
 from tests.service.server.process import ROOT
+from tests.service.server.wire.wire import Ask
 from tests.service.v2.bodies import binary_body, binary_input, json_input
 
 LIMIT = 200_000

@@ -1,4 +1,4 @@
-"""Bodies that are read straight to where they are to lie."""
+"""Bodies and answers of many packets."""
 
 import random
 import re
@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from service.server.connection import MUCH
+from service.server.reader import PACKET_BYTES
 from tests.service.models import VECTOR as VECTOR_MODEL
 from tests.service.models import add_model
-from tests.service.server.fast_path.cases import VECTOR
-from tests.service.server.fast_path.large import SMALL, check, large
-from tests.service.server.fast_path.wire import Ask, Wire, ask, connected
 from tests.service.server.process import ServerProcess
+from tests.service.server.wire.cases import VECTOR
+from tests.service.server.wire.large import SMALL, check, large
+from tests.service.server.wire.wire import Ask, Wire, ask, connected
 from tests.service.v2.models import SAME, TRIPLED
 
 
@@ -32,7 +32,7 @@ def wire(server: ServerProcess) -> Iterator[Wire]:
         yield created
 
 
-@pytest.mark.parametrize("size", [MUCH - 1000, MUCH, MUCH + 8, 300_000, 1_040_000])
+@pytest.mark.parametrize("size", [PACKET_BYTES - 1000, PACKET_BYTES, PACKET_BYTES + 8, 300_000, 1_040_000])
 def test_large_body_is_read_whole_and_what_follows_is_another_request(wire: Wire, size: int) -> None:
     for _ in range(2):
         wire.send(large(size).plain() + SMALL.plain() + large(size).plain() + SMALL.escaped())

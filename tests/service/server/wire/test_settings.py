@@ -1,4 +1,4 @@
-"""Both ways ask for the same keys, know the same origins, and are counted and logged alike."""
+"""Keys, origins, counts and logs of inference requests, whose paths are written plainly or with escapes."""
 
 import re
 from collections import Counter
@@ -13,9 +13,9 @@ import pytest
 from tests.service.models import VECTOR as VECTOR_MODEL
 from tests.service.models import add_model
 from tests.service.server.blocking import FAULT
-from tests.service.server.fast_path.cases import GOOD, VECTOR
-from tests.service.server.fast_path.wire import Ask, Reply, ask, connected
 from tests.service.server.process import SOON, ServerProcess
+from tests.service.server.wire.cases import GOOD, VECTOR
+from tests.service.server.wire.wire import Ask, Reply, ask, connected
 
 KEY, PAGE = "key-0123456789abcdef", "https://page.test"
 V2 = Ask(
@@ -54,7 +54,7 @@ def start(models: Path, *flags: str) -> ServerProcess:
 
 
 def both(server: ServerProcess, case: Ask) -> Reply:
-    """Return the answer to a request where both ways give the same status and headers."""
+    """Return the answer to a request that has the same status and headers in both forms."""
     plain, through = ask(server, case.plain()), ask(server, case.escaped())
     ignored = {"date", "x-request-id", "content-length"}
     kept = [
@@ -65,7 +65,7 @@ def both(server: ServerProcess, case: Ask) -> Reply:
     return plain
 
 
-def test_same_keys_are_asked_for(models: Path, tmp_path: Path) -> None:
+def test_key_is_needed_however_the_path_is_written(models: Path, tmp_path: Path) -> None:
     (tmp_path / "keys").write_text(f"{KEY}\n")
     with start(models, "--api-keys-file", str(tmp_path / "keys")) as server:
         for header, status in (
@@ -78,7 +78,7 @@ def test_same_keys_are_asked_for(models: Path, tmp_path: Path) -> None:
             assert both(server, Ask(VECTOR, GOOD, (header,))).status == status
 
 
-def test_pages_of_other_origins_are_told_the_same(models: Path) -> None:
+def test_only_pages_of_known_origins_may_read_the_answer(models: Path) -> None:
     with start(models, "--cors-origins", PAGE) as server:
         for body, origin in product((GOOD, b"{"), (PAGE, "https://other.test", None)):
             headers = () if origin is None else (("Origin", origin),)
@@ -131,7 +131,7 @@ def access_lines(server: ServerProcess) -> list[dict[str, Any]]:
     return lines
 
 
-def test_access_log_has_the_same_fields(server: ServerProcess) -> None:
+def test_access_log_names_the_route_however_the_path_is_written(server: ServerProcess) -> None:
     named = [
         Ask(case.target, case.body, (*case.headers, ("X-Request-ID", f"r{number}")))
         for number, case in enumerate(MIXED)

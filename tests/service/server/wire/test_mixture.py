@@ -8,10 +8,10 @@ import pytest
 
 from tests.service.models import VECTOR as VECTOR_MODEL
 from tests.service.models import add_model
-from tests.service.server.fast_path.cases import GOOD, VECTOR
-from tests.service.server.fast_path.large import large
-from tests.service.server.fast_path.wire import Ask, ask, connected
 from tests.service.server.process import ServerProcess
+from tests.service.server.wire.cases import GOOD, VECTOR
+from tests.service.server.wire.large import large
+from tests.service.server.wire.wire import Ask, ask, connected
 from tests.service.v2.models import SAME
 
 V2 = "/v2/models/same/infer"

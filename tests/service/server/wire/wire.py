@@ -30,15 +30,15 @@ class Ask:
     version: str = "1.1"
 
     def plain(self) -> bytes:
-        """Return it as the connection answers it itself, unless something else keeps it from that."""
+        """Return it in its usual form."""
         return self._write(self.body, (*self.headers, ("Content-Length", str(len(self.body)))))
 
     def escaped(self) -> bytes:
-        """Return it with a letter of its path escaped: the application answers."""
+        """Return it with a letter of its path escaped."""
         return replace(self, target=self.target.replace("/infer", "/%69nfer")).plain()
 
     def with_trailer(self) -> bytes:
-        """Return it with a header that only the application takes."""
+        """Return it with a header that announces a trailer."""
         return replace(self, headers=(*self.headers, ("Trailer", "x"))).plain()
 
     def chunked(self) -> bytes:

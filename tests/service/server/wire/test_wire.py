@@ -8,9 +8,9 @@ import pytest
 
 from tests.service.models import PAIR, add_model
 from tests.service.models import VECTOR as VECTOR_MODEL
-from tests.service.server.fast_path.cases import GOOD, VECTOR
-from tests.service.server.fast_path.wire import Ask, Wire, ask, dial
 from tests.service.server.process import ServerProcess
+from tests.service.server.wire.cases import GOOD, VECTOR
+from tests.service.server.wire.wire import Ask, Wire, ask, dial
 
 
 @pytest.fixture(scope="module")

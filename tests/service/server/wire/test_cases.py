@@ -1,4 +1,4 @@
-"""A request is answered as its case says, and alike by the connection and by the application."""
+"""A request is answered as its case says, and alike in whatever form it is written on the wire."""
 
 import json
 import re
@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.service.server.fast_path.cases import INFER, LIMIT, PROTOCOL, Case
-from tests.service.server.fast_path.wire import Ask, Reply, ask
 from tests.service.server.process import ServerProcess
+from tests.service.server.wire.cases import INFER, LIMIT, PROTOCOL, Case
+from tests.service.server.wire.wire import Ask, Reply, ask
 from tests.service.v2.models import add_v2_models
 
 TIMED = {"timing", "trace", "request_id"}

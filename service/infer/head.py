@@ -1,0 +1,76 @@
+"""The head of a request to `POST /infer`, and the call that its body makes of it."""
+
+from starlette.datastructures import QueryParams
+from starlette.requests import Request
+
+from service.codec import Options, negotiate, parse_options
+from service.config.limits import Limits
+from service.infer.inference import Inference
+from service.repository.loaded_model import LoadedModel
+from service.scheduling.answer import Answer
+from service.scheduling.call import Call, SurfaceName
+
+
+class InferHead:
+    """A request to `POST /infer` whose body has not arrived yet.
+
+    Args:
+        request: the request.
+        model: the model that it names.
+        request_id: its id.
+        limits: how much it may ask for.
+
+    Attributes:
+        model: the model.
+        takes_encoded_body: always false.
+        is_compressed: always false.
+        padding: always 0.
+
+    Raises:
+        ServiceError: 422 `invalid_parameter`, 406 `not_acceptable`.
+    """
+
+    takes_encoded_body = False
+    is_compressed = False
+    padding = 0
+
+    def __init__(self, request: Request, model: LoadedModel, request_id: str, limits: Limits) -> None:
+        self.model = model
+        self._request_id = request_id
+        self._limits = limits
+        self._content_type = _header(request, "content-type")
+        self._options = _parse_query(request.query_params)
+        self._media_type = negotiate(_header(request, "accept"))
+
+    def call(self, body: bytes, received_ns: int) -> Call[Answer]:
+        """Return the call. Raises nothing: the body is decoded later, by a worker."""
+        inference = Inference(
+            model=self.model,
+            request_id=self._request_id,
+            body=body,
+            content_type=self._content_type,
+            options=self._options,
+            media_type=self._media_type,
+            limits=self._limits,
+            received_ns=received_ns,
+        )
+        return Call(
+            model=self.model,
+            surface=SurfaceName.INFER,
+            request_id=self._request_id,
+            decode=inference.decode,
+            encode=inference.encode,
+            received_ns=received_ns,
+        )
+
+
+def _header(request: Request, name: str) -> str | None:
+    """Return a header; lines of the same name are one list, with commas between (RFC 9110, 5.3)."""
+    return ", ".join(request.headers.getlist(name)) or None
+
+
+def _parse_query(query: QueryParams) -> Options:
+    values = {name: value for name, value in query.items() if name not in ("model", "version")}
+    if "capture" in values:
+        values["capture"] = ",".join(query.getlist("capture"))
+    return parse_options(values)

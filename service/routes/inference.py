@@ -1,0 +1,100 @@
+"""The routes that run models, of every surface.
+
+They are plain ASGI, tried before FastAPI's own: what FastAPI does for each request costs more than the run of a small
+model. `infer.py` and `v2/infer.py` describe them for OpenAPI.
+"""
+
+from asyncio import get_running_loop
+from concurrent.futures import ThreadPoolExecutor
+from time import perf_counter_ns
+
+from starlette.requests import Request
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import Receive, Scope, Send
+
+from service.context import context_of
+from service.http.body import read_body
+from service.repository.loaded_model import LoadedModel
+from service.scheduling.answer import Answer
+from service.scheduling.call import Call
+from service.scheduling.inference_head import InferenceHead
+from service.services import Services, services_of
+from service.surfaces import SURFACES, Surface
+
+_decompression = ThreadPoolExecutor(max_workers=1, thread_name_prefix="decompress")
+"""One thread: of the bodies that are not in a queue yet, no more than one is decompressed at a time."""
+
+
+class InferenceEndpoint:
+    """Answers the inference requests of one surface: an ASGI application.
+
+    Args:
+        surface: the surface.
+    """
+
+    def __init__(self, surface: Surface) -> None:
+        self._surface = surface
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request.
+
+        Raises:
+            ServiceError: why there is no answer; the application's error handlers word it.
+            ClientDisconnect: the client has left.
+        """
+        request = Request(scope, receive)
+        services = services_of(request)
+        model = services.repository.find(*self._surface.model_reference(request))
+        context_of(request).model = model.name
+        call = await self._receive(request, services, model)
+        answer = await services.dispatcher.answer(call, receive)
+        await send_answer(answer, send)
+
+    async def _receive(self, request: Request, services: Services, model: LoadedModel) -> Call[Answer]:
+        request_id, limits = context_of(request).request_id, services.settings.limits
+        with services.dispatcher.admission(model, self._surface.name, request_id):
+            head = self._surface.open_head(request, model, request_id, limits)
+            body = await read_body(
+                request,
+                limits,
+                services.settings.timeout,
+                is_encoded=head.takes_encoded_body,
+                padding=head.padding,
+            )
+            return await _make_call(head, body)
+
+
+class InferenceRoute(Route):
+    """A route whose template is known to metrics, access log and spans, as those of FastAPI's own routes are."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Tell whether the route takes a request, and what it adds to the request's scope."""
+        match, added = super().matches(scope)
+        return match, {**added, "route": self} if match is not Match.NONE else added
+
+
+def inference_routes() -> list[BaseRoute]:
+    """Return a route for each inference path of each surface."""
+    return [
+        InferenceRoute(path, InferenceEndpoint(surface), methods=["POST"])
+        for surface in SURFACES
+        for path in surface.inference_paths
+    ]
+
+
+async def send_answer(answer: Answer, send: Send) -> None:
+    """Send an answer by an ASGI channel, each piece of its body from where it lies."""
+    headers = [(name.lower().encode(), value.encode()) for name, value in answer.headers.items()]
+    headers.append((b"content-length", b"%d" % answer.length))
+    headers.append((b"content-type", answer.media_type.encode()))
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    for piece in answer.pieces:
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _make_call(head: InferenceHead, body: bytes) -> Call[Answer]:
+    received = perf_counter_ns()
+    if not head.is_compressed:
+        return head.call(body, received)
+    return await get_running_loop().run_in_executor(_decompression, head.call, body, received)

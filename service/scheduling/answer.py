@@ -1,0 +1,32 @@
+"""The answer to a call, as bytes that are ready to be sent."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+Buffer = bytes | bytearray | memoryview
+"""Contiguous bytes; each item of a memoryview is one byte."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An encoded answer.
+
+    Attributes:
+        pieces: the bytes of its body; arrays among them are sent from where they lie, without a copy.
+        media_type: its `Content-Type`.
+        headers: its other headers.
+    """
+
+    pieces: Sequence[Buffer]
+    media_type: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def length(self) -> int:
+        """How many bytes its body has."""
+        return sum(len(piece) for piece in self.pieces)
+
+    @property
+    def body(self) -> bytes:
+        """Its body, in one piece."""
+        return b"".join(self.pieces)

@@ -1,0 +1,72 @@
+"""The head of an inference request of the protocol, and the call that its body makes of it."""
+
+from starlette.requests import Request
+
+from service.config.limits import Limits
+from service.repository.loaded_model import LoadedModel
+from service.scheduling.answer import Answer
+from service.scheduling.call import Call, SurfaceName
+from service.v2.binary import HEADER, padding_of, parse_header_length
+from service.v2.compression import IDENTITY, choose_encoding, parse_encoding
+from service.v2.exchange import Exchange
+
+
+class V2Head:
+    """An inference request of the protocol whose body has not arrived yet.
+
+    Args:
+        request: the request.
+        model: the model that it names.
+        request_id: its id.
+        limits: how much it may ask for.
+
+    Attributes:
+        model: the model.
+        takes_encoded_body: always true.
+        is_compressed: whether the body has to be decompressed to make a call.
+        padding: how many zero bytes to put before the body.
+
+    Raises:
+        ServiceError: 400 `invalid_header`, 501 `unsupported_encoding`.
+    """
+
+    takes_encoded_body = True
+
+    def __init__(self, request: Request, model: LoadedModel, request_id: str, limits: Limits) -> None:
+        headers = request.headers
+        self.model = model
+        self._request_id = request_id
+        self._limits = limits
+        self._encoding = parse_encoding(headers.get("content-encoding"))
+        self._answer_encoding = choose_encoding(headers.get("accept-encoding"))
+        self._header_length = parse_header_length(headers.get(HEADER.lower()))
+        self.is_compressed = self._encoding != IDENTITY
+        self.padding = 0 if self.is_compressed else padding_of(self._header_length)
+
+    def call(self, body: bytes, received_ns: int) -> Call[Answer]:
+        """Return the call.
+
+        Raises:
+            ServiceError: 400 or 413.
+        """
+        exchange = Exchange(
+            self.model,
+            body,
+            self._encoding,
+            self._header_length,
+            self._answer_encoding,
+            self._limits,
+            self.padding,
+        )
+        del body  # the exchange drops it once it is decoded
+        parameters = exchange.scheduling()
+        return Call(
+            model=self.model,
+            surface=SurfaceName.V2,
+            request_id=self._request_id,
+            decode=exchange.decode,
+            encode=exchange.encode,
+            received_ns=received_ns,
+            timeout=parameters.timeout,
+            priority=parameters.priority,
+        )

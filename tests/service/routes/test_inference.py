@@ -1,0 +1,85 @@
+"""The endpoint that runs models: faults on its way, and what is left of a request when it is answered."""
+
+import gc
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from fastapi import FastAPI
+from httpx import AsyncClient
+
+from service.infer.inference import Inference
+from service.services import services_of
+from service.v2.exchange import Exchange
+from tests.service.scheduling.stubs import until
+from tests.service.v2.bodies import json_input
+
+GOOD = json.dumps({"inputs": [{"data": [-1, 0, 1]}]}).encode()
+GOOD_V2 = json.dumps({"inputs": [json_input("0", np.zeros((1, 3), np.float32))]}).encode()
+WAYS = {"/infer?model=vector": GOOD, "/v2/models/vector/infer": GOOD_V2}
+FAULT = ("POST", "/infer", "500")
+pytestmark = pytest.mark.anyio
+
+
+def broken(*_: object, **__: object) -> Any:
+    raise ZeroDivisionError("secret")
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "service.infer.inference.decode",
+        "service.infer.inference.encode",
+        "service.infer.head.InferHead.call",
+        "service.infer.head.negotiate",
+        "service.routes.inference.send_answer",
+    ],
+)
+async def test_fault_is_logged_and_answered_without_its_cause(
+    app: FastAPI,
+    client: AsyncClient,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    place: str,
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(place, broken)
+        answer = await client.post("/infer?model=vector", content=GOOD, headers={"X-Request-ID": "r9"})
+    assert (answer.status_code, answer.json()["code"]) == (500, "internal_error")
+    assert answer.json()["details"] == {"request_id": "r9"}
+    assert "secret" not in answer.text
+    assert "secret" in caplog.text
+    assert dict(services_of(app).telemetry.http_requests.series())[FAULT].count == 1
+    assert (await client.post("/infer?model=vector", content=GOOD)).status_code == 200
+
+
+async def test_number_of_more_than_64_bits_is_repeated_in_the_error(client: AsyncClient) -> None:
+    size = 2**63 - 1
+    entry = {**json_input("0", np.zeros((1, 3), np.float32)), "parameters": {"binary_data_size": size}}
+    del entry["data"]
+    body = json.dumps({"inputs": [entry] * 3}).encode()
+    headers = {"Inference-Header-Content-Length": str(len(body))}
+    answer = await client.post("/v2/models/vector/infer", content=body, headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (400, "wrong_size")
+    assert answer.json()["details"]["expected"] == 3 * size
+
+
+@pytest.mark.parametrize("path", WAYS)
+@pytest.mark.parametrize("is_sound", [True, False])
+async def test_nothing_of_a_request_outlives_its_answer(
+    client: AsyncClient, path: str, is_sound: bool
+) -> None:
+    def living() -> int:
+        return sum(isinstance(one, Inference | Exchange) for one in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    try:
+        before = living()
+        body = WAYS[path] if is_sound else WAYS[path].replace(b"inputs", b"input_")
+        answer = await client.post(path, content=body)
+        assert answer.status_code == (200 if is_sound else 422 if "?" in path else 400)
+        await until(lambda: living() == before)
+    finally:
+        gc.enable()
