@@ -12,7 +12,7 @@ PEERS ?= .venv-bench
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help serve test lint format bench bench-service soak schemathesis conformance differential golden train dev clean
+.PHONY: help serve test lint format bench bench-service soak schemathesis conformance differential golden train dev dist clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
@@ -42,11 +42,13 @@ serve: $(VENV)/serve.installed ## Serve models/ on HOST:PORT (127.0.0.1:8000)
 test: $(VENV)/test.installed ## Run all tests with coverage
 	$(BIN)/python -m pytest -n auto --cov --cov-report=term:skip-covered
 
-lint: $(VENV)/test.installed ## ruff, mypy --strict, and which package may import which
+lint: $(VENV)/test.installed ## ruff, mypy --strict, which package may import which, and what is declared
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/deptry engine service
+	$(BIN)/deptry engine service tests models --ignore DEP002,DEP004
 
 format: $(VENV)/test.installed ## Format and fix what ruff can fix
 	$(BIN)/ruff check --fix .
@@ -85,5 +87,10 @@ train: $(VENV)/train.installed ## Train models/digits anew
 dev: $(VENV)/train.installed ## Set up for development: all of the above, and the git hook
 	$(BIN)/pre-commit install
 
+dist: $(VENV)/test.installed ## Build dist/*.tar.gz and *.whl, and serve with the wheel in an empty environment
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m tests.packaging dist
+
 clean: ## Remove the virtual environment and caches
-	rm -rf $(VENV) $(PEERS) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage* *.egg-info
+	rm -rf $(VENV) $(PEERS) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage* build dist *.egg-info
