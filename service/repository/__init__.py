@@ -1,1 +1,11 @@
-"""The models: their files, how they are loaded, proved and warmed up, and which of them are served."""
+"""The models: finds their files, loads them, proves batching, warms them up, and holds those that are served.
+
+From the folder to the model that a request gets:
+
+- `files`: which folders are models and versions, and which files belong to them;
+- `version_loader`: loads one version; `batching` and `batching_proof` decide whether its requests may share a run,
+  `warm_up_shapes` and `warm_up` compile it for the shapes that are expected;
+- `model_loader`: loads all versions of a model into a `model_entry`;
+- `repository`: holds the entries, finds the model of a request, and loads and unloads models at run time;
+- `schemas`: what clients are shown of them.
+"""

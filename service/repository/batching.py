@@ -1,4 +1,4 @@
-"""Whether the requests for a model are run together."""
+"""Whether requests for a model are run together."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from engine import RuntimeGraph
 from service.config.limits import Limits
 from service.config.model_config import ModelConfig
-from service.repository.batching_proof import Items, find_obstacle
+from service.repository.batching_proof import RowShapes, find_obstacle
 
 
 @dataclass(frozen=True, slots=True)
 class Batching:
-    """What was found out about a model when it was loaded.
+    """Whether requests for a model are run together, as found out when it was loaded.
 
     Attributes:
-        max_batch_size: most items (rows) of a run that serves several requests; 1 where each is run on its own.
-        refusal: why it is 1 although more was asked for; None unless it was.
+        max_batch_size: most rows of a run that serves several requests; 1 if every request runs on its own.
+        refusal: why it is 1 although the configuration asks for more; None otherwise.
     """
 
     max_batch_size: int = 1
@@ -31,21 +31,25 @@ UNBATCHED = Batching()
 
 
 def run_sizes(max_size: int) -> list[int]:
-    """Return the powers of two below the size of the largest batch, and that size: the rows that batches have."""
+    """Return the batch sizes that are used: the powers of two below the largest size, and that size."""
     return [*(1 << power for power in range(max_size.bit_length()) if 1 << power < max_size), max_size]
 
 
 def plan_batching(
-    graph: RuntimeGraph, config: ModelConfig, default_size: int, limits: Limits, known: Sequence[Items] = ()
+    graph: RuntimeGraph,
+    config: ModelConfig,
+    default_size: int,
+    limits: Limits,
+    known: Sequence[RowShapes] = (),
 ) -> Batching:
-    """Prove that a model's graph can run requests together, where its configuration wants that.
+    """Prove that a model's graph can run requests together, if its configuration asks for that.
 
     Args:
         graph: the graph, built.
         config: the model's `model.toml`.
-        default_size: `max_batch_size` of models that do not say.
+        default_size: `max_batch_size` of models whose configuration sets none.
         limits: what a request may ask for; nothing larger is tried.
-        known: shapes of items that requests are to have, as far as that is told: these are tried first.
+        known: row shapes that requests are expected to have; they are tried first.
     """
     wanted = config.batching.max_batch_size or default_size
     if wanted == 1:

@@ -1,7 +1,7 @@
 """Proof that a graph treats the first axis of its inputs and outputs as a batch.
 
-Nothing in a PNNX file says so: an export at one size may hold that size in a reshape, and any layer may look at other
-rows than its own. So the graph is run, on rows one by one and together, and has to give the same.
+A PNNX file does not say so: a reshape may hold the batch size of the export, and any layer may mix rows. So the graph
+is run on rows one by one and together, and both have to give the same results.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,35 +14,35 @@ from engine.dtypes import PNNX_COMPUTE, Array
 from service.config.limits import Limits
 
 TOLERANCE = 1e-5
-"""Most difference of a row from the same row alone, relative to the largest magnitude in it."""
+"""Largest accepted difference between a row of a batch and the same row alone, relative to its largest magnitude."""
 OPEN_EXTENTS = (5, 8, 32, 64, 224, 1)
-"""What is tried for dimensions that the file leaves open, all of them alike."""
+"""Extents that are tried for the dimensions that the file leaves open; all of them get the same."""
 EXTENTS_PROVED = 2
-"""On how many of these the proof is made, where the graph runs on as many."""
-Items = tuple[tuple[int, ...], ...]
-"""Shapes of one row of each input, without the rows."""
+"""Number of these extents that the proof covers, if the graph runs on that many."""
+RowShapes = tuple[tuple[int, ...], ...]
+"""Shape of one row of each input, without the batch axis."""
 _SCALES = (1.0, 40.0, 0.025)
-"""Magnitudes of neighbouring rows: a row that depends on its neighbours gives itself away."""
+"""Magnitudes of neighbouring rows; they differ so that a row which depends on its neighbours is noticed."""
 
 
 class _NotRunnableError(Exception):
-    """A graph cannot run one row of some shapes: they are no place for a proof."""
+    """The graph does not run on a single row of some shapes, so they prove nothing."""
 
 
 def find_obstacle(
-    graph: RuntimeGraph, max_rows: int, limits: Limits, known: Sequence[Items] = ()
+    graph: RuntimeGraph, max_rows: int, limits: Limits, known: Sequence[RowShapes] = ()
 ) -> str | None:
-    """Return why requests for a graph cannot be run together; None where it is proved that they can.
+    """Return why requests for a graph cannot be run together; None if it is proved that they can.
 
-    Rows are drawn at random from a fixed seed, of the declared dtypes. They are run one by one, two, three and
-    `max_rows` at once, and at other places of the batch; all results have to agree to `TOLERANCE`, those that are
-    no floats exactly.
+    Rows of the declared dtypes are drawn at random from a fixed seed. They are run one by one, two, three and
+    `max_rows` at a time, and at different positions of the batch. All results have to agree to within `TOLERANCE`,
+    those that are not floating-point exactly.
 
     Args:
         graph: the graph, built.
         max_rows: most rows to be run together, at least 2.
         limits: what a request may ask for; no larger input is tried.
-        known: shapes of items, one for each input, that requests are to have: tried before any other.
+        known: row shapes that requests are expected to have; they are tried before any others.
     """
     for port in graph.inputs:
         if not port.shape or port.dtype is None:
@@ -53,12 +53,12 @@ def find_obstacle(
     return _prove(graph, max_rows, limits, known)
 
 
-def _prove(graph: RuntimeGraph, max_rows: int, limits: Limits, known: Sequence[Items]) -> str | None:
+def _prove(graph: RuntimeGraph, max_rows: int, limits: Limits, known: Sequence[RowShapes]) -> str | None:
     proofs, reason = 0, ""
-    guessed = (_items(graph.inputs, extent) for extent in OPEN_EXTENTS)
-    for items in dict.fromkeys((*known, *guessed)):
+    guessed = (_row_shapes(graph.inputs, extent) for extent in OPEN_EXTENTS)
+    for shapes in dict.fromkeys((*known, *guessed)):
         try:
-            obstacle = _try(graph, items, max_rows, limits)
+            obstacle = _try(graph, shapes, max_rows, limits)
         except _NotRunnableError as error:
             reason = reason or str(error)
             continue
@@ -70,15 +70,15 @@ def _prove(graph: RuntimeGraph, max_rows: int, limits: Limits, known: Sequence[I
     return None if proofs else reason
 
 
-def _items(ports: Sequence[Port], extent: int) -> Items:
-    """Return the shapes of an item where open dimensions are `extent`."""
+def _row_shapes(ports: Sequence[Port], extent: int) -> RowShapes:
+    """Return the shape of a row of each input, with `extent` for the open dimensions."""
     return tuple(tuple(extent if dim is None else dim for dim in (port.shape or ())[1:]) for port in ports)
 
 
-def _try(graph: RuntimeGraph, items: Items, max_rows: int, limits: Limits) -> str | None:
-    """Return what is wrong with running rows of these shapes together; None where nothing is."""
+def _try(graph: RuntimeGraph, shapes: RowShapes, max_rows: int, limits: Limits) -> str | None:
+    """Return why rows of these shapes cannot be run together; None if they can."""
     rows = max(3, max_rows)
-    inputs = [_draw(port, (rows, *item), limits) for port, item in zip(graph.inputs, items, strict=True)]
+    inputs = [_draw(port, (rows, *shape), limits) for port, shape in zip(graph.inputs, shapes, strict=True)]
     try:
         alone = {row: _run(graph, inputs, row, row + 1) for row in {0, 1, 2, max_rows - 1}}
     except KuiperError as error:
@@ -96,14 +96,14 @@ def _try(graph: RuntimeGraph, items: Items, max_rows: int, limits: Limits) -> st
 
 
 def _draw(port: Port, shape: tuple[int, ...], limits: Limits) -> Array:
-    """Return random rows for an input; neighbours differ in magnitude, and at least in their first elements."""
+    """Return random rows for an input; neighbours differ in magnitude, or at least in their first elements."""
     rows = shape[0]
     if prod(shape) > limits.tensor_elements:
         problem = f"{rows} rows of input {port.operand} have {prod(shape)} elements"
         raise _NotRunnableError(f"{problem}; at most {limits.tensor_elements} are taken")
     dtype = PNNX_COMPUTE[port.dtype or "f32"]
     generator = np.random.default_rng(0)
-    if dtype.kind in "iub":  # 0 and 1 are sound as numbers, as indices into anything, and as truth values
+    if dtype.kind in "iub":  # 0 and 1 are valid as numbers, as indices and as truth values
         values: Array = generator.integers(0, 2, shape)
         values.reshape(rows, -1)[:, :1] = np.arange(rows)[:, None] % 2
         return values.astype(dtype)
@@ -115,7 +115,7 @@ def _draw(port: Port, shape: tuple[int, ...], limits: Limits) -> Array:
 
 
 def _run(graph: RuntimeGraph, inputs: Sequence[Array], start: int, stop: int) -> list[Array]:
-    # copies: a layer that works in place must not change what the next run gets
+    # copies, so that a layer that works in place cannot change the input of the next run
     return graph.forward([array[start:stop].copy() for array in inputs])
 
 

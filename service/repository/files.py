@@ -1,4 +1,4 @@
-"""Finds models in a folder: which sub-folders are models and versions, and which two files are the model.
+"""Finds models in a folder: which subfolders are models and versions, and which two files make up a model.
 
 models/digits/digits.param, digits.bin                  one model, version 1
 models/resnet/1/…, models/resnet/2/…, model.toml        two versions, each a .param and a .bin
@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MODEL_NAME = re.compile(r"[A-Za-z0-9._-]+")
-"""What a model may be called: nothing that a path or a URL takes for its own."""
+"""Names that a model may have: without characters that mean something in a path or a URL."""
 ONLY_VERSION = "1"
-"""Version of a model without version folders."""
+"""The version of a model that has no version folders."""
 _NOT_MODELS = frozenset({"lost+found", "__pycache__"})
 _VERSION = re.compile(r"[0-9]+")
 _SOUND_VERSION = re.compile(r"[1-9][0-9]{0,17}")
 
 
 class ModelFilesError(Exception):
-    """A folder does not hold what makes a model."""
+    """A folder does not hold the files of a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class ModelFiles:
     """The files of one model.
 
     Attributes:
-        folder: where they are.
+        folder: the folder that holds them.
         param: the `.param` file.
         bin: the `.bin` file.
     """
@@ -40,11 +40,11 @@ class ModelFiles:
 def model_folders(root: Path) -> dict[str, Path]:
     """Return the models under `root` by name, in order of name.
 
-    A `root` that holds a `.param` file itself is one model, called as the folder is; so is one that holds versions
-    of a model, and no other models. Otherwise each sub-folder is one, hidden ones excepted.
+    If `root` itself holds a `.param` file, or versions of one model and no other models, it is a single model, named
+    like the folder. Otherwise each subfolder that is not hidden is a model.
 
     Raises:
-        ModelFilesError: there is no such folder, or it holds no model.
+        ModelFilesError: the folder does not exist or holds no model.
     """
     if not root.is_dir():
         raise ModelFilesError(f"there is no folder {root}; --models names the folder of your models")
@@ -59,21 +59,21 @@ def model_folders(root: Path) -> dict[str, Path]:
 
 
 def check_name(name: str) -> None:
-    """Check that a model may be called so.
+    """Check the name of a model.
 
     Raises:
-        ModelFilesError: it may not.
+        ModelFilesError: the name is invalid.
     """
     if not MODEL_NAME.fullmatch(name):
         raise ModelFilesError(f"{name!r} is no name for a model; expected letters, digits, '.', '_' and '-'")
 
 
 def version_folders(folder: Path) -> dict[str, Path]:
-    """Return the versions of a model by number, lowest first: its numeric sub-folders, or itself as version 1.
+    """Return the versions of a model by number, lowest first: its numeric subfolders, or the folder as version 1.
 
     Raises:
-        ModelFilesError: a version is spelled with leading zeros or too long, or files of the model stand beside
-            version folders, so that it cannot be told which are meant.
+        ModelFilesError: a version has leading zeros or too many digits, or there are model files beside the version
+            folders, so that it is unclear which are meant.
     """
     found = _version_folders(folder)
     for path in found:
@@ -91,12 +91,12 @@ def version_folders(folder: Path) -> dict[str, Path]:
 
 
 def find_files(folder: Path) -> ModelFiles:
-    """Return the one pair of files in the folder of a model or of a version.
+    """Return the pair of files in the folder of a model or a version.
 
-    `.ncnn.param` and `.ncnn.bin` are left aside: the exporter writes them next to its own files, in another format.
+    `.ncnn.param` and `.ncnn.bin` are ignored: the exporter writes them beside its own files, in another format.
 
     Raises:
-        ModelFilesError: not exactly one pair is there.
+        ModelFilesError: the folder does not hold exactly one pair.
     """
     params, bins = _params(folder), _with_suffix(folder, ".bin")
     pairs = [(param, param.with_suffix(".bin")) for param in params if param.with_suffix(".bin") in bins]
@@ -115,7 +115,7 @@ def _version_folders(folder: Path) -> list[Path]:
 
 
 def _are_versions(folders: Sequence[Path]) -> bool:
-    """Tell whether folders are versions of one model: numbers hold models, and nothing else does."""
+    """Return whether folders are versions of one model: only those whose names are numbers hold model files."""
     numbers = [folder for folder in folders if _VERSION.fullmatch(folder.name)]
     if not any(map(_params, numbers)):
         return False

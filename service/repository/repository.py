@@ -1,4 +1,4 @@
-"""The model repository: every model of a folder, found by name and version, loaded and unloaded while it serves."""
+"""The model repository: all models of a folder by name and version, loaded and unloaded while the server runs."""
 
 import difflib
 import logging
@@ -10,13 +10,13 @@ from service.config.override import ConfigOverride
 from service.config.settings import Settings
 from service.errors import ServiceError
 from service.log_context import FIELDS
-from service.repository.entry import UNLOADED, WHOLE_MODEL, IndexEntry, ModelEntry
 from service.repository.files import ModelFilesError
 from service.repository.loaded_model import LoadedModel
-from service.repository.loader import ModelLoader
+from service.repository.model_entry import UNLOADED, WHOLE_MODEL, IndexEntry, ModelEntry
+from service.repository.model_loader import ModelLoader
 
 NOT_LOADED = "not loaded"
-"""Reason why a model is not served that has come into the folder since the start."""
+"""Reason why a model that was added to the folder after the start is not served."""
 
 Retire = Callable[[LoadedModel], None]
 
@@ -24,19 +24,20 @@ _logger = logging.getLogger(__name__)
 
 
 class RepositoryError(Exception):
-    """The server has nothing to serve, or not all that it should; the message says why."""
+    """The server has no model to serve, or a broken one among them; the message says why."""
 
 
 class ModelRepository:
-    """The models that are served, and what is known of those that are not.
+    """The models that are served, and why others are not.
 
-    Any thread may call any method. `load` and `unload` take as long as they take; all else but `index` is a look at
-    what stands at the moment, and never waits for them.
+    Any thread may call any method. `load` and `unload` may take long; the other methods never wait for them, and all
+    but `index` only read the current state.
 
     Args:
         loader: reads models from the folder.
-        entries: what was found at the start, by name.
-        retire: told of each model that is no longer found, after its successor is; on the thread of `load` or `unload`.
+        entries: the models found at the start, by name.
+        retire: called with each model that is no longer served, once its successor is; on the thread of `load` or
+            `unload`.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class ModelRepository:
     ) -> None:
         self._loader = loader
         self._retire = retire
-        self._entries = dict(sorted(entries.items()))  # never changed: each change puts another in its place
+        self._entries = dict(sorted(entries.items()))  # never mutated: each change replaces it
         self._generation = 0
         self._swapping = Lock()
         self._changing: dict[str, Lock] = {}
@@ -59,12 +60,12 @@ class ModelRepository:
 
     @property
     def entries(self) -> list[ModelEntry]:
-        """All that is known, by name."""
+        """All known models, by name."""
         return list(self._entries.values())
 
     @property
     def defaults(self) -> list[LoadedModel]:
-        """The version of each served model that answers where none is named, by name."""
+        """The default version of each served model, by name."""
         return [entry.default for entry in self._entries.values() if entry.default is not None]
 
     @property
@@ -74,11 +75,11 @@ class ModelRepository:
 
     @property
     def generation(self) -> int:
-        """How often what is served has changed."""
+        """How often the set of served models has changed."""
         return self._generation
 
     def find(self, name: str | None, version: str | None = None) -> LoadedModel:
-        """Return the model that a request asks for; the only one where it names none, the highest version likewise.
+        """Return the model that a request asks for; by default the only model, in its highest version.
 
         Raises:
             ServiceError: 404 `model_not_found` or `version_not_found`, 422 `model_required`, 503 `model_broken`,
@@ -87,10 +88,10 @@ class ModelRepository:
         return self.entry(name).find(version)
 
     def entry(self, name: str | None) -> ModelEntry:
-        """Return what is known of the model that a request asks for; of the only one served where it names none.
+        """Return the entry of the model that a request asks for; by default that of the only model served.
 
         Raises:
-            ServiceError: 404 `model_not_found`, 422 `model_required`, 503 `model_unloaded` where none is served.
+            ServiceError: 404 `model_not_found`, 422 `model_required`, 503 `model_unloaded` if none is served.
         """
         entries = self._entries
         if name is None:
@@ -108,9 +109,10 @@ class ModelRepository:
         return list(self.entry(name).versions)
 
     def index(self) -> list[IndexEntry]:
-        """Return a line for each version of each model, by name, lowest version first.
+        """Return an entry for each version of each model, by name, lowest version first.
 
-        Models that came into the folder since the start are listed where they may be loaded: it looks at the disk.
+        If models may be loaded on request, those added to the folder after the start are listed too; this reads the
+        disk.
         """
         entries = dict(self._entries)
         if self._loader.settings.model_control == "explicit":
@@ -119,13 +121,13 @@ class ModelRepository:
         return [line for _, entry in sorted(entries.items()) for line in entry.index()]
 
     def load(self, name: str, config: ConfigOverride | None = None) -> None:
-        """Load a model anew, all its versions or none, and serve it in place of what was served under its name.
+        """Load a model again, all its versions or none, and replace what is served under its name.
 
-        What is served goes on until all is built and warmed up, and for good where that fails.
+        The old versions are served until the new ones are built and warmed up; if that fails, they stay.
 
         Args:
-            name: the model; may have come into the folder since the start.
-            config: what stands in for its `model.toml` until it is loaded again.
+            name: the model; it may have been added to the folder after the start.
+            config: values that replace those of its `model.toml` until it is loaded again.
 
         Raises:
             ServiceError: 403 `model_control_off`, 404 `model_not_found`, 422 `load_failed` with the reason.
@@ -141,7 +143,7 @@ class ModelRepository:
             self._replace(old, self._loader.load(name, folder, config))
 
     def unload(self, name: str) -> None:
-        """Serve a model no longer; nothing where that is so already.
+        """Stop serving a model; do nothing if it is not served.
 
         Raises:
             ServiceError: 403 `model_control_off`, 404 `model_not_found`.
@@ -190,7 +192,7 @@ class ModelRepository:
             self._retire(model)
 
     def _lock_of(self, name: str, known: Mapping[str, object]) -> Lock:
-        """Return the lock that lets one thread at a time change a model; there are no more of them than models."""
+        """Return the lock that keeps two threads from changing a model at once; there is one for each known model."""
         if name not in known and name not in self._entries:
             raise _not_found(name, self.names)
         with self._swapping:
@@ -217,7 +219,7 @@ def load_repository(settings: Settings, retire: Retire = lambda _: None) -> Mode
         retire: as for `ModelRepository`.
 
     Raises:
-        RepositoryError: there is no model; or one is broken and `skip_broken` is not set.
+        RepositoryError: there is no model, or a model is broken and `skip_broken` is not set.
     """
     loader = ModelLoader(settings)
     try:

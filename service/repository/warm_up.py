@@ -1,4 +1,4 @@
-"""Compiles and runs a model when it is loaded, so that no request waits for the compiler."""
+"""Compiles and runs a model when it is loaded, so that no request has to wait for the compiler."""
 
 import logging
 from collections.abc import Sequence
@@ -11,19 +11,26 @@ from engine import KuiperError, RuntimeGraph
 from service.config.limits import Limits
 from service.config.model_config import FILE_NAME, ModelConfig, ModelConfigError
 from service.log_context import FIELDS
-from service.repository.warm_shapes import Shape, WarmShapes, batch_sizes, specs_of, warm_shapes, with_rows
+from service.repository.warm_up_shapes import (
+    Shape,
+    WarmUpShapes,
+    batch_sizes,
+    input_specs,
+    warm_up_shapes,
+    with_rows,
+)
 
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class WarmedUp:
-    """Shapes that a model was compiled for when it was loaded.
+class WarmUpResult:
+    """Shapes that a model was warmed up for when it was loaded.
 
     Attributes:
         shapes: one per input, in the order of the graph's inputs.
-        is_compiled: whether kernels were compiled; numpy alone needs none.
-        seconds: what it took.
+        is_compiled: whether kernels were compiled; the numpy layers need none.
+        seconds: how long it took.
     """
 
     shapes: tuple[Shape, ...]
@@ -32,7 +39,7 @@ class WarmedUp:
 
     @property
     def fields(self) -> dict[str, object]:
-        """What a log shows of it."""
+        """The values to log."""
         return {
             "shapes": _spell(self.shapes),
             "compiled": self.is_compiled,
@@ -42,28 +49,28 @@ class WarmedUp:
 
 def warm_up(
     graph: RuntimeGraph, config: ModelConfig, limits: Limits, max_batch_size: int = 1
-) -> tuple[WarmedUp, ...]:
-    """Compile a graph for the shapes that requests are to have, and run it once on zeros of each.
+) -> tuple[WarmUpResult, ...]:
+    """Compile a graph for the shapes that requests are expected to have, and run it once on zeros of each.
 
-    These are the shapes that the file declares, those of one image, and those listed in `model.toml`; where requests
-    are run together, each also with every number of rows that such runs are given, which is compiled but not run.
-    A dimension that nothing tells is taken as 1: a graph that does not run on that guess is not broken.
+    These are the shapes that the file declares, those of one image, and those listed in `model.toml`. If requests are
+    run together, the graph is also compiled, but not run, for each of them with every number of rows that such runs
+    have. An open dimension is taken as 1; a graph that does not run on that guess is not broken.
 
     Args:
         graph: the graph, built.
         config: the model's `model.toml`.
         limits: what a request may ask for.
-        max_batch_size: most rows of a run that serves several requests; 1 where each is run on its own.
+        max_batch_size: most rows of a run that serves several requests; 1 if every request runs on its own.
 
     Returns:
-        What was compiled, in order.
+        A result for each of the shapes, in order.
 
     Raises:
         ModelConfigError: a shape in `model.toml` does not fit the graph, or the graph does not run on it.
-        ModelFilesError: the declared inputs are larger than any request may be.
-        KuiperError: the graph does not run on the very shapes that it declares.
+        ModelFilesError: the declared inputs are larger than a request may be.
+        KuiperError: the graph does not run on the shapes that it declares.
     """
-    wanted = warm_shapes(graph.inputs, config, limits)
+    wanted = warm_up_shapes(graph.inputs, config, limits)
     done = [_run(graph, item) for item in wanted]
     sizes = batch_sizes(config, max_batch_size)
     done += [_compile(graph, shapes) for shapes in with_rows(wanted, sizes)]
@@ -71,34 +78,34 @@ def warm_up(
 
 
 def check_shapes(graph: RuntimeGraph, config: ModelConfig, limits: Limits) -> None:
-    """Plan a graph for the shapes that requests are to have, without compiling or running anything.
+    """Plan a graph for the shapes that requests are expected to have, without compiling or running anything.
 
     Raises:
         ModelConfigError, ModelFilesError, KuiperError: as `warm_up`.
     """
-    for item in warm_shapes(graph.inputs, config, limits):
+    for item in warm_up_shapes(graph.inputs, config, limits):
         try:
-            graph.plan(specs_of(graph.inputs, item.shapes))
+            graph.plan(input_specs(graph.inputs, item.shapes))
         except KuiperError as error:
-            _explain(error, item)
+            _reraise(error, item)
 
 
-def _run(graph: RuntimeGraph, item: WarmShapes) -> WarmedUp | None:
-    """Compile and run; None for a guess that the graph does not run on."""
-    specs = specs_of(graph.inputs, item.shapes)
+def _run(graph: RuntimeGraph, item: WarmUpShapes) -> WarmUpResult | None:
+    """Compile and run a graph; None if the shapes are a guess that it does not run on."""
+    specs = input_specs(graph.inputs, item.shapes)
     started = perf_counter()
     try:
         footprint = graph.prepare(specs)
         # the memory of a run is laid out by the first one
         graph.forward([np.zeros(spec.shape, spec.dtype) for spec in specs])
     except KuiperError as error:
-        _explain(error, item)
+        _reraise(error, item)
         return None
-    return WarmedUp(item.shapes, footprint is not None, perf_counter() - started)
+    return WarmUpResult(item.shapes, footprint is not None, perf_counter() - started)
 
 
-def _explain(error: KuiperError, item: WarmShapes) -> None:
-    """Raise what it means that a graph does not run on shapes; nothing where they are a guess."""
+def _reraise(error: KuiperError, item: WarmUpShapes) -> None:
+    """Raise the error of a graph that does not run on some shapes, unless they are a guess."""
     if item.is_guess:
         return
     if item.key is None:
@@ -107,16 +114,16 @@ def _explain(error: KuiperError, item: WarmShapes) -> None:
     raise ModelConfigError(FILE_NAME, item.key, problem) from error
 
 
-def _compile(graph: RuntimeGraph, shapes: tuple[Shape, ...]) -> WarmedUp | None:
-    """Compile; None where that many rows do not run together: then requests are run one by one."""
+def _compile(graph: RuntimeGraph, shapes: tuple[Shape, ...]) -> WarmUpResult | None:
+    """Compile a graph; None if it does not run on that many rows, so that such requests run one by one."""
     started = perf_counter()
     try:
-        footprint = graph.prepare(specs_of(graph.inputs, shapes))
+        footprint = graph.prepare(input_specs(graph.inputs, shapes))
     except KuiperError as error:
         fields = {"shapes": _spell(shapes), "reason": str(error)}
         _logger.warning("batch does not run", extra={FIELDS: fields})
         return None
-    return WarmedUp(shapes, footprint is not None, perf_counter() - started)
+    return WarmUpResult(shapes, footprint is not None, perf_counter() - started)
 
 
 def _spell(shapes: Sequence[Shape]) -> str:

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Request
 
 from service.context import context_of
 from service.description.openapi import VERSION_DESCRIPTION, error_responses
-from service.repository.view import ModelDetail, ModelList, ModelSummary
+from service.repository.schemas import ModelDetail, ModelList, ModelSummary
 from service.services import services_of
 
 router = APIRouter(tags=["models"])

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from service.config.settings import LogFormat, LogLevel
-from service.log_context import FIELDS, request_id
+from service.log_context import FIELDS, context_fields, request_id
 
 
 def configure_logging(level: LogLevel, log_format: LogFormat) -> None:
@@ -54,7 +54,7 @@ def _timestamp(record: logging.LogRecord) -> str:
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
     current = request_id.get()
     fields: dict[str, Any] = {} if current is None else {"request_id": current}
-    given = getattr(record, FIELDS, {})
+    given = {**context_fields.get(), **getattr(record, FIELDS, {})}
     return fields | {key: value for key, value in given.items() if value is not None}
 
 

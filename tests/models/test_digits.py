@@ -9,7 +9,8 @@ from PIL import Image, ImageOps
 
 from service.codec import decode
 from service.config.limits import Limits
-from service.repository.loaded_model import LoadedModel, load_model
+from service.repository.loaded_model import LoadedModel
+from service.repository.version_loader import LoadOptions, load_version
 from service.tasks import predict
 from service.tasks.classification import ClassPrediction
 
@@ -18,7 +19,7 @@ FOLDER = Path(__file__).parents[2] / "models" / "digits"
 
 @pytest.fixture(scope="module")
 def digits() -> LoadedModel:
-    return load_model("digits", FOLDER, Limits(), warm=True)
+    return load_version("digits", FOLDER, LoadOptions())
 
 
 def read(model: LoadedModel, picture: bytes) -> str:

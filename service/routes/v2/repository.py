@@ -5,7 +5,7 @@ import asyncio
 from fastapi import APIRouter, Request
 
 from service.config.override import parse_load_parameters
-from service.repository.entry import ModelState
+from service.repository.model_entry import VersionState
 from service.routes.v2.document import read_document
 from service.services import services_of
 from service.v2.document import Document, member
@@ -31,7 +31,7 @@ async def show_index(request: Request) -> list[IndexLine]:
     return [
         IndexLine(name=line.name, version=line.version or None, state=line.state.value, reason=line.reason)
         for line in lines
-        if not only_ready or line.state is ModelState.READY
+        if not only_ready or line.state is VersionState.READY
     ]
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from service.config.override import ConfigOverride
 from service.config.settings import Settings
-from service.repository.entry import ModelEntry
-from service.repository.loader import ModelLoader
+from service.repository.model_entry import ModelEntry
+from service.repository.model_loader import ModelLoader
 from tests.service.models import DIGIT, DIGIT_CONFIG, UNKNOWN_LAYER, VECTOR, add_model, add_versions
 
 

@@ -12,9 +12,10 @@ from engine.dtypes import Array
 from service.config.override import ConfigOverride
 from service.config.settings import Settings
 from service.errors import ServiceError
-from service.repository.entry import IndexEntry, ModelState
-from service.repository.loaded_model import LoadedModel, load_model
+from service.repository.loaded_model import LoadedModel
+from service.repository.model_entry import IndexEntry, VersionState
 from service.repository.repository import ModelRepository, load_repository
+from service.repository.version_loader import load_version
 from tests.engine.models import write_model
 from tests.service.models import DIGIT, UNKNOWN_LAYER, VECTOR, add_model, add_versions
 
@@ -231,9 +232,9 @@ class Gate:
             self.entered.release()
             assert self.open.wait(SOON)
             self.running.remove(name)
-            return load_model(name, *args, **rest)  # type: ignore[arg-type]  # passed on as they come
+            return load_version(name, *args, **rest)  # type: ignore[arg-type]  # passed on as they come
 
-        monkeypatch.setattr("service.repository.loader.load_model", gated)
+        monkeypatch.setattr("service.repository.model_loader.load_version", gated)
 
 
 def test_models_load_side_by_side_and_one_model_at_a_time(
@@ -266,7 +267,7 @@ def test_first_load_is_under_way_until_it_is_over(tmp_path: Path, monkeypatch: p
     with ThreadPoolExecutor(1) as threads:
         load = threads.submit(repository.load, "b")
         assert gate.entered.acquire(timeout=SOON)
-        assert repository.index()[1] == IndexEntry("b", "", ModelState.LOADING)
+        assert repository.index()[1] == IndexEntry("b", "", VersionState.LOADING)
         error = refused(lambda: repository.find("b"))
         gate.open.set()
         load.result(SOON)

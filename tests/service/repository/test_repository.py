@@ -89,7 +89,7 @@ def test_fault_of_the_server_is_logged_with_its_traceback(
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("service.repository.loader.load_model", fail)
+    monkeypatch.setattr("service.repository.model_loader.load_version", fail)
     with pytest.raises(RepositoryError, match="model digit is broken: ZeroDivisionError: oops"):
         load_repository(Settings(models=models))
     assert caplog.records[0].exc_info is not None

@@ -1,6 +1,9 @@
 """Compiled programs that numpy contradicts: told in the log, at /models and in the metrics, and never served."""
 
+import json
 import logging
+from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,7 @@ from engine.compiler.emit.jit import KernelCache
 from engine.compiler.kernels.elementwise import Elementwise
 from service.app import create_app
 from service.config.settings import Settings
-from service.log_context import FIELDS
+from service.telemetry.logging import JsonFormatter
 from tests.service.models import VECTOR, add_model
 
 pytestmark = pytest.mark.anyio
@@ -25,6 +28,17 @@ def wrong_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Elementwise kernels that write nothing, and are not taken from those that others use."""
     monkeypatch.setattr("engine.compiler.program.program.cache", KernelCache())
     monkeypatch.setattr(Elementwise, "emit", lambda kernel, e: None)
+
+
+@pytest.fixture
+def log() -> Iterator[StringIO]:
+    """The warnings that are logged, as JSON."""
+    handler = logging.StreamHandler(StringIO())
+    handler.setFormatter(JsonFormatter())
+    handler.setLevel(logging.WARNING)
+    logging.getLogger().addHandler(handler)
+    yield handler.stream
+    logging.getLogger().removeHandler(handler)
 
 
 async def serve(root: Path, **settings: Any) -> dict[str, Any]:
@@ -56,9 +70,7 @@ async def test_sound_programs_are_checked_and_used(tmp_path: Path) -> None:
 
 @pytest.mark.plants_a_mistake
 @pytest.mark.usefixtures("wrong_kernels")
-async def test_wrong_program_is_told_and_numpy_answers(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_wrong_program_is_told_and_numpy_answers(tmp_path: Path, log: StringIO) -> None:
     seen = await serve(tmp_path)
     assert seen["answer"]["outputs"][0]["data"] == [[1, 0, 3]]
     assert seen["answer"]["trace"]["layers"][1]["backend"] == "numpy"
@@ -66,11 +78,9 @@ async def test_wrong_program_is_told_and_numpy_answers(
     (refusal,) = seen["model"]["verification"]["refused"]
     assert (refusal["inputs"], refusal["operator"], refusal["type"]) == ([[1, 3]], "relu", "nn.ReLU")
     assert refusal["reason"]
-    (record,) = [record for record in caplog.records if record.message == "program refused"]
-    assert record.levelno == logging.WARNING
-    fields = getattr(record, FIELDS)
-    assert (fields["model"], fields["version"]) == ("m", "1")
-    assert "nn.ReLU relu" in fields["reason"]
+    (line,) = [line for line in log.getvalue().splitlines() if "nn.ReLU relu" in line]
+    entry = json.loads(line)
+    assert (entry["level"], entry["model"], entry["version"]) == ("warning", "m", "1")
 
 
 @pytest.mark.usefixtures("wrong_kernels")

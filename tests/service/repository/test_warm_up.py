@@ -20,9 +20,10 @@ from service.config.model_config import ModelConfig, ModelConfigError
 from service.config.settings import Settings
 from service.log_context import FIELDS
 from service.repository.files import ModelFilesError
-from service.repository.loaded_model import LoadedModel, load_model
-from service.repository.warm_shapes import MAX_PROGRAMS, count_programs
+from service.repository.loaded_model import LoadedModel
+from service.repository.version_loader import LoadOptions, load_version
 from service.repository.warm_up import warm_up
+from service.repository.warm_up_shapes import MAX_PROGRAMS, count_programs
 from tests.engine.models import make_graph, write_model
 from tests.service.models import MISMATCH, PAIR, VECTOR
 
@@ -91,7 +92,7 @@ def add(root: Path, lines: str, config: str = "") -> Path:
 
 
 def load(root: Path, lines: str, config: str = "", **options: Any) -> LoadedModel:
-    return load_model("m", add(root, lines, config), LIMITS, warm=True, **options)
+    return load_version("m", add(root, lines, config), LoadOptions(limits=LIMITS, **options))
 
 
 def shapes_of(model: LoadedModel) -> list[list[Sequence[int]]]:
@@ -114,9 +115,9 @@ def test_declared_shapes_are_compiled_and_run_on_zeros(
 
     monkeypatch.setattr(RuntimeGraph, "forward", note)
     folder = add(tmp_path, VECTOR)
-    assert load_model("m", folder, LIMITS, warm=False).warmed_up == ()
+    assert load_version("m", folder, LoadOptions(warm_up=False)).warmed_up == ()
     assert runs == []
-    model = load_model("m", folder, LIMITS, warm=True)
+    model = load_version("m", folder, LoadOptions())
     assert [[array.tolist() for array in inputs] for inputs in runs] == [[[[0, 0, 0]]]]
     assert shapes_of(model) == [[[1, 3]]]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from service.log_context import FIELDS, request_id
+from service.log_context import FIELDS, log_fields, request_id
 from service.telemetry.logging import JsonFormatter, TextFormatter, configure_logging
 
 
@@ -71,6 +71,12 @@ def test_json_is_one_object_a_line() -> None:
 def test_request_id_is_in_every_line() -> None:
     assert " request_id=r1 model=m" in TextFormatter().format(record(model="m"))
     assert json.loads(JsonFormatter().format(record()))["request_id"] == "r1"
+
+
+def test_fields_of_the_context_are_in_every_line() -> None:
+    with log_fields(model="m", version="1"), log_fields(version="2"):
+        assert TextFormatter().format(record(seconds=1)).endswith(" model=m version=2 seconds=1")
+    assert TextFormatter().format(record()).endswith("loaded it")
 
 
 def test_traceback_is_kept() -> None:

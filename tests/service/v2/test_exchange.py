@@ -15,7 +15,8 @@ from engine.dtypes import PNNX_COMPUTE, Array
 from service.codec import Decoded
 from service.config.limits import Limits
 from service.errors import ServiceError
-from service.repository.loaded_model import LoadedModel, load_model
+from service.repository.loaded_model import LoadedModel
+from service.repository.version_loader import LoadOptions, load_version
 from service.scheduling.answer import Answer
 from service.scheduling.call import Outcome, Stamps
 from service.v2.binary import padding_of
@@ -35,7 +36,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, LoadedModel]:
     lines = {f"same_{dtype}": SAME.format(dtype=dtype) for dtype in DTYPES} | {"pair": PAIR}
     folders = {name: add_model(root, name, text) for name, text in lines.items()}
     folders["digit"] = add_model(root, "digit", DIGIT, DIGIT_CONFIG)
-    return {name: load_model(name, Path(folder), LIMITS, warm=False) for name, folder in folders.items()}
+    options = LoadOptions(limits=LIMITS, warm_up=False)
+    return {name: load_version(name, Path(folder), options) for name, folder in folders.items()}
 
 
 def exchange(model: LoadedModel, body: bytes, length: int | None = None) -> Exchange:

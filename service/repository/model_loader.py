@@ -1,4 +1,4 @@
-"""Loads all versions of a model from its folder."""
+"""Loads the versions of a model that are to be served, each from its folder."""
 
 import logging
 import os
@@ -11,25 +11,26 @@ from service.config.model_config import FILE_NAME, ModelConfig, ModelConfigError
 from service.config.override import ConfigOverride
 from service.config.settings import Settings
 from service.config.version_policy import select_versions
-from service.log_context import FIELDS
-from service.repository.entry import WHOLE_MODEL, ModelEntry
+from service.log_context import FIELDS, log_fields
 from service.repository.files import ModelFilesError, check_name, model_folders, version_folders
-from service.repository.loaded_model import LoadedModel, load_model
+from service.repository.loaded_model import LoadedModel
+from service.repository.model_entry import WHOLE_MODEL, ModelEntry
+from service.repository.version_loader import LoadOptions, load_version
 
-_FAULTS_OF_A_MODEL = (KuiperError, ModelConfigError, ModelFilesError, OSError)
+_MODEL_ERRORS = (KuiperError, ModelConfigError, ModelFilesError, OSError)
 
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelLoader:
-    """Reads the folder of models, anew at each call.
+    """Reads the folder of models, again at each call.
 
-    A version's folder may have a `model.toml`, which then stands in for the model's own; `versions` belongs in the
-    model's own.
+    The folder of a version may hold a `model.toml`, which then replaces the model's; only the model's may set
+    `versions`.
 
     Attributes:
-        settings: the server's: where the folder is, how models are loaded.
+        settings: the server's settings: where the folder is, and how models are loaded.
     """
 
     settings: Settings
@@ -38,22 +39,23 @@ class ModelLoader:
         """Return the folders of the models by name, in order of name.
 
         Raises:
-            ModelFilesError, OSError: there is no such folder, or it holds no model.
+            ModelFilesError, OSError: the folder does not exist or holds no model.
         """
         return model_folders(self.settings.models)
 
     def load(self, name: str, folder: Path, override: ConfigOverride | None = None) -> ModelEntry:
-        """Load the versions of a model that are to be served; what is wrong with it is in the entry."""
+        """Load the versions of a model that are to be served; the entry says why any of them cannot be."""
         versions: dict[str, LoadedModel] = {}
         unavailable: dict[str, str] = {}
         try:
             config, chosen = _choose(name, folder, override)
-        except Exception as error:  # one model must not decide over the others
+        except Exception as error:  # a broken model must not affect the others
             return ModelEntry(name, unavailable={WHOLE_MODEL: _explain(name, folder, error)})
         for version, path in chosen.items():
             try:
-                versions[version] = self._load_version(name, version, path, config, override)
-            except Exception as error:  # nor one version over its siblings
+                with log_fields(model=name, version=version):
+                    versions[version] = self._load_version(name, version, path, config, override)
+            except Exception as error:  # nor a broken version its siblings
                 unavailable[version] = _explain(name, folder, error)
         return ModelEntry(name, versions, unavailable)
 
@@ -61,47 +63,25 @@ class ModelLoader:
         self, name: str, version: str, folder: Path, config: ModelConfig, override: ConfigOverride | None
     ) -> LoadedModel:
         started = time.monotonic()
-        settings = self.settings
         if folder.name == version and (folder / FILE_NAME).exists():
-            config = _own_config(folder)
-        own = config if override is None else override.apply_to(config)
-        model = load_model(
-            name,
-            folder,
-            settings.limits,
-            settings.warm_up,
-            settings.max_run_bytes,
-            version=version,
-            config=own,
-            max_batch_size=settings.max_batch_size,
-            threads=own.scheduling.threads or settings.thread_count,
-            backend=settings.backend,
-            verify=settings.verify,
+            config = _version_config(folder)
+        if override is not None:
+            config = override.apply_to(config)
+        options = LoadOptions.from_settings(self.settings)
+        model = load_version(name, folder, options, version=version, config=config)
+        seconds = round(time.monotonic() - started, 3)
+        _logger.info(
+            "model loaded", extra={FIELDS: {"parameters": model.parameter_count, "seconds": seconds}}
         )
-        fields = {
-            "model": name,
-            "version": version,
-            "parameters": model.parameter_count,
-            "seconds": round(time.monotonic() - started, 3),
-        }
-        _logger.info("model loaded", extra={FIELDS: fields})
-        _log_findings(model)
+        for result in model.warmed_up:
+            _logger.info("model warmed up", extra={FIELDS: result.fields})
+        if model.batching.refusal is not None:
+            _logger.warning("batching refused", extra={FIELDS: {"reason": model.batching.refusal}})
         return model
 
 
-def _log_findings(model: LoadedModel) -> None:
-    """Log what a model was compiled for, and what of it is not used."""
-    who = {"model": model.name, "version": model.version}
-    for item in model.warmed_up:
-        _logger.info("model warmed up", extra={FIELDS: {**who, **item.fields}})
-    for refusal in model.graph.verification.refused:
-        _logger.warning("program refused", extra={FIELDS: {**who, "reason": str(refusal)}})
-    if model.batching.refusal is not None:
-        _logger.warning("batching refused", extra={FIELDS: {**who, "reason": model.batching.refusal}})
-
-
 def _choose(name: str, folder: Path, override: ConfigOverride | None) -> tuple[ModelConfig, dict[str, Path]]:
-    """Return a model's own configuration, and the folders of the versions to serve."""
+    """Return the configuration of a model, and the folders of the versions to serve."""
     check_name(name)
     available = version_folders(folder)
     config = load_model_config(folder)
@@ -113,7 +93,7 @@ def _choose(name: str, folder: Path, override: ConfigOverride | None) -> tuple[M
     return config, {version: available[version] for version in chosen}
 
 
-def _own_config(folder: Path) -> ModelConfig:
+def _version_config(folder: Path) -> ModelConfig:
     config = load_model_config(folder)
     if "versions" in config.model_fields_set:
         path = folder / FILE_NAME
@@ -122,8 +102,8 @@ def _own_config(folder: Path) -> ModelConfig:
 
 
 def _explain(name: str, folder: Path, error: Exception) -> str:
-    if not isinstance(error, _FAULTS_OF_A_MODEL):
+    if not isinstance(error, _MODEL_ERRORS):
         _logger.error("model %s cannot be loaded", name, exc_info=error)
         return f"{type(error).__name__}: {error}"
-    # clients are shown the reason, and the server's paths are none of their business
+    # the reason is shown to clients, who must not learn where the server keeps its files
     return str(error).replace(f"{folder}{os.sep}", "")

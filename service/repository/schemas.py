@@ -1,4 +1,4 @@
-"""What `GET /models` tells of a model."""
+"""The answers of `GET /models` and `GET /models/{name}`."""
 
 from typing import Any, Literal, Self
 
@@ -6,28 +6,28 @@ from pydantic import BaseModel, Field
 
 from engine.verification import Verification
 from service.graph.view import describe_ports
-from service.repository.entry import UNLOADED, WHOLE_MODEL, ModelEntry, ModelState
 from service.repository.loaded_model import LoadedModel
+from service.repository.model_entry import UNLOADED, WHOLE_MODEL, ModelEntry, VersionState
 from service.schemas import Number, PortView, Shape
 
-State = Literal["ready", "broken", "unloaded", "loading"]
+ModelStatus = Literal["ready", "broken", "unloaded", "loading"]
 
 
 class VersionView(BaseModel):
     """A version of a model."""
 
     version: str
-    state: State
+    state: ModelStatus
     reason: str | None = Field(default=None, description="why it is broken")
 
 
 class ModelSummary(BaseModel):
-    """A model in the list of models, in the version that answers where none is asked for."""
+    """A model in the list of models; described is the version that serves requests which name none."""
 
     name: str
-    version: str | None = Field(default=None, description="null where no version is served")
+    version: str | None = Field(default=None, description="null if no version is served")
     versions: list[VersionView] = Field(default=[], description="all versions, lowest first")
-    state: State
+    state: ModelStatus
     reason: str | None = Field(default=None, description="why it, or versions of it, are broken")
     task: str | None = None
     description: str | None = None
@@ -38,7 +38,7 @@ class ModelSummary(BaseModel):
 
     @classmethod
     def of(cls, entry: ModelEntry, version: str | None = None) -> Self:
-        """Describe a model in one version; in the highest that is served where none is named.
+        """Describe one version of a model; the highest that is served if none is named.
 
         Raises:
             ServiceError: 404 `version_not_found`.
@@ -58,52 +58,52 @@ class WarmedUpView(BaseModel):
     """Shapes that a model was compiled for when it was loaded."""
 
     shapes: list[Shape] = Field(description="one per input, in order")
-    compiled: bool = Field(description="false where numpy does all the work: it compiles nothing")
+    compiled: bool = Field(description="false if numpy runs all layers, which needs no compilation")
     seconds: float
 
 
 class RefusalView(BaseModel):
-    """A compiled program that is not used: the numpy layers run in its place."""
+    """A compiled program that is not used; the numpy layers run in its place."""
 
-    inputs: list[Shape] = Field(description="shapes that it was compiled for")
-    operator: str | None = Field(
-        description="operator at fault; null where the program could not be compiled"
-    )
+    inputs: list[Shape] = Field(description="shapes that the program was compiled for")
+    operator: str | None = Field(description="operator at fault; null if the program could not be compiled")
     type: str | None
-    fused: list[str] = Field(description="operators that the same kernel does besides")
+    fused: list[str] = Field(description="other operators that the same kernel computes")
     difference: Number | None = Field(
-        description="largest difference from the numpy layer, over that layer's largest value; null where there is none"
+        description="largest difference from the numpy layer, divided by its largest value; null if there is none"
     )
     reason: str
 
 
 class VerificationView(BaseModel):
-    """What compiled programs came to beside the numpy layers."""
+    """How the results of compiled programs compare with those of the numpy layers."""
 
     checked: int = Field(description="programs that were compared")
-    unchecked: int = Field(description="programs that no input could be found for")
-    refused: list[RefusalView] = Field(default=[], description="the latest that are not used")
-    refused_count: int = Field(default=0, description="how many were not used in all")
+    unchecked: int = Field(description="programs for which no input could be found")
+    refused: list[RefusalView] = Field(default=[], description="the most recent programs that are not used")
+    refused_count: int = Field(default=0, description="number of programs that are not used")
 
 
 class ModelDetail(ModelSummary):
-    """A model and all that is known of it."""
+    """A model in full detail."""
 
     labels: list[str] | None = Field(default=None, description="names of the classes, in order of index")
     multiply_adds: int | None = Field(default=None, description="of one run on the declared shapes")
     max_batch_size: int | None = Field(
-        default=None, description="most rows of a run that serves several requests; 1: each is run on its own"
+        default=None,
+        description="most rows of a run that serves several requests; 1: every request runs on its own",
     )
     batching_refused: str | None = Field(
-        default=None, description="why requests are run one by one although more was asked for"
+        default=None,
+        description="why every request runs on its own although the configuration asks for batches",
     )
     warnings: list[str] = Field(
         default=[],
-        description="what was taken for granted that the model's file does not say, and where it contradicts itself",
+        description="assumptions made where the model's file says nothing, and contradictions in it",
     )
     warmed_up: list[WarmedUpView] = Field(
         default=[],
-        description="what it was compiled for when it was loaded; other shapes are compiled when they first come",
+        description="shapes compiled when the model was loaded; others are compiled when they are first requested",
     )
     verification: VerificationView | None = None
 
@@ -160,7 +160,7 @@ def _describe_verification(verification: Verification) -> dict[str, Any]:
 def _versions(entry: ModelEntry) -> list[VersionView]:
     return [
         VersionView(version=line.version, state="ready")
-        if line.state is ModelState.READY
+        if line.state is VersionState.READY
         else VersionView(
             version=line.version,
             state=_state(entry, line.reason),
@@ -171,5 +171,5 @@ def _versions(entry: ModelEntry) -> list[VersionView]:
     ]
 
 
-def _state(entry: ModelEntry, reason: str) -> State:
+def _state(entry: ModelEntry, reason: str) -> ModelStatus:
     return "loading" if entry.is_loading else "unloaded" if reason == UNLOADED else "broken"

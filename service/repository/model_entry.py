@@ -1,4 +1,4 @@
-"""What the repository knows of one model: the versions that are served, and why others are not."""
+"""What the repository knows about one model: the versions that it serves, and why it does not serve the others."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -9,13 +9,13 @@ from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
 
 WHOLE_MODEL = ""
-"""Stands for a version where something is said of the model as a whole."""
+"""Takes the place of a version in statements about the model as a whole."""
 UNLOADED = "unloaded"
-"""Reason why a version is not served that somebody unloaded."""
+"""Reason why a version that a client unloaded is not served."""
 
 
-class ModelState(Enum):
-    """Whether a version can be asked for; the values are Triton's."""
+class VersionState(Enum):
+    """Whether requests may ask for a version; the values are Triton's."""
 
     READY = "READY"
     LOADING = "LOADING"
@@ -24,30 +24,30 @@ class ModelState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """A line of the repository's index.
+    """An entry of the repository's index.
 
     Attributes:
         name: the model.
-        version: its version; empty where the line is about the model as a whole.
-        state: whether it can be asked for.
-        reason: why it cannot; empty where it can.
+        version: its version; empty if the entry is about the model as a whole.
+        state: whether requests may ask for it.
+        reason: why they may not; empty if they may.
     """
 
     name: str
     version: str
-    state: ModelState
+    state: VersionState
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelEntry:
-    """One model at one moment; never changes.
+    """One model at one moment; immutable.
 
     Attributes:
         name: its name.
-        versions: what is served, by version, lowest first.
+        versions: the versions that are served, lowest first.
         unavailable: version -> why it is not served.
-        is_loading: whether it is loaded for the first time just now.
+        is_loading: whether the model is being loaded for the first time.
     """
 
     name: str
@@ -57,14 +57,14 @@ class ModelEntry:
 
     @property
     def default(self) -> LoadedModel | None:
-        """The highest version that is served, if any is."""
+        """The highest version that is served; None if none is."""
         if len(self.versions) == 1:
             return next(iter(self.versions.values()))
         return max(self.versions.values(), key=lambda model: int(model.version), default=None)
 
     @property
     def reason(self) -> str:
-        """Why versions are not served, in one sentence; empty where all are."""
+        """Why versions are not served, in one sentence; empty if all are."""
         if set(self.unavailable.values()) == {UNLOADED}:
             return UNLOADED
         plain = len(self.all_versions) <= 1
@@ -75,23 +75,23 @@ class ModelEntry:
 
     @property
     def all_versions(self) -> list[str]:
-        """Versions that are served or known not to be, lowest first."""
+        """All known versions, served or not, lowest first."""
         return sorted({*self.versions, *self.unavailable} - {WHOLE_MODEL}, key=int)
 
     def index(self) -> Iterator[IndexEntry]:
-        """Yield the lines of the index, lowest version first."""
+        """Yield the entries of the index, lowest version first."""
         if self.is_loading:
-            yield IndexEntry(self.name, WHOLE_MODEL, ModelState.LOADING)
+            yield IndexEntry(self.name, WHOLE_MODEL, VersionState.LOADING)
         elif WHOLE_MODEL in self.unavailable:
-            yield IndexEntry(self.name, WHOLE_MODEL, ModelState.UNAVAILABLE, self.unavailable[WHOLE_MODEL])
+            yield IndexEntry(self.name, WHOLE_MODEL, VersionState.UNAVAILABLE, self.unavailable[WHOLE_MODEL])
         for version in self.all_versions:
             if version in self.versions:
-                yield IndexEntry(self.name, version, ModelState.READY)
+                yield IndexEntry(self.name, version, VersionState.READY)
             else:
-                yield IndexEntry(self.name, version, ModelState.UNAVAILABLE, self.unavailable[version])
+                yield IndexEntry(self.name, version, VersionState.UNAVAILABLE, self.unavailable[version])
 
     def find(self, version: str | None) -> LoadedModel:
-        """Return a version, the highest one where none is named.
+        """Return a version; the highest one if no version is given.
 
         Raises:
             ServiceError: 404 `version_not_found`, 503 `model_broken`, `model_unloaded` or `model_loading`.

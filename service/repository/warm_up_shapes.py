@@ -1,4 +1,4 @@
-"""For which shapes a model is compiled and run when it is loaded: those that its requests are to have."""
+"""The shapes that a model is compiled for when it is loaded: those that its requests are expected to have."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ from service.repository.batching import run_sizes
 from service.repository.files import ModelFilesError
 
 MAX_PROGRAMS = 128
-"""Most combinations of shapes and batch sizes that a model is compiled for when it is loaded."""
+"""Most combinations of shape and batch size that a model is compiled for when it is loaded."""
 
 _OWN_SHAPES = 2
-"""Combinations that `model.toml` does not list: what the file declares, and the size of images."""
+"""Shapes that `warm_up.shapes` does not list: those that the file declares, and those of an image."""
 
 _IMAGE, _SHAPES = "image.size", "warm_up.shapes"
 
@@ -25,29 +25,29 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class WarmShapes:
+class WarmUpShapes:
     """Shapes of all inputs of one run, in the order of the graph's inputs.
 
     Attributes:
         shapes: one per input.
-        key: what asks for them in `model.toml`; None where the model's own file does.
-        is_guess: whether a dimension that nothing tells was taken as 1: a graph that does not run on it is sound.
-        has_open_items: whether such a dimension is another than the batch.
+        key: the key of `model.toml` that asks for them; None if the model's `.param` file does.
+        is_guess: whether an open dimension was taken as 1; a graph that does not run on a guess is not broken.
+        has_open_row_dims: whether such a dimension is another one than the batch.
     """
 
     shapes: tuple[Shape, ...]
     key: str | None = None
     is_guess: bool = False
-    has_open_items: bool = False
+    has_open_row_dims: bool = False
 
     @property
-    def items(self) -> tuple[Shape, ...]:
-        """The shapes without the rows in front."""
+    def row_shapes(self) -> tuple[Shape, ...]:
+        """The shapes without the batch axis."""
         return tuple(shape[1:] for shape in self.shapes)
 
 
-def specs_of(ports: Sequence[Port], shapes: Sequence[Shape]) -> tuple[TensorSpec, ...]:
-    """Return inputs of these shapes, of the dtypes that the graph's inputs have: f32 where the file tells none."""
+def input_specs(ports: Sequence[Port], shapes: Sequence[Shape]) -> tuple[TensorSpec, ...]:
+    """Return inputs of these shapes with the dtypes of the graph's inputs, f32 if the file declares none."""
     return tuple(
         TensorSpec(shape, PNNX_COMPUTE[port.dtype or "f32"])
         for port, shape in zip(ports, shapes, strict=True)
@@ -55,14 +55,14 @@ def specs_of(ports: Sequence[Port], shapes: Sequence[Shape]) -> tuple[TensorSpec
 
 
 def count_programs(config: ModelConfig, default_size: int) -> int:
-    """Return how many programs a model's warm-up compiles at most.
+    """Return the largest number of programs that the warm-up of a model may compile.
 
     Args:
         config: the model's `model.toml`.
-        default_size: `max_batch_size` of models that do not say.
+        default_size: `max_batch_size` of models whose configuration sets none.
 
     Raises:
-        ModelConfigError: they are more than `MAX_PROGRAMS`.
+        ModelConfigError: it is larger than `MAX_PROGRAMS`.
     """
     sizes = batch_sizes(config, config.batching.max_batch_size or default_size)
     shapes = _OWN_SHAPES + len(config.warm_up.shapes)
@@ -75,60 +75,60 @@ def count_programs(config: ModelConfig, default_size: int) -> int:
 
 
 def batch_sizes(config: ModelConfig, max_size: int) -> tuple[int, ...]:
-    """Return how many rows the runs of a model have that are formed of several requests; none where none is."""
+    """Return the numbers of rows that runs of several requests have; none if every request runs on its own."""
     if max_size == 1:
         return ()
     preferred = (size for size in config.batching.preferred_batch_sizes if size <= max_size)
     return tuple(sorted({*run_sizes(max_size), *preferred}))
 
 
-def warm_shapes(ports: Sequence[Port], config: ModelConfig, limits: Limits) -> list[WarmShapes]:
-    """Return what a model is to be compiled for, each shape once: what its file declares, `[image]`, `[warm_up]`.
+def warm_up_shapes(ports: Sequence[Port], config: ModelConfig, limits: Limits) -> list[WarmUpShapes]:
+    """Return the shapes to compile a model for, without duplicates: declared, of an image, and listed in `[warm_up]`.
 
     Raises:
-        ModelConfigError: a shape in `model.toml` does not fit the graph's inputs, or is larger than requests may be.
-        ModelFilesError: what the file declares is larger than any request may be.
+        ModelConfigError: a shape in `model.toml` does not fit the graph's inputs, or is larger than a request may be.
+        ModelFilesError: a declared shape is larger than a request may be.
     """
     wanted = [*_image(ports, config), *_listed(ports, config.warm_up)]
     declared = _declared(ports)
-    if declared is not None and not (declared.has_open_items and wanted):
+    if declared is not None and not (declared.has_open_row_dims and wanted):
         wanted.insert(0, declared)
     for item in wanted:
         if item.key != _IMAGE:  # images have a limit of their own
             _check_size(ports, item, limits)
-    first: dict[tuple[Shape, ...], WarmShapes] = {}
+    first: dict[tuple[Shape, ...], WarmUpShapes] = {}
     for item in wanted:
         first.setdefault(item.shapes, item)
     return list(first.values())
 
 
-def with_rows(items: Iterable[WarmShapes], sizes: Sequence[int]) -> Iterator[tuple[Shape, ...]]:
-    """Yield shapes with each number of rows, each once, without those that `items` are already."""
+def with_rows(items: Iterable[WarmUpShapes], sizes: Sequence[int]) -> Iterator[tuple[Shape, ...]]:
+    """Yield the shapes of `items` with each number of rows, without duplicates and without `items` themselves."""
     items = list(items)
     seen = {item.shapes for item in items}
     for item in items:
-        if item.has_open_items:
+        if item.has_open_row_dims:
             continue
         for size in sizes:
-            shapes = tuple((size, *shape) for shape in item.items)
+            shapes = tuple((size, *shape) for shape in item.row_shapes)
             if shapes not in seen:
                 seen.add(shapes)
                 yield shapes
 
 
-def _declared(ports: Sequence[Port]) -> WarmShapes | None:
+def _declared(ports: Sequence[Port]) -> WarmUpShapes | None:
     if any(port.shape is None or port.dtype is None for port in ports):
         return None
     shapes = [port.shape or () for port in ports]
-    return WarmShapes(
+    return WarmUpShapes(
         tuple(tuple(1 if dim is None else dim for dim in shape) for shape in shapes),
         is_guess=any(None in shape for shape in shapes),
-        has_open_items=any(None in shape[1:] for shape in shapes),
+        has_open_row_dims=any(None in shape[1:] for shape in shapes),
     )
 
 
-def _image(ports: Sequence[Port], config: ModelConfig) -> Iterator[WarmShapes]:
-    """Yield the shapes of a request with one image; none where an input leaves more open than its batch."""
+def _image(ports: Sequence[Port], config: ModelConfig) -> Iterator[WarmUpShapes]:
+    """Yield the shapes of a request with one image; nothing if an input has open dimensions besides its batch."""
     if config.image is None:
         return
     shapes: list[Shape] = []
@@ -143,10 +143,10 @@ def _image(ports: Sequence[Port], config: ModelConfig) -> Iterator[WarmShapes]:
         else:
             is_guess = is_guess or None in port.shape
             shapes.append(tuple(dim or 1 for dim in port.shape))
-    yield WarmShapes(tuple(shapes), _IMAGE, is_guess)
+    yield WarmUpShapes(tuple(shapes), _IMAGE, is_guess)
 
 
-def _listed(ports: Sequence[Port], config: WarmUpConfig) -> Iterator[WarmShapes]:
+def _listed(ports: Sequence[Port], config: WarmUpConfig) -> Iterator[WarmUpShapes]:
     for place, shapes in enumerate(config.shapes):
         key = f"{_SHAPES}[{place}]"
         if len(shapes) != len(ports):
@@ -157,10 +157,10 @@ def _listed(ports: Sequence[Port], config: WarmUpConfig) -> Iterator[WarmShapes]
             if port.shape is not None and len(shape) != len(port.shape):
                 problem = f"{list(shape)} has {len(shape)} dimensions"
                 raise ModelConfigError(FILE_NAME, key, problem, f"{len(port.shape)}, like input {port}")
-        yield WarmShapes(shapes, key)
+        yield WarmUpShapes(shapes, key)
 
 
-def _check_size(ports: Sequence[Port], item: WarmShapes, limits: Limits) -> None:
+def _check_size(ports: Sequence[Port], item: WarmUpShapes, limits: Limits) -> None:
     most = f"at most {limits.tensor_elements} are taken (--max-tensor-elements)"
     for port, shape in zip(ports, item.shapes, strict=True):
         if prod(shape) <= limits.tensor_elements:

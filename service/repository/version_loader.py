@@ -1,0 +1,116 @@
+"""Loads one version of a model from its folder: reads its files, builds it, proves batching, compiles and runs it."""
+
+from dataclasses import dataclass, field
+from math import prod
+from pathlib import Path
+from typing import Self
+
+from engine import MAX_RUN_BYTES, PROGRAMS_KEPT, RuntimeGraph, Verify
+from service.config.limits import Limits
+from service.config.model_config import ModelConfig, load_model_config
+from service.config.settings import Settings
+from service.repository.batching import plan_batching
+from service.repository.files import ONLY_VERSION, ModelFiles, find_files
+from service.repository.loaded_model import LoadedModel
+from service.repository.warm_up import check_shapes, warm_up
+from service.repository.warm_up_shapes import count_programs, warm_up_shapes
+from service.tasks import check_model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadOptions:
+    """How models are loaded.
+
+    Attributes:
+        limits: what a request may ask for, which the warm-up keeps to.
+        warm_up: compile the model for the shapes that are expected, and run it, so that a model which cannot run is
+            found when it is loaded.
+        max_run_bytes: most bytes of tensors alive at once during a run.
+        max_batch_size: most rows of a run that serves several requests, unless the model's configuration says.
+        threads: threads that each run uses, unless the model's configuration says.
+        backend: what runs the layers; None for what the environment says.
+        verify: whether compiled programs are compared with the numpy layers before they are used.
+    """
+
+    limits: Limits = field(default_factory=Limits)
+    warm_up: bool = True
+    max_run_bytes: int = MAX_RUN_BYTES
+    max_batch_size: int = 1
+    threads: int = 1
+    backend: str | None = None
+    verify: Verify | str = Verify.LOAD
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        """Return the options that the server's settings stand for."""
+        return cls(
+            limits=settings.limits,
+            warm_up=settings.warm_up,
+            max_run_bytes=settings.max_run_bytes,
+            max_batch_size=settings.max_batch_size,
+            threads=settings.thread_count,
+            backend=settings.backend,
+            verify=settings.verify,
+        )
+
+
+def load_version(
+    name: str,
+    folder: Path,
+    options: LoadOptions,
+    *,
+    version: str = ONLY_VERSION,
+    config: ModelConfig | None = None,
+) -> LoadedModel:
+    """Read, build and check the model in a folder.
+
+    Args:
+        name: the name of the model.
+        folder: where its files are.
+        options: how it is loaded.
+        version: which version the folder holds.
+        config: its configuration; by default the `model.toml` in the folder.
+
+    Raises:
+        ModelFilesError, ModelConfigError, KuiperError, OSError: the model is broken; the message says why.
+    """
+    files = find_files(folder)
+    config = load_model_config(folder) if config is None else config
+    graph = _build(files, config, options)
+    check_model(config, graph.inputs, graph.outputs)
+    limits = options.limits
+    shapes = warm_up_shapes(graph.inputs, config, limits) if options.warm_up else []
+    known = [item.row_shapes for item in shapes if not item.has_open_row_dims]
+    batching = plan_batching(graph, config, options.max_batch_size, limits, known)
+    # after the proof of batching, which runs shapes that no request may ever have
+    if options.warm_up:
+        warmed_up = warm_up(graph, config, limits, batching.max_batch_size)
+    else:
+        check_shapes(graph, config, limits)
+        warmed_up = ()
+    attributes = [attribute for operator in graph.operators for attribute in operator.attrs.values()]
+    return LoadedModel(
+        name,
+        version,
+        graph,
+        config,
+        parameter_count=sum(prod(attribute.shape) for attribute in attributes),
+        byte_count=sum(attribute.data.nbytes for attribute in attributes),
+        batching=batching,
+        warmed_up=warmed_up,
+    )
+
+
+def _build(files: ModelFiles, config: ModelConfig, options: LoadOptions) -> RuntimeGraph:
+    graph = RuntimeGraph(
+        files.param,
+        files.bin,
+        max_run_bytes=options.max_run_bytes,
+        backend=options.backend,
+        verify=options.verify,
+        threads=config.scheduling.threads or options.threads,
+        # room for all that the warm-up compiles, so that the first new shapes of requests displace none of it
+        programs_kept=PROGRAMS_KEPT + count_programs(config, options.max_batch_size),
+    )
+    graph.build()
+    return graph
