@@ -1,4 +1,4 @@
-"""What the server knows of the request that it is answering."""
+"""The context of a request: its id, when it arrived, which model it names."""
 
 import re
 from collections.abc import Iterable

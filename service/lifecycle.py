@@ -1,4 +1,4 @@
-"""How far the server has come between start and end, and how many requests it has accepted."""
+"""The phase that the server is in, and the number of requests that it has accepted."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""What the routes work with, in one typed place."""
+"""The parts of a running server, as routes and middleware reach them."""
 
 from dataclasses import dataclass
 
@@ -18,9 +18,9 @@ class Services:
 
     Attributes:
         settings: its settings.
-        lifecycle: how far it has come.
+        lifecycle: the phase that it is in.
         dispatcher: its queues and workers.
-        telemetry: what it tells of itself.
+        telemetry: its statistics, metrics, traces and spans.
         loaded: its models; None until they are loaded.
     """
 

@@ -1,1 +1,1 @@
-"""What every request goes through before a route sees it: identity, limits, access, bodies, errors."""
+"""What a request passes before a route sees it: its id, keys, CORS, limits on bodies; and how errors are answered."""

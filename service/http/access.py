@@ -1,4 +1,4 @@
-"""Who may ask for what: API keys, and keys for administration. See docs/access.md."""
+"""Access control: API keys, and keys for administration. See docs/access.md."""
 
 from collections.abc import Iterable
 
@@ -14,7 +14,7 @@ _CHALLENGE = 'Bearer realm="kuiper"'
 
 
 class Access:
-    """What a server's settings say on who may ask for what.
+    """Decides which requests need which key, by the server's settings.
 
     Raises:
         SettingsError: keys are malformed or cannot be read.
@@ -57,8 +57,8 @@ class Access:
             return None
         headers = list(headers)
         given = credentials(headers)
-        is_admin = self._admin.opens(given)
-        is_known = self._api.opens(given) or is_admin
+        is_admin = self._admin.accepts(given)
+        is_known = self._api.accepts(given) or is_admin
         if not is_known:
             refused = _unauthorized(bool(given))
         elif admin and not is_admin:
@@ -67,13 +67,13 @@ class Access:
             return None
         if _has_body(headers):
             refused.headers["Connection"] = (
-                "close"  # what nobody reads must not be taken for the next request
+                "close"  # a body that nobody reads must not be parsed as the next request
             )
         return refused
 
 
 class AccessMiddleware:
-    """Refuses requests without the key that they need, before anything of their bodies is read."""
+    """Refuses requests without the key that they need, before any of their bodies is read."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""Reads a request's body, no more of it than is allowed, for no longer than is allowed."""
+"""Reads a request's body within the limits on its size and on the time that it may take."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from service.config.limits import Limits
 from service.errors import ServiceError
 
 _CLOSE = {"Connection": "close"}
-"""What is left of a body that nobody reads must not be taken for the next request."""
+"""The rest of a body that nobody reads must not be parsed as the next request."""
 
 
 async def read_body(
@@ -20,7 +20,7 @@ async def read_body(
         request: the request, its body not touched yet.
         limits: how large the body may be.
         timeout: seconds that the client has to send it.
-        is_encoded: a content coding is taken, and left for the caller to undo.
+        is_encoded: whether a content coding is accepted, and left for the caller to decode.
         padding: how many zero bytes to put before the body, so that arrays in it are aligned.
 
     Raises:
@@ -36,13 +36,13 @@ async def read_body(
         async with asyncio.timeout(timeout):
             return await _read(request, limits, padding)
     except TimeoutError as error:
-        raise late_body(timeout) from error
+        raise _late_body(timeout) from error
     except ServiceError as error:
         error.headers |= _CLOSE
         raise
 
 
-def late_body(timeout: float) -> ServiceError:
+def _late_body(timeout: float) -> ServiceError:
     """Word the error for a body that did not come in time, in seconds."""
     message = f"the body took longer than {timeout:g} s to arrive"
     return ServiceError(408, "body_timeout", message, {"timeout": timeout}, _CLOSE)

@@ -1,4 +1,4 @@
-"""How many bytes of requests' bodies the server holds at once."""
+"""A budget for the memory that the bodies of all requests take."""
 
 from time import monotonic
 
@@ -6,14 +6,14 @@ from service.errors import ServiceError
 from service.scheduling.service_rate import ServiceRate
 
 STEP = 1 << 20
-"""Bytes that are reserved beyond those that have come, so that a client cannot hold room with a large promise."""
+"""Bytes that are reserved beyond those that have arrived: a large `Content-Length` alone reserves no more."""
 
 
 class BodyBudget:
-    """Bytes that all requests' bodies may take together, from before they are read until they are answered.
+    """Bytes that the bodies of all requests may take together, from before they are read until they are answered.
 
-    Used on the event loop only. A body that is too large by itself is taken while there is no other: what one request
-    may bring is for `max_body_bytes` to say.
+    Used on the event loop only. A body that exceeds the budget by itself is accepted while there is no other: the size
+    of one request is limited by `max_body_bytes`.
 
     Args:
         limit: most bytes.
@@ -27,8 +27,8 @@ class BodyBudget:
         self._rate = ServiceRate()
         self.used = 0
 
-    def take(self, count: int, held: int) -> None:
-        """Reserve bytes for a request that holds some already.
+    def reserve(self, count: int, held: int) -> None:
+        """Reserve bytes for a request that may have reserved some already.
 
         Raises:
             ServiceError: 503 `buffers_full`.
@@ -39,8 +39,8 @@ class BodyBudget:
             self._rate.busy(monotonic())
         self.used += count
 
-    def give_back(self, count: int) -> None:
-        """Give reserved bytes back."""
+    def release(self, count: int) -> None:
+        """Release reserved bytes."""
         self.used -= count
         self._rate.completed(count, monotonic())
         if not self.used:
@@ -58,10 +58,10 @@ class BodyBudget:
 
 
 class Reservation:
-    """The part of a budget that one request holds."""
+    """The part of the budget that one request has reserved."""
 
     def __init__(self, budget: BodyBudget, declared: int | None) -> None:
-        """Reserve nothing yet.
+        """Start with nothing reserved.
 
         Args:
             budget: the budget.
@@ -72,21 +72,21 @@ class Reservation:
         self._held = 0
 
     def expect(self, received: int) -> None:
-        """Reserve what has come, and the next step of what is declared.
+        """Reserve what has arrived, and the next step of what is declared.
 
         Args:
-            received: bytes of the body that have come.
+            received: bytes of the body that have arrived.
 
         Raises:
             ServiceError: 503 `buffers_full`.
         """
         expected = received if self._declared is None else min(self._declared, received + STEP)
         if expected > self._held:
-            self._budget.take(expected - self._held, self._held)
+            self._budget.reserve(expected - self._held, self._held)
             self._held = expected
 
     def release(self) -> None:
-        """Give everything back."""
+        """Release everything."""
         if self._held:
-            self._budget.give_back(self._held)
+            self._budget.release(self._held)
             self._held = 0

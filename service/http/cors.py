@@ -1,4 +1,4 @@
-"""Web pages of other origins: what they may send and see. See docs/access.md."""
+"""CORS: what web pages of other origins may send and read. See docs/access.md."""
 
 from collections.abc import Sequence
 
@@ -12,11 +12,11 @@ from service.http.error_handlers import error_response
 
 _METHODS = ("GET", "HEAD", "POST")
 _EXPOSED = ("X-Request-ID", "Retry-After", "Inference-Header-Content-Length", "WWW-Authenticate")
-"""Of an answer's headers. Cookies are none of it: keys come as headers."""
+"""Headers that pages may read. Cookies are not used: keys are sent as headers."""
 
 
 class CorsMiddleware(CORSMiddleware):
-    """Lets pages of some origins call; a preflight that it refuses gets the one error shape."""
+    """Allows pages of configured origins; a refused preflight is answered in the one error shape."""
 
     def __init__(self, app: ASGIApp, origins: Sequence[str]) -> None:
         super().__init__(
@@ -24,7 +24,7 @@ class CorsMiddleware(CORSMiddleware):
         )
 
     def preflight_response(self, request_headers: Headers) -> Response:
-        """Answer what a browser asks before it sends a page's request."""
+        """Answer the request that a browser sends before a page's own."""
         answer = super().preflight_response(request_headers)
         if answer.status_code < 400:
             return answer

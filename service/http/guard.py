@@ -1,4 +1,4 @@
-"""The door that closes at shutdown, and the last resort for whatever the routes let escape."""
+"""Refuses requests while the server drains, and answers for exceptions that no handler caught."""
 
 import logging
 
@@ -15,9 +15,9 @@ _logger = logging.getLogger(__name__)
 
 
 class GuardMiddleware:
-    """Refuses requests while the server drains, counts those that it accepts, and answers for faults.
+    """Refuses requests while the server drains, counts those that it accepts, and turns unhandled exceptions into 500.
 
-    Health and metrics answer while the server drains, and nothing waits for them.
+    Health and metrics are answered while the server drains, and are not counted: the shutdown does not wait for them.
     """
 
     def __init__(self, app: ASGIApp, lifecycle: Lifecycle) -> None:
@@ -37,7 +37,7 @@ class GuardMiddleware:
                 await self._run(scope, receive, send)
 
     async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the application; whatever it lets escape is logged, and answered without its insides."""
+        """Run the application; an unhandled exception is logged, and answered without its details."""
         started = False
 
         async def send_on(message: Message) -> None:

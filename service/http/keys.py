@@ -1,4 +1,4 @@
-"""API keys: where they come from, and whether one that came with a request is among them."""
+"""API keys: reads them from settings and files, and compares those that requests bring with them."""
 
 import logging
 import re
@@ -14,7 +14,7 @@ from service.config.settings import SettingsError
 
 _FILE_BYTES = 1 << 20
 _LOOK_SECONDS = 1.0
-"""Least seconds between two looks at whether a file has changed."""
+"""Shortest time, in seconds, between two checks of whether the file has changed."""
 _SHORT = 16
 _KEY = re.compile(r"[\x21-\x2b\x2d-\x7e]{1,512}")
 
@@ -22,17 +22,17 @@ _logger = logging.getLogger(__name__)
 
 
 class KeyRing:
-    """Several keys, of which any one opens: so that a new one can be given out before the old one goes.
+    """A set of keys, any of which is accepted, so that a new key can be issued before the old one is withdrawn.
 
-    Keys of a file are read again when it changes. Should it become unreadable, the last keys hold: a file that is
-    gone neither opens the server nor closes it.
+    A file of keys is read again when it changes. If it becomes unreadable, the keys read last stay valid: deleting the
+    file neither opens the server to everyone nor locks everyone out.
 
     Args:
         setting: name of the setting, for messages.
         keys: keys with commas between.
-        path: file of keys, one a line; empty lines and what follows `#` at the start of a line or after a space
-            do not count.
-        clock: seconds, for looking at the file.
+        path: file of keys, one a line; empty lines, and comments from `#` at the start of a line or after a
+            space, are ignored.
+        clock: returns seconds; decides when to check the file again.
 
     Raises:
         SettingsError: there is no key where one was promised, one is malformed, or the file cannot be read.
@@ -56,8 +56,8 @@ class KeyRing:
                 raise SettingsError(f"{setting}_file: {path} holds no key")
         self.is_set = keys is not None or path is not None
 
-    def opens(self, given: Iterable[bytes]) -> bool:
-        """Tell whether one of the given keys is among these; takes as long whichever it is, if any."""
+    def accepts(self, given: Iterable[bytes]) -> bool:
+        """Tell whether one of the given keys is in the set; the time that it takes does not depend on which."""
         self._look()
         digests = [sha256(key).digest() for key in given]
         found = False

@@ -1,4 +1,4 @@
-"""What every request goes through first: its id, the access log, its metrics, and an answer that arrives."""
+"""The outermost middleware: request ids, access log, HTTP metrics, the budget for bodies."""
 
 from http import HTTPStatus
 
@@ -7,14 +7,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.context import REQUEST_ID_HEADER, open_context
 from service.http.body_budget import BodyBudget, Reservation
-from service.http.incoming import Incoming
+from service.http.body_channel import BodyChannel
 from service.lifecycle import Lifecycle
 from service.log_context import request_id
 from service.telemetry.http_accounts import CLIENT_LEFT, HttpAccounts
 
 
 class RequestMiddleware:
-    """The outermost layer around the application's routes."""
+    """Gives every request its id and its part of the body budget, and records how it was answered."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class RequestMiddleware:
         context = open_context(scope)
         token = request_id.set(context.request_id)
         reservation = Reservation(self._budget, _declared_length(scope))
-        incoming = Incoming(receive, reservation)
+        incoming = BodyChannel(receive, reservation)
         sender = _Sender(send, context.request_id, incoming)
         try:
             await self._app(scope, incoming, sender)
@@ -54,7 +54,7 @@ class RequestMiddleware:
             request_id.reset(token)
 
     def _plain_failure(self, send: Send) -> Send:
-        """Replace the traceback of a failed start-up by its reason, where that is known."""
+        """Replace the traceback of a failed start-up by its reason where that is known."""
 
         async def send_plain(message: Message) -> None:
             if message["type"] == "lifespan.startup.failed" and self._lifecycle.failure is not None:
@@ -65,9 +65,9 @@ class RequestMiddleware:
 
 
 class _Sender:
-    """Sends an answer with the request's id, remembers its status, and sees that a refused client gets it."""
+    """Sends an answer with the request's id, remembers its status, and makes sure that a refused client receives it."""
 
-    def __init__(self, send: Send, request_id: str, incoming: Incoming) -> None:
+    def __init__(self, send: Send, request_id: str, incoming: BodyChannel) -> None:
         self._send = send
         self._incoming = incoming
         self._header = (REQUEST_ID_HEADER.lower().encode(), request_id.encode())

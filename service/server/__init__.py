@@ -1,1 +1,1 @@
-"""uvicorn: its start and its end, connections, TLS."""
+"""uvicorn: how the server starts and shuts down, its connections, TLS."""

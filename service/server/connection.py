@@ -16,7 +16,7 @@ from service.context import REQUEST_ID_HEADER, choose_request_id
 from service.errors import ServiceError
 from service.log_context import FIELDS
 from service.server.reader import PacketReader
-from service.server.transport import JoiningTransport
+from service.server.transport import CoalescingTransport
 
 HEAD_BYTES = 64 << 10
 """Most bytes of a request line and its headers, counted from the second packet that they arrive in."""
@@ -40,8 +40,8 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base class
         """Wait for a request."""
-        joining = JoiningTransport(transport, self.loop)
-        super().connection_made(joining)  # type: ignore[arg-type]  # it delegates all that it does not define
+        coalescing = CoalescingTransport(transport, self.loop)
+        super().connection_made(coalescing)  # type: ignore[arg-type]  # it delegates all that it does not define
         self._await_head()
         transport.set_protocol(self._reader)
 

@@ -1,4 +1,4 @@
-"""uvicorn, with an end of its own: readiness fails, accepted requests finish, then exit 0."""
+"""uvicorn with a graceful shutdown: readiness fails, accepted requests are answered, the exit code is 0."""
 
 import logging
 from time import monotonic
@@ -16,7 +16,7 @@ from service.server.tls import tls_options
 from service.services import services_of
 
 _ANSWER_SECONDS = 5
-"""Seconds that answers have to be written when the drain is over, before connections are cut."""
+"""Seconds for writing answers after the drain, before connections are closed."""
 
 _START_FAILED = 3
 """Exit code; the one that uvicorn itself uses."""
@@ -25,15 +25,15 @@ _logger = logging.getLogger(__name__)
 
 
 class Server(uvicorn.Server):
-    """Goes on answering after the first signal, until all that was accepted is done or time is up.
+    """After the first signal, goes on until all accepted requests are answered or the drain time is over.
 
-    While it drains, health endpoints answer and new requests are refused; a second signal ends the wait.
+    While it drains, health endpoints are answered and new requests are refused; a second signal ends the drain.
 
     Args:
         config: uvicorn's own settings.
-        lifecycle: told when a signal comes; knows how many requests are accepted.
-        dispatcher: told to give its calls up when the wait is over.
-        drain_seconds: seconds that accepted requests have.
+        lifecycle: set to draining by the first signal; counts the accepted requests.
+        dispatcher: cancels its calls when the drain time is over.
+        drain_seconds: how long accepted requests may take.
     """
 
     def __init__(

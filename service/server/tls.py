@@ -1,4 +1,4 @@
-"""HTTPS: what uvicorn is told of certificates, checked before anything is started."""
+"""HTTPS: uvicorn's settings for certificates, and a check of the files before the server starts."""
 
 import ssl
 from pathlib import Path

@@ -1,18 +1,18 @@
-"""A connection's way out, on which the head of an answer waits for its body."""
+"""A transport that sends the head of an answer together with its body."""
 
 import asyncio
 from collections.abc import Iterable
 from typing import Any
 
 
-class JoiningTransport:
-    """Sends two writes that follow each other as one: a system call less for each answer.
+class CoalescingTransport:
+    """Coalesces two consecutive writes: one system call less for each answer.
 
-    What nothing follows is sent when the event loop comes round again. What comes for a client that has left is
-    dropped, whichever event loop it is. All else is the transport's own.
+    A write that no other follows is sent in the next iteration of the event loop. Writes to a client that has left are
+    dropped, whatever the event loop. All else is delegated to the transport.
 
     Args:
-        transport: what sends.
+        transport: sends the data.
         loop: its event loop.
     """
 
@@ -25,7 +25,7 @@ class JoiningTransport:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Send data, with what was held if there is anything; else hold it."""
+        """Send data together with the write that is held, if there is one; otherwise hold it."""
         if self._transport.is_closing():
             self._held = b""
         elif self._held:

@@ -6,7 +6,7 @@ from starlette.types import Message
 from service.errors import ServiceError
 from service.http import body_budget
 from service.http.body_budget import BodyBudget, Reservation
-from service.http.incoming import Incoming
+from service.http.body_channel import BodyChannel
 
 pytestmark = pytest.mark.anyio
 
@@ -75,7 +75,7 @@ async def test_body_without_room_is_refused_unread() -> None:
     holder.expect(15)
     channel = Channel(b"0123456789")
     with pytest.raises(ServiceError):
-        await Incoming(channel, Reservation(budget, 10))()
+        await BodyChannel(channel, Reservation(budget, 10))()
     assert channel.asked == 0
 
 
@@ -83,7 +83,7 @@ async def test_body_without_room_is_refused_unread() -> None:
 async def test_undeclared_body_is_counted_as_it_comes(sizes: tuple[int, ...]) -> None:
     budget = BodyBudget(25)
     Reservation(budget, 20).expect(10)
-    incoming = Incoming(Channel(*(b"x" * size for size in sizes)), Reservation(budget, None))
+    incoming = BodyChannel(Channel(*(b"x" * size for size in sizes)), Reservation(budget, None))
     for _ in sizes[:-1]:
         await incoming()
     with pytest.raises(ServiceError):
@@ -94,7 +94,7 @@ async def test_undeclared_body_is_counted_as_it_comes(sizes: tuple[int, ...]) ->
 async def test_what_is_thrown_away_needs_no_room() -> None:
     budget = BodyBudget(25)
     Reservation(budget, 20).expect(10)
-    incoming = Incoming(Channel(b"x" * 4, b"x" * 4), Reservation(budget, None))
+    incoming = BodyChannel(Channel(b"x" * 4, b"x" * 4), Reservation(budget, None))
     await incoming()
     await asyncio.wait_for(incoming.discard(), 20)
     assert budget.used == 20

@@ -44,14 +44,14 @@ def write(path: Path, text: str) -> Path:
 
 def test_ring_without_keys_is_not_set() -> None:
     assert not ring().is_set
-    assert not ring().opens([b"", b"a"])
+    assert not ring().accepts([b"", b"a"])
 
 
 def test_any_of_several_keys_opens() -> None:
     both = ring(f"{OLD}, {NEW},")
     assert both.is_set
-    assert both.opens([OLD.encode()])
-    assert both.opens([b"other", NEW.encode()])
+    assert both.accepts([OLD.encode()])
+    assert both.accepts([b"other", NEW.encode()])
     for wrong in (
         [],
         [b""],
@@ -60,7 +60,7 @@ def test_any_of_several_keys_opens() -> None:
         [f"{OLD}, {NEW}".encode()],
         [b"\xff"],
     ):
-        assert not both.opens(wrong)
+        assert not both.accepts(wrong)
 
 
 def test_all_keys_are_compared_whichever_fits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +74,7 @@ def test_all_keys_are_compared_whichever_fits(monkeypatch: pytest.MonkeyPatch) -
     both = ring(f"{OLD},{NEW}")
     for given in (OLD, NEW, "neither"):
         compared.clear()
-        both.opens([given.encode()])
+        both.accepts([given.encode()])
         assert len(compared) == 2
         assert all(len(digest) == 32 for pair in compared for digest in pair)
 
@@ -82,20 +82,20 @@ def test_all_keys_are_compared_whichever_fits(monkeypatch: pytest.MonkeyPatch) -
 def test_file_has_a_key_a_line_and_comments(tmp_path: Path) -> None:
     text = f"\ufeff# ours\r\n{OLD}\r\n\n  {NEW}   # from May on\nwith#hash-0123456789\n"
     filed = ring(path=write(tmp_path / "keys", text))
-    assert all(filed.opens([key.encode()]) for key in (OLD, NEW, "with#hash-0123456789"))
-    assert not filed.opens([b"# ours"])
-    assert not filed.opens([b"ours"])
+    assert all(filed.accepts([key.encode()]) for key in (OLD, NEW, "with#hash-0123456789"))
+    assert not filed.accepts([b"# ours"])
+    assert not filed.accepts([b"ours"])
 
 
 def test_changed_file_is_read_again_within_a_second(tmp_path: Path, clock: Clock) -> None:
     path = write(tmp_path / "keys", OLD)
     filed = ring(NEW, path, clock)
     write(path, "third-0123456789abcdef")
-    assert filed.opens([OLD.encode()])
+    assert filed.accepts([OLD.encode()])
     clock.pass_second()
-    assert not filed.opens([OLD.encode()])
-    assert filed.opens([b"third-0123456789abcdef"])
-    assert filed.opens([NEW.encode()])
+    assert not filed.accepts([OLD.encode()])
+    assert filed.accepts([b"third-0123456789abcdef"])
+    assert filed.accepts([NEW.encode()])
 
 
 def test_file_behind_a_link_is_read_again_when_the_link_is_swapped(tmp_path: Path, clock: Clock) -> None:
@@ -107,7 +107,7 @@ def test_file_behind_a_link_is_read_again_when_the_link_is_swapped(tmp_path: Pat
     (tmp_path / "draft").symlink_to(second)
     (tmp_path / "draft").replace(link)
     clock.pass_second()
-    assert filed.opens([NEW.encode()])
+    assert filed.accepts([NEW.encode()])
 
 
 @pytest.mark.parametrize("spoil", [Path.unlink, lambda path: write(path, "two words")])
@@ -119,12 +119,12 @@ def test_last_keys_hold_while_the_file_is_unusable(
     spoil(path)
     for _ in range(3):
         clock.pass_second()
-        assert filed.opens([OLD.encode()])
+        assert filed.accepts([OLD.encode()])
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
     write(path, NEW)
     clock.pass_second()
-    assert not filed.opens([OLD.encode()])
-    assert filed.opens([NEW.encode()])
+    assert not filed.accepts([OLD.encode()])
+    assert filed.accepts([NEW.encode()])
 
 
 def test_emptied_file_lets_nobody_in(tmp_path: Path, clock: Clock) -> None:
@@ -133,7 +133,7 @@ def test_emptied_file_lets_nobody_in(tmp_path: Path, clock: Clock) -> None:
     write(path, "# none\n")
     clock.pass_second()
     assert filed.is_set
-    assert not filed.opens([OLD.encode()])
+    assert not filed.accepts([OLD.encode()])
 
 
 def test_short_keys_are_warned_of_and_not_shown(caplog: pytest.LogCaptureFixture) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from service.server.transport import JoiningTransport
+from service.server.transport import CoalescingTransport
 
 pytestmark = pytest.mark.anyio
 
@@ -33,7 +33,7 @@ class Recorder(asyncio.Transport):
 
 async def test_head_and_body_leave_together() -> None:
     recorder = Recorder()
-    transport = JoiningTransport(recorder, asyncio.get_running_loop())
+    transport = CoalescingTransport(recorder, asyncio.get_running_loop())
     transport.write(b"head ")
     assert recorder.sent == []
     transport.write(b"body")
@@ -43,7 +43,7 @@ async def test_head_and_body_leave_together() -> None:
 
 async def test_what_nothing_follows_leaves_by_itself() -> None:
     recorder = Recorder()
-    transport = JoiningTransport(recorder, asyncio.get_running_loop())
+    transport = CoalescingTransport(recorder, asyncio.get_running_loop())
     transport.write(b"continue")
     await asyncio.sleep(0)
     assert recorder.sent == [b"continue"]
@@ -54,7 +54,7 @@ async def test_what_nothing_follows_leaves_by_itself() -> None:
 
 async def test_nothing_is_lost_at_the_end() -> None:
     recorder = Recorder()
-    transport = JoiningTransport(recorder, asyncio.get_running_loop())
+    transport = CoalescingTransport(recorder, asyncio.get_running_loop())
     transport.write(b"last")
     transport.close()
     assert recorder.sent == [b"last"]
@@ -63,7 +63,7 @@ async def test_nothing_is_lost_at_the_end() -> None:
 
 async def test_order_is_kept() -> None:
     recorder = Recorder()
-    transport = JoiningTransport(recorder, asyncio.get_running_loop())
+    transport = CoalescingTransport(recorder, asyncio.get_running_loop())
     transport.write(b"a")
     transport.writelines([b"b", b"c"])
     transport.write(b"d")
@@ -75,7 +75,7 @@ async def test_order_is_kept() -> None:
 
 async def test_what_comes_for_a_client_that_has_left_is_dropped() -> None:
     recorder = Recorder()
-    transport = JoiningTransport(recorder, asyncio.get_running_loop())
+    transport = CoalescingTransport(recorder, asyncio.get_running_loop())
     transport.write(b"held")
     recorder.is_open = False
     await asyncio.sleep(0)

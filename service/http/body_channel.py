@@ -1,4 +1,4 @@
-"""A request's body on its way in, and what is left of it when the answer does not wait for it."""
+"""The ASGI channel that a request's body is received by, and how what nobody reads is discarded."""
 
 import asyncio
 import contextlib
@@ -8,16 +8,16 @@ from starlette.types import Message, Receive
 from service.http.body_budget import Reservation
 
 LINGER_SECONDS = 5.0
-"""Seconds that the rest of a body is thrown away for. A connection that is closed while its client still sends is
-reset, and the client sees that instead of the answer."""
+"""Longest time, in seconds, to go on discarding the rest of a body. A connection that is closed while its client is
+still sending is reset, and the client sees the reset instead of the answer."""
 
 
-class Incoming:
-    """An ASGI channel that knows whether the body has come to its end, and reserves room for it before it comes.
+class BodyChannel:
+    """Receives a request's body: tracks whether it is complete, and reserves memory for it before it arrives.
 
     Args:
-        receive: the server's channel.
-        reservation: the room.
+        receive: the server's ASGI channel.
+        reservation: the request's part of the budget.
     """
 
     def __init__(self, receive: Receive, reservation: Reservation) -> None:
@@ -41,7 +41,7 @@ class Incoming:
         return message
 
     async def discard(self) -> None:
-        """Throw away what is left of the body, for no longer than `LINGER_SECONDS`."""
+        """Discard what is left of the body, for no longer than `LINGER_SECONDS`."""
         self._reservation.release()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LINGER_SECONDS):

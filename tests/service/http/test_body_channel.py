@@ -3,9 +3,9 @@ import asyncio
 import pytest
 from starlette.types import Message
 
-from service.http import incoming as module
+from service.http import body_channel as module
 from service.http.body_budget import BodyBudget, Reservation
-from service.http.incoming import Incoming
+from service.http.body_channel import BodyChannel
 
 pytestmark = pytest.mark.anyio
 
@@ -30,7 +30,7 @@ def chunk(more: bool) -> Message:
 async def test_rest_of_a_body_is_thrown_away(end: Message) -> None:
     after: Message = {"type": "after"}
     channel = Channel(chunk(True), chunk(True), end, after)
-    incoming = Incoming(channel, Reservation(BodyBudget(9), None))
+    incoming = BodyChannel(channel, Reservation(BodyBudget(9), None))
     assert await incoming() == chunk(True)
     await asyncio.wait_for(incoming.discard(), 20)
     assert channel.messages == [after]
@@ -40,4 +40,4 @@ async def test_rest_of_a_body_is_thrown_away(end: Message) -> None:
 
 async def test_body_without_an_end_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LINGER_SECONDS", 0.01)
-    await asyncio.wait_for(Incoming(Channel(chunk(True)), Reservation(BodyBudget(9), None)).discard(), 20)
+    await asyncio.wait_for(BodyChannel(Channel(chunk(True)), Reservation(BodyBudget(9), None)).discard(), 20)
