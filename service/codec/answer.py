@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from engine import LayerTrace, OperandTrace, Port, RunResult, RunTrace, Statistics
-from engine.dtypes import pnnx_name
-from engine.spec import Value
+from engine import LayerTrace, OperandTrace, Port, RunResult, RunTrace, Statistics, Value, pnnx_name
 from service.codec.json_array import json_number
 from service.tasks import Prediction
 

@@ -3,8 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from engine import Port
-from engine.dtypes import PNNX_COMPUTE, Array
+from engine import PNNX_COMPUTE, Array, Port
 from service.codec.conversion import convert
 from service.errors import ServiceError
 

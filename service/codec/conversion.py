@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.dtypes import Array, pnnx_name
+from engine import Array, pnnx_name
 from service.errors import ServiceError
 
 _FAMILIES = {

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from engine.dtypes import Array
+from engine import Array
 from service.codec.options import Options
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.dtypes import PNNX_COMPUTE, PNNX_STORAGE
+from engine import PNNX_COMPUTE, PNNX_STORAGE
 
 _OPEN_INFERENCE = {
     "BOOL": "bool",

@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 
 from PIL import Image
 
-from engine import Port
-from engine.dtypes import Array
+from engine import Array, Port
 from service.codec.answer import Answer
 from service.codec.decoded import Decoded
 from service.config.limits import Limits

@@ -4,8 +4,7 @@ import binascii
 import re
 from collections.abc import Sequence
 
-from engine import Port
-from engine.dtypes import Array
+from engine import Array, Port
 from service.codec.binding import bind, find_port
 from service.config.limits import Limits
 from service.config.model_config import ImageConfig, ModelConfig

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.dtypes import Array
+from engine import Array
 
 NOT_FINITE = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 """Names that stand for what JSON has no numbers for."""

@@ -15,8 +15,7 @@ from typing import Any
 
 import orjson
 
-from engine import Port
-from engine.dtypes import PNNX_COMPUTE, Array
+from engine import PNNX_COMPUTE, Array, Port
 from service.codec.binding import bind, find_port, fit
 from service.codec.decoded import Decoded
 from service.codec.dtype_name import find_dtype

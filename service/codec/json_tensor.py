@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.dtypes import Array, pnnx_name
+from engine import Array, pnnx_name
 from service.codec.conversion import convert, out_of_range, to_integers
 from service.codec.json_array import NOT_FINITE
 from service.config.limits import Limits

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.dtypes import Array
+from engine import Array
 from service.config.limits import Limits
 from service.errors import ServiceError
 

@@ -5,7 +5,7 @@ import zipfile
 import zlib
 from io import BytesIO
 
-from engine.dtypes import Array
+from engine import Array
 from service.codec.npy import MAX_HEADER, read_header, read_npy
 from service.config.limits import Limits, too_large
 from service.errors import ServiceError

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.dtypes import Array
+from engine import Array
 from service.codec.conversion import convert, out_of_range, to_integers
 from service.config.limits import Limits
 from service.errors import ServiceError

@@ -55,7 +55,7 @@ from pydantic import (
     model_validator,
 )
 
-from engine.errors import describe
+from engine import describe_problem
 from service.config.table import Table
 from service.config.task_keys import (
     TASK_KEYS,
@@ -87,7 +87,7 @@ class ModelConfigError(ValueError):
     def __init__(self, path: Path | str, key: str | None, problem: str, expected: str | None = None) -> None:
         self.path = Path(path)
         self.key = key
-        super().__init__(describe(str(path) if key is None else f"{path}, {key}", problem, expected))
+        super().__init__(describe_problem(str(path) if key is None else f"{path}, {key}", problem, expected))
 
 
 def _as_list(value: Any) -> Any:

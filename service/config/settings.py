@@ -24,7 +24,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from engine.plan import MAX_RUN_BYTES
+from engine import MAX_RUN_BYTES
 from service.config.limits import Limits
 
 ENV_PREFIX = "KUIPER_"

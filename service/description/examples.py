@@ -7,8 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from PIL import Image, ImageDraw
 
-from engine import Port
-from engine.dtypes import PNNX_COMPUTE, Array
+from engine import PNNX_COMPUTE, Array, Port
 from service.codec import FORMATS, Sample
 from service.images.preparation import ImageInput, find_image_input
 from service.repository.loaded_model import LoadedModel

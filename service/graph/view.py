@@ -4,9 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from engine import Port, RuntimeGraph, RuntimeOperand, RuntimeOperator, TensorSpec
-from engine.dtypes import pnnx_name
-from engine.plan import Plan
+from engine import Plan, Port, RuntimeGraph, RuntimeOperand, RuntimeOperator, TensorSpec, pnnx_name
 
 
 def describe_graph(graph: RuntimeGraph) -> dict[str, Any]:

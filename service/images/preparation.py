@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from engine import Port
-from engine.dtypes import PNNX_COMPUTE, Array
+from engine import PNNX_COMPUTE, Array, Port
 from service.config.model_config import FILE_NAME, ImageConfig, ModelConfigError
 from service.errors import ServiceError
 from service.images.image_file import load_image, open_image

@@ -9,8 +9,7 @@ from math import prod
 
 import numpy as np
 
-from engine import KuiperError, Port, RuntimeGraph
-from engine.dtypes import PNNX_COMPUTE, Array
+from engine import PNNX_COMPUTE, Array, KuiperError, Port, RuntimeGraph
 from service.config.limits import Limits
 
 TOLERANCE = 1e-5

@@ -4,7 +4,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, Field
 
-from engine.verification import Verification
+from engine import Verification
 from service.graph.view import describe_ports
 from service.repository.loaded_model import LoadedModel
 from service.repository.model_entry import UNLOADED, WHOLE_MODEL, ModelEntry, VersionState

@@ -4,9 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from engine import Port
-from engine.dtypes import PNNX_COMPUTE
-from engine.spec import TensorSpec
+from engine import PNNX_COMPUTE, Port, TensorSpec
 from service.config.limits import Limits
 from service.config.model_config import FILE_NAME, ModelConfig, ModelConfigError, WarmUpConfig
 from service.images.preparation import ImageInput, find_image_input

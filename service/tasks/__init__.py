@@ -9,8 +9,7 @@ Each task is a `Task` in a file of its own; `TASKS` is the one list of them, to 
 
 from collections.abc import Sequence
 
-from engine import Port
-from engine.dtypes import Array
+from engine import Array, Port
 from service.config.model_config import ModelConfig
 from service.config.task_keys import TASK_KEYS
 from service.images.preparation import check_image_inputs

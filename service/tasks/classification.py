@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from pydantic import BaseModel, Field
 
-from engine import Port
-from engine.dtypes import Array
+from engine import Array, Port
 from service.config.model_config import FILE_NAME, ModelConfig, ModelConfigError
 from service.config.table import Table
 from service.config.task_keys import TaskKeys

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from engine import Port
-from engine.dtypes import Array
+from engine import Array, Port
 from service.config.model_config import ModelConfig
 from service.tasks.task import Prediction, Task
 

@@ -7,8 +7,7 @@ from typing import ClassVar
 
 from pydantic import BaseModel
 
-from engine import Port
-from engine.dtypes import Array
+from engine import Array, Port
 from service.config.model_config import ModelConfig
 from service.config.task_keys import TaskKeys
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from engine.dtypes import Array, widen
+from engine import Array, widen
 from service.config.limits import Limits
 from service.errors import ServiceError
 from service.v2.datatypes import BF16, BOOL, DTYPES, WIRE_SIZES, to_bfloat16

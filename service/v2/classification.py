@@ -5,7 +5,7 @@ from math import prod
 
 import numpy as np
 
-from engine.dtypes import Array
+from engine import Array
 from service.errors import ServiceError
 
 

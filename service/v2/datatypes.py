@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from engine import Port
-from engine.dtypes import PNNX_COMPUTE, Array
+from engine import PNNX_COMPUTE, Array, Port
 from service.errors import ServiceError
 
 BYTES = "BYTES"

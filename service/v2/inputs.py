@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from engine import Port
-from engine.dtypes import PNNX_COMPUTE, Array
+from engine import PNNX_COMPUTE, Array, Port
 from service.codec.binding import bind
 from service.codec.images import bind_images, decode_base64
 from service.codec.json_tensor import parse_data

@@ -6,8 +6,7 @@ from typing import Any
 
 import orjson
 
-from engine import Port
-from engine.dtypes import Array
+from engine import Array, Port
 from service.codec.json_array import json_data
 from service.errors import ServiceError
 from service.scheduling.answer import Answer

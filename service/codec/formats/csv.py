@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from engine.dtypes import PNNX_COMPUTE
+from engine import PNNX_COMPUTE
 from service.codec.binding import only_port
 from service.codec.decoded import Decoded
 from service.codec.format import Example, Format, Payload, Sample, Schema, curl_file

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.dtypes import Array
+from engine import Array
 from service.codec.answer import Answer, complete_timing
 from service.codec.binding import bind, fit, pair_up
 from service.codec.decoded import Decoded

@@ -9,8 +9,7 @@ import orjson
 import pytest
 from PIL import Image
 
-from engine import Port
-from engine.dtypes import Array
+from engine import Array, Port
 from service.codec import Decoded, decode
 from service.config.limits import Limits
 from service.config.model_config import ModelConfig

@@ -6,8 +6,7 @@ import numpy as np
 import orjson
 import pytest
 
-from engine import LayerTrace, OperandTrace, Port, RunResult, RunTrace, Statistics
-from engine.dtypes import PNNX_STORAGE, Array
+from engine import PNNX_STORAGE, Array, LayerTrace, OperandTrace, Port, RunResult, RunTrace, Statistics
 from service.codec import JSON_TYPE, NPZ_TYPE, Timing, build_answer, encode
 from service.tasks.classification import ClassPrediction
 

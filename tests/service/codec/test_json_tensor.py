@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.dtypes import Array
+from engine import Array
 from service.codec.json_tensor import parse_data
 from service.config.limits import Limits
 from service.errors import ServiceError

@@ -3,7 +3,7 @@ import struct
 import numpy as np
 import pytest
 
-from engine.dtypes import PNNX_STORAGE, Array
+from engine import PNNX_STORAGE, Array
 from service.codec import decode
 from service.codec.npy import read_npy
 from tests.service.codec.payloads import LIMITS, RAW, TWO, VECTOR, npy, port, refused

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from engine.dtypes import PNNX_COMPUTE
+from engine import PNNX_COMPUTE
 from service.codec import decode
 from service.codec.table import read_table
 from tests.service.codec.payloads import LIMITS, RAW, TWO, VECTOR, port, refused

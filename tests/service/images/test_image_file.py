@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image, _imaging
 
-from engine.dtypes import Array
+from engine import Array
 from service.images.image_file import load_image, open_image
 from tests.service.codec.payloads import encoded, refused
 

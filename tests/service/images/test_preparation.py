@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from engine import Port
-from engine.dtypes import Array
+from engine import Array, Port
 from service.config.model_config import ImageConfig, ModelConfig, ModelConfigError
 from service.images.preparation import ImageInput, find_image_input, open_images, prepare
 from service.tasks import check_model

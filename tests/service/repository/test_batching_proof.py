@@ -7,8 +7,7 @@ from typing import cast
 import numpy as np
 import pytest
 
-from engine import InputError, LayerError, Port, RuntimeGraph
-from engine.dtypes import PNNX_COMPUTE, Array
+from engine import PNNX_COMPUTE, Array, InputError, LayerError, Port, RuntimeGraph
 from service.config.limits import Limits
 from service.config.model_config import ModelConfig
 from service.repository.batching import UNBATCHED, Batching, plan_batching

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.dtypes import Array
+from engine import Array
 from service.config.override import ConfigOverride
 from service.config.settings import Settings
 from service.errors import ServiceError

@@ -11,9 +11,8 @@ import pytest
 from httpx import ASGITransport, AsyncClient
 from PIL import Image
 
-from engine import LayerError, RuntimeGraph
+from engine import LayerError, Plan, RuntimeGraph
 from engine.compiler.program.program import compile_plan
-from engine.plan import Plan
 from service.app import create_app
 from service.config.limits import Limits
 from service.config.model_config import ModelConfig, ModelConfigError

@@ -14,9 +14,8 @@ from fastapi import FastAPI
 from httpx import AsyncClient, Response
 from PIL import Image
 
-from engine import LayerError, RunResult, RuntimeGraph
+from engine import Array, LayerError, RunResult, RuntimeGraph
 from engine.backend import choose_backend
-from engine.dtypes import Array
 from engine.run import StopCheck
 from service.infer import inference
 from service.log_context import FIELDS

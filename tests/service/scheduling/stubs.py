@@ -9,9 +9,17 @@ from typing import Any, cast
 import numpy as np
 from starlette.types import Message
 
-from engine import LayerTrace, Port, RunResult, RunStoppedError, RuntimeGraph, RunTrace, TraceLevel
-from engine.dtypes import Array
-from engine.spec import Value
+from engine import (
+    Array,
+    LayerTrace,
+    Port,
+    RunResult,
+    RunStoppedError,
+    RuntimeGraph,
+    RunTrace,
+    TraceLevel,
+    Value,
+)
 from service.codec import Decoded, Options
 from service.config.model_config import ModelConfig
 from service.config.settings import Settings

@@ -7,8 +7,7 @@ from another; `test.Mark` writes it to a third, and so tells that the run came a
 import os
 import sys
 
-from engine import TensorSpec, layer
-from engine.dtypes import Array
+from engine import Array, TensorSpec, layer
 from service.cli import main
 
 ENTERED, GATE, PASSED = "TEST_ENTERED_FD", "TEST_GATE_FD", "TEST_PASSED_FD"

@@ -7,7 +7,7 @@ import pytest
 
 if sys.platform != "linux":
     pytest.skip("what another process uses is read from /proc", allow_module_level=True)
-from engine.backend import PROGRAMS_KEPT
+from engine import PROGRAMS_KEPT
 from tests.soak.sizes import PROVED, RUN_SIZES, formed
 from tests.soak.soak import run_soak
 

@@ -3,8 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from engine import Port
-from engine.dtypes import Array
+from engine import Array, Port
 from service.config.model_config import ModelConfig, ModelConfigError
 from service.errors import ServiceError
 from service.tasks import check_model, predict

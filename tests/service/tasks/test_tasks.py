@@ -4,8 +4,7 @@ from unittest.mock import patch
 import pytest
 from pydantic import ValidationError
 
-from engine import Port
-from engine.dtypes import Array
+from engine import Array, Port
 from service.config.model_config import ModelConfig
 from service.config.task_keys import TASK_KEYS
 from service.tasks import TASKS, Prediction, Task, register_task

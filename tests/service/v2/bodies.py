@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from engine.dtypes import Array
+from engine import Array
 
 DATATYPES = {
     "bool": "BOOL",

@@ -8,7 +8,7 @@ import pytest
 import tritonclient.http as triton
 from tritonclient.utils import InferenceServerException, np_to_triton_dtype
 
-from engine.dtypes import Array
+from engine import Array
 from tests.service.server.process import ROOT
 
 SAMPLE = ROOT / "models/digits/samples/7.png"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tritonclient.http as triton
 
-from engine.dtypes import Array
+from engine import Array
 from tests.service.v2.calls import PAIR, SAMPLE, output, pair, refusal, tensor
 
 

@@ -4,8 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from engine import Port
-from engine.dtypes import PNNX_COMPUTE
+from engine import PNNX_COMPUTE, Port
 from service.errors import ServiceError
 from service.v2.datatypes import DTYPES, WIRE_SIZES, accepted_datatypes, datatype_of, outgoing, to_bfloat16
 

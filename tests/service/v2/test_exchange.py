@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import RunResult, TraceLevel
-from engine.dtypes import PNNX_COMPUTE, Array
+from engine import PNNX_COMPUTE, Array, RunResult, TraceLevel
 from service.codec import Decoded
 from service.config.limits import Limits
 from service.errors import ServiceError

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from engine.dtypes import Array
+from engine import Array
 from tests.service.server.wire.cases import GOOD, VECTOR
 from tests.service.server.wire.wire import Ask, Reply
 from tests.service.v2.bodies import binary_body, binary_input
