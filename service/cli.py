@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from engine.check.__main__ import main as check
+from engine.check import main as check
 from service.app import create_app
 from service.config.environment import doubtful_variables
 from service.config.settings import SettingDoc, Settings, SettingsError, describe_settings, load_settings
