@@ -12,7 +12,7 @@ PEERS ?= .venv-bench
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help serve test lint format bench bench-service soak schemathesis conformance differential golden train dev dist clean
+.PHONY: help serve test lint format bench bench-service wrk soak schemathesis conformance differential golden train dev dist clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
@@ -63,8 +63,11 @@ $(PEERS)/%/installed: tests/bench/service/requirements/%.txt
 	$(@D)/bin/python -m pip --disable-pip-version-check --quiet install -r $<
 	@touch $@
 
-bench-service: $(VENV)/bench.installed $(PEERS)/fastapi/installed $(PEERS)/litserve/installed $(PEERS)/mlserver/installed ## This server against LitServe, MLServer and FastAPI
-	$(BIN)/python -m tests.bench.service --environments $(PEERS) $(if $(SECONDS),--seconds $(SECONDS))
+wrk:
+	@command -v wrk > /dev/null || { echo 'make bench-service needs wrk: apt install wrk, or brew install wrk'; exit 1; }
+
+bench-service: wrk $(VENV)/bench.installed $(PEERS)/fastapi/installed $(PEERS)/litserve/installed $(PEERS)/mlserver/installed ## This server against LitServe, MLServer and FastAPI, by wrk; BENCH=--save keeps the figures
+	$(BIN)/python -m tests.bench.service --environments $(PEERS) $(if $(SECONDS),--seconds $(SECONDS)) $(BENCH)
 
 soak: $(VENV)/test.installed ## Mixed load on a server for SECONDS (300), and what must hold
 	$(BIN)/python -m tests.soak $(if $(SECONDS),--seconds $(SECONDS))

@@ -2,6 +2,7 @@
 
 import os
 import platform
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -10,10 +11,10 @@ from engine.compiler.emit.target import host_target
 PACKAGES = ("numpy", "llvmlite", "onnxruntime", "openvino", "ncnn", "torch")
 
 
-def machine() -> dict[str, str]:
-    """Return the processor, its cores and vector instructions, and the versions of all that takes part."""
+def machine(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
+    """Return the processor, its cores and vector instructions, and the versions of Python and some packages."""
     versions = [f"Python {platform.python_version()}"]
-    for package in PACKAGES:
+    for package in packages:
         try:
             versions.append(f"{package} {version(package)}")
         except PackageNotFoundError:

@@ -1,115 +1,148 @@
-"""This server against others on the same weights, machine and client, in one run.
+"""This server against others on the same weights, machine and load, in one run.
 
-Run: make bench-service      (or python -m tests.bench.service [--seconds N] [--json FILE])
+Run: make bench-service      (or python -m tests.bench.service [--seconds N] [--save])
 
-Every server has as many workers as there are cores, each with one thread inside a run.
+Every server has as many workers as there are cores, each with one thread inside a run. Tables are printed;
+build/bench-service.json has the figures. With --save they go to docs/bench/ as well.
 """
 
 import argparse
-import json
+import datetime
 import os
+import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from tests.bench.service.contenders import FORMS, Contender, contenders, post
-from tests.bench.service.generator import Generator, Timings
-from tests.bench.service.lead import leads, leads_line, shortfalls
+from tests.bench.machine import machine
+from tests.bench.service.candidates import FORMS, Candidate, candidates
+from tests.bench.service.load import LoadError, Timings, find_wrk, measure
 from tests.bench.service.models import Model, make_models
-from tests.bench.service.overhead import measure_overhead, overhead_table, too_slow
+from tests.bench.service.overhead import measure_overhead, too_slow
+from tests.bench.service.report import tables
+from tests.bench.service.request import Request
+from tests.bench.service.results import BUILD, SAVED, LoadResult, ServiceReport, StartResult, to_json
 from tests.bench.service.server import Server, free_port
-from tests.bench.service.table import Cell, Start, cells_table, starts_table
+from tests.bench.service.speedup import shortfalls, speedups
 
 CONNECTIONS = (1, 4, 16)
-SETTLE_SECONDS = 6.0
+SETTLE_SECONDS = 6
 """Seconds of load before the first figure: whatever a server prepares when it is first asked is prepared then."""
 CLOSE = 1e-3
 """Most difference of an answer from PyTorch's, relative to the largest score."""
+PACKAGES = ("fastapi", "uvicorn", "numpy", "llvmlite")
+"""Packages of this server whose versions are told."""
+OTHERS = {"LitServe": "litserve", "MLServer": "mlserver", "FastAPI": "fastapi"}
+"""Other server -> its package, in an environment of the same name."""
 
 
 def main() -> int:
     """Measure, print the tables and write the figures; returns the exit code."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=3.0, help="seconds for each figure")
-    parser.add_argument("--environments", type=Path, default=Path(".venv-bench"), help="of the other servers")
-    parser.add_argument("--json", type=Path, default=Path("bench-results/service.json"))
-    parser.add_argument("--models", nargs="*", default=["digits", "resnet18"])
-    parser.add_argument("--servers", nargs="*", help="beginnings of names; all by default")
-    arguments = parser.parse_args()
-    models = make_models(arguments.environments.resolve() / "models")
-    models = [model for model in models if model.name in arguments.models]
+    arguments = parse()
+    find_wrk()
+    environments = arguments.environments.resolve()
+    models = [model for model in make_models(environments / "models") if model.name in arguments.models]
     chosen = tuple(arguments.servers or ("",))
-    servers = [one for one in contenders(arguments.environments.resolve()) if one.name.startswith(chosen)]
-    cores = len(os.sched_getaffinity(0))
+    servers = [one for one in candidates(environments) if one.name.startswith(chosen)]
     ceiling = _ceiling(models[0], arguments.seconds)
-    print(
-        f"{cores} cores; the generator alone makes {ceiling.per_second:.0f} requests a second\n", flush=True
+    print(f"a server that does nothing: {ceiling}\n", flush=True)
+    starts, loads = _measure(models, servers, arguments.seconds)
+    report = ServiceReport(
+        machine(PACKAGES),
+        datetime.datetime.now(datetime.UTC).date().isoformat(),
+        _versions(environments),
+        arguments.seconds,
+        ceiling,
+        tuple(loads),
+        speedups(loads),
+        tuple(starts),
+        tuple(measure_overhead(arguments.seconds)),
     )
-    starts, cells = _measure(models, servers, cores, arguments.seconds)
-    overheads = measure_overhead(arguments.seconds)
-    ahead = leads(cells)
-    tables = (cells_table(cells), leads_line(ahead), starts_table(starts), overhead_table(overheads))
-    print(*filter(None, tables), sep="\n\n")
-    figures = {
-        "cores": cores,
-        "generator_per_second": ceiling.per_second,
-        "loads": [asdict(cell) for cell in cells],
-        "leads": ahead,
-        "starts": [asdict(start) for start in starts],
-        "overheads": [asdict(one) | {"added_ms": one.added_ms} for one in overheads],
-    }
-    arguments.json.parent.mkdir(parents=True, exist_ok=True)
-    arguments.json.write_text(json.dumps(figures, indent=1) + "\n")
-    missed = [*shortfalls(ahead), *too_slow(overheads)]
+    print(tables(report))
+    for path in [BUILD, SAVED] if arguments.save else [BUILD]:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(to_json(report))
+    missed = [*shortfalls(report.speedups), *too_slow(report.overheads)]
     print(*missed, sep="\n")
     return 1 if missed else 0
 
 
+def parse() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seconds", type=int, default=3, help="whole seconds for each figure")
+    parser.add_argument("--environments", type=Path, default=Path(".venv-bench"), help="of the other servers")
+    parser.add_argument("--models", nargs="*", default=["digits", "resnet18"])
+    parser.add_argument("--servers", nargs="*", help="beginnings of names; all by default")
+    parser.add_argument("--save", action="store_true", help="write docs/bench/ as well")
+    return parser.parse_args()
+
+
 def _measure(
-    models: list[Model], servers: list[Contender], cores: int, seconds: float
-) -> tuple[list[Start], list[Cell]]:
-    starts: list[Start] = []
-    cells: list[Cell] = []
+    models: Sequence[Model], servers: Sequence[Candidate], seconds: int
+) -> tuple[list[StartResult], list[LoadResult]]:
+    starts: list[StartResult] = []
+    loads: list[LoadResult] = []
+    workers = len(os.sched_getaffinity(0))
     for model in models:
-        for contender in servers:
+        for candidate in servers:
             with (
                 tempfile.TemporaryDirectory() as scratch,
-                contender.start(model, Path(scratch), cores) as server,
+                candidate.start(model, Path(scratch), workers) as server,
             ):
                 idle = server.memory()
-                settle = Generator(server.url, contender.ask(model, "binary"), max(CONNECTIONS))
-                settle.measure(SETTLE_SECONDS)
+                settle = candidate.request(model, "binary").to_bytes()
+                measure(server.url, settle, max(CONNECTIONS), SETTLE_SECONDS)
                 for form in FORMS:
-                    cells.extend(_load(contender, model, form, server.url, seconds))
+                    loads.extend(_load(candidate, model, form, server.url, seconds))
                 figures = (server.ready_seconds, idle, server.memory())
-                starts.append(Start(contender.name, model.name, *figures))
-    return starts, cells
+                starts.append(StartResult(candidate.name, model.name, *figures))
+    return starts, loads
 
 
-def _load(contender: Contender, model: Model, form: str, url: str, seconds: float) -> Iterator[Cell]:
-    request = contender.ask(model, form)
+def _load(candidate: Candidate, model: Model, form: str, url: str, seconds: int) -> Iterator[LoadResult]:
+    """Check an answer of a server, then measure it with each number of connections."""
+    request = candidate.request(model, form)
+    scores = candidate.read(request.send(url))
+    expected = (model.of_picture if form == "image" else model.scores).ravel()
+    if np.abs(scores - expected).max() > CLOSE * np.abs(expected).max():
+        raise ValueError(f"{candidate.name} answers {model.name} by {form} otherwise than PyTorch")
     for connections in CONNECTIONS:
-        timings, answer = Generator(url, request, connections).measure(seconds)
-        scores = contender.read(answer)
-        expected = (model.of_picture if form == "image" else model.scores).ravel()
-        if np.abs(scores - expected).max() > CLOSE * np.abs(expected).max():
-            raise ValueError(f"{contender.name} answers {model.name} by {form} otherwise than PyTorch")
-        cell = Cell(contender.name, model.name, form, connections, timings)
-        print(f"{model.name}, {form}, {contender.name}, {connections} at once: {timings}", flush=True)
-        yield cell
+        timings = measure(url, request.to_bytes(), connections, seconds)
+        print(f"{model.name}, {form}, {candidate.name}, {connections} at once: {timings}", flush=True)
+        yield LoadResult(candidate.name, model.name, form, connections, timings)
 
 
-def _ceiling(model: Model, seconds: float) -> Timings:
+def _ceiling(model: Model, seconds: int) -> Timings:
     """Return what the generator makes of a server that does nothing."""
     port = free_port()
-    request = post("/", model.array.tobytes(), {})
+    request = Request("/", model.array.tobytes(), {})
     with Server([sys.executable, "-m", "tests.bench.service.echo", str(port)], port, "/") as server:
-        return Generator(server.url, request, max(CONNECTIONS)).measure(seconds)[0]
+        return measure(server.url, request.to_bytes(), max(CONNECTIONS), seconds)
+
+
+def _versions(environments: Path) -> dict[str, str]:
+    """Return the versions of the other servers that are installed, and of wrk."""
+    text = "import sys; from importlib.metadata import version; print(version(sys.argv[1]))"
+    found = {}
+    for name, package in OTHERS.items():
+        python = environments / package / "bin/python"
+        if python.exists():
+            done = subprocess.run(
+                [python, "-c", text, package], capture_output=True, check=True, text=True, cwd=environments
+            )
+            found[name] = done.stdout.strip()
+    # wrk's --version ends with status 1
+    banner = subprocess.run([find_wrk(), "--version"], capture_output=True, check=False, text=True).stdout
+    number = banner.partition(" ")[2].partition(" ")[0].rpartition("/")[2]  # as debian/4.1.0-3
+    return found | {"wrk": number}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except LoadError as error:
+        sys.exit(str(error))

@@ -1,12 +1,11 @@
-"""The least server, to find out what the generator can do: `python -m` this module, port."""
+"""The least server, to find out what the load generator can do: `python -m` this module, port."""
 
 import asyncio
 import sys
 from typing import cast
 
+import httptools
 import uvloop
-
-from tests.bench.service.generator import content_length
 
 
 class Echo(asyncio.Protocol):
@@ -15,19 +14,19 @@ class Echo(asyncio.Protocol):
     REPLY = b"HTTP/1.1 200 OK\r\nContent-Length: 40\r\n\r\n" + bytes(40)
 
     def __init__(self) -> None:
-        self._received = bytearray()
+        self._parser = httptools.HttpRequestParser(self)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for requests."""
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Answer when a request is whole."""
-        self._received += data
-        end = self._received.find(b"\r\n\r\n")
-        if end >= 0 and len(self._received) >= end + 4 + content_length(bytes(self._received[:end])):
-            self._received.clear()
-            self._transport.write(self.REPLY)
+        """Take in a part of a request."""
+        self._parser.feed_data(data)
+
+    def on_message_complete(self) -> None:
+        """Answer a request that is whole."""
+        self._transport.write(self.REPLY)
 
 
 async def serve(port: int) -> None:

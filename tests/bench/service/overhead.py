@@ -4,18 +4,19 @@ The model takes 150,528 numbers, as many as a 224x224 picture has, and answers a
 """
 
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from time import perf_counter
 
 import numpy as np
-import orjson
 
 from engine import RuntimeGraph
 from engine.dtypes import Array
-from tests.bench.service.contenders import binary_request, kuiper_command, post
-from tests.bench.service.generator import Generator
+from tests.bench.service.candidates import binary_request, json_request, kuiper_command
+from tests.bench.service.load import measure
+from tests.bench.service.request import Request
+from tests.bench.service.results import Overhead
 from tests.bench.service.server import Server, free_port
 from tests.service.models import add_model
 
@@ -34,29 +35,7 @@ MOST_MS = {"binary": 1.0, "JSON": 15.0}
 """Milliseconds that the service may add at the median, to a request that is answered by few numbers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Overhead:
-    """What the service adds to one model's run for one form of request.
-
-    Attributes:
-        model: what is run.
-        form: binary or JSON.
-        forward_ms: median of the bare `forward`.
-        request_ms: median that a client waits.
-    """
-
-    model: str
-    form: str
-    forward_ms: float
-    request_ms: float
-
-    @property
-    def added_ms(self) -> float:
-        """Milliseconds that the service adds."""
-        return self.request_ms - self.forward_ms
-
-
-def measure_overhead(seconds: float) -> list[Overhead]:
+def measure_overhead(seconds: int) -> list[Overhead]:
     """Ask a server on one connection, each form for some seconds."""
     image = np.random.default_rng(0).standard_normal(SHAPE).astype(np.float32)
     with tempfile.TemporaryDirectory() as name:
@@ -69,31 +48,18 @@ def measure_overhead(seconds: float) -> list[Overhead]:
         with Server(command, port, "/readyz") as server:
             for model in folders:
                 for form, request in _requests(model, image).items():
-                    timings, _ = Generator(server.url, request, 1).measure(seconds)
+                    timings = measure(server.url, request.to_bytes(), 1, seconds)
                     found.append(Overhead(model, form, forward[model], timings.p50))
     return found
 
 
-def too_slow(found: list[Overhead]) -> list[str]:
+def too_slow(found: Sequence[Overhead]) -> list[str]:
     """Return a sentence for each form of request to which the service adds more than it may."""
     return [
         f"the service adds {one.added_ms:.2f} ms to a {one.form} request; {MOST_MS[one.form]} are allowed"
         for one in found
         if one.model == "means" and one.added_ms > MOST_MS[one.form]
     ]
-
-
-def overhead_table(found: list[Overhead]) -> str:
-    """Return the table."""
-    rows = [
-        "| answers | request | forward, ms | client waits, ms | service adds, ms |",
-        "|---|---|---|---|---|",
-    ]
-    words = {"means": "3 numbers", "same": "150,528 numbers"}
-    for one in found:
-        row = f"{one.forward_ms:.3f} | {one.request_ms:.3f} | {one.added_ms:.3f}"
-        rows.append(f"| {words[one.model]} | {one.form} | {row} |")
-    return "\n".join(rows)
 
 
 def _forward_ms(folder: Path, image: Array) -> float:
@@ -107,12 +73,11 @@ def _forward_ms(folder: Path, image: Array) -> float:
     return median(times) * 1e3
 
 
-def _requests(model: str, image: Array) -> dict[str, bytes]:
+def _requests(model: str, image: Array) -> dict[str, Request]:
     path = f"/v2/models/{model}/infer"
     described = {"name": "0", "shape": SHAPE, "datatype": "FP32"}
     numbers = [float(f"{value:.6g}") for value in image.ravel().tolist()]
-    text = orjson.dumps({"inputs": [{**described, "data": numbers}]})
     return {
         "binary": binary_request(path, described, image),
-        "JSON": post(path, text, {"Content-Type": "application/json"}),
+        "JSON": json_request(path, {"inputs": [{**described, "data": numbers}]}),
     }

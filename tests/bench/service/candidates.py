@@ -1,4 +1,4 @@
-"""Who is measured: how each is started, and what each is sent in its own form."""
+"""The servers that are compared: how each is started, and what each is sent for one kind of input."""
 
 import base64
 import json
@@ -8,45 +8,39 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import orjson
 
 from engine.dtypes import Array
-from tests.bench.service.generator import Answer
-from tests.bench.service.lead import OURS
 from tests.bench.service.models import Model
+from tests.bench.service.request import Request
 from tests.bench.service.server import Server, free_port
+from tests.bench.service.speedup import OURS
 
 FORMS = ("JSON", "binary", "image")
-Reader = Callable[[bytes], Array]
 
 
 @dataclass(frozen=True, slots=True)
-class Contender:
-    """A server and its forms.
+class Candidate:
+    """A server that is compared.
 
     Attributes:
         name: its name.
         start: makes a server for a model, in a folder for files, with so many workers.
-        ask: makes the request of a form.
+        request: makes the request for a form of input.
         read: takes the scores out of an answer.
     """
 
     name: str
     start: Callable[[Model, Path, int], Server]
-    ask: Callable[[Model, str], bytes]
-    read: Callable[[Answer], Array]
+    request: Callable[[Model, str], Request]
+    read: Callable[[httpx.Response], Array]
 
 
-def post(path: str, body: bytes, headers: Mapping[str, str]) -> bytes:
-    """Return a request's bytes."""
-    lines = [f"{name}: {value}" for name, value in headers.items()]
-    head = [f"POST {path} HTTP/1.1", "Host: 127.0.0.1", *lines, f"Content-Length: {len(body)}", "", ""]
-    return "\r\n".join(head).encode() + body
-
-
-def _json(path: str, document: Any) -> bytes:
-    return post(path, orjson.dumps(document), {"Content-Type": "application/json"})
+def json_request(path: str, document: Any) -> Request:
+    """Return a request whose body is a document as JSON."""
+    return Request(path, orjson.dumps(document), {"Content-Type": "application/json"})
 
 
 def _text(data: bytes) -> str:
@@ -74,32 +68,28 @@ def _start_kuiper(model: Model, scratch: Path, workers: int) -> Server:
     return Server(kuiper_command(model.folder / model.name, port, workers), port, "/readyz")
 
 
-def _ask_kuiper(model: Model, form: str) -> bytes:
+def _request_kuiper(model: Model, form: str) -> Request:
     if form == "image":
-        return post(f"/infer?model={model.name}&trace=off", model.picture, {"Content-Type": "image/png"})
-    name = {"digits": "0", "resnet18": "0"}[model.name]
-    described = {"name": name, "shape": model.array.shape, "datatype": "FP32"}
+        return Request(f"/infer?model={model.name}&trace=off", model.picture, {"Content-Type": "image/png"})
+    described = {"name": "0", "shape": model.array.shape, "datatype": "FP32"}
     path = f"/v2/models/{model.name}/infer"
     if form == "JSON":
-        return _json(path, {"inputs": [{**described, "data": model.array.ravel().tolist()}]})
+        return json_request(path, {"inputs": [{**described, "data": model.array.ravel().tolist()}]})
     return binary_request(path, described, model.array)
 
 
-def binary_request(path: str, described: Mapping[str, Any], array: Array) -> bytes:
+def binary_request(path: str, described: Mapping[str, Any], array: Array) -> Request:
     """Return a request of the protocol with one input, both ways in binary."""
     entry = {**described, "parameters": {"binary_data_size": array.nbytes}}
     text = orjson.dumps({"inputs": [entry], "parameters": {"binary_data_output": True}})
     headers = {"Inference-Header-Content-Length": str(len(text)), "Content-Type": "application/octet-stream"}
-    return post(path, text + array.tobytes(), headers)
+    return Request(path, text + array.tobytes(), headers)
 
 
-def _read_kuiper(answer: Answer) -> Array:
-    head = answer.head.lower()
-    mark = b"inference-header-content-length:"
-    if mark in head:
-        length = int(head.split(mark, 1)[1].split(b"\r\n", 1)[0])
-        return np.frombuffer(answer.body[length:], np.float32)
-    return np.array(orjson.loads(answer.body)["outputs"][0]["data"], np.float32).ravel()
+def _read_kuiper(answer: httpx.Response) -> Array:
+    if (length := answer.headers.get("Inference-Header-Content-Length")) is not None:
+        return np.frombuffer(answer.content[int(length) :], np.float32)
+    return np.array(orjson.loads(answer.content)["outputs"][0]["data"], np.float32).ravel()
 
 
 def _environment(model: Model, port: int, workers: int) -> dict[str, str]:
@@ -118,25 +108,25 @@ def _starter(python: Path, module: str) -> Callable[[Model, Path, int], Server]:
     return start
 
 
-def _ask_fastapi(model: Model, form: str) -> bytes:
+def _request_fastapi(model: Model, form: str) -> Request:
     if form == "JSON":
-        return _json("/json", {"data": model.array.ravel().tolist()})
+        return json_request("/json", {"data": model.array.ravel().tolist()})
     kind = {"Content-Type": "application/octet-stream"}
-    return post(f"/{form}", model.picture if form == "image" else model.array.tobytes(), kind)
+    return Request(f"/{form}", model.picture if form == "image" else model.array.tobytes(), kind)
 
 
-def _read_fastapi(answer: Answer) -> Array:
-    if answer.body.startswith(b"{"):
-        return np.array(orjson.loads(answer.body)["data"], np.float32).ravel()
-    return np.frombuffer(answer.body, np.float32)
+def _read_fastapi(answer: httpx.Response) -> Array:
+    if answer.content.startswith(b"{"):
+        return np.array(orjson.loads(answer.content)["data"], np.float32).ravel()
+    return np.frombuffer(answer.content, np.float32)
 
 
-def _ask_litserve(model: Model, form: str) -> bytes:
+def _request_litserve(model: Model, form: str) -> Request:
     if form == "JSON":
-        return _json("/predict", {"data": model.array.ravel().tolist()})
+        return json_request("/predict", {"data": model.array.ravel().tolist()})
     if form == "binary":
-        return _json("/predict", {"bytes": _text(model.array.tobytes())})
-    return _json("/predict", {"image": _text(model.picture)})
+        return json_request("/predict", {"bytes": _text(model.array.tobytes())})
+    return json_request("/predict", {"image": _text(model.picture)})
 
 
 def _mlserver_starter(python: Path, parallel: bool) -> Callable[[Model, Path, int], Server]:
@@ -162,21 +152,21 @@ def _mlserver_starter(python: Path, parallel: bool) -> Callable[[Model, Path, in
     return start
 
 
-def _ask_mlserver(model: Model, form: str) -> bytes:
+def _request_mlserver(model: Model, form: str) -> Request:
     path = f"/v2/models/{model.name}/infer"
     if form == "JSON":
         numbers = {"name": "numbers", "shape": model.array.shape, "datatype": "FP32"}
-        return _json(path, {"inputs": [{**numbers, "data": model.array.ravel().tolist()}]})
+        return json_request(path, {"inputs": [{**numbers, "data": model.array.ravel().tolist()}]})
     name, data = ("bytes", model.array.tobytes()) if form == "binary" else ("image", model.picture)
     coded = {"name": name, "shape": [1], "datatype": "BYTES", "parameters": {"content_type": "base64"}}
-    return _json(path, {"inputs": [{**coded, "data": [_text(data)]}]})
+    return json_request(path, {"inputs": [{**coded, "data": [_text(data)]}]})
 
 
-def _read_mlserver(answer: Answer) -> Array:
-    return np.array(orjson.loads(answer.body)["outputs"][0]["data"], np.float32).ravel()
+def _read_mlserver(answer: httpx.Response) -> Array:
+    return np.array(orjson.loads(answer.content)["outputs"][0]["data"], np.float32).ravel()
 
 
-def contenders(environments: Path) -> list[Contender]:
+def candidates(environments: Path) -> list[Candidate]:
     """Return this server, and those others that are installed.
 
     Args:
@@ -185,13 +175,15 @@ def contenders(environments: Path) -> list[Contender]:
     pythons = {name: environments / name / "bin/python" for name in ("fastapi", "litserve", "mlserver")}
     fastapi, litserve, mlserver = pythons.values()
     known = {
-        "fastapi": [Contender("FastAPI", _starter(fastapi, "fastapi_app"), _ask_fastapi, _read_fastapi)],
-        "litserve": [Contender("LitServe", _starter(litserve, "litserve_app"), _ask_litserve, _read_fastapi)],
+        "fastapi": [Candidate("FastAPI", _starter(fastapi, "fastapi_app"), _request_fastapi, _read_fastapi)],
+        "litserve": [
+            Candidate("LitServe", _starter(litserve, "litserve_app"), _request_litserve, _read_fastapi)
+        ],
         "mlserver": [
-            Contender(name, _mlserver_starter(mlserver, parallel), _ask_mlserver, _read_mlserver)
+            Candidate(name, _mlserver_starter(mlserver, parallel), _request_mlserver, _read_mlserver)
             for name, parallel in (("MLServer, in process", False), ("MLServer, workers", True))
         ],
     }
-    ours = Contender(OURS, _start_kuiper, _ask_kuiper, _read_kuiper)
+    ours = Candidate(OURS, _start_kuiper, _request_kuiper, _read_kuiper)
     installed = [name for name, python in pythons.items() if python.exists()]
-    return [ours, *(contender for name in installed for contender in known[name])]
+    return [ours, *(candidate for name in installed for candidate in known[name])]

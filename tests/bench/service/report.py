@@ -1,0 +1,111 @@
+"""Writes a report of the service's benchmark as Markdown.
+
+Run: python -m tests.bench.service.report [--from FILE]     (prints the tables of docs/bench/service.json, or of FILE)
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.bench.report import table
+from tests.bench.service.load import Timings
+from tests.bench.service.results import SAVED, LoadResult, Overhead, ServiceReport, StartResult, from_json
+from tests.bench.service.speedup import FORM, MODEL, OURS
+
+ANSWERS = {"means": "3 numbers", "same": "150,528 numbers"}
+"""Model of the overhead -> what it answers."""
+
+
+def tables(report: ServiceReport) -> str:
+    """Return all that documentation shows of a report: what it ran on, loads, speedups, starts and overheads."""
+    parts = (
+        introduction(report),
+        loads_table(report.loads),
+        speedups_line(report),
+        starts_table(report.starts),
+        "What the service adds to a run, at the median of requests one after another:",
+        overheads_table(report.overheads),
+    )
+    return "\n\n".join(part for part in parts if part)
+
+
+def introduction(report: ServiceReport) -> str:
+    """Return what was measured, on what, and when."""
+    machine = report.machine
+    versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
+    return (
+        "Requests per second; in brackets the median and the 99th percentile of their milliseconds. "
+        f"{report.seconds} s for each figure, on {machine['processor']}, {machine['cores']} cores, which the servers "
+        f"share with the load generator, on {report.date} ({machine['versions']}; {versions}). "
+        f"The generator makes {report.ceiling.per_second:.0f} requests per second of a server that does nothing."
+    )
+
+
+def loads_table(loads: Sequence[LoadResult]) -> str:
+    """Return the table of loads, a row for each server, model and form."""
+    connections = sorted({load.connections for load in loads})
+    timings = {(load.model, load.form, load.server, load.connections): load.timings for load in loads}
+    keys = dict.fromkeys((load.model, load.form, load.server) for load in loads)
+    # grouped by what is asked, so that servers stand below one another
+    groups = {group: index for index, group in enumerate(dict.fromkeys(key[:2] for key in keys))}
+    rows = [
+        [*key, *(_shown(timings.get((*key, count))) for count in connections)]
+        for key in sorted(keys, key=lambda key: groups[key[:2]])
+    ]
+    return table(["model", "input", "server", *(f"{count} at once" for count in connections)], rows)
+
+
+def speedups_line(report: ServiceReport) -> str:
+    """Return the speedups as a sentence; empty where there are none."""
+    if not report.speedups:
+        return ""
+    most = max(load.connections for load in report.loads)
+    listing = ", ".join(
+        f"{speedup:.2f} times those of {server}" for server, speedup in report.speedups.items()
+    )
+    return f"{OURS}'s requests per second for {MODEL} with {FORM} input and {most} at once are {listing}."
+
+
+def starts_table(starts: Sequence[StartResult]) -> str:
+    """Return the table of starts."""
+    rows = [
+        [
+            start.model,
+            start.server,
+            f"{start.ready_seconds:.1f}",
+            f"{start.idle_bytes / 1e6:.0f}",
+            f"{start.loaded_bytes / 1e6:.0f}",
+        ]
+        for start in starts
+    ]
+    return table(["model", "server", "ready, s", "memory idle, MB", "memory loaded, MB"], rows)
+
+
+def overheads_table(overheads: Sequence[Overhead]) -> str:
+    """Return the table of what the service adds."""
+    rows = [
+        [
+            ANSWERS[one.model],
+            one.form,
+            f"{one.forward_ms:.3f}",
+            f"{one.request_ms:.3f}",
+            f"{one.added_ms:.3f}",
+        ]
+        for one in overheads
+    ]
+    return table(["answer", "request", "forward, ms", "client waits, ms", "service adds, ms"], rows)
+
+
+def _shown(timings: Timings | None) -> str:
+    return "" if timings is None else f"{timings.per_second:.0f} ({timings.p50:.1f}, {timings.p99:.1f})"
+
+
+def main() -> None:
+    """Print the tables of a kept run."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--from", dest="source", type=Path, default=SAVED, metavar="FILE")
+    print(tables(from_json(parser.parse_args().source.read_text())))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""The load that wrk makes: its arguments, and what is read from its output."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.bench.service.load import LoadError, Timings, measure, read_summary
+
+SUMMARY = '{"requests": %d, "seconds": 2.0, "p50_ms": 0.5, "p99_ms": 2.5, "errors": %d, "failures": %d}'
+
+
+@pytest.fixture
+def wrk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put a wrk in the path that notes its arguments and what it was to send; returns the file of its notes."""
+    notes, program = tmp_path / "notes", tmp_path / "wrk"
+    program.write_text(
+        f'#!/bin/sh\necho "$@" >> {notes}\nfor last; do :; done\ncat "$last" >> {notes}\n'
+        f"echo Running\necho '{SUMMARY % (8, 0, 0)}'\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    return notes
+
+
+def test_summary_gives_the_timings() -> None:
+    assert read_summary(f"Running\n\n{SUMMARY % (300, 0, 0)}\n") == Timings(150.0, 0.5, 2.5)
+
+
+@pytest.mark.parametrize(("errors", "failures"), [(1, 0), (0, 1)])
+def test_answer_that_is_an_error_or_missing_makes_the_measurement_fail(errors: int, failures: int) -> None:
+    with pytest.raises(LoadError, match=f"^{errors} requests were answered by an error, {failures} were not"):
+        read_summary(SUMMARY % (300, errors, failures))
+
+
+def test_request_is_sent_to_warm_up_and_then_measured(wrk: Path) -> None:
+    assert measure("http://127.0.0.1:9/", b"POST / HTTP/1.1\r\n\r\n", 4, 3) == Timings(4.0, 0.5, 2.5)
+    warm_up, measured = wrk.read_bytes().decode().split("\r\n\r\n")[:2]
+    assert "--connections=4 --duration=1s" in warm_up
+    assert "--connections=4 --duration=3s" in measured
+    assert measured.endswith("POST / HTTP/1.1")
+
+
+def test_wrk_that_is_missing_is_told_with_its_package(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(LoadError, match="apt install wrk"):
+        measure("http://127.0.0.1:9/", b"", 1, 1)
