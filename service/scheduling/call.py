@@ -5,7 +5,7 @@ the observers (statistics, metrics, recent runs, spans) by one `CallRecord`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
@@ -112,22 +112,28 @@ class Call(Generic[Payload]):
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """What became of a call, for statistics, metrics, recent runs and spans.
+    """How a call ended, or a request that never became one, for statistics, metrics, recent runs and spans.
 
     Attributes:
-        call: the call.
+        model: name of the model.
+        version: its version.
+        surface: the interface that the request came by.
+        request_id: id of the request.
         ending: how it ended.
-        stamps: how far it came when.
+        stamps: when it reached which stage.
         batch_size: items of the run that it was part of; 0 where it never ran.
         items: items (rows) that it brought itself; 0 where it was not decoded.
         leads_run: whether it is the one call of its run that counts the run: each run has exactly one.
         worker: name of the thread that ran it; empty where none did.
         trace: the trace of its run; None where none was taken.
-        is_observed: whether its run kept values or took statistics besides: its times are not those of runs that serve.
         error: one sentence for people; None for a success.
+        is_observed: whether its run kept values or took statistics besides: its times are not those of runs that serve.
     """
 
-    call: Call[object]
+    model: str
+    version: str
+    surface: SurfaceName
+    request_id: str
     ending: Ending
     stamps: Stamps
     batch_size: int = 0
@@ -135,7 +141,7 @@ class CallRecord:
     leads_run: bool = False
     worker: str = ""
     trace: RunTrace | None = None
-    error: str | None = field(default=None)
+    error: str | None = None
     is_observed: bool = False
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
 from time import perf_counter_ns
-from typing import NoReturn, TypeVar, cast
+from typing import TypeVar, cast
 
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
@@ -15,10 +15,10 @@ from service.config.settings import Settings
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.call import Call, CallRecord, Ending, Observer, Stamps, SurfaceName
+from service.scheduling.disconnect_watcher import DisconnectWatcher
 from service.scheduling.fair_share import VirtualClock
-from service.scheduling.job import Done
 from service.scheduling.model_queue import ModelQueue
-from service.scheduling.pending import Departure, PendingCall
+from service.scheduling.pending import Done, PendingCall
 from service.scheduling.policy import policy_of
 from service.scheduling.scheduler import Scheduler
 from service.scheduling.trace_setting import TraceSetting
@@ -82,9 +82,15 @@ class Dispatcher:
         error: ServiceError | ClientDisconnect,
     ) -> None:
         """Tell the observers of a request that never becomes a call, which came at `received_ns`."""
-        call: Call[object] = Call(model, surface, request_id, _never, _never, received_ns)
-        text = str(error) or type(error).__name__
-        record = CallRecord(call, _ending_of(error), Stamps(received=received_ns), error=text)
+        record = CallRecord(
+            model=model.name,
+            version=model.version,
+            surface=surface,
+            request_id=request_id,
+            ending=_ending_of(error),
+            stamps=Stamps(received=received_ns),
+            error=str(error) or type(error).__name__,
+        )
         for observer in self._observers:
             observer.observe(record)
 
@@ -96,12 +102,12 @@ class Dispatcher:
         """
         self._scheduler.check_room(model)
 
-    def begin(self, call: Call[Payload], done: Done[Payload]) -> PendingCall[Payload]:
+    def submit(self, call: Call[Payload], done: Done[Payload]) -> PendingCall[Payload]:
         """Queue a call.
 
         Args:
             call: the call.
-            done: told once what its `encode` makes of its run, or why there is no answer: as `answer` raises.
+            done: called once, unless this raises: with what the call's `encode` returned, or with what `answer` raises.
 
         Raises:
             ServiceError: 503 `queue_full` or `shutting_down`.
@@ -109,7 +115,11 @@ class Dispatcher:
         policy = self._scheduler.policy(call.model)
         timeout = policy.timeout if call.timeout is None else min(call.timeout, policy.timeout)
         priority = call.priority or policy.priority
-        return PendingCall(call, timeout, priority, self._scheduler, self._observers, done)
+        pending = PendingCall(call, timeout, priority, self._scheduler, self._observers, done)
+        pending.submit()
+        return pending
+
+    begin = submit
 
     async def answer(self, call: Call[Payload], receive: Receive) -> Payload:
         """Return what a call's `encode` makes of its run.
@@ -124,15 +134,16 @@ class Dispatcher:
             ClientDisconnect: the client has left.
         """
         future: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
-        pending = self.begin(call, partial(_resolve, future))
-        departure = Departure(pending, receive)
+        pending = self.submit(call, partial(_resolve, future))
+        watcher = DisconnectWatcher(pending, receive)
+        watcher.start()
         try:
             return await future
         except asyncio.CancelledError as error:
             pending.give_up("the request was cancelled", error)
             raise
         finally:
-            departure.end()
+            watcher.stop()
 
     def retire(self, model: LoadedModel) -> None:
         """Forget a model as soon as nothing of it waits or runs; calls that still come for it are taken."""
@@ -173,7 +184,3 @@ def _resolve(future: asyncio.Future[Payload], answer: Payload | None, error: Bas
         future.set_result(cast("Payload", answer))
     else:
         future.set_exception(error)
-
-
-def _never(*_: object) -> NoReturn:
-    raise RuntimeError("what never became a call is neither decoded nor encoded")

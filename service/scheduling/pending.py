@@ -1,40 +1,40 @@
-"""A call that the scheduler has taken, until it is answered or given up."""
+"""A call from its submission to its end, as the event loop sees it."""
 
-import asyncio
-from collections.abc import Sequence
+from asyncio import TimerHandle
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Generic, TypeVar
 
-from starlette.requests import ClientDisconnect
-from starlette.types import Receive
-
 from engine import InputError, LayerError, RunStoppedError
-from service.errors import engine_error
-from service.scheduling.call import Call, Observer
-from service.scheduling.job import Done, Job
+from service.errors import ServiceError, engine_error
+from service.scheduling.call import Call, CallRecord, Ending, Observer
+from service.scheduling.progress import Result
 from service.scheduling.refusals import timed_out
+from service.scheduling.scheduled_call import ScheduledCall
 from service.scheduling.scheduler import Scheduler
 
 Payload = TypeVar("Payload")
 
-_PATIENCE = 0.02
-"""Seconds before a client is watched: most answers come sooner, and a task for each would cost more than it saves."""
+Done = Callable[[Payload | None, BaseException | None], None]
+"""Called with the answer of a call, or with the error in its place; on the event loop."""
 
 
 class PendingCall(Generic[Payload]):
-    """A call that ends once: by its answer, by its deadline, or because it is given up. Used on the event loop only.
+    """A call that ends exactly once: by its answer, by its deadline, or because it is given up.
+
+    Used on the event loop only. Observers and `done` are called when it ends, in the context that it was made in.
 
     Args:
         call: the call.
-        timeout: seconds until it is given up.
+        timeout: seconds from now until it is given up.
         priority: 1 is served first.
-        scheduler: where it is queued.
-        observers: told of its end, before `done` is.
-        done: told of its end: the answer; or 504 `timeout`, 422 or 503 where the model does not run on it, what the
-            call's `decode` or `encode` raised, or what it was given up with.
-
-    Raises:
-        ServiceError: 503 `queue_full` or `shutting_down`; the observers are told of that too.
+        scheduler: where it is submitted to.
+        observers: get the call's record when it ends, before `done` is called.
+        done: called when it ends: with the answer; or with 504 `timeout`, 422 or 503 where the model does not run on
+            it, what the call's `decode` or `encode` raised, or what it was given up with.
     """
+
+    __slots__ = ("_done", "_observers", "_scheduled", "_scheduler", "_timer")
 
     def __init__(
         self,
@@ -48,78 +48,116 @@ class PendingCall(Generic[Payload]):
         self._scheduler = scheduler
         self._observers = observers
         self._done = done
-        self._job = job = Job(call, timeout, priority, self._end)
+        self._scheduled: ScheduledCall[Payload] | None = ScheduledCall(call, timeout, priority, self)
+        self._timer: TimerHandle | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended."""
+        return self._scheduled is None
+
+    def submit(self) -> None:
+        """Queue it, and start its time; to be called once.
+
+        Raises:
+            ServiceError: 503 `queue_full` or `shutting_down`; observers are told, and `done` is not called.
+        """
+        scheduled = self._scheduled
+        if scheduled is None:
+            raise RuntimeError("the call has ended")
         try:
-            scheduler.submit(job)
-        except BaseException as error:
-            self._tell(error)
+            self._scheduler.submit(scheduled)
+        except ServiceError as error:
+            self._scheduled = None
+            self._observe(_record(scheduled, Ending.REJECTED, error))
             raise
-        self._deadline = job.loop.call_later(timeout, self._expire)
+        self._timer = scheduled.loop.call_later(scheduled.timeout, self._expire)
 
     def give_up(self, reason: str, error: BaseException) -> None:
-        """End the call with an error, unless it is over; its run stops before the model's next layer.
+        """End it with an error, unless it has ended already; its run stops before the model's next layer.
 
         Args:
-            reason: why, for the run's own record.
-            error: what `done` is told.
+            reason: what the run is told.
+            error: what `done` is called with.
         """
-        if self._job.is_over:
+        scheduled = self._scheduled
+        if scheduled is None:
             return
-        if not self._job.is_settled:
-            self._scheduler.stop(self._job, reason)
-        self._job.end(None, error)
+        if scheduled.progress.result is None:
+            self._scheduler.cancel(scheduled, reason)
+        self.abort(error)
+
+    def complete(self, result: Result[Payload], leads_run: bool) -> None:
+        """End it by a worker's result, unless it has ended already.
+
+        Args:
+            result: the result.
+            leads_run: whether it is the one call of its run that counts the run.
+        """
+        self._end(result.ending, result.answer, result.error, leads_run)
+
+    def abort(self, error: BaseException) -> None:
+        """End it with an error, unless it has ended already; a run that is in progress goes on."""
+        scheduled = self._scheduled
+        if scheduled is not None:
+            never_ran = isinstance(error, ServiceError) and not scheduled.progress.stamps.forward_start
+            self._end(Ending.REJECTED if never_ran else Ending.CANCELED, None, error)
+
+    def _end(
+        self, ending: Ending, answer: Payload | None, error: BaseException | None, leads_run: bool = False
+    ) -> None:
+        scheduled, self._scheduled = self._scheduled, None  # they would keep each other alive
+        if scheduled is None:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        record = _record(scheduled, ending, error, leads_run)
+        explained = None if error is None else _explain(error, scheduled.timeout)
+        # a copy, as a worker may still be in the context itself
+        scheduled.context.copy().run(self._tell, record, answer, explained)
 
     def _expire(self) -> None:
-        self.give_up("its time is up", timed_out(self._job.timeout))
+        if self._scheduled is not None:
+            self.give_up("its time is up", timed_out(self._scheduled.timeout))
 
-    def _end(self, answer: Payload | None, error: BaseException | None) -> None:
-        self._deadline.cancel()
-        self._tell(error)
-        self._done(answer, None if error is None else self._explain(error))
+    def _tell(self, record: CallRecord, answer: Payload | None, error: BaseException | None) -> None:
+        self._observe(record)
+        self._done(answer, error)
 
-    def _tell(self, error: BaseException | None) -> None:
-        record = self._job.record(error)
+    def _observe(self, record: CallRecord) -> None:
         for observer in self._observers:
             observer.observe(record)
 
-    def _explain(self, error: BaseException) -> BaseException:
-        explained: BaseException = error
-        if isinstance(error, RunStoppedError):  # the worker saw the deadline before this call did
-            explained = timed_out(self._job.timeout)
-        elif isinstance(error, InputError | LayerError):
-            explained = engine_error(error)
-        if explained is not error:
-            explained.__cause__ = error
-        return explained
+
+def _record(
+    scheduled: ScheduledCall[Payload], ending: Ending, error: BaseException | None, leads_run: bool = False
+) -> CallRecord:
+    call, progress = scheduled.call, scheduled.progress
+    return CallRecord(
+        model=call.model.name,
+        version=call.model.version,
+        surface=call.surface,
+        request_id=call.request_id,
+        ending=ending,
+        # a copy where a worker may still write to them
+        stamps=replace(progress.stamps) if progress.result is None else progress.stamps,
+        batch_size=progress.batch_size,
+        items=progress.items,
+        leads_run=leads_run,
+        worker=progress.worker,
+        trace=progress.trace,
+        error=None if error is None else str(error) or type(error).__name__,
+        is_observed=progress.is_observed,
+    )
 
 
-class Departure:
-    """Gives a call up when its client leaves, as far as an ASGI channel tells.
-
-    Args:
-        pending: the call.
-        receive: the channel of its request, whose body is read to the end.
-    """
-
-    def __init__(self, pending: PendingCall[Payload], receive: Receive) -> None:
-        self._pending = pending
-        self._receive = receive
-        self._watching: asyncio.Task[None] | None = None
-        self._loop = asyncio.get_running_loop()
-        self._timer = self._loop.call_later(_PATIENCE, self._begin)
-
-    def end(self) -> None:
-        """Watch no more."""
-        self._timer.cancel()
-        if self._watching is not None:
-            self._watching.cancel()
-            # its CancelledError holds this watch: together they would outlive the request
-            self._watching = None
-
-    def _begin(self) -> None:
-        self._watching = self._loop.create_task(self._watch())
-
-    async def _watch(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-        self._pending.give_up("the client left", ClientDisconnect())
+def _explain(error: BaseException, timeout: float) -> BaseException:
+    """Return the error that the client of a call is answered with."""
+    explained: BaseException = error
+    if isinstance(error, RunStoppedError):  # a worker saw the deadline before the event loop did
+        explained = timed_out(timeout)
+    elif isinstance(error, InputError | LayerError):
+        explained = engine_error(error)
+    if explained is not error:
+        explained.__cause__ = error
+    return explained

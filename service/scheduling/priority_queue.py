@@ -1,46 +1,47 @@
-"""Jobs in the order in which they are to be done."""
+"""Calls in the order in which they are served."""
 
 from collections.abc import Iterator
 from typing import Any
 
-from service.scheduling.job import Job
+from service.scheduling.scheduled_call import ScheduledCall
 
 
 class PriorityQueue:
-    """Jobs by priority, 1 first, and by arrival within one; any of them can leave at any time."""
+    """Calls by priority, 1 first, and by arrival within a priority. Any call can be taken out at any time."""
 
     def __init__(self) -> None:
-        self._classes: dict[int, dict[Job[Any], None]] = {}
+        self._classes: dict[int, dict[ScheduledCall[Any], None]] = {}
         self._length = 0
 
     def __len__(self) -> int:
         return self._length
 
-    def __iter__(self) -> Iterator[Job[Any]]:
-        return (job for priority in sorted(self._classes) for job in self._classes[priority])
+    def __iter__(self) -> Iterator[ScheduledCall[Any]]:
+        return (scheduled for priority in sorted(self._classes) for scheduled in self._classes[priority])
 
-    def push(self, job: Job[Any]) -> None:
-        """Add a job."""
-        jobs = self._classes.setdefault(job.priority, {})
-        is_late = bool(jobs) and next(reversed(jobs)).number > job.number
-        jobs[job] = None
+    def push(self, scheduled: ScheduledCall[Any]) -> None:
+        """Add a call."""
+        calls = self._classes.setdefault(scheduled.priority, {})
+        is_late = bool(calls) and next(reversed(calls)).number > scheduled.number
+        calls[scheduled] = None
         self._length += 1
         if is_late:
-            self._classes[job.priority] = dict.fromkeys(sorted(jobs, key=lambda one: one.number))
+            in_order = sorted(calls, key=lambda each: each.number)
+            self._classes[scheduled.priority] = dict.fromkeys(in_order)
 
-    def pop(self) -> Job[Any]:
-        """Take the first job out."""
-        job = next(iter(self._classes[min(self._classes)]))
-        self.discard(job)
-        return job
+    def pop(self) -> ScheduledCall[Any]:
+        """Take the first call out."""
+        scheduled = next(iter(self._classes[min(self._classes)]))
+        self.discard(scheduled)
+        return scheduled
 
-    def discard(self, job: Job[Any]) -> bool:
-        """Take a job out; tells whether it was in."""
-        jobs = self._classes.get(job.priority)
-        if jobs is None or job not in jobs:
+    def discard(self, scheduled: ScheduledCall[Any]) -> bool:
+        """Take a call out; returns whether it was in."""
+        calls = self._classes.get(scheduled.priority)
+        if calls is None or scheduled not in calls:
             return False
-        del jobs[job]
+        del calls[scheduled]
         self._length -= 1
-        if not jobs:
-            del self._classes[job.priority]
+        if not calls:
+            del self._classes[scheduled.priority]
         return True

@@ -1,4 +1,4 @@
-"""Queues and worker pool: what is too much is refused at the door, what is no longer wanted is dropped."""
+"""The queues of all models, and the pool of workers that serves them."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -10,26 +10,26 @@ from weakref import WeakSet
 
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.blas_threads import BlasThreads
+from service.scheduling.blas_thread_limit import BlasThreadLimit
 from service.scheduling.fair_share import VirtualClock
-from service.scheduling.job import Job
 from service.scheduling.model_queue import ModelQueue
 from service.scheduling.policy import Policy
 from service.scheduling.refusals import shutting_down
-from service.scheduling.turn import Turn
+from service.scheduling.scheduled_call import ScheduledCall
+from service.scheduling.work_item import WorkItem
 
 QueueMaker = Callable[[LoadedModel, VirtualClock], ModelQueue]
 
 
 class Scheduler:
-    """One queue per model and the threads that work on them all.
+    """One queue for each model, and the threads that work on all of them.
 
-    All but the workers' own methods are called on the event loop. A worker is free only when its thread truly is: a
-    job that was given up keeps its worker until the layer that it was in has ended.
+    All methods but the workers' own are called on the event loop. A worker is free only when its thread is: a call that
+    was given up keeps its worker until the layer that was in progress has ended.
 
     Args:
-        workers: threads, and so turns that are taken side by side.
-        make_queue: makes the queue of a model that is asked for the first time.
+        workers: number of threads.
+        make_queue: makes the queue of a model when its first call comes.
     """
 
     def __init__(self, workers: int, make_queue: QueueMaker) -> None:
@@ -38,31 +38,31 @@ class Scheduler:
         self._queues: dict[LoadedModel, ModelQueue] = {}
         self._retired: WeakSet[LoadedModel] = WeakSet()
         self._clock = VirtualClock()
-        self._turns = 0
+        self._busy = 0
         self._idle = 0
         self._changed = threading.Condition()
         self._closed = False
         self._pool: list[threading.Thread] = []
-        self._blas: BlasThreads | None = None
+        self._blas: BlasThreadLimit | None = None
 
     def waiting(self, model: LoadedModel | None = None) -> int:
-        """Count the calls that wait, of one model or of all."""
+        """Return how many calls wait, for one model or for all."""
         with self._changed:
             return sum(queue.waiting for queue in self._chosen(model))
 
     def running(self, model: LoadedModel | None = None) -> int:
-        """Count the calls that workers are on, given up or not, of one model or of all."""
+        """Return how many calls workers have taken, given up or not, for one model or for all."""
         with self._changed:
             return sum(queue.running for queue in self._chosen(model))
 
     def busy_workers(self) -> int:
-        """Count the workers that have something to do."""
+        """Return how many workers have work."""
         with self._changed:
-            return self._turns
+            return self._busy
 
     def start(self) -> None:
         """Start the workers."""
-        self._blas = BlasThreads()
+        self._blas = BlasThreadLimit()
         # not daemons: a thread that is killed inside a native kernel takes the process down with it
         self._pool = [threading.Thread(target=self._serve, name=f"worker-{n}") for n in range(self._size)]
         for thread in self._pool:
@@ -77,7 +77,7 @@ class Scheduler:
         return queue.policy
 
     def check_room(self, model: LoadedModel) -> None:
-        """Refuse early what `submit` would refuse: before its body is read.
+        """Check that a model's queue takes one more call.
 
         Raises:
             ServiceError: 503 `queue_full` or `shutting_down`.
@@ -86,33 +86,33 @@ class Scheduler:
         if queue is None or self._closed:
             with self._changed:
                 self._room(model)
-                self._forget(self._queues[model])  # the call may not come after all
+                self._forget(self._queues[model])  # perhaps the call never comes
         else:
-            # not locked, so not kept waiting by workers: `submit` looks again anyway
-            queue.check_room(self._size - self._turns)
+            # without the lock, which workers may hold: `submit` checks again
+            queue.check_room(self._size - self._busy)
 
-    def submit(self, job: Job[Any]) -> None:
-        """Queue a job; it tells itself when it is over.
+    def submit(self, scheduled: ScheduledCall[Any]) -> None:
+        """Queue a call; its completion is told how it ends.
 
         Raises:
             ServiceError: 503 `queue_full` or `shutting_down`.
         """
         with self._changed:
-            queue = self._room(job.call.model)
-            queue.push(job, monotonic())
+            queue = self._room(scheduled.call.model)
+            queue.push(scheduled, monotonic())
             self._changed.notify()
 
-    def stop(self, job: Job[Any], reason: str) -> None:
-        """Give a job up: dropped if it waits, stopped before its next layer if it runs."""
-        job.stop(reason)
+    def cancel(self, scheduled: ScheduledCall[Any], reason: str) -> None:
+        """Drop a call that waits, or have its run stop before the next layer."""
+        scheduled.cancellation.cancel(reason)
         with self._changed:
-            queue = self._queues.get(job.call.model)
+            queue = self._queues.get(scheduled.call.model)
             if queue is not None:
-                queue.discard(job)
+                queue.discard(scheduled)
                 self._forget(queue)
 
     def retire(self, model: LoadedModel) -> None:
-        """Forget a model's queue as soon as nothing of it waits or runs; calls that still come are taken."""
+        """Forget a model's queue as soon as no call of it waits or runs; calls that still come are taken."""
         with self._changed:
             self._retired.add(model)
             queue = self._queues.get(model)
@@ -120,12 +120,12 @@ class Scheduler:
                 self._forget(queue)
 
     def refuse_all(self, error: ServiceError) -> None:
-        """Give all jobs up; each ends with `error`."""
-        for job in self._drop_all(error.message):
-            job.end(None, error)
+        """Give all calls up; each ends with `error`."""
+        for scheduled in self._drop_all(error.message):
+            scheduled.completion.abort(error)
 
     def close(self) -> None:
-        """Take nothing more, drop what waits, and return when every worker has ended."""
+        """Take no more calls, drop those that wait, and return when every worker has ended."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -136,12 +136,12 @@ class Scheduler:
             self._blas.close()
             self._blas = None
 
-    def _drop_all(self, reason: str) -> list[Job[Any]]:
+    def _drop_all(self, reason: str) -> list[ScheduledCall[Any]]:
         with self._changed:
-            jobs = [job for queue in self._queues.values() for job in queue.drop_all()]
-        for job in jobs:
-            job.stop(reason)
-        return jobs
+            calls = [scheduled for queue in self._queues.values() for scheduled in queue.drop_all()]
+        for scheduled in calls:
+            scheduled.cancellation.cancel(reason)
+        return calls
 
     def _chosen(self, model: LoadedModel | None) -> Sequence[ModelQueue]:
         if model is None:
@@ -154,7 +154,7 @@ class Scheduler:
         if self._closed:
             raise shutting_down()
         queue = self._queue(model)
-        queue.check_room(self._size - self._turns)
+        queue.check_room(self._size - self._busy)
         return queue
 
     def _queue(self, model: LoadedModel) -> ModelQueue:
@@ -169,14 +169,14 @@ class Scheduler:
 
     def _serve(self) -> None:
         while (taken := self._take()) is not None:
-            queue, turn = taken
-            turn.carry_out(partial(self._form, queue, turn))
-            # the worker is free before anyone knows the answer: who has it may count on a place for the next request
-            self._finish(queue, turn)
-            turn.hand_over()
-            del taken, queue, turn  # nothing of a request outlives it while the worker waits for the next
+            queue, work = taken
+            work.execute(partial(self._form_batch, queue, work))
+            # free before a result is known: a client that has its answer may count on a place for its next request
+            self._finish(queue, work)
+            work.deliver()
+            del taken, queue, work  # while a worker waits, it keeps nothing of a request alive
 
-    def _take(self) -> tuple[ModelQueue, Turn] | None:
+    def _take(self) -> tuple[ModelQueue, WorkItem] | None:
         with self._changed:
             while True:
                 now = monotonic()
@@ -188,15 +188,15 @@ class Scheduler:
                 self._idle += 1
                 self._changed.wait(None if due == inf else due - now)
                 self._idle -= 1
-            turn = queue.take(now)
-            self._turns += 1
+            work = queue.take(now)
+            self._busy += 1
             if self._blas is not None:
                 self._blas.begin(queue.policy.threads)
             self._wake_another()
-            return queue, turn
+            return queue, work
 
     def _next(self, now: float) -> tuple[ModelQueue | None, float]:
-        """Return the queue whose turn it is, None where none has anything to do yet, and when the first will have."""
+        """Return the queue to serve next, None where none has work yet; and when the first has work."""
         first, earliest = None, inf
         for queue in self._queues.values():
             due = queue.due()
@@ -206,20 +206,22 @@ class Scheduler:
         return first, earliest
 
     def _wake_another(self) -> None:
-        """Have another worker look, if one has nothing to do: for what is due now, or to wait until it is."""
+        """Wake an idle worker where there is more work, so that it does the work or waits until it is due."""
         if self._idle and any(queue.due() < inf for queue in self._queues.values()):
             self._changed.notify()
 
-    def _form(self, queue: ModelQueue, turn: Turn, decoded: Sequence[Job[Any]]) -> list[Job[Any]]:
+    def _form_batch(
+        self, queue: ModelQueue, work: WorkItem, decoded: Sequence[ScheduledCall[Any]]
+    ) -> list[ScheduledCall[Any]]:
         with self._changed:
-            batch = queue.form(decoded, turn.jobs, monotonic())
+            batch = queue.form_batch(decoded, work.calls, monotonic())
             self._wake_another()
             return batch
 
-    def _finish(self, queue: ModelQueue, turn: Turn) -> None:
+    def _finish(self, queue: ModelQueue, work: WorkItem) -> None:
         with self._changed:
-            self._turns -= 1
-            queue.finish(turn, monotonic())
+            self._busy -= 1
+            queue.finish(work, monotonic())
             self._forget(queue)
             if self._blas is not None:
                 self._blas.end(queue.policy.threads)

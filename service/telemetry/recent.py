@@ -89,14 +89,13 @@ class RecentRuns:
 
 
 def _run_of(record: CallRecord, trace: RunTrace) -> RecentRun:
-    call = record.call
     return RecentRun(
-        request_id=call.request_id,
-        model=call.model.name,
-        version=call.model.version,
-        surface=call.surface,
+        request_id=record.request_id,
+        model=record.model,
+        version=record.version,
+        surface=record.surface,
         ending=record.ending,
-        received_ms=(call.received_ns + epoch_offset_ns()) / 1e6,
+        received_ms=(record.stamps.received + epoch_offset_ns()) / 1e6,
         stamps=record.stamps,
         batch_size=record.batch_size,
         items=record.items,

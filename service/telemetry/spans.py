@@ -201,11 +201,10 @@ def _note_status(span: Span, status: int) -> None:
 
 
 def _describe(record: CallRecord) -> dict[str, str | int]:
-    call = record.call
     attributes: dict[str, str | int] = {
-        "kuiper.model": call.model.name,
-        "kuiper.version": call.model.version,
-        "kuiper.request_id": call.request_id,
+        "kuiper.model": record.model,
+        "kuiper.version": record.version,
+        "kuiper.request_id": record.request_id,
         "kuiper.ending": record.ending.value,
         "kuiper.items": record.items,
     }

@@ -105,18 +105,18 @@ class ModelStatistics:
     def observe(self, record: CallRecord, now_ns: int) -> None:
         """Count a call that ended at `now_ns` of `perf_counter_ns`."""
         if record.ending is Ending.SUCCESS and record.is_observed:
-            self.observed_seconds.observe((record.stamps.encode_end - record.call.received_ns) / 1e9)
+            self.observed_seconds.observe((record.stamps.encode_end - record.stamps.received) / 1e9)
         elif record.ending is Ending.SUCCESS:
             self._succeed(record)
         else:
-            self.fail.add(max(0, now_ns - record.call.received_ns))
+            self.fail.add(max(0, now_ns - record.stamps.received))
             self.failures[record.ending] += 1
         if record.leads_run and record.stamps.forward_end and not record.is_observed:
             self._run(record)
 
     def _succeed(self, record: CallRecord) -> None:
         stamps = record.stamps
-        request_ns = stamps.encode_end - record.call.received_ns
+        request_ns = stamps.encode_end - record.stamps.received
         infer_ns = stamps.forward_end - stamps.forward_start
         self.inference_count += max(1, record.items)
         self.success.add(request_ns)
@@ -159,10 +159,10 @@ class Statistics:
 
     def observe(self, record: CallRecord) -> None:
         """Take note of a call."""
-        model = record.call.model
-        statistics = self._models.get((model.name, model.version))
+        identity = (record.model, record.version)
+        statistics = self._models.get(identity)
         if statistics is None:
-            statistics = self._models[model.name, model.version] = ModelStatistics(model.name, model.version)
+            statistics = self._models[identity] = ModelStatistics(*identity)
         statistics.observe(record, self._clock())
 
     def of(self, name: str, version: str) -> ModelStatistics:

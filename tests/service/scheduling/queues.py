@@ -39,6 +39,6 @@ async def decoded(dispatcher: Dispatcher, model: LoadedModel) -> None:
 
     def has_one() -> bool:
         queue = dispatcher._scheduler._queues.get(model)
-        return queue is not None and queue._former is not None and len(queue._former) == 1
+        return queue is not None and queue._batcher is not None and len(queue._batcher) == 1
 
     await until(lambda: has_one() and not dispatcher.running())

@@ -75,6 +75,7 @@ class StubGraph:
         open: whether runs may go on; set from the beginning.
         sizes: rows of each run, in order of beginning.
         firsts: first number of each row of each run.
+        stops: stop check of each run.
         reasons: for each run that ended the reason to stop that it saw.
         levels: trace level of each run.
     """
@@ -87,6 +88,7 @@ class StubGraph:
         self.begun = threading.Semaphore(0)
         self.sizes: list[int] = []
         self.firsts: list[list[float]] = []
+        self.stops: list[StopCheck | None] = []
         self.reasons: list[str | None] = []
         self.levels: list[TraceLevel] = []
         self.threads: list[str] = []
@@ -104,6 +106,7 @@ class StubGraph:
         self.sizes.append(len(array))
         self.firsts.append(array[:, 0].tolist())
         self.levels.append(trace)
+        self.stops.append(stop)
         self.threads.append(threading.current_thread().name)
         self.begun.release()
         self.open.pass_through()

@@ -33,7 +33,7 @@ async def test_others_are_answered_whoever_cannot_take_an_answer(
 
     dispatcher, model = start(), model_of(graph, batch_size=4)
     first = await blocked(dispatcher, graph, model)
-    dispatcher.begin(call_of(model, rows(1)), refuse)
+    dispatcher.submit(call_of(model, rows(1)), refuse)
     tasks = await queue(dispatcher, call_of(model, rows(2)))
     graph.open.set()
     assert await asyncio.gather(first, *tasks) == [[2000], [4]]

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.scheduling.fair_share import FairShare, VirtualClock
-from service.scheduling.job import Job
 from service.scheduling.model_queue import ModelQueue
 from service.scheduling.policy import Policy
 from service.scheduling.priority_queue import PriorityQueue
+from service.scheduling.progress import Result
+from service.scheduling.scheduled_call import ScheduledCall
 from service.scheduling.service_rate import LONGEST_RETRY_AFTER, ServiceRate
 from service.scheduling.trace_setting import TraceSetting
 from tests.service.scheduling.stubs import StubGraph, call_of, model_of, rows
@@ -20,23 +21,37 @@ from tests.service.scheduling.stubs import StubGraph, call_of, model_of, rows
 CALL = call_of(model_of(StubGraph()), rows(1))
 
 
-async def jobs_of(priorities: list[int]) -> list[Job[Any]]:
-    return [Job(CALL, 1.0, priority, lambda *_: None) for priority in priorities]
+class Unfinished:
+    """The completion of calls that never end."""
+
+    is_over = False
+
+    def complete(self, result: Result[Any], leads_run: bool) -> None:
+        raise AssertionError
+
+    def abort(self, error: BaseException) -> None:
+        raise AssertionError
+
+
+async def schedule(priorities: list[int]) -> list[ScheduledCall[Any]]:
+    return [ScheduledCall(CALL, 1.0, priority, Unfinished()) for priority in priorities]
 
 
 @given(st.lists(st.integers(1, 4), max_size=30), st.randoms(use_true_random=False), st.data())
 @settings(max_examples=100, deadline=None)
 def test_queue_is_ordered_by_priority_and_arrival(priorities: list[int], order: Any, data: Any) -> None:
-    jobs = asyncio.run(jobs_of(priorities))
+    calls = asyncio.run(schedule(priorities))
     queue = PriorityQueue()
-    shuffled = list(jobs)
+    shuffled = list(calls)
     order.shuffle(shuffled)
-    for job in shuffled:
-        queue.push(job)
-    gone = set(data.draw(st.lists(st.sampled_from(jobs), unique=True))) if jobs else set()
-    assert all(queue.discard(job) for job in gone)
-    assert not any(queue.discard(job) for job in gone)
-    expected = sorted((job for job in jobs if job not in gone), key=lambda job: (job.priority, job.number))
+    for call in shuffled:
+        queue.push(call)
+    gone = set(data.draw(st.lists(st.sampled_from(calls), unique=True))) if calls else set()
+    assert all(queue.discard(call) for call in gone)
+    assert not any(queue.discard(call) for call in gone)
+    expected = sorted(
+        (call for call in calls if call not in gone), key=lambda call: (call.priority, call.number)
+    )
     assert list(queue) == expected
     assert len(queue) == len(expected)
     assert [queue.pop() for _ in expected] == expected
@@ -80,8 +95,8 @@ def test_queue_that_was_empty_joins_where_the_others_are() -> None:
     clock = VirtualClock()
     queue = ModelQueue(CALL.model, Policy(), clock, TraceSetting(0))
     clock.now = 5.0
-    (job,) = asyncio.run(jobs_of([1]))
-    queue.push(job, 0.0)
+    (scheduled,) = asyncio.run(schedule([1]))
+    queue.push(scheduled, 0.0)
     assert queue.share.tag == 5.0
 
 

@@ -1,16 +1,15 @@
 """Calls that end before their answers come. Runs wait for events that the tests set, never for a clock."""
 
 import asyncio
-from typing import Any
 
 import pytest
 from starlette.requests import ClientDisconnect
 
+from engine.stop import StopSignal
 from service.codec import Decoded
 from service.errors import ServiceError
-from service.scheduling import pending
+from service.scheduling import disconnect_watcher
 from service.scheduling.call import Ending
-from service.scheduling.dispatcher import Dispatcher
 from service.scheduling.refusals import shutting_down
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.stubs import (
@@ -118,7 +117,7 @@ async def test_call_that_a_worker_takes_too_late_is_not_even_decoded(
     start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The event loop is too busy to see the deadline: the worker sees it."""
-    monkeypatch.setattr(pending, "_PATIENCE", SOON)
+    monkeypatch.setattr(disconnect_watcher, "_DELAY", SOON)
     decoded = []
 
     def decode() -> Decoded:
@@ -131,8 +130,8 @@ async def test_call_that_a_worker_takes_too_late_is_not_even_decoded(
     await graph.has_begun()
     late = Client(dispatcher).ask(call_of(model, rows(), decode=decode))
     await until(lambda: dispatcher.waiting() == 1)
-    (job,) = dispatcher._scheduler._queues[model]._undecoded
-    job.deadline = 0.0  # its time is up, and only the worker knows
+    (waiting,) = dispatcher._scheduler._queues[model]._undecoded
+    waiting.deadline = 0.0  # type: ignore[misc]  # its time is up, and only the worker knows
     graph.open.set()
     await first
     await settled(dispatcher)
@@ -144,24 +143,19 @@ async def test_call_that_a_worker_takes_too_late_is_not_even_decoded(
 async def test_deadline_that_the_worker_sees_first_is_the_same_error(
     start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch, records: Records
 ) -> None:
-    monkeypatch.setattr(pending, "_PATIENCE", SOON)
+    monkeypatch.setattr(disconnect_watcher, "_DELAY", SOON)
     graph.close()
     dispatcher = start()
     task = Client(dispatcher).ask(call_of(model_of(graph), rows(1)))
     await graph.has_begun()
-    (job,) = dispatcher._scheduler._queues[only_model(dispatcher)]._running
-    assert job._signal is not None
-    job._signal._deadline = 0  # its time is up, and only the worker knows
+    (signal,) = graph.stops
+    assert isinstance(signal, StopSignal)
+    signal._deadline = 0  # its time is up, and only the worker knows
     graph.open.set()
     with pytest.raises(ServiceError) as caught:
         await task
     assert (caught.value.status, caught.value.code) == (504, "timeout")
     assert [record.ending for record in records] == [Ending.CANCELED]
-
-
-def only_model(dispatcher: Dispatcher) -> Any:
-    (model,) = dispatcher._scheduler._queues
-    return model
 
 
 async def test_all_calls_can_be_refused(start: Start, graph: StubGraph, records: Records) -> None:

@@ -1,12 +1,10 @@
 """Records of calls, made by hand."""
 
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 from engine import LayerTrace, OperandTrace, RunTrace
-from service.repository.loaded_model import LoadedModel
-from service.scheduling.call import Call, CallRecord, Ending, Stamps, SurfaceName
+from service.scheduling.call import CallRecord, Ending, Stamps, SurfaceName
 
 MS = 1_000_000
 """Nanoseconds of a millisecond."""
@@ -22,11 +20,6 @@ STAMPS = Stamps(
     encode_end=START + 20 * MS,
 )
 """3 ms in the queue, 2 ms decoding, 1 ms waiting for a batch, 10 ms running, 3 ms encoding."""
-
-
-def make_model(name: str = "digits", version: str = "1") -> LoadedModel:
-    """Return as much of a loaded model as observers look at."""
-    return cast(LoadedModel, SimpleNamespace(name=name, version=version))
 
 
 def make_layer(index: int, type: str, start_us: float, duration_us: float, **changes: Any) -> LayerTrace:
@@ -58,21 +51,25 @@ def make_trace(start_ns: int = 0) -> RunTrace:
 def make_record(
     ending: Ending = Ending.SUCCESS,
     *,
-    model: LoadedModel | None = None,
+    model: str = "digits",
+    version: str = "1",
     request_id: str = "r1",
     stamps: Stamps = STAMPS,
     **changes: Any,
 ) -> CallRecord:
     """Return the record of a call that ran alone."""
-    call: Call[object] = Call(
-        model=model or make_model(),
+    record = CallRecord(
+        model=model,
+        version=version,
         surface=SurfaceName.INFER,
         request_id=request_id,
-        decode=_unused,
-        encode=_unused,
-        received_ns=stamps.received,
+        ending=ending,
+        stamps=stamps,
+        batch_size=1,
+        items=1,
+        leads_run=True,
+        worker="worker-0",
     )
-    record = CallRecord(call, ending, stamps, batch_size=1, items=1, leads_run=True, worker="worker-0")
     return replace(record, **changes)
 
 
@@ -81,7 +78,3 @@ def shifted(milliseconds: float, stamps: Stamps = STAMPS) -> Stamps:
     names = ("received", "queued", "decode_start", "decode_end", "forward_start", "forward_end", "encode_end")
     later = {name: getattr(stamps, name) + int(milliseconds * MS) for name in names if getattr(stamps, name)}
     return replace(stamps, **later)
-
-
-def _unused(*arguments: object) -> Any:
-    raise AssertionError("observers do not decode or encode")

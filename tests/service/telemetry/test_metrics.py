@@ -23,7 +23,7 @@ from service.telemetry.metrics import (
 )
 from service.telemetry.statistics import Statistics
 from tests.service.scheduling.stubs import settings_of
-from tests.service.telemetry.records import MS, START, make_model, make_record, make_trace
+from tests.service.telemetry.records import MS, START, make_record, make_trace
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 OPENMETRICS = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
@@ -159,7 +159,7 @@ def test_http_requests_have_opentelemetrys_labels() -> None:
 def test_series_of_models_that_are_gone_vanish() -> None:
     other = loaded("other", "7")
     server = Server(DIGITS, other)
-    server.observe(make_record(), make_record(model=make_model("other", "7"), trace=make_trace()))
+    server.observe(make_record(), make_record(model="other", version="7", trace=make_trace()))
     before = server.samples()
     server.models.remove(other)
     after = server.samples()
@@ -174,13 +174,13 @@ def test_reloads_add_no_series() -> None:
     server.observe(make_record(trace=make_trace()))
     before = server.samples().keys()
     server.models[:] = [DIGITS]
-    server.observe(make_record(model=make_model(), trace=make_trace()))
+    server.observe(make_record(trace=make_trace()))
     assert server.samples().keys() == before
 
 
 def test_models_that_are_not_loaded_have_no_series() -> None:
     server = Server(DIGITS)
-    server.observe(make_record(model=make_model("a client's invention", "1")))
+    server.observe(make_record(model="a client's invention", version="1"))
     assert "invention" not in server.text()
 
 

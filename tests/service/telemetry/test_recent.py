@@ -2,7 +2,7 @@ import time
 
 from service.scheduling.call import CallRecord, Ending
 from service.telemetry.recent import RecentRuns
-from tests.service.telemetry.records import MS, make_model, make_record, make_trace, shifted
+from tests.service.telemetry.records import MS, make_record, make_trace, shifted
 
 
 def traced(request_id: str, **changes: object) -> CallRecord:
@@ -23,7 +23,7 @@ def test_traced_runs_are_kept_newest_first() -> None:
 
 def test_run_tells_all_but_its_data() -> None:
     runs = RecentRuns(1)
-    runs.observe(traced("a", model=make_model("digits", "2"), ending=Ending.OTHER, error="no", batch_size=4))
+    runs.observe(traced("a", model="digits", version="2", ending=Ending.OTHER, error="no", batch_size=4))
     run = runs.find("a")
     assert run is not None
     assert (run.model, run.version, run.worker, run.error) == ("digits", "2", "worker-0", "no")

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 from service.scheduling.call import CallRecord, Ending, Stamps
 from service.telemetry.statistics import MAX_BATCH_SIZES, Duration, ModelStatistics, Statistics
-from tests.service.telemetry.records import MS, STAMPS, START, make_model, make_record, make_trace
+from tests.service.telemetry.records import MS, STAMPS, START, make_record, make_trace
 
 
 def observed(*records: CallRecord) -> ModelStatistics:
@@ -109,7 +109,7 @@ def test_layers_count_by_type_once_a_run() -> None:
 def test_versions_are_counted_apart_and_unknown_ones_are_zero() -> None:
     statistics = Statistics()
     for version in ("1", "2", "2"):
-        statistics.observe(make_record(model=make_model("digits", version)))
+        statistics.observe(make_record(model="digits", version=version))
     counts = [statistics.of("digits", version).success.count for version in ("1", "2", "3")]
     assert counts == [1, 2, 0]
     assert len(statistics) == 2
@@ -118,9 +118,9 @@ def test_versions_are_counted_apart_and_unknown_ones_are_zero() -> None:
 def test_models_that_are_gone_are_forgotten_and_reloaded_ones_are_not() -> None:
     statistics = Statistics()
     for version in ("1", "2"):
-        statistics.observe(make_record(model=make_model("digits", version)))
+        statistics.observe(make_record(model="digits", version=version))
     statistics.keep({("digits", "2"), ("other", "1")})
-    statistics.observe(make_record(model=make_model("digits", "2")))
+    statistics.observe(make_record(model="digits", version="2"))
     assert [statistics.of("digits", version).success.count for version in ("1", "2")] == [0, 2]
     assert len(statistics) == 1
 

@@ -1,4 +1,4 @@
-"""How many threads the arithmetic of the runs in progress uses."""
+"""How many threads BLAS uses while models run."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,11 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from threadpoolctl import ThreadpoolController
 
 
-class BlasThreads:
-    """Keeps BLAS to the least count that any run in progress may use: its limit is one for the whole process.
+class BlasThreadLimit:
+    """Limits BLAS to the least number of threads that any run in progress may use, as the limit is process-wide.
 
-    Not safe for threads by itself. The pools are looked up once, and a limit is set only when it changes. It is set
-    in one thread always: threadpoolctl takes it from the first that sets one, and ignores all others while that lives.
+    Not thread-safe. The thread pools of BLAS are looked up once, and a limit is set only when it changes. It is always
+    set in the same thread: threadpoolctl obeys the first thread that sets a limit, and ignores all others while that
+    lives.
     """
 
     def __init__(self) -> None:
@@ -27,14 +28,14 @@ class BlasThreads:
         self._apply()
 
     def end(self, threads: int) -> None:
-        """Note that such a run has ended."""
+        """Note that a run has ended which might use so many threads."""
         self._counts[threads] -= 1
         if not self._counts[threads]:
             del self._counts[threads]
         self._apply()
 
     def close(self) -> None:
-        """Set what was set before."""
+        """Restore the numbers of threads that were set before."""
         self._set(self._before)
         self._setter.shutdown()
 

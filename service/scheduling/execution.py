@@ -1,0 +1,170 @@
+"""What a worker does with calls: decode the inputs, run the model, encode the answers.
+
+None of these functions raises anything: whatever a request causes, the worker lives on, and the call's progress gets a
+result that says what went wrong.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from threading import current_thread
+from time import perf_counter_ns
+from typing import Any
+
+from engine import RunResult, RunStoppedError, TraceLevel
+from engine.stop import StopSignal
+from service.scheduling.call import Ending, Outcome
+from service.scheduling.progress import Result
+from service.scheduling.rows import count_rows, join, sign, split
+from service.scheduling.scheduled_call import ScheduledCall
+from service.scheduling.shared_stop_signal import SharedStopSignal
+
+AnyCall = ScheduledCall[Any]
+Sampler = Callable[[], bool]
+"""Tells whether the next run is sampled: traced although no client asked for a trace."""
+
+
+def decode(scheduled: AnyCall) -> bool:
+    """Decode a call's inputs; returns whether it is to be run."""
+    progress = scheduled.progress
+    progress.stamps.decode_start = perf_counter_ns()
+    if scheduled.stop_reason() is not None:
+        return False
+    try:
+        decoded = scheduled.context.run(scheduled.call.decode)
+    except BaseException as error:
+        _fail(scheduled, Ending.OTHER, error)
+        return False
+    progress.stamps.decode_end = perf_counter_ns()
+    progress.decoded = decoded
+    progress.items = count_rows(decoded.inputs)
+    progress.is_observed = bool(decoded.options.capture) or progress.trace_level >= TraceLevel.STATISTICS
+    return True
+
+
+def sign_for_batch(scheduled: AnyCall, max_items: int) -> None:
+    """Find out which calls a decoded call can be run with.
+
+    None, where it is larger than a batch or asks for more than outputs: statistics and captured operands are of all
+    rows of a run, and would show one client's data to another.
+
+    Args:
+        scheduled: the call.
+        max_items: most items of a batch.
+    """
+    progress = scheduled.progress
+    if not progress.is_observed and progress.items <= max_items:
+        progress.signature = sign(scheduled.call.model.graph.inputs, progress.inputs)
+
+
+def run(calls: Sequence[AnyCall], sample: Sampler) -> list[Sequence[AnyCall]]:
+    """Run the model on decoded calls, and encode their answers.
+
+    Several calls are run together. Where that run fails, each call is run on its own, so that only the one that made it
+    fail is answered with an error.
+
+    Args:
+        calls: calls of equal signature, or a single one.
+        sample: asked for each run.
+
+    Returns:
+        The calls of each run that was made for answers.
+    """
+    if len(calls) > 1:
+        results = _run_batch(calls, sample())
+        if results is not None:
+            for scheduled, result in results:
+                _encode(scheduled, result)
+            return [calls]
+    for scheduled in calls:
+        alone = _run_alone(scheduled, sample())
+        if alone is not None:
+            _encode(scheduled, alone)
+    return [[scheduled] for scheduled in calls]
+
+
+def _run_alone(scheduled: AnyCall, is_sampled: bool) -> RunResult | None:
+    """Return the result of a run for one call; None where it failed."""
+    progress, level = scheduled.progress, scheduled.progress.trace_level
+    signal = StopSignal(scheduled.deadline)
+    scheduled.cancellation.on_cancel(signal.stop)
+    _begin_run(scheduled, progress.items)
+    try:
+        result: RunResult = scheduled.context.run(
+            scheduled.call.model.graph.run,
+            progress.inputs,
+            trace=max(level, TraceLevel.ON) if is_sampled else level,
+            capture=(progress.decoded.options.capture if progress.decoded else None) or (),
+            stop=signal,
+            waits=False,
+        )
+    except RunStoppedError as error:
+        _fail(scheduled, Ending.CANCELED, error)
+    except BaseException as error:
+        _fail(scheduled, Ending.BACKEND, error)
+    else:
+        progress.stamps.forward_end = perf_counter_ns()
+        return result
+    return None
+
+
+def _run_batch(calls: Sequence[AnyCall], is_sampled: bool) -> list[tuple[AnyCall, RunResult]] | None:
+    """Return each call's rows of a run for all of them, no call where the run was stopped; None where it failed."""
+    counts = [scheduled.progress.items for scheduled in calls]
+    levels = [scheduled.progress.trace_level for scheduled in calls]
+    for scheduled in calls:
+        _begin_run(scheduled, sum(counts))
+    try:
+        result = calls[0].call.model.graph.run(
+            join([scheduled.progress.inputs for scheduled in calls]),
+            trace=max(*levels, TraceLevel.ON if is_sampled else TraceLevel.OFF),
+            stop=SharedStopSignal(calls),
+            waits=False,
+        )
+        parts = split(result.outputs, counts)
+    except RunStoppedError as error:
+        for scheduled in calls:
+            _fail(scheduled, Ending.CANCELED, error)
+        return []
+    except BaseException:  # the runs one by one find the call that caused it
+        return None
+    if parts is None:
+        return None
+    for scheduled in calls:
+        scheduled.progress.stamps.forward_end = perf_counter_ns()
+    # one call that is still wanted records the trace of a sampled run
+    first = next((scheduled for scheduled in calls if scheduled.stop_reason() is None), calls[0])
+    return [
+        (scheduled, RunResult(part, result.trace if scheduled is first or level else None))
+        for scheduled, part, level in zip(calls, parts, levels, strict=True)
+    ]
+
+
+def _begin_run(scheduled: AnyCall, batch_size: int) -> None:
+    progress = scheduled.progress
+    progress.worker = current_thread().name
+    progress.batch_size = batch_size
+    progress.stamps.forward_start = perf_counter_ns()
+
+
+def _encode(scheduled: AnyCall, result: RunResult) -> None:
+    progress = scheduled.progress
+    progress.trace = result.trace
+    if progress.trace_level is TraceLevel.OFF and result.trace is not None:
+        result = replace(result, trace=None)  # sampled: the client did not ask for it
+    progress.decoded = None
+    outcome = Outcome(result, progress.stamps, progress.batch_size, progress.is_observed)
+    try:
+        answer = scheduled.context.run(scheduled.call.encode, outcome)
+    except BaseException as error:
+        _fail(scheduled, Ending.OTHER, error)
+    else:
+        progress.stamps.encode_end = perf_counter_ns()
+        progress.result = Result(Ending.SUCCESS, answer)
+
+
+def _fail(scheduled: AnyCall, ending: Ending, error: BaseException) -> None:
+    if not isinstance(error, Exception) or isinstance(error, StopIteration):
+        # a future holds no StopIteration, and one that holds CancelledError looks cancelled
+        error = RuntimeError(repr(error))
+    scheduled.progress.decoded = None
+    scheduled.progress.result = Result(ending, error=error)

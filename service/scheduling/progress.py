@@ -1,0 +1,87 @@
+"""How far workers have come with a call."""
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from engine import RunTrace, TraceLevel
+from engine.dtypes import Array
+from service.codec import Decoded
+from service.scheduling.call import Ending, Stamps
+from service.scheduling.rows import Signature
+
+Payload = TypeVar("Payload")
+
+
+@dataclass(frozen=True, slots=True)
+class Result(Generic[Payload]):
+    """What a worker's work on a call came to.
+
+    Attributes:
+        ending: how it ended.
+        answer: what the call's `encode` returned; None where it failed.
+        error: why it failed; None where it did not.
+    """
+
+    ending: Ending
+    answer: Payload | None = None
+    error: Exception | None = None
+
+
+class Progress(Generic[Payload]):
+    """How far workers have come with a call.
+
+    Written only by the worker that the call is with. Other threads may read it, and have to expect that it goes on.
+
+    Args:
+        stamps: when the call was received and queued.
+
+    Attributes:
+        stamps: when it reached which stage.
+        decoded: its inputs and options, from the end of decoding until its answer is encoded.
+        items: items (rows) that it brings; 0 until it is decoded.
+        signature: what it has in common with calls that it can be run with; None where it is run alone.
+        is_observed: whether its run keeps values or takes statistics besides; known once it is decoded.
+        worker: name of the thread that runs it; empty until its run begins.
+        batch_size: items of the run that it is part of; 0 until that begins.
+        trace: trace of its run; None where none was taken.
+        result: what came of it; None until the worker is done.
+    """
+
+    __slots__ = (
+        "batch_size",
+        "decoded",
+        "is_observed",
+        "items",
+        "result",
+        "signature",
+        "stamps",
+        "trace",
+        "worker",
+    )
+
+    def __init__(self, stamps: Stamps) -> None:
+        self.stamps = stamps
+        self.decoded: Decoded | None = None
+        self.items = 0
+        self.signature: Signature | None = None
+        self.is_observed = False
+        self.worker = ""
+        self.batch_size = 0
+        self.trace: RunTrace | None = None
+        self.result: Result[Payload] | None = None
+
+    @property
+    def trace_level(self) -> TraceLevel:
+        """How much of its run the client wants to see; nothing before it is decoded and after it is encoded."""
+        return (self.decoded.options.trace if self.decoded else None) or TraceLevel.OFF
+
+    @property
+    def inputs(self) -> dict[str, Array]:
+        """The arrays to run the model on.
+
+        Raises:
+            RuntimeError: the call is not decoded yet, or its answer is encoded already.
+        """
+        if self.decoded is None:
+            raise RuntimeError("the call is not decoded, or its answer is encoded already")
+        return self.decoded.inputs
