@@ -3,6 +3,7 @@
 from asyncio import TimerHandle
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Generic, TypeVar
 
 from engine import InputError, LayerError, RunStoppedError
@@ -47,7 +48,7 @@ class PendingCall(Generic[Payload]):
     ) -> None:
         self._scheduler = scheduler
         self._observers = observers
-        self._done = done
+        self._done: Done[Payload] | None = done
         self._scheduled: ScheduledCall[Payload] | None = ScheduledCall(call, timeout, priority, self)
         self._timer: TimerHandle | None = None
 
@@ -68,7 +69,7 @@ class PendingCall(Generic[Payload]):
         try:
             self._scheduler.submit(scheduled)
         except ServiceError as error:
-            self._scheduled = None
+            self._scheduled = self._done = None
             self._observe(_record(scheduled, Ending.REJECTED, error))
             raise
         self._timer = scheduled.loop.call_later(scheduled.timeout, self._expire)
@@ -106,23 +107,25 @@ class PendingCall(Generic[Payload]):
     def _end(
         self, ending: Ending, answer: Payload | None, error: BaseException | None, leads_run: bool = False
     ) -> None:
-        scheduled, self._scheduled = self._scheduled, None  # they would keep each other alive
-        if scheduled is None:
+        scheduled, done = self._scheduled, self._done
+        if scheduled is None or done is None:
             return
+        # an error's traceback refers to the scheduled call, and that to this one: they must not keep the request alive
+        self._scheduled = self._done = None
         if self._timer is not None:
             self._timer.cancel()
         record = _record(scheduled, ending, error, leads_run)
         explained = None if error is None else _explain(error, scheduled.timeout)
         # a copy, as a worker may still be in the context itself
-        scheduled.context.copy().run(self._tell, record, answer, explained)
+        scheduled.context.copy().run(self._tell, record, partial(done, answer, explained))
 
     def _expire(self) -> None:
         if self._scheduled is not None:
             self.give_up("its time is up", timed_out(self._scheduled.timeout))
 
-    def _tell(self, record: CallRecord, answer: Payload | None, error: BaseException | None) -> None:
+    def _tell(self, record: CallRecord, done: Callable[[], None]) -> None:
         self._observe(record)
-        self._done(answer, error)
+        done()
 
     def _observe(self, record: CallRecord) -> None:
         for observer in self._observers:

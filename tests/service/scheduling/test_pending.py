@@ -1,6 +1,8 @@
 """Calls that end before their answers come. Runs wait for events that the tests set, never for a clock."""
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 from starlette.requests import ClientDisconnect
@@ -10,6 +12,7 @@ from service.codec import Decoded
 from service.errors import ServiceError
 from service.scheduling import disconnect_watcher
 from service.scheduling.call import Ending
+from service.scheduling.pending import PendingCall
 from service.scheduling.refusals import shutting_down
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.stubs import (
@@ -176,6 +179,41 @@ async def test_all_calls_can_be_refused(start: Start, graph: StubGraph, records:
         (Ending.CANCELED, "worker-0"),
         (Ending.REJECTED, ""),
     }
+
+
+@pytest.mark.parametrize("is_sound", [True, False])
+async def test_call_that_has_ended_keeps_nothing_of_its_request_alive(
+    start: Start, graph: StubGraph, is_sound: bool
+) -> None:
+    class Request:
+        def __init__(self) -> None:
+            self.ended = asyncio.Event()
+
+        def end(self, answer: object, error: BaseException | None) -> None:
+            self.ended.set()
+
+    def decode() -> Decoded:
+        if is_sound:
+            return Decoded({"0": rows(1)})
+        raise ServiceError(400, "invalid_json", "no")
+
+    dispatcher, request = start(), Request()
+    gc.disable()  # an error, its traceback and the call refer to each other
+    try:
+        pending = dispatcher.submit(call_of(model_of(graph), rows(), decode=decode), request.end)
+        await request.ended.wait()
+        watched = weakref.ref(request)
+        del request
+        await until(lambda: watched() is None)
+    finally:
+        gc.enable()
+    assert pending.is_over
+
+
+async def test_pending_call_that_was_not_submitted_is_in_no_queue(start: Start, graph: StubGraph) -> None:
+    dispatcher = start()
+    PendingCall(call_of(model_of(graph), rows(1)), 1.0, 1, dispatcher._scheduler, [], lambda *_: None)
+    assert dispatcher._scheduler._queues == {}
 
 
 async def test_client_is_watched_only_while_it_waits(start: Start, graph: StubGraph) -> None:
