@@ -70,10 +70,10 @@ class Dispatcher:
             self.check_room(model)
             yield
         except (ServiceError, ClientDisconnect) as error:
-            self.note_refusal(model, surface, request_id, received, error)
+            self._observe_refusal(model, surface, request_id, received, error)
             raise
 
-    def note_refusal(
+    def _observe_refusal(
         self,
         model: LoadedModel,
         surface: SurfaceName,
@@ -118,8 +118,6 @@ class Dispatcher:
         pending = PendingCall(call, timeout, priority, self._scheduler, self._observers, done)
         pending.submit()
         return pending
-
-    begin = submit
 
     async def answer(self, call: Call[Payload], receive: Receive) -> Payload:
         """Return what a call's `encode` makes of its run.
