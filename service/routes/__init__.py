@@ -3,11 +3,16 @@
 A module has a `router`. To add an endpoint, write a module and list its router in `ROUTERS`.
 """
 
+from fastapi import APIRouter
+
 from service.routes import docs, graph, health, index, infer, metrics, models, traces, v2
 from service.routes.inference import inference_routes
 
-ROUTERS = (*v2.ROUTERS, *(module.router for module in (docs, index, graph, models, health, metrics, traces)))
-"""In the order in which paths are matched."""
+ROUTERS: list[APIRouter] = [
+    *v2.ROUTERS,
+    *(module.router for module in (docs, index, graph, models, health, metrics, traces)),
+]
+"""In the order in which paths are matched: what is added at the end takes no path away from another."""
 
 DESCRIBED = (infer.described, v2.DESCRIBED)
 """Routers of what `inference_routes` answers, for the API's description only."""

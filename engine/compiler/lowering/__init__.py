@@ -13,9 +13,10 @@ from engine.compiler.lowering import (
     shape,
 )
 from engine.compiler.lowering.shape import TAKES_APART
-from engine.compiler.lowering.site import RULES, Rule, Site, lowers
+from engine.compiler.lowering.site import LAYER_RULES, RULES, Rule, Site, lowers, lowers_layer
 
 __all__ = [
+    "LAYER_RULES",
     "RULES",
     "TAKES_APART",
     "Rule",
@@ -23,6 +24,7 @@ __all__ = [
     "attention",
     "convolution",
     "lowers",
+    "lowers_layer",
     "multihead",
     "normalization",
     "padding",

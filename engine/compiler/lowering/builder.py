@@ -15,7 +15,7 @@ from engine.compiler.graph.nodes import (
     Value,
     connect,
 )
-from engine.compiler.lowering import RULES, TAKES_APART, Site
+from engine.compiler.lowering import LAYER_RULES, RULES, TAKES_APART, Rule, Site
 from engine.dtypes import Array
 from engine.errors import KuiperError
 from engine.expression import ListNode, Operand, parse
@@ -71,7 +71,7 @@ class _Builder:
             return
         unpack = self._unpack(step) if is_own else None
         slots = step.outputs if unpack is None else self._steps[unpack].outputs
-        node = self._node(index, step, slots) if is_own else None
+        node = self._node(index, step, slots)
         if node is None:
             self._fall_back(index, step)
             return
@@ -98,7 +98,7 @@ class _Builder:
 
     def _node(self, index: int, step: Step, slots: Sequence[int]) -> Node | None:
         """Return the node of an operator whose outputs go to some slots, None where numpy has to run it."""
-        rule = RULES.get(step.operator.type)
+        rule = _rule_of(step)
         outputs = [self._specs[slot] for slot in slots]
         known = all(isinstance(spec, TensorSpec) and spec.dtype == FLOAT and spec.size for spec in outputs)
         if rule is None or not known or not step.is_checked:
@@ -184,6 +184,12 @@ def _is_scalar(spec: Spec) -> bool:
 
 def _is_small(spec: Spec) -> bool:
     return isinstance(spec, TensorSpec) and spec.size <= LARGEST_CONSTANT
+
+
+def _rule_of(step: Step) -> Rule | None:
+    """Return the rule that was written for the very layer that runs an operator, None where there is none."""
+    layer = step.layer.layer
+    return RULES.get(layer.type) if is_engines(step) else LAYER_RULES.get(layer.forward)
 
 
 def is_engines(step: Step) -> bool:

@@ -127,8 +127,22 @@ RULES: dict[str, Rule] = {}
 """PNNX type -> rule."""
 
 
+LAYER_RULES: dict[Callable[..., Any], Rule] = {}
+"""Function of a layer that is not the engine's own -> rule. Whatever takes the layer's place is not lowered by it."""
+
+
+def lowers_layer(function: Callable[..., Any]) -> Callable[[Rule], Rule]:
+    """Register the rule of a layer outside the engine, by the function that `@layer` registered."""
+
+    def register(rule: Rule) -> Rule:
+        LAYER_RULES[function] = rule
+        return rule
+
+    return register
+
+
 def lowers(*types: str) -> Callable[[Rule], Rule]:
-    """Register the rule of some types."""
+    """Register the rule of some of the engine's own operator types."""
 
     def register(rule: Rule) -> Rule:
         for name in types:

@@ -1,0 +1,19 @@
+"""A metric: `kuiper_worker_load`, the share of the worker threads that run a model at the moment."""
+
+from collections.abc import Iterator
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from service.telemetry.metrics import COLLECTORS, Snapshot
+
+
+class WorkerLoad:
+    """`kuiper_worker_load`, 0 to 1."""
+
+    def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
+        """Yield the gauge."""
+        load = snapshot.busy_workers / snapshot.workers
+        yield GaugeMetricFamily("kuiper_worker_load", "share of the workers that run a model now", value=load)
+
+
+COLLECTORS.append(WorkerLoad)

@@ -1,0 +1,61 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from service.config.settings import Settings
+from service.repository.repository import RepositoryError, load_repository
+from tests.examples.conftest import Extend, serving
+from tests.service.models import VECTOR, add_model
+
+pytestmark = pytest.mark.anyio
+CONFIG = """
+task = "regression"
+[regression]
+names = ["width", "height", "depth"]
+unit = "mm"
+"""
+
+
+async def test_quantities_are_answered_and_described(tmp_path: Path, extend: Extend) -> None:
+    example = extend("regression")
+    add_model(tmp_path, "box", VECTOR, CONFIG)
+    async with serving(tmp_path) as client:
+        answer = (await client.post("/infer", json={"inputs": [{"data": [[1, 2.5, "Infinity"]]}]})).json()
+        assert answer["predictions"] == [
+            [
+                {"name": "width", "value": 1, "unit": "mm"},
+                {"name": "height", "value": 2.5, "unit": "mm"},
+                {"name": "depth", "value": "Infinity", "unit": "mm"},
+            ]
+        ]
+        for prediction in answer["predictions"][0]:
+            example.QuantityView.model_validate(prediction)
+        assert (await client.get("/models/box")).json()["task"] == "regression"
+        schemas = (await client.get("/openapi.json")).json()["components"]["schemas"]
+        described = schemas["InferAnswer"]["properties"]["predictions"]["anyOf"][0]["items"]["items"]
+        assert {"$ref": "#/components/schemas/QuantityView"} in described["anyOf"]
+        assert set(schemas["QuantityView"]["properties"]) == {"name", "value", "unit"}
+
+
+@pytest.mark.parametrize(
+    ("config", "part"),
+    [
+        (CONFIG.replace('"depth"', '"depth", "weight"'), "(batch, 4)"),
+        (CONFIG + "units = 3\n", "known keys: names, unit"),
+        (CONFIG + "[classification]\n", 'expected task = "classification"'),
+    ],
+)
+async def test_configuration_is_checked_when_a_model_is_loaded(
+    tmp_path: Path, extend: Extend, config: str, part: str
+) -> None:
+    extend("regression")
+    add_model(tmp_path, "box", VECTOR, config)
+    with pytest.raises(RepositoryError, match=re.escape(part)):
+        load_repository(Settings(models=tmp_path))
+
+
+async def test_without_the_example_there_is_no_such_task(tmp_path: Path) -> None:
+    add_model(tmp_path, "box", VECTOR, CONFIG)
+    with pytest.raises(RepositoryError, match="'classification' or 'raw'"):
+        load_repository(Settings(models=tmp_path))
