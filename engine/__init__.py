@@ -1,7 +1,7 @@
 """The engine: reads PNNX models, builds them once, runs them and tells what every layer did."""
 
 from engine import layers as _layers  # registers every layer of the engine
-from engine.backend import PROGRAMS_KEPT, Backend, Footprint
+from engine.backend import Backend
 from engine.binding import BoundLayer
 from engine.dtypes import PNNX_COMPUTE, PNNX_STORAGE, Array, pnnx_name, widen
 from engine.errors import (
@@ -23,7 +23,9 @@ from engine.errors import (
     UnsupportedOperatorError,
     describe_problem,
 )
+from engine.executor import PROGRAMS_KEPT
 from engine.expression import tokenize
+from engine.footprint import Footprint
 from engine.graph import GraphState, RuntimeGraph
 from engine.layer_factory import create_layer
 from engine.operator import RuntimeOperand, RuntimeOperator

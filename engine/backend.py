@@ -2,35 +2,12 @@
 
 import importlib.util
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
 from enum import Enum
 
 from engine.errors import BuildError
-
-
-@dataclass(frozen=True, slots=True)
-class Footprint:
-    """What a compiled plan takes.
-
-    Attributes:
-        arena_bytes: bytes of intermediate tensors of one run, laid out by lifetime.
-        least_bytes: most bytes of them that are in use at once; no layout takes less.
-        scratch_bytes: bytes of scratch memory of one run.
-        constant_bytes: bytes of packed weights.
-        native: operators whose work kernels do.
-        numpy: operators that numpy runs.
-    """
-
-    arena_bytes: int
-    least_bytes: int
-    scratch_bytes: int
-    constant_bytes: int
-    native: int
-    numpy: int
-
-
-PROGRAMS_KEPT = 16
-"""Programs kept per graph unless it is told otherwise, one per combination of input shapes."""
+from engine.executor import Executor, Planner
+from engine.numpy_executor import NumpyExecutor
 
 VARIABLE = "KUIPER_BACKEND"
 """Environment variable that chooses where the caller does not."""
@@ -68,6 +45,39 @@ def choose_backend(wanted: Backend | str | None = None) -> Backend:
     if reason is not None and backend is Backend.NATIVE:
         raise BuildError(f"the native backend cannot be had: {reason}")
     return Backend.NATIVE if reason is None else Backend.NUMPY
+
+
+def make_executor(
+    backend: Backend,
+    plan: Planner,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    *,
+    threads: int,
+    max_run_bytes: int,
+    programs_kept: int,
+    verifies: bool,
+) -> Executor:
+    """Return what runs a graph on a backend.
+
+    Args:
+        backend: NUMPY or NATIVE.
+        plan: makes plans.
+        inputs: operand names of the graph's inputs.
+        outputs: names of the operands that leave the graph.
+        threads: threads that share a run's compiled kernels.
+        max_run_bytes: how much the tensors alive at once in a run may take.
+        programs_kept: compiled programs that are kept.
+        verifies: whether a program is compared with the numpy layers before it is used.
+    """
+    layers = NumpyExecutor(plan, outputs, max_run_bytes)
+    if backend is Backend.NUMPY:
+        return layers
+    from engine.compiler.program.native import NativeExecutor  # noqa: PLC0415  # llvmlite takes its time to load
+    from engine.compiler.program.programs import Programs  # noqa: PLC0415
+
+    programs = Programs(inputs, outputs, threads, programs_kept, verifies=verifies)
+    return NativeExecutor(programs, layers, plan, outputs, max_run_bytes)
 
 
 def _obstacle() -> str | None:

@@ -5,10 +5,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine import pnnx
-from engine.backend import PROGRAMS_KEPT, Backend, Footprint, choose_backend
+from engine.backend import Backend, choose_backend, make_executor
 from engine.build import bind, declared_failures, refuse_contradictions
 from engine.dtypes import Array
 from engine.errors import (
@@ -17,22 +17,21 @@ from engine.errors import (
     ParamError,
     StateError,
 )
+from engine.executor import PROGRAMS_KEPT, Executor, RunOptions
+from engine.footprint import Footprint
 from engine.listing import operator_html, operator_table
 from engine.nesting import check_nesting
 from engine.operator import OUTPUT, RuntimeOperand, RuntimeOperator
 from engine.plan import MAX_RUN_BYTES, Plan, make_plan
 from engine.ports import Inputs, Port, check_inputs, check_specs, declared_inputs, input_ports, output_ports
 from engine.registry import LayerRegistry, registry
-from engine.run import Run, RunResult, StopCheck, check_capture
-from engine.spec import TensorSpec, tensor_spec
+from engine.run import RunResult, StopCheck, check_capture
+from engine.spec import TensorSpec
 from engine.topology import breadth_first_order, link
 from engine.trace import TraceLevel, check_level
 from engine.verification import Verification, Verify, choose_verify
 
 _logger = logging.getLogger(__name__)
-
-if TYPE_CHECKING:
-    from engine.compiler.program.native import NativeBackend
 
 PLANS_PER_PROGRAM = 2
 """Plans kept for each program that may be kept, least recently used dropped first: a plan takes little memory."""
@@ -109,7 +108,7 @@ class RuntimeGraph:
         self._backend = choose_backend(backend)
         self._threads = threads
         self._verify = choose_verify(verify)
-        self._native: NativeBackend | None = None
+        self._executor: Executor | None = None
 
     @property
     def state(self) -> GraphState:
@@ -153,17 +152,16 @@ class RuntimeGraph:
         self._warnings = (*bound.assumed, *harmless)
         for warning in self._warnings:
             _logger.warning("%s: %s", self.param_path, warning)
-        if self._backend is Backend.NATIVE:
-            from engine.compiler.program.native import NativeBackend  # noqa: PLC0415  # llvmlite takes its time to load
-
-            self._native = NativeBackend(
-                [port.operand for port in self._inputs],
-                self._leaving,
-                self._threads,
-                self._max_run_bytes,
-                self._programs_kept,
-                verifies=self._verify is Verify.LOAD,
-            )
+        self._executor = make_executor(
+            self._backend,
+            self._plan,
+            [port.operand for port in self._inputs],
+            self._leaving,
+            threads=self._threads,
+            max_run_bytes=self._max_run_bytes,
+            programs_kept=self._programs_kept,
+            verifies=self._verify is Verify.LOAD,
+        )
         self._state = GraphState.COMPLETE
 
     def forward(self, inputs: Inputs) -> list[Array]:
@@ -214,17 +212,10 @@ class RuntimeGraph:
                 for a `trace` that is no `TraceLevel`.
             RunStoppedError: `stop` returned a text.
         """
-        self._need(GraphState.COMPLETE, "build()")
+        executor = self._built()
         check_level(trace)
         check_capture(capture, self._operands)
-        given = check_inputs(self._inputs, inputs)
-        if self._native is not None:
-            program = self._native.program_of(given.values(), self._plan, waits)
-            if program is not None:
-                return self._native.run(program, given, trace, capture, stop)
-        specs = tuple(map(tensor_spec, given.values()))
-        run = Run(self._plan(specs), trace, capture, stop, self._max_run_bytes)
-        return run.execute(given, self._leaving)
+        return executor.run(check_inputs(self._inputs, inputs), RunOptions(trace, capture, stop, waits))
 
     def prepare(self, inputs: Sequence[TensorSpec]) -> Footprint | None:
         """Plan and compile for inputs of these shapes and dtypes now, so that the first run on them does not have to.
@@ -235,9 +226,9 @@ class RuntimeGraph:
         Raises:
             StateError, InputError, LayerError: as `plan`.
         """
-        plan = self.plan(inputs)
-        program = self._native.program(tuple(inputs), plan) if self._native is not None else None
-        return None if program is None else program.footprint
+        executor = self._built()
+        check_specs(self._inputs, inputs)
+        return executor.prepare(tuple(inputs))
 
     def observable(self, inputs: Sequence[TensorSpec]) -> Mapping[str, str]:
         """Tell at which operand each operand of a run on inputs of these shapes and dtypes can be seen.
@@ -249,14 +240,14 @@ class RuntimeGraph:
         Raises:
             StateError, InputError, LayerError: as `plan`.
         """
-        plan = self.plan(inputs)
-        program = self._native.program(tuple(inputs), plan) if self._native is not None else None
-        return dict(zip(plan.slots, plan.slots, strict=True)) if program is None else program.observable
+        executor = self._built()
+        check_specs(self._inputs, inputs)
+        return executor.observable(tuple(inputs))
 
     @property
     def verification(self) -> Verification:
         """What came of comparing compiled programs with the numpy layers so far."""
-        return self._native.verification if self._native is not None else Verification()
+        return self._executor.verification if self._executor is not None else Verification()
 
     def plan(self, inputs: Sequence[TensorSpec]) -> Plan:
         """Return the plan of a run on inputs of these shapes and dtypes, in the order of `inputs`.
@@ -340,6 +331,11 @@ class RuntimeGraph:
             return make_plan(order, operands, dict(zip(names, inputs, strict=True)), max_run_bytes)
 
         return lru_cache(maxsize=PLANS_PER_PROGRAM * self._programs_kept)(plan)
+
+    def _built(self) -> Executor:
+        if self._executor is None:
+            raise StateError(f"graph is in state {self._state.value}; call build() first")
+        return self._executor
 
     def _need(self, state: GraphState, call: str) -> None:
         if self._state is GraphState.COMPLETE:

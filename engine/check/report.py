@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from engine.backend import Footprint
 from engine.check.shapes import choose_shapes
 from engine.errors import LayerError, UnsupportedOperator, UnsupportedOperatorError
+from engine.footprint import Footprint
 from engine.graph import RuntimeGraph
 from engine.operator import RuntimeOperator
 from engine.plan import Plan

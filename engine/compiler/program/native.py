@@ -1,122 +1,105 @@
 """Runs a graph's plans as compiled programs."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from time import perf_counter_ns
 from weakref import WeakKeyDictionary
 
-from engine.backend import PROGRAMS_KEPT
 from engine.compiler.program.execution import NativeRun
 from engine.compiler.program.observation import Observer, Records
 from engine.compiler.program.program import Program
 from engine.compiler.program.programs import Programs
 from engine.compiler.program.tracing import Tracer
 from engine.dtypes import Array
-from engine.plan import Plan
-from engine.run import Run, RunResult, StopCheck
-from engine.spec import TensorSpec, tensor_spec
+from engine.executor import Executor, InputSpecs, Planner, RunOptions
+from engine.footprint import Footprint
+from engine.run import Run, RunResult
+from engine.spec import tensor_spec
 from engine.trace import TraceLevel
 from engine.verification import Verification
 
 
-class NativeBackend:
-    """The compiled programs of one graph, and how they are run.
+class NativeExecutor:
+    """Runs the compiled programs of a graph; see `engine.executor.Executor`.
 
     Args:
-        inputs: operand names of the graph's inputs.
-        leaving: names of the operands that leave the graph.
-        threads: threads that share a run.
+        programs: compiles, verifies and keeps the programs.
+        layers: runs the numpy layers where no program can, or none is there yet.
+        plan: makes plans.
+        outputs: names of the operands that leave the graph.
         max_run_bytes: how much the results of a layer whose shapes only the run tells may take.
-        programs_kept: programs that are kept, least recently used dropped first.
-        verifies: whether a program is compared with the numpy layers before it is used.
     """
 
     def __init__(
         self,
-        inputs: Sequence[str],
-        leaving: Sequence[str],
-        threads: int,
+        programs: Programs,
+        layers: Executor,
+        plan: Planner,
+        outputs: Sequence[str],
         max_run_bytes: int,
-        programs_kept: int = PROGRAMS_KEPT,
-        *,
-        verifies: bool = True,
     ) -> None:
-        self._leaving = tuple(leaving)
+        self._programs = programs
+        self._layers = layers
+        self._plan = plan
+        self._outputs = tuple(outputs)
         self._max_run_bytes = max_run_bytes
-        self._programs = Programs(inputs, self._leaving, threads, programs_kept, verifies=verifies)
         self._tracers: WeakKeyDictionary[Program, Tracer] = WeakKeyDictionary()
 
-    def program(self, inputs: tuple[TensorSpec, ...], plan: Plan) -> Program | None:
-        """Return the program of a plan, compiled and verified the first time.
+    def run(self, inputs: Mapping[str, Array], options: RunOptions) -> RunResult:
+        """Run the program for inputs like these, or the numpy layers where there is none.
 
-        None where kernels can do nothing of it, or it is refused.
+        Where the run is to be looked into, the same kernels run, stopped where there is something to see.
         """
-        return self._programs.find(inputs, plan)
+        program = self._program_of(inputs, options.waits)
+        if program is None:
+            return self._layers.run(inputs, options)
+        level = options.level
+        if options.capture or level >= TraceLevel.STATISTICS:
+            return self._run_observed(program, inputs, options)
+        run = NativeRun(program, options.stop, bool(level), self._max_run_bytes)
+        started = perf_counter_ns()
+        outputs = run.execute(inputs, self._outputs)
+        return RunResult(outputs, self._tracer(program).trace(run, started) if level else None)
 
-    def program_of(
-        self, inputs: Collection[Array], plan: Callable[[tuple[TensorSpec, ...]], Plan], waits: bool
-    ) -> Program | None:
-        """Return the program for inputs like these arrays.
+    def prepare(self, inputs: InputSpecs) -> Footprint | None:
+        """Compile and verify the program for such inputs; None where kernels can do nothing of it, or it is refused."""
+        program = self._programs.find(inputs, self._plan(inputs))
+        return None if program is None else program.footprint
 
-        None where kernels can do nothing of it, it is refused, or it is not there yet and nobody is to wait for it.
-
-        Args:
-            inputs: arrays in the order of the graph's inputs.
-            plan: shapes -> their plan; called where no program is known yet.
-            waits: whether one that is not there is compiled and verified now, rather than beside.
-        """
-        known = self._programs.known(inputs)
-        if known is not None:
-            return known
-        specs = tuple(map(tensor_spec, inputs))
-        find = self._programs.find if waits else self._programs.find_ready
-        return find(specs, plan(specs))
+    def observable(self, inputs: InputSpecs) -> Mapping[str, str]:
+        """Tell at which operand each operand can be seen: one that a kernel keeps in registers, at its result."""
+        program = self._programs.find(inputs, self._plan(inputs))
+        return self._layers.observable(inputs) if program is None else program.observable
 
     @property
     def verification(self) -> Verification:
         """What came of verification so far."""
         return self._programs.verification
 
-    def run(
-        self,
-        program: Program,
-        inputs: Mapping[str, Array],
-        level: TraceLevel,
-        capture: Collection[str],
-        stop: StopCheck | None,
-    ) -> RunResult:
-        """Run a program; where it is to be looked into, the same kernels run, stopped where there is something to see.
+    def _program_of(self, inputs: Mapping[str, Array], waits: bool) -> Program | None:
+        """Return the program for inputs like these arrays.
 
-        Raises:
-            LayerError: a layer cannot run on what reached it.
-            RunStoppedError: the stop check said so.
+        None where kernels can do nothing of it, it is refused, or it is not there yet and nobody is to wait for it.
         """
-        if capture or level >= TraceLevel.STATISTICS:
-            return self._run_observed(program, inputs, level, capture, stop)
-        run = NativeRun(program, stop, bool(level), self._max_run_bytes)
-        started = perf_counter_ns()
-        outputs = run.execute(inputs, self._leaving)
-        return RunResult(outputs, self._tracer(program).trace(run, started) if level else None)
+        known = self._programs.known(inputs.values())
+        if known is not None:
+            return known
+        specs = tuple(map(tensor_spec, inputs.values()))
+        find = self._programs.find if waits else self._programs.find_ready
+        return find(specs, self._plan(specs))
 
-    def _run_observed(
-        self,
-        program: Program,
-        inputs: Mapping[str, Array],
-        level: TraceLevel,
-        capture: Collection[str],
-        stop: StopCheck | None,
-    ) -> RunResult:
+    def _run_observed(self, program: Program, inputs: Mapping[str, Array], options: RunOptions) -> RunResult:
+        level, capture, stop, _ = options
         records = Records(capture, level)
         watched = program.plan.slots if level >= TraceLevel.STATISTICS else capture
-        run = NativeRun(
-            program, stop, bool(level), self._max_run_bytes, Observer(program, watched, records.look)
-        )
+        observer = Observer(program, watched, records.look)
+        run = NativeRun(program, stop, bool(level), self._max_run_bytes, observer)
         started = perf_counter_ns()
-        outputs = run.execute(inputs, self._leaving)
+        outputs = run.execute(inputs, self._outputs)
         missing = [name for name in watched if name not in records.seen]
         if missing:  # they never leave a kernel's registers: only layer by layer do they come into being
             kept = [name for name in capture if name in missing]
             rest = Run(program.plan, max(level, TraceLevel.ON), kept, stop, self._max_run_bytes)
-            records.complete(rest.execute(inputs, self._leaving))
+            records.complete(rest.execute(inputs, self._outputs))
         trace = self._tracer(program).trace(run, started, records.operands) if level else None
         return RunResult(outputs, trace, records.captured, records.captured_by)
 

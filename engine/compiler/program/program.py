@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from engine.backend import Footprint
 from engine.compiler.emit.jit import cache
 from engine.compiler.emit.target import Target
 from engine.compiler.graph.graph import Graph
@@ -25,6 +24,7 @@ from engine.compiler.selection import RULES, Call, Selector
 from engine.compiler.threads.runner import runner
 from engine.compiler.threads.segment import NativeStep, Segment
 from engine.dtypes import Array
+from engine.footprint import Footprint
 from engine.operator import OUTPUT
 from engine.plan import Plan
 from engine.spec import TensorSpec

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from engine.backend import PROGRAMS_KEPT
 from engine.compiler.emit.target import host_target
 from engine.compiler.memory.region import RegionError
 from engine.compiler.memory.weights import PackedStore
@@ -18,11 +17,11 @@ from engine.compiler.program.background import compile_beside
 from engine.compiler.program.program import Program, compile_plan
 from engine.compiler.program.verifier import verify
 from engine.dtypes import Array
+from engine.executor import PROGRAMS_KEPT, InputSpecs
 from engine.plan import Plan
 from engine.spec import TensorSpec
 from engine.verification import REFUSALS_KEPT, Refusal, Verification
 
-Shapes = tuple[TensorSpec, ...]
 _Key = tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
 """Shape and dtype of each input. Every run looks its program up by them, and tuples are hashed faster than specs."""
 
@@ -65,7 +64,7 @@ class Programs:
         self._lock = threading.Lock()
         self._compiling = threading.Lock()
         self._known: OrderedDict[_Key, Program | None] = OrderedDict()
-        self._awaited: set[Shapes] = set()
+        self._awaited: set[InputSpecs] = set()
         self._packed = PackedStore()
         self.verification = Verification()
 
@@ -73,7 +72,7 @@ class Programs:
         """Return the program for inputs like these arrays; None where it is not there, or is known to be of no use."""
         return self._look_up(_key(arrays))[1]
 
-    def find(self, inputs: Shapes, plan: Plan) -> Program | None:
+    def find(self, inputs: InputSpecs, plan: Plan) -> Program | None:
         """Return the program of a plan for inputs of given shapes, compiled and verified the first time.
 
         None where kernels can do nothing of it, or where it is refused.
@@ -88,7 +87,7 @@ class Programs:
                 self._add(inputs, program)
             return program
 
-    def find_ready(self, inputs: Shapes, plan: Plan) -> Program | None:
+    def find_ready(self, inputs: InputSpecs, plan: Plan) -> Program | None:
         """Return a program as `find` does, if it is there; else have it compiled beside, and return None."""
         is_known, program = self._look_up(_key(inputs))
         if is_known:
@@ -101,13 +100,13 @@ class Programs:
             self._forget_awaited(inputs)  # too many wait: a later run asks again
         return None
 
-    def _find_beside(self, inputs: Shapes, plan: Plan) -> None:
+    def _find_beside(self, inputs: InputSpecs, plan: Plan) -> None:
         try:
             self.find(inputs, plan)
         finally:
             self._forget_awaited(inputs)
 
-    def _forget_awaited(self, inputs: Shapes) -> None:
+    def _forget_awaited(self, inputs: InputSpecs) -> None:
         with self._lock:
             self._awaited.discard(inputs)
 
@@ -120,13 +119,13 @@ class Programs:
             self._known.move_to_end(key)
             return True, program
 
-    def _add(self, inputs: Shapes, program: Program | None) -> None:
+    def _add(self, inputs: InputSpecs, program: Program | None) -> None:
         with self._lock:
             self._known[_key(inputs)] = program
             if len(self._known) > self._kept:
                 self._known.popitem(last=False)
 
-    def _make(self, inputs: Shapes, plan: Plan) -> Program | None:
+    def _make(self, inputs: InputSpecs, plan: Plan) -> Program | None:
         """Return a program that may be used."""
         stage = "the compiler"
         try:

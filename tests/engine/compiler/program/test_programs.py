@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.backend import PROGRAMS_KEPT
 from engine.compiler.emit.jit import cache
 from engine.compiler.program.program import compile_plan
 from engine.compiler.program.programs import Programs
+from engine.executor import PROGRAMS_KEPT
 from engine.plan import Plan
 from engine.spec import TensorSpec
 from tests.engine.compiler.plans import ROWS, conv, linear, plan_of, weights_of

@@ -1,0 +1,46 @@
+"""Runs a graph layer by layer, each by its numpy forward."""
+
+from collections.abc import Mapping, Sequence
+
+from engine.dtypes import Array
+from engine.executor import InputSpecs, Planner, RunOptions
+from engine.footprint import Footprint
+from engine.run import Run, RunResult
+from engine.spec import tensor_spec
+from engine.verification import Verification
+
+
+class NumpyExecutor:
+    """Runs the numpy layers of a graph; see `engine.executor.Executor`.
+
+    Args:
+        plan: makes plans.
+        outputs: names of the operands that leave the graph.
+        max_run_bytes: how much the tensors alive at once in a run may take.
+    """
+
+    def __init__(self, plan: Planner, outputs: Sequence[str], max_run_bytes: int) -> None:
+        self._plan = plan
+        self._outputs = tuple(outputs)
+        self._max_run_bytes = max_run_bytes
+
+    def run(self, inputs: Mapping[str, Array], options: RunOptions) -> RunResult:
+        """Run each layer's numpy forward, in execution order."""
+        plan = self._plan(tuple(map(tensor_spec, inputs.values())))
+        level, capture, stop, _ = options
+        return Run(plan, level, capture, stop, self._max_run_bytes).execute(inputs, self._outputs)
+
+    def prepare(self, inputs: InputSpecs) -> Footprint | None:
+        """Make the plan, so that the first run does not have to; returns None, as nothing is compiled."""
+        self._plan(inputs)
+        return None
+
+    def observable(self, inputs: InputSpecs) -> Mapping[str, str]:
+        """Tell that each operand can be seen at itself."""
+        slots = self._plan(inputs).slots
+        return dict(zip(slots, slots, strict=True))
+
+    @property
+    def verification(self) -> Verification:
+        """Nothing is compiled, and so nothing verified."""
+        return Verification()
