@@ -8,7 +8,7 @@ import numpy as np
 from engine.binding import BoundLayer
 from engine.errors import BuildError, LayerError, describe_problem
 from engine.operator import INPUT, OUTPUT, RuntimeOperand, RuntimeOperator
-from engine.spec import Spec, is_known, tensor_specs
+from engine.spec import Spec, Value, is_known, spec_of, tensor_specs
 
 MAX_RUN_BYTES = 4 * 2**30
 """Bytes that the tensors of a run may take at once, unless a graph is told otherwise."""
@@ -107,6 +107,16 @@ def check_memory(step: Step, held: int, max_bytes: int) -> None:
         place = f"{step.operator.type} {step.operator.name}"
         problem = f"the tensors alive while it runs would take {held:,} bytes"
         raise LayerError(describe_problem(place, problem, f"at most {max_bytes:,} for a run"))
+
+
+def check_step(step: Step, inputs: Sequence[Value], max_bytes: int) -> None:
+    """Show a layer's shape rule the inputs that it could not see when the run was planned.
+
+    Raises:
+        LayerError: the layer cannot run on them, or gives more bytes than a run may take.
+    """
+    outputs = step.layer.infer([spec_of(value) for value in inputs])
+    check_memory(step, sum(tensor.nbytes for spec in outputs for tensor in tensor_specs(spec)), max_bytes)
 
 
 def _plan_steps(

@@ -8,11 +8,11 @@ import numpy as np
 
 from engine.dtypes import Array
 from engine.errors import InputError, RunStoppedError, describe_problem
-from engine.plan import MAX_RUN_BYTES, Plan, Step, check_memory
+from engine.plan import MAX_RUN_BYTES, Plan, Step, check_step
 from engine.quantized import QuantizedTensor
 from engine.recorder import Recorder
 from engine.requantization import to_real
-from engine.spec import Value, arrays_in, spec_of, tensor_specs
+from engine.spec import Value, arrays_in
 from engine.trace import RunTrace, TraceLevel
 
 StopCheck = Callable[[], str | None]
@@ -97,7 +97,7 @@ class Run:
         inputs = [values[slot] for slot in step.inputs]
         started = perf_counter_ns()
         if not step.is_checked:
-            self._check_inputs(step, inputs)
+            check_step(step, inputs, self._max_bytes)
         if not step.is_input:
             for slot, value in zip(step.outputs, step.layer.forward(inputs), strict=True):
                 values[slot] = value
@@ -109,12 +109,6 @@ class Run:
                 self._captured[self._capture[slot]] = to_real(values[slot])
         for slot in step.release:
             values[slot] = None
-
-    def _check_inputs(self, step: Step, inputs: Sequence[Value]) -> None:
-        """Show a layer's shape rule the inputs that it could not see when the run was planned."""
-        outputs = step.layer.infer([spec_of(value) for value in inputs])
-        held = sum(tensor.nbytes for spec in outputs for tensor in tensor_specs(spec))
-        check_memory(step, held, self._max_bytes)
 
 
 def check_capture(names: Collection[str], operands: Collection[str]) -> None:

@@ -5,7 +5,7 @@ which their ranks tell apart. Sequences are (length, batch, features), outputs (
 states (directions, batch, hidden). Formulas: https://onnx.ai/onnx/operators/onnx__LSTM.html, __GRU.html and __RNN.html
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -104,24 +104,40 @@ def _check_activations(given: Strings | None, expected: tuple[str, ...]) -> None
         raise ArgumentError("activations", f"got {given}", f"{expected}")
 
 
-def _infer_lstm(
-    *operands: Any,
-    hidden_size: int,
-    direction: str,
-    activations: Strings | None,
-    clip: float | None,
-    layout: int,
-) -> tuple[TensorSpec, ...]:
-    _check_activations(activations, ("Sigmoid", "Tanh", "Tanh"))
-    _check_plain(clip, layout)
-    return _infer(4, 2, operands, hidden_size, direction)
-
-
 def _check_plain(clip: float | None, layout: int) -> None:
     if clip is not None:
         raise ArgumentError("clip", f"got {clip}", "no limit")
     if layout != 0:
         raise ArgumentError("layout", f"got {layout}", "0")
+
+
+def _rule(
+    gates: int, count: int, expected: Callable[[Strings | None], tuple[str, ...]]
+) -> Callable[..., tuple[TensorSpec, ...]]:
+    """Make the shape rule of cells with so many gates and kinds of state, and the only activations that they have."""
+
+    def infer(
+        *operands: Any,
+        hidden_size: int,
+        direction: str,
+        activations: Strings | None,
+        clip: float | None,
+        layout: int,
+    ) -> tuple[TensorSpec, ...]:
+        _check_activations(activations, expected(activations))
+        _check_plain(clip, layout)
+        return _infer(gates, count, operands, hidden_size, direction)
+
+    return infer
+
+
+def _is_relu(activations: Strings | None) -> bool:
+    return activations is not None and activations[:1] in (("Relu",), ("relu",))
+
+
+_infer_lstm = _rule(4, 2, lambda _: ("Sigmoid", "Tanh", "Tanh"))
+_infer_gru = _rule(3, 1, lambda _: ("Sigmoid", "Tanh"))
+_infer_rnn = _rule(1, 1, lambda given: ("Relu",) if _is_relu(given) else ("Tanh",))
 
 
 @layer("LSTM", infer=_infer_lstm, results=Results(("Y", "Y_h", "Y_c")))
@@ -136,19 +152,6 @@ def onnx_lstm(
     """Run long short-term memory: every step's output, the final hidden and the final cell state."""
     del hidden_size, activations, clip, layout
     return _run(kernels.lstm_cell, _LSTM_GATES, 2, operands, direction)
-
-
-def _infer_gru(
-    *operands: Any,
-    hidden_size: int,
-    direction: str,
-    activations: Strings | None,
-    clip: float | None,
-    layout: int,
-) -> tuple[TensorSpec, ...]:
-    _check_activations(activations, ("Sigmoid", "Tanh"))
-    _check_plain(clip, layout)
-    return _infer(3, 1, operands, hidden_size, direction)
 
 
 def _reset_first_cell(products: Array, state: kernels.State, weights: kernels.Weights) -> kernels.State:
@@ -178,23 +181,6 @@ def onnx_gru(
     del hidden_size, activations, clip, layout
     cell = kernels.gru_cell if linear_before_reset else _reset_first_cell
     return _run(cell, _GRU_GATES, 1, operands, direction)
-
-
-def _infer_rnn(
-    *operands: Any,
-    hidden_size: int,
-    direction: str,
-    activations: Strings | None,
-    clip: float | None,
-    layout: int,
-) -> tuple[TensorSpec, ...]:
-    _check_activations(activations, ("Relu",) if _is_relu(activations) else ("Tanh",))
-    _check_plain(clip, layout)
-    return _infer(1, 1, operands, hidden_size, direction)
-
-
-def _is_relu(activations: Strings | None) -> bool:
-    return activations is not None and activations[:1] in (("Relu",), ("relu",))
 
 
 @layer("RNN", infer=_infer_rnn, results=Results(("Y", "Y_h")))

@@ -4,6 +4,7 @@ from engine.arguments import Ints, Number
 from engine.dtypes import Array
 from engine.kernels.batches import spread
 from engine.kernels.padding import pad, padded_shape
+from engine.kernels.padding_arguments import LAYER_MODES
 from engine.registry import layer
 from engine.spec import TensorSpec
 
@@ -38,14 +39,6 @@ def _register(type_name: str, mode: str, rank: int) -> None:
         return pad(input, spread("padding", padding, 2 * rank), mode, _fill(mode, value))
 
 
-MODES = {
-    "ConstantPad": "constant",
-    "ZeroPad": "constant",
-    "ReflectionPad": "reflect",
-    "ReplicationPad": "replicate",
-    "CircularPad": "circular",
-}
-
-for _name, _mode in MODES.items():
+for _name, _mode in LAYER_MODES.items():
     for _rank in (1, 2, 3):
         _register(f"nn.{_name}{_rank}d", _mode, _rank)

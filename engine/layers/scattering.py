@@ -56,14 +56,21 @@ def scatter(input: Array, dim: int, index: Array, src: Operand | bool, reduce: s
 
     With `reduce` it is added to what is there or multiplied with it.
     """
+    return _scattered(input, dim, index, src, None if reduce is None else _NAMES[reduce])
+
+
+def _scattered(
+    input: Array, dim: int, index: Array, src: Operand, reduction: str | None, include_self: bool = True
+) -> Array:
+    """Return a copy of `input` with the values of `src` put, or reduced with what is there, where `index` says."""
     target, places = np.atleast_1d(input), np.atleast_1d(index)
     place = axis(dim, target.ndim)
     if not index.size:
         return input
     check_range(index, target.shape[place])
     values = _values(src, places, input)
-    if reduce is not None:
-        result = combine(target, along(places, place), values, _NAMES[reduce], include_self=True)
+    if reduction is not None:
+        result = combine(target, along(places, place), values, reduction, include_self=include_self)
     else:
         result = target.copy()
         result[along(places, place)] = values
@@ -89,14 +96,7 @@ def scatter_reduce(
     input: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool = True
 ) -> Array:
     """Give a copy of `input` with the sum, product, mean, maximum or minimum of what `index` sends to each place."""
-    target, places = np.atleast_1d(input), np.atleast_1d(index)
-    place = axis(dim, target.ndim)
-    if not index.size:
-        return input
-    check_range(index, target.shape[place])
-    values = _values(src, places, input)
-    result = combine(target, along(places, place), values, reduce, include_self=include_self)
-    return result.reshape(input.shape)
+    return _scattered(input, dim, index, src, reduce, include_self)
 
 
 def _infer_put_slices(input: TensorSpec, dim: int, index: TensorSpec, source: TensorSpec) -> TensorSpec:

@@ -4,8 +4,8 @@ from engine.compiler.graph.nodes import Convolution, Linear, Node, Pad, Tensor, 
 from engine.compiler.lowering.site import Site, lowers, of_image
 from engine.dtypes import Array
 from engine.kernels.batches import spread
+from engine.kernels.padding_arguments import PADDING_MODES, padding_pairs
 from engine.kernels.windows import Pairs
-from engine.layers.convolution import PADDING_MODES, padding_pairs
 
 
 @lowers("nn.Conv1d", "F.conv1d", "nn.Conv2d", "F.conv2d")

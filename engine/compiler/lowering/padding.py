@@ -5,7 +5,7 @@ from engine.compiler.graph.nodes import Node, Pad
 from engine.compiler.lowering.pointwise import number
 from engine.compiler.lowering.site import Site, lowers
 from engine.kernels.batches import spread
-from engine.layers.padding import MODES
+from engine.kernels.padding_arguments import LAYER_MODES
 
 
 @lowers("F.pad")
@@ -20,7 +20,7 @@ def _register(type_name: str, mode: str, rank: int) -> None:
         return _pad(site, spread("padding", site.value("padding"), 2 * rank), mode, site.value("value"))
 
 
-for _name, _mode in MODES.items():
+for _name, _mode in LAYER_MODES.items():
     for _rank in (1, 2, 3):
         _register(f"nn.{_name}{_rank}d", _mode, _rank)
 

@@ -17,9 +17,9 @@ from engine.compiler.threads.team import run_alone
 from engine.compiler.threads.team_pool import teams
 from engine.dtypes import Array
 from engine.errors import LayerError, RunStoppedError
-from engine.plan import Step, check_memory
+from engine.plan import Step, check_step
 from engine.run import StopCheck, as_tensors
-from engine.spec import Value, arrays_in, spec_of, tensor_specs
+from engine.spec import Value, arrays_in
 from engine.stop import StopSignal
 
 Stamps = dict[int, tuple[int, int]]
@@ -174,7 +174,7 @@ class NativeRun:
         inputs = [self._value(slot, arena) for slot in step.inputs]
         with np.errstate(all="ignore"):  # inf and nan are results like any other
             if not step.is_checked:
-                self._check_inputs(step, inputs)
+                check_step(step, inputs, self._max_bytes)
             return [_out_of(arena, value) for value in step.layer.forward(inputs)]
 
     def _value(self, slot: int, arena: Arena) -> Value:
@@ -197,11 +197,6 @@ class NativeRun:
                 f"a tensor of shape {array.shape} came where {buffer.size} elements were planned"
             )
         return array.reshape(-1)
-
-    def _check_inputs(self, step: Step, inputs: Sequence[Value]) -> None:
-        outputs = step.layer.infer([spec_of(value) for value in inputs])
-        held = sum(tensor.nbytes for spec in outputs for tensor in tensor_specs(spec))
-        check_memory(step, held, self._max_bytes)
 
     def _note(self, owners: Sequence[int], stamps: Sequence[int]) -> None:
         """Add up the times of the kernels that work for one operator."""

@@ -1,6 +1,7 @@
 """Inputs to try a program on: random ones of the right kind."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,17 +13,34 @@ _SMALL = 2
 """Integers are below this: identifiers and masks that any table has room for."""
 
 
-def trial_inputs(specs: Mapping[str, TensorSpec]) -> Iterator[dict[str, Array]]:
-    """Yield inputs by operand name, until the caller has found ones that tell something: random ones, ones, zeros.
+@dataclass(frozen=True, slots=True)
+class TrialInputs:
+    """Inputs to try a program on.
+
+    Attributes:
+        kind: what they are, in words.
+        arrays: operand name -> array.
+    """
+
+    kind: str
+    arrays: dict[str, Array]
+
+
+def trial_inputs(specs: Mapping[str, TensorSpec]) -> Iterator[TrialInputs]:
+    """Yield inputs, until the caller has found ones that tell something: random ones, ones, zeros.
 
     Floating-point numbers come from a normal distribution, then from (0, 1), where logarithms, roots and inverse
     functions have values; integers are 0 or 1, but those of 8 bits any.
     """
     random = np.random.default_rng(_SEED)
-    yield {name: _random(random, spec) for name, spec in specs.items()}
-    yield {name: _positive(random, spec) for name, spec in specs.items()}
-    yield {name: np.ones(spec.shape, spec.dtype) for name, spec in specs.items()}
-    yield {name: np.zeros(spec.shape, spec.dtype) for name, spec in specs.items()}
+
+    def filled(kind: str, fill: Callable[[TensorSpec], Array]) -> TrialInputs:
+        return TrialInputs(kind, {name: fill(spec) for name, spec in specs.items()})
+
+    yield filled(f"random, seed {_SEED}", lambda spec: _random(random, spec))
+    yield filled(f"random between 0 and 1, seed {_SEED}", lambda spec: _positive(random, spec))
+    yield filled("all ones", lambda spec: np.ones(spec.shape, spec.dtype))
+    yield filled("all zeros", lambda spec: np.zeros(spec.shape, spec.dtype))
 
 
 def nudged(array: Array, by: float) -> Array:

@@ -59,13 +59,13 @@ def verify(
         outputs: names of the operands that leave the graph.
     """
     verdict = Verdict(False)
-    for arrays in trial_inputs(dict(zip(names, inputs, strict=True))):
+    for trial in trial_inputs(dict(zip(names, inputs, strict=True))):
         comparison = _Comparison(program, tuple(inputs))
         try:
             with np.errstate(all="ignore"):
-                comparison.run(arrays, outputs)
+                comparison.run(trial.arrays, outputs)
         except KuiperError as error:
-            if not _runs_in_numpy(program, arrays, outputs):
+            if not _runs_in_numpy(program, trial.arrays, outputs):
                 continue  # the input is of another kind than the model takes
             reason = f"fails where the numpy layers run: {error}"
             return Verdict(

@@ -13,7 +13,7 @@ from engine.compiler.emit.emitter import Emitter
 from engine.compiler.kernels.elementwise import Elementwise
 from engine.compiler.kernels.winograd import Winograd
 from engine.compiler.program import background, observation, verifier
-from engine.compiler.program.trial import trial_inputs
+from engine.compiler.program.trial import TrialInputs, trial_inputs
 from engine.compiler.selection import convolution as selection
 from engine.dtypes import Array
 from tests.engine.compiler.plans import batch_norm, conv, linear, weights_of
@@ -129,10 +129,10 @@ def test_results_that_are_never_finite_are_compared_twice_at_most(
 ) -> None:
     drawn = []
 
-    def draw(specs: Mapping[str, TensorSpec]) -> Iterator[dict[str, Array]]:
-        for arrays in trial_inputs(specs):
-            drawn.append(arrays)
-            yield arrays
+    def draw(specs: Mapping[str, TensorSpec]) -> Iterator[TrialInputs]:
+        for trial in trial_inputs(specs):
+            drawn.append(trial)
+            yield trial
 
     monkeypatch.setattr(verifier, "trial_inputs", draw)
     lines = (
