@@ -1,31 +1,30 @@
-"""What goes over the wire, for the API's description. `/infer` and `/graph` answer ready-made bytes of these shapes."""
+"""Schemas of the answers, for the OpenAPI description. `/infer` and `/graph` write the same JSON without pydantic."""
 
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-Shape = list[int]
 OpenShape = list[int | None]
-Number = float | Literal["NaN", "Infinity", "-Infinity"]
-"""JSON has no numbers for NaN and the infinities: their names stand for them."""
+JsonNumber = float | Literal["NaN", "Infinity", "-Infinity"]
+"""A number; JSON cannot express NaN and the infinities, so they are written as text."""
 
 
 class ErrorBody(BaseModel):
-    """Every error."""
+    """The body of every error."""
 
     error: str = Field(description="what is wrong, in one sentence")
-    code: str = Field(description="what is wrong, for programs", examples=["model_not_found"])
-    details: dict[str, Any] = Field(description="what a program needs to react")
+    code: str = Field(description="what is wrong, as a name for programs", examples=["model_not_found"])
+    details: dict[str, Any] = Field(description="values that a program may need to react")
 
 
 class Health(BaseModel):
-    """State of the server."""
+    """The state of the server."""
 
     status: Literal["alive", "ready"]
 
 
-class Index(BaseModel):
-    """What is here."""
+class ServerIndex(BaseModel):
+    """The server, its models and its endpoints."""
 
     name: str
     version: str
@@ -38,19 +37,21 @@ class PortView(BaseModel):
 
     name: str = Field(description="name of the pnnx.Input or pnnx.Output operator")
     operand: str = Field(description="name of the operand that carries the value")
-    shape: OpenShape | None = Field(description="null where a dimension, or all of them, is open")
+    shape: OpenShape | None = Field(
+        description="null for an open dimension, or if the number of dimensions is open"
+    )
     dtype: str | None = Field(description="PNNX name: f32, i64, …")
 
 
 class AttributeView(BaseModel):
-    """A weight."""
+    """An attribute of an operator, such as its weights."""
 
-    shape: Shape
+    shape: list[int]
     dtype: str
 
 
 class NodeView(BaseModel):
-    """An operator."""
+    """An operator of a graph."""
 
     name: str
     type: str
@@ -58,11 +59,11 @@ class NodeView(BaseModel):
     attributes: dict[str, AttributeView]
     inputs: list[str]
     outputs: list[str]
-    multiply_adds: int | None = Field(description="of one run on the declared shapes")
+    multiply_adds: int | None = Field(description="multiply-adds of a run on the declared shapes")
 
 
 class OperandView(BaseModel):
-    """An edge."""
+    """An operand: a value that one operator produces and others consume."""
 
     name: str
     shape: OpenShape | None
@@ -72,7 +73,7 @@ class OperandView(BaseModel):
 
 
 class GraphView(BaseModel):
-    """A model's graph."""
+    """The graph of a model."""
 
     model: str
     version: str
@@ -82,32 +83,32 @@ class GraphView(BaseModel):
 
 
 _COMPUTED_BY = (
-    "which backend computed it: the compiled program that serves (native), or a run of numpy layers (numpy), as is all "
-    "that the kernels of such a program keep in registers"
+    "which backend computed it: native, the compiled program that serves requests, or numpy, a run of numpy layers; "
+    "values that compiled kernels keep in registers are computed by numpy"
 )
 _OBSERVED = (
-    "true where the run kept operands or took statistics besides (capture, trace=stats): its times are not those of "
-    "runs that serve; left out of all others"
+    "true if the run also captured operands or computed statistics (capture, trace=stats), which lengthens its times "
+    "beyond those of other runs; otherwise left out"
 )
 
 
-class Tensor(BaseModel):
-    """An output, or a captured operand."""
+class TensorView(BaseModel):
+    """An output or a captured operand."""
 
     name: str
-    shape: Shape | None
+    shape: list[int] | None
     dtype: str
     data: Any = Field(description="nested lists; NaN and infinities as their names, complex as [re, im]")
 
 
-class CapturedTensor(Tensor):
+class CapturedTensor(TensorView):
     """A captured operand."""
 
     backend: Literal["native", "numpy"] = Field(description=_COMPUTED_BY)
 
 
 class TimingView(BaseModel):
-    """Milliseconds from the end of the request's body to the end of the answer's making."""
+    """Milliseconds from the moment when the body of the request was complete until its answer was encoded."""
 
     decode_ms: float
     queue_ms: float
@@ -117,31 +118,31 @@ class TimingView(BaseModel):
     observed: Literal[True] | None = Field(default=None, description=_OBSERVED)
 
 
-class StatisticsView(BaseModel):
-    """Of the finite elements of an output."""
+class TensorStatistics(BaseModel):
+    """Statistics of the finite elements of a tensor, and how many of the others there are."""
 
-    min: Number | None
-    max: Number | None
-    mean: Number | None
-    std: Number | None
+    min: JsonNumber | None
+    max: JsonNumber | None
+    mean: JsonNumber | None
+    std: JsonNumber | None
     nan: int
     inf: int
 
 
 class TracedOperand(BaseModel):
-    """An operand as a layer saw it."""
+    """An operand as a layer received or produced it."""
 
     name: str
-    shape: Shape | None
+    shape: list[int] | None
     dtype: str
-    statistics: StatisticsView | None = Field(default=None, description="of outputs, with trace=stats")
+    statistics: TensorStatistics | None = Field(default=None, description="of outputs, with trace=stats")
     backend: Literal["native", "numpy"] | None = Field(
         default=None, description=f"of outputs with statistics, {_COMPUTED_BY}"
     )
 
 
 class TracedLayer(BaseModel):
-    """What one layer did."""
+    """The part of one layer in a run."""
 
     index: int
     name: str
@@ -150,22 +151,22 @@ class TracedLayer(BaseModel):
     outputs: list[TracedOperand]
     start_ms: float
     duration_ms: float
-    share: float = Field(description="part of all layers' time, 0 to 1")
+    share: float = Field(description="share of the time of all layers, from 0 to 1")
     multiply_adds: int
-    bytes: int = Field(description="of inputs, attributes and outputs")
+    bytes: int = Field(description="bytes of inputs, attributes and outputs")
     backend: Literal["native", "numpy", "folded"] = Field(
-        description="what did the work: a compiled kernel, numpy, or nothing any more, as no input changes the result"
+        description="what ran the layer: a compiled kernel, numpy, or (folded) nothing, because its result is constant"
     )
     fused: list[str] = Field(
-        description="names of the layers whose work was done in the same go, and is in its time"
+        description="names of the layers that were fused into this one, whose time is part of its time"
     )
     fused_into: str | None = Field(
-        description="name of the layer that did this one's work; null for all others"
+        description="name of the layer that this one was fused into; null if it was not fused"
     )
 
 
 class Trace(BaseModel):
-    """What a run did."""
+    """The trace of a run."""
 
     total_ms: float
     observed: Literal[True] | None = Field(default=None, description=_OBSERVED)
@@ -173,16 +174,18 @@ class Trace(BaseModel):
 
 
 class InferAnswer(BaseModel):
-    """What `/infer` answers."""
+    """The answer of `/infer`."""
 
     model: str
     version: str
     request_id: str
     predictions: list[list[dict[str, Any]]] | None = Field(
         default=None,
-        description="for each item of the batch, best first; where the model has a task that predicts",
+        description="for each item of the batch, most probable first; only for models whose task makes predictions",
     )
-    outputs: list[Tensor]
+    outputs: list[TensorView]
     timing: TimingView
-    captured: list[CapturedTensor] | None = Field(default=None, description="operands that were asked for")
+    captured: list[CapturedTensor] | None = Field(
+        default=None, description="the operands that the request asked for"
+    )
     trace: Trace | None = Field(default=None, description="left out with trace=off")

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from fastapi import FastAPI, Request
 
 from service.config.settings import Settings
-from service.errors import ServiceError
-from service.lifecycle import Lifecycle
+from service.lifecycle import Lifecycle, Phase
 from service.repository.repository import ModelRepository
 from service.scheduling.dispatcher import Dispatcher
+from service.scheduling.refusals import not_ready, shutting_down
 from service.telemetry.telemetry import Telemetry
 
 
@@ -38,10 +38,19 @@ class Services:
             ServiceError: 503 `not_ready` before they are loaded.
         """
         if self.loaded is None:
-            raise ServiceError(
-                503, "not_ready", "the models are not loaded yet", headers={"Retry-After": "1"}
-            )
+            raise not_ready()
         return self.loaded
+
+    def check_ready(self) -> None:
+        """Check that requests are accepted.
+
+        Raises:
+            ServiceError: 503 `not_ready` before the models are loaded, 503 `shutting_down` once the server shuts down.
+        """
+        if self.lifecycle.phase is Phase.DRAINING:
+            raise shutting_down()
+        if self.lifecycle.phase is Phase.STARTING:
+            raise not_ready()
 
 
 def services_of(target: Request | FastAPI) -> Services:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, TypeAlias
 
-Schema: TypeAlias = Mapping[str, Any]
+OpenApiObject: TypeAlias = Mapping[str, Any]
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8886; --soft: #8881; --get: #0a7a4b; --post: #0b63c5; }
@@ -25,7 +25,7 @@ td, th { border-top: 1px solid var(--line); padding: .25rem .5rem .25rem 0; text
 _METHODS = ("get", "post", "put", "patch", "delete")
 
 
-def render_docs(description: Schema) -> str:
+def render_docs(description: OpenApiObject) -> str:
     """Return an OpenAPI description as a page of HTML: operations by tag, schemas, examples."""
     info = description["info"]
     title = escape(f"{info['title']} {info['version']}")
@@ -42,7 +42,7 @@ def render_docs(description: Schema) -> str:
     return "".join(parts)
 
 
-def _operations(paths: Schema) -> Iterator[str]:
+def _operations(paths: OpenApiObject) -> Iterator[str]:
     by_tag: dict[str, list[str]] = {}
     for path, operations in paths.items():
         for method in _METHODS:
@@ -55,7 +55,7 @@ def _operations(paths: Schema) -> Iterator[str]:
         yield from rendered
 
 
-def _operation(path: str, method: str, operation: Schema) -> str:
+def _operation(path: str, method: str, operation: OpenApiObject) -> str:
     anchor = escape(f"{method}{path}")
     head = (
         f'<summary><span class="method {method}">{method.upper()}</span> <code>{escape(path)}</code> '
@@ -70,7 +70,7 @@ def _operation(path: str, method: str, operation: Schema) -> str:
     return f'<details id="{anchor}">{head}{"".join(parts)}</details>'
 
 
-def _parameters(parameters: Iterable[Schema]) -> str:
+def _parameters(parameters: Iterable[OpenApiObject]) -> str:
     rows = [
         (
             _code(parameter["name"]),
@@ -83,7 +83,7 @@ def _parameters(parameters: Iterable[Schema]) -> str:
     return _table("Parameters", rows)
 
 
-def _request(body: Schema) -> Iterator[str]:
+def _request(body: OpenApiObject) -> Iterator[str]:
     content = body.get("content", {})
     if not content:
         return
@@ -97,7 +97,7 @@ def _request(body: Schema) -> Iterator[str]:
         yield "</details>"
 
 
-def _example(example: Schema) -> Iterator[str]:
+def _example(example: OpenApiObject) -> Iterator[str]:
     yield f"<h4>{escape(example.get('summary', 'example'))}</h4>"
     if command := example.get("description", "").strip("`"):
         yield f"<pre>{escape(command)}</pre>"
@@ -107,7 +107,7 @@ def _example(example: Schema) -> Iterator[str]:
         yield f"<details><summary>body</summary><pre>{escape(text)}</pre></details>"
 
 
-def _responses(responses: Schema) -> str:
+def _responses(responses: OpenApiObject) -> str:
     rows = [
         (
             _code(status),
@@ -122,7 +122,7 @@ def _responses(responses: Schema) -> str:
     return _table("Answers", rows)
 
 
-def _schemas(schemas: Schema) -> Iterator[str]:
+def _schemas(schemas: OpenApiObject) -> Iterator[str]:
     if schemas:
         yield "<h2>schemas</h2>"
     for name, schema in schemas.items():
@@ -130,7 +130,7 @@ def _schemas(schemas: Schema) -> Iterator[str]:
         yield f'<details id="{_anchor(name)}">{shown}{_fields(schema)}</details>'
 
 
-def _fields(schema: Schema) -> str:
+def _fields(schema: OpenApiObject) -> str:
     needed = schema.get("required", ())
     rows = [
         (
@@ -163,7 +163,7 @@ def _type(schema: Any) -> str:
     return escape("bytes" if schema.get("format") == "binary" else kind) + _default(schema)
 
 
-def _default(schema: Schema) -> str:
+def _default(schema: OpenApiObject) -> str:
     default = schema.get("default")
     return "" if default is None else f", by default {_code(json.dumps(default))}"
 

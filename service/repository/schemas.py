@@ -8,7 +8,7 @@ from engine import Verification
 from service.graph.view import describe_ports
 from service.repository.loaded_model import LoadedModel
 from service.repository.model_entry import UNLOADED, WHOLE_MODEL, ModelEntry, VersionState
-from service.schemas import Number, PortView, Shape
+from service.schemas import JsonNumber, PortView
 
 ModelStatus = Literal["ready", "broken", "unloaded", "loading"]
 
@@ -57,7 +57,7 @@ class ModelSummary(BaseModel):
 class WarmedUpView(BaseModel):
     """Shapes that a model was compiled for when it was loaded."""
 
-    shapes: list[Shape] = Field(description="one per input, in order")
+    shapes: list[list[int]] = Field(description="one per input, in order")
     compiled: bool = Field(description="false if numpy runs all layers, which needs no compilation")
     seconds: float
 
@@ -65,11 +65,11 @@ class WarmedUpView(BaseModel):
 class RefusalView(BaseModel):
     """A compiled program that is not used; the numpy layers run in its place."""
 
-    inputs: list[Shape] = Field(description="shapes that the program was compiled for")
+    inputs: list[list[int]] = Field(description="shapes that the program was compiled for")
     operator: str | None = Field(description="operator at fault; null if the program could not be compiled")
     type: str | None
     fused: list[str] = Field(description="other operators that the same kernel computes")
-    difference: Number | None = Field(
+    difference: JsonNumber | None = Field(
         description="largest difference from the numpy layer, divided by its largest value; null if there is none"
     )
     reason: str

@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request
 
 from service.description.openapi import error_responses
-from service.schemas import Index
+from service.schemas import ServerIndex
 from service.services import services_of
 
 router = APIRouter(tags=["models"])
@@ -11,9 +11,9 @@ router = APIRouter(tags=["models"])
 
 @router.head("/", include_in_schema=False)
 @router.get("/", responses=error_responses(500, 503))
-async def show_index(request: Request) -> Index:
+async def show_index(request: Request) -> ServerIndex:
     """Name the server, its models and its endpoints."""
-    return Index(
+    return ServerIndex(
         name=request.app.title,
         version=request.app.version,
         models=services_of(request).repository.names,

@@ -13,7 +13,7 @@ from service.telemetry.chrome_trace import chrome_trace
 from service.telemetry.recent import RecentRun
 from service.telemetry.trace_view import ChromeTrace, TraceDetail, TraceList, describe, summarize
 
-Format = Annotated[
+TraceFormat = Annotated[
     Literal["json", "chrome"], Query(description="chrome: a trace event file, which ui.perfetto.dev opens")
 ]
 
@@ -25,7 +25,7 @@ router = APIRouter(tags=["monitoring"])
     response_class=Response,
     responses={200: {"model": TraceList | ChromeTrace}, **error_responses(422, 500, 503)},
 )
-def list_traces(request: Request, format: Format = "json") -> Response:
+def list_traces(request: Request, format: TraceFormat = "json") -> Response:
     """List the last traced runs, newest first, or draw them all together."""
     runs = services_of(request).telemetry.recent.newest_first()
     if format == "chrome":
@@ -38,7 +38,7 @@ def list_traces(request: Request, format: Format = "json") -> Response:
     response_class=Response,
     responses={200: {"model": TraceDetail | ChromeTrace}, **error_responses(404, 422, 500, 503)},
 )
-def show_trace(request: Request, request_id: str, format: Format = "json") -> Response:
+def show_trace(request: Request, request_id: str, format: TraceFormat = "json") -> Response:
     """Show or draw the newest traced run of a request."""
     run = services_of(request).telemetry.recent.find(request_id)
     if run is None:

@@ -20,6 +20,11 @@ def queue_full(waiting: int, running: int, seconds: int) -> ServiceError:
     )
 
 
+def not_ready() -> ServiceError:
+    """Return the error of a request that comes before the models are loaded."""
+    return ServiceError(503, "not_ready", "the models are not loaded yet", headers={"Retry-After": "1"})
+
+
 def shutting_down() -> ServiceError:
     """Return the error of a request that comes while the server shuts down."""
     return ServiceError(

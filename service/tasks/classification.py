@@ -11,7 +11,7 @@ from service.config.model_config import FILE_NAME, ModelConfig, ModelConfigError
 from service.config.table import Table
 from service.config.task_keys import TaskKeys
 from service.errors import ServiceError
-from service.schemas import Number
+from service.schemas import JsonNumber
 from service.tasks.task import Prediction, Task
 
 
@@ -49,7 +49,7 @@ class PredictionView(BaseModel):
 
     label: str
     index: int
-    probability: Number
+    probability: JsonNumber
 
 
 class Classification(Task):

@@ -1,10 +1,8 @@
-"""What the protocol's calls answer, but for inference, which answers ready-made bytes."""
+"""Schemas of the protocol's answers; inference writes the same JSON without pydantic."""
 
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
-
-Shape = list[int]
 
 
 class _View(BaseModel):
@@ -12,7 +10,7 @@ class _View(BaseModel):
 
 
 class Live(_View):
-    """The process lives."""
+    """The process is alive."""
 
     live: bool = True
 
@@ -24,14 +22,14 @@ class Ready(_View):
 
 
 class ModelReady(_View):
-    """A model can be asked."""
+    """The model accepts requests."""
 
     name: str
     ready: bool = True
 
 
 class ServerMetadata(_View):
-    """What serves."""
+    """The server and the extensions that it supports."""
 
     name: str
     version: str
@@ -39,15 +37,15 @@ class ServerMetadata(_View):
 
 
 class ImageForm(_View):
-    """The other form of an input that takes images."""
+    """How an input that takes images may be sent as encoded images."""
 
     datatype: str = "BYTES"
-    shape: Shape = Field(description="[batch], -1 for any number; [batch, 1] is taken as well")
-    formats: list[str] = Field(description="how the elements are encoded")
+    shape: list[int] = Field(description="[batch], -1 for any number; [batch, 1] is taken as well")
+    formats: list[str] = Field(description="image formats of the elements")
 
 
 class TensorParameters(_View):
-    """What else is to be known of an input."""
+    """Other properties of an input."""
 
     image: ImageForm | None = Field(
         default=None, description="the input may be sent as BYTES, one encoded image an element"
@@ -55,16 +53,16 @@ class TensorParameters(_View):
 
 
 class TensorMetadata(_View):
-    """An input or output."""
+    """An input or output of a model."""
 
     name: str
     datatype: str
-    shape: Shape = Field(description="-1 for a dimension of any extent")
+    shape: list[int] = Field(description="-1 for a dimension of any extent")
     parameters: TensorParameters | None = None
 
 
 class ModelMetadata(_View):
-    """A model."""
+    """A model with its versions, inputs and outputs."""
 
     name: str
     versions: list[str]
@@ -78,18 +76,18 @@ class TensorConfig(_View):
 
     name: str
     data_type: str
-    dims: Shape = Field(description="without the batch where max_batch_size is not 0")
+    dims: list[int] = Field(description="without the batch dimension unless max_batch_size is 0")
 
 
 class DynamicBatching(_View):
-    """How requests are put together to batches."""
+    """How requests are combined into batches."""
 
     preferred_batch_size: list[int]
     max_queue_delay_microseconds: int
 
 
 class InstanceGroup(_View):
-    """What runs a model."""
+    """The workers that run a model."""
 
     name: str
     kind: str = "KIND_CPU"
@@ -97,7 +95,7 @@ class InstanceGroup(_View):
 
 
 class StringValue(_View):
-    """A parameter."""
+    """The value of a parameter."""
 
     string_value: str
 
@@ -117,27 +115,27 @@ class ModelConfiguration(_View):
 
 
 class IndexLine(_View):
-    """A version of a model in the repository, or a model of which no version is known."""
+    """A version of a model in the repository, or a model without known versions."""
 
     name: str
     version: str | None = None
     state: str = Field(description="READY, LOADING or UNAVAILABLE")
-    reason: str = Field(description="why it is not served; empty where it is")
+    reason: str = Field(description="why it is not served; empty if it is")
 
 
-class Done(_View):
-    """What was asked for is done."""
+class EmptyAnswer(_View):
+    """The model was loaded or unloaded."""
 
 
 class DurationView(_View):
-    """How often, and how long together."""
+    """How often something happened, and how long it took in total."""
 
     count: int
     ns: int
 
 
 class InferStatistics(_View):
-    """Requests, and where their time went."""
+    """Numbers of requests, and how long each stage took."""
 
     success: DurationView
     fail: DurationView
@@ -159,38 +157,40 @@ class BatchStatisticsView(_View):
 
 
 class ModelStatisticsView(_View):
-    """What a model did."""
+    """Statistics of a model."""
 
     name: str
     version: str
-    last_inference: int = Field(description="milliseconds since the epoch; 0: never")
+    last_inference: int = Field(
+        description="when the last request was answered, in milliseconds since the epoch; 0: never"
+    )
     inference_count: int
     execution_count: int
     inference_stats: InferStatistics
     batch_stats: list[BatchStatisticsView]
 
 
-class StatisticsView(_View):
-    """What models did."""
+class ModelStatisticsList(_View):
+    """Statistics of models."""
 
     model_stats: list[ModelStatisticsView]
 
 
 class TraceSettingView(_View):
-    """Which runs are traced unasked."""
+    """Which runs are traced without a request asking for it."""
 
     trace_level: list[str] = Field(description="OFF or TIMESTAMPS")
-    trace_rate: str = Field(description="N of: every Nth run is traced")
-    trace_count: str = Field(description="how many are still to be traced; -1 for no end")
+    trace_rate: str = Field(description="N, where every Nth run is traced; 0: none")
+    trace_count: str = Field(description="how many runs are still to be traced; -1: no limit")
     trace_file: str = Field(description="always empty: GET /traces shows the traces")
     log_frequency: str
     trace_mode: str
 
 
 class LogSettingView(_View):
-    """What is logged."""
+    """The log settings."""
 
-    log_file: str = Field(description="always empty: standard error")
+    log_file: str = Field(description="always empty: the log goes to standard error")
     log_info: bool
     log_warning: bool
     log_error: bool
@@ -199,20 +199,24 @@ class LogSettingView(_View):
 
 
 class InferResponseTensor(_View):
-    """An output."""
+    """An output in an answer."""
 
     name: str
     datatype: str
-    shape: Shape
+    shape: list[int]
     parameters: dict[str, Any] | None = Field(default=None, description="binary_data_size of binary data")
-    data: list[Any] | None = Field(default=None, description="flat; left out where it follows as binary data")
+    data: list[Any] | None = Field(
+        default=None, description="flat list; left out if the output follows as binary data"
+    )
 
 
 class InferResponse(_View):
-    """The JSON part of an answer."""
+    """The JSON part of the answer to an inference request."""
 
     id: str | None = None
     model_name: str
     model_version: str
-    parameters: dict[str, Any] | None = Field(default=None, description="trace, where it was asked for")
+    parameters: dict[str, Any] | None = Field(
+        default=None, description="the trace, if the request asked for it"
+    )
     outputs: list[InferResponseTensor]

@@ -2,10 +2,7 @@
 
 from fastapi import APIRouter, Request
 
-from service.errors import ServiceError
-from service.lifecycle import Phase
 from service.routes.v2.model import find_model
-from service.scheduling.refusals import shutting_down
 from service.services import services_of
 from service.v2.openapi import v2_errors
 from service.v2.schemas import Live, ModelReady, Ready
@@ -24,11 +21,7 @@ async def show_live() -> Live:
 @router.get("/v2/health/ready", responses=v2_errors(500, 503))
 async def show_ready(request: Request) -> Ready:
     """Tell whether requests are accepted."""
-    phase = services_of(request).lifecycle.phase
-    if phase is Phase.DRAINING:
-        raise shutting_down()
-    if phase is Phase.STARTING:
-        raise ServiceError(503, "not_ready", "the models are not loaded yet", headers={"Retry-After": "1"})
+    services_of(request).check_ready()
     return Ready()
 
 

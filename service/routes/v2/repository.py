@@ -10,7 +10,7 @@ from service.routes.v2.document import read_document
 from service.services import services_of
 from service.v2.document import Document, member
 from service.v2.openapi import DOCUMENT_OPERATION, v2_errors
-from service.v2.schemas import Done, IndexLine
+from service.v2.schemas import EmptyAnswer, IndexLine
 
 router = APIRouter(tags=["v2"])
 
@@ -36,25 +36,25 @@ async def show_index(request: Request) -> list[IndexLine]:
 
 
 @router.post("/v2/repository/models/{name}/load", responses=_CHANGE_ERRORS, openapi_extra=DOCUMENT_OPERATION)
-async def load(request: Request, name: str) -> Done:
+async def load(request: Request, name: str) -> EmptyAnswer:
     """Load a model, or load it anew; what is served meanwhile goes on until the new one is ready."""
     repository = services_of(request).repository
     override = parse_load_parameters(name, await _parameters(request))
     await asyncio.to_thread(repository.load, name, override)
-    return Done()
+    return EmptyAnswer()
 
 
 @router.post(
     "/v2/repository/models/{name}/unload", responses=_CHANGE_ERRORS, openapi_extra=DOCUMENT_OPERATION
 )
-async def unload(request: Request, name: str) -> Done:
+async def unload(request: Request, name: str) -> EmptyAnswer:
     """Serve a model no longer; requests that are in its queue are still answered."""
     repository = services_of(request).repository
     member(
         await _parameters(request), "unload_dependents", bool, "parameters."
     )  # no model depends on another
     await asyncio.to_thread(repository.unload, name)
-    return Done()
+    return EmptyAnswer()
 
 
 async def _parameters(request: Request) -> Document:

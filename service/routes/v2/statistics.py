@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request
 from service.routes.v2.model import find_model
 from service.services import services_of
 from service.v2.openapi import v2_errors
-from service.v2.schemas import StatisticsView
+from service.v2.schemas import ModelStatisticsList
 from service.v2.statistics import describe_statistics
 
 router = APIRouter(tags=["v2"])
@@ -16,27 +16,27 @@ _ERRORS = v2_errors(400, 404, 500, 503)
 
 
 @router.get("/v2/models/stats", responses=v2_errors(500, 503))
-async def show_all(request: Request) -> StatisticsView:
+async def show_all(request: Request) -> ModelStatisticsList:
     """Show what every version of every model did."""
     services = services_of(request)
     account = services.telemetry.statistics
     models = [account.of(model.name, model.version) for model in services.repository]
-    return StatisticsView(model_stats=[describe_statistics(model) for model in models])
+    return ModelStatisticsList(model_stats=[describe_statistics(model) for model in models])
 
 
 @router.get("/v2/models/{name}/stats", responses=_ERRORS)
-async def show_model(request: Request, name: str) -> StatisticsView:
+async def show_model(request: Request, name: str) -> ModelStatisticsList:
     """Show what all versions of a model did."""
     find_model(request, name)
     return _describe(request, name, services_of(request).repository.versions(name))
 
 
 @router.get("/v2/models/{name}/versions/{version}/stats", responses=_ERRORS)
-async def show_version(request: Request, name: str, version: str) -> StatisticsView:
+async def show_version(request: Request, name: str, version: str) -> ModelStatisticsList:
     """Show what one version of a model did."""
     return _describe(request, name, [find_model(request, name, version).version])
 
 
-def _describe(request: Request, name: str, versions: Sequence[str]) -> StatisticsView:
+def _describe(request: Request, name: str, versions: Sequence[str]) -> ModelStatisticsList:
     account = services_of(request).telemetry.statistics
-    return StatisticsView(model_stats=[describe_statistics(account.of(name, one)) for one in versions])
+    return ModelStatisticsList(model_stats=[describe_statistics(account.of(name, one)) for one in versions])

@@ -166,3 +166,10 @@ async def test_calls_of_the_protocol_name_models_and_versions_in_their_paths_alo
 def parameter_names(operations: dict[str, Any], place: str) -> set[str]:
     parameters = [one for operation in operations.values() for one in operation.get("parameters", [])]
     return {parameter["name"] for parameter in parameters if parameter["in"] == place}
+
+
+async def test_no_two_schemas_share_a_name(client: AsyncClient) -> None:
+    names = (await describe(client))["components"]["schemas"]
+    assert not [name for name in names if "__" in name], (
+        "pydantic puts the module before names that it has twice"
+    )
