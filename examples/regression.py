@@ -18,7 +18,7 @@ from service.config.model_config import FILE_NAME, ModelConfig, ModelConfigError
 from service.config.table import Table
 from service.config.task_keys import TaskKeys
 from service.errors import ServiceError
-from service.schemas import Number
+from service.schemas import JsonNumber
 from service.tasks import Prediction, Task, register_task
 
 
@@ -53,7 +53,7 @@ class QuantityView(BaseModel):
     """An estimated quantity."""
 
     name: str
-    value: Number
+    value: JsonNumber
     unit: str
 
 
