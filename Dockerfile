@@ -3,10 +3,18 @@ ARG BASE=python:3.12-slim
 
 FROM ${BASE} AS build
 WORKDIR /src
+# every package is pinned by version and hash: `make constraints`
+COPY deploy/*constraints.txt deploy/
+RUN python3 -m venv /opt/kuiper \
+    && /opt/kuiper/bin/pip install --no-cache-dir --require-hashes --requirement deploy/constraints.txt
+RUN python3 -m venv /opt/build \
+    && /opt/build/bin/pip install --no-cache-dir --require-hashes --requirement deploy/build-constraints.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY engine engine
 COPY service service
-RUN python3 -m venv /opt/kuiper && /opt/kuiper/bin/pip install --no-cache-dir .
+RUN /opt/build/bin/pip wheel --no-build-isolation --no-deps --wheel-dir /dist . \
+    && /opt/kuiper/bin/pip install --no-cache-dir --no-deps /dist/*.whl \
+    && /opt/kuiper/bin/pip check
 
 FROM ${BASE}
 RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin kuiper

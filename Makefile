@@ -7,12 +7,14 @@ PORT ?= 8000
 SECONDS ?=
 COUNT ?=
 SEED ?= 0
+CONSTRAINTS ?=
 DIFFERENTIAL ?=
 PEERS ?= .venv-bench
+LOWEST ?= .venv-lowest
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help serve test lint format bench bench-service wrk soak schemathesis conformance differential golden train dev dist clean
+.PHONY: help serve test test-lowest lint format bench bench-service wrk soak schemathesis conformance differential golden train dev dist constraints clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
@@ -41,6 +43,14 @@ serve: $(VENV)/serve.installed ## Serve models/ on HOST:PORT (127.0.0.1:8000)
 
 test: $(VENV)/test.installed ## Run all tests with coverage
 	$(BIN)/python -m pytest -n auto --cov --cov-report=term:skip-covered
+
+$(LOWEST)/installed: $(VENV)/test.installed
+	$(PYTHON) -m venv $(LOWEST)
+	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[dev]'
+	@touch $@
+
+test-lowest: $(LOWEST)/installed ## Run all tests with the lowest versions that pyproject.toml allows
+	$(LOWEST)/bin/python -m pytest -n auto
 
 lint: $(VENV)/test.installed ## ruff, mypy --strict, which package may import which, and what is declared
 	$(BIN)/ruff check .
@@ -95,5 +105,14 @@ dist: $(VENV)/test.installed ## Build dist/*.tar.gz and *.whl, and serve with th
 	$(BIN)/python -m build --outdir dist
 	$(BIN)/python -m tests.packaging dist
 
+# hashes of all wheels, so that one file serves every architecture; no address of an index, so that any index serves
+HASHED := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate \
+	--custom-compile-command "make constraints" $(CONSTRAINTS)
+
+constraints: $(VENV)/test.installed ## Pin what the image installs, by version and hash; CONSTRAINTS=--upgrade takes the newest
+	$(HASHED) --output-file deploy/constraints.txt pyproject.toml
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])' \
+	| $(HASHED) --output-file deploy/build-constraints.txt -
+
 clean: ## Remove the virtual environment and caches
-	rm -rf $(VENV) $(PEERS) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage* build dist *.egg-info
+	rm -rf $(VENV) $(PEERS) $(LOWEST) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage* build dist *.egg-info
