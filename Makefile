@@ -14,7 +14,7 @@ LOWEST ?= .venv-lowest
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help serve test test-lowest lint format bench bench-service wrk soak schemathesis conformance differential golden train dev dist constraints clean
+.PHONY: help serve test test-lowest lint format bench bench-service wrk soak schemathesis conformance differential golden figures examples docs train dev dist constraints clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
@@ -37,6 +37,10 @@ $(VENV)/bench.installed: $(BIN)/python pyproject.toml
 $(VENV)/train.installed: $(BIN)/python pyproject.toml
 	$(PIP) install -e '.[dev,train]'
 	@touch $@ $(VENV)/serve.installed $(VENV)/test.installed
+
+$(VENV)/docs.installed: $(BIN)/python pyproject.toml
+	$(PIP) install -e '.[docs]'
+	@touch $@
 
 serve: $(VENV)/serve.installed ## Serve models/ on HOST:PORT (127.0.0.1:8000)
 	$(BIN)/kuiper serve --host $(HOST) --port $(PORT)
@@ -93,6 +97,16 @@ differential: $(VENV)/train.installed ## Random graphs and whole networks agains
 
 golden: $(VENV)/train.installed ## Make the golden data anew from PyTorch and the exporter
 	$(BIN)/python -m tests.golden.make
+
+figures: $(VENV)/test.installed ## Write what README and docs show of measurements, settings, metrics and the API; RECORD=1 asks a server anew
+	$(if $(RECORD),$(BIN)/python -m tests.docs.generated.answer)
+	$(BIN)/python -m tests.docs.generated
+
+examples: $(VENV)/train.installed ## Run every example of README and docs, those that need PyTorch included
+	TEST_EXAMPLES_WITH_TORCH=1 $(BIN)/python -m pytest -q tests/docs/test_examples.py
+
+docs: $(VENV)/docs.installed ## Build the documentation into build/site; a broken link is an error
+	NO_COLOR=1 $(BIN)/zensical build --clean --strict
 
 train: $(VENV)/train.installed ## Train models/digits anew
 	$(BIN)/python models/digits/train.py

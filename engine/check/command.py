@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Raises:
         SystemExit: the arguments are wrong, with exit code 2, or help was asked for.
     """
-    options = _parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     logging.getLogger("engine").addHandler(logging.NullHandler())  # the report has the warnings
     try:
         return _check(options)
@@ -45,7 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BAD
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(
         prog="kuiper check",
         description="Tell whether a PNNX model runs, what it takes, and where it parts from a reference.",

@@ -108,7 +108,7 @@ class ImageConfig(Table):
     """How an image becomes an input: `value = (pixel * scale - mean) / std`, laid out (channels, height, width).
 
     Attributes:
-        size: height and width; None for the graph's own.
+        size: height and width; by default those of the graph's input.
         colour: order and number of channels.
         resize: `stretch` ignores the aspect ratio, `fit` shows the whole image between bars, `crop` the centre.
         crop_fraction: for `crop`, the part of the shorter side that is kept.
@@ -144,10 +144,10 @@ class ImageConfig(Table):
 
 
 class SchedulingConfig(Table):
-    """How requests for the model are scheduled; None stands for the server's setting.
+    """How requests for the model are scheduled; by default as the server's settings say.
 
     Attributes:
-        workers: most of its runs side by side.
+        workers: most runs of the model at the same time.
         threads: threads inside one run.
         queue_size: requests that may wait for a worker.
         timeout: seconds until a request is given up.
@@ -165,12 +165,12 @@ _BatchSizes = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(strict=Fa
 
 
 class BatchingConfig(Table):
-    """How requests for the model are run together; None stands for the server's setting.
+    """How requests for the model are run together; by default as the server's settings say.
 
     Attributes:
         max_batch_size: most rows of a run; 1 runs each request on its own.
-        max_queue_delay_ms: how long a request waits for others.
-        preferred_batch_sizes: rows that are not waited beyond.
+        max_queue_delay_ms: milliseconds that a request waits for others.
+        preferred_batch_sizes: numbers of rows with which a run starts without waiting for more.
     """
 
     max_batch_size: int | None = Field(default=None, ge=1, le=4096)
@@ -209,9 +209,9 @@ class ModelConfig(Table):
 
     Attributes:
         task: what the outputs mean.
-        description: one sentence for people.
-        labels: name of each class, in order of index.
-        versions: which of the model's version folders are served.
+        description: one sentence for people, shown by `GET /models`.
+        labels: name of each class, in order of index; in the file also the name of a text file beside it.
+        versions: which version folders are served: "all", "latest", or a list of numbers.
         image: how images are prepared; None for a model that takes none.
         scheduling: how requests are scheduled.
         batching: how requests are run together.

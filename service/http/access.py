@@ -1,4 +1,4 @@
-"""Access control: API keys, and keys for administration. See docs/access.md."""
+"""Access control: API keys, and keys for administration. See docs/guides/access.md."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""CORS: what web pages of other origins may send and read. See docs/access.md."""
+"""CORS: what web pages of other origins may send and read. See docs/guides/access.md."""
 
 from collections.abc import Sequence
 

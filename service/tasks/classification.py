@@ -19,9 +19,9 @@ class ClassificationConfig(Table):
     """How an output becomes predictions.
 
     Attributes:
-        output: operator or operand name of the output (batch, classes); None for the first.
-        softmax: the output holds logits.
-        top_k: predictions per item, best first, where the request does not say.
+        output: operator or operand name of the output of shape (batch, classes); by default the first output.
+        softmax: whether the output holds logits, which become probabilities.
+        top_k: predictions per item, best first, unless the request says.
     """
 
     output: str | None = None

@@ -1,9 +1,9 @@
 """Writes a report as Markdown.
 
-Run: python -m tests.bench.report [--from FILE] [--layers MODEL] [--readme]
+Run: python -m tests.bench.report [--from FILE] [--layers MODEL]
 
-Prints the tables of docs/bench/results.json, or of FILE; with --layers every layer of a model; with --readme puts the
-tables that the README shows into it, between its two marks.
+Prints the tables of docs/bench/results.json, or of FILE; with --layers every layer of a model. `make figures` puts some
+of them into the documentation.
 """
 
 import argparse
@@ -15,9 +15,6 @@ from tests.bench.models import MODELS
 from tests.bench.ratios import fastest_peer, means, to_base, to_fastest
 from tests.bench.results import SAVED, LayerTable, Report, Result, from_json
 
-README = Path("README.md")
-BEGIN, END = "<!-- benchmark: python -m tests.bench.report --readme -->", "<!-- end of benchmark -->"
-PLOT = "docs/bench/plot.svg"
 SLOWEST = 12
 
 
@@ -38,19 +35,6 @@ def summary(report: Report) -> str:
         parts.append(f"{_threads(threads).capitalize()}, median ms; in brackets the ratio to {BASE}:")
         parts.append(_times(report, threads))
     return "\n\n".join(parts)
-
-
-def readme_text(report: Report) -> str:
-    """Return what the README shows."""
-    machine = report.machine
-    intro = (
-        f"Batch 1, float32, weights from a seed, medians of {_rounds(report)} in turns, on {machine['processor']}, "
-        f"{machine['cores']} cores, {machine['instructions']} ({machine['versions']}). "
-        "The ratios matter, not the milliseconds."
-    )
-    return "\n\n".join(
-        [intro, f"![time of each runtime over {BASE}'s, per model]({PLOT})", summary(report), asides(report)]
-    )
 
 
 def full(report: Report) -> str:
@@ -147,18 +131,6 @@ def layers(found: LayerTable, most: int | None = None) -> str:
     return f"{title}\n\n{table(head, rows)}"
 
 
-def put_into_readme(readme: str, text: str) -> str:
-    """Return the README with the text between its marks.
-
-    Raises:
-        ValueError: it does not have each mark once.
-    """
-    if readme.count(BEGIN) != 1 or readme.count(END) != 1:
-        raise ValueError(f"the README needs one {BEGIN} and one {END}")
-    before, rest = readme.split(BEGIN)
-    return f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.split(END)[1]}"
-
-
 def _times(report: Report, threads: int) -> str:
     names = [name for name in CONTENDERS if any(name in report.find(m, threads) for m in report.models)]
     rows = []
@@ -210,16 +182,13 @@ def _title(model: str) -> str:
 
 
 def main() -> None:
-    """Print tables, or put them into the README."""
+    """Print tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--from", dest="source", type=Path, default=SAVED, metavar="FILE")
     parser.add_argument("--layers", choices=tuple(MODELS))
-    parser.add_argument("--readme", action="store_true")
     arguments = parser.parse_args()
     report = from_json(arguments.source.read_text())
-    if arguments.readme:
-        README.write_text(put_into_readme(README.read_text(), readme_text(report)))
-    elif arguments.layers:
+    if arguments.layers:
         print("\n\n".join(layers(found) for found in report.layers if found.model == arguments.layers))
     else:
         print(full(report))

@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -7,7 +5,7 @@ from tests.bench import report
 from tests.bench.memory import parse_peak, peak_bytes
 from tests.bench.models import MODELS, relative_error
 from tests.bench.ratios import fastest_peer, geometric_mean, means, to_base, to_fastest
-from tests.bench.results import SAVED, Report, from_json, to_json
+from tests.bench.results import Report, from_json, to_json
 from tests.bench.sample import sample_report
 
 
@@ -119,25 +117,6 @@ def test_layers_keep_their_order_and_drop_the_fast_ones(found: Report) -> None:
 
 def test_table_lines_up() -> None:
     assert report.table(["a", "bb"], [["ccc", "d"]]) == "| a   | bb |\n| --- | -- |\n| ccc | d  |"
-
-
-def test_readme_gets_the_tables_between_its_marks(found: Report) -> None:
-    before = f"# Title\n{report.BEGIN}\nold\n{report.END}\nrest"
-    after = report.put_into_readme(before, report.readme_text(found))
-    assert after.startswith(f"# Title\n{report.BEGIN}\n\nBatch 1, float32")
-    assert after.endswith(f"\n\n{report.END}\nrest")
-    assert "old" not in after
-    assert report.put_into_readme(after, report.readme_text(found)) == after
-    with pytest.raises(ValueError, match="needs one"):
-        report.put_into_readme("# Title", "text")
-
-
-def test_readme_shows_what_is_saved() -> None:
-    root = Path(__file__).parents[2]
-    readme, saved = (root / report.README).read_text(), root / SAVED
-    text = report.readme_text(from_json(saved.read_text())) if saved.exists() else None
-    shown = readme.split(report.BEGIN)[1].split(report.END)[0].strip()
-    assert text is None or shown == text.strip()
 
 
 def test_peak_of_memory_is_read_from_the_status() -> None:

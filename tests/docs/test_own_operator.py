@@ -1,6 +1,5 @@
 """The page on operators of one's own: its examples run, and do what it says."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +8,17 @@ import pytest
 
 from engine import RuntimeGraph, registry
 from engine.dtypes import Array
+from tests.docs.markdown import blocks
 from tests.engine.models import write_model
 
-PAGE = (Path(__file__).parents[2] / "docs" / "own-operator.md").read_text()
-EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "own-operator.md"
+EXAMPLES = [block.text for block in blocks(PAGE) if block.language == "python" and not block.marks]
 
 
 @pytest.fixture(autouse=True)
 def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Array]:
     """The page's model, with weights; what the examples register is taken back."""
-    (text,) = re.findall(r"^```text\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    (text,) = [block.text for block in blocks(PAGE) if block.language == "text"]
     draw = np.random.default_rng(1).standard_normal
     shapes = {"conv.bias": (4,), "conv.weight": (4, 3, 3, 3), "gate.weight": (4,)}
     weights = {name: draw(shape, np.float32) for name, shape in shapes.items()}

@@ -1,4 +1,4 @@
-"""Writes docs/operators.md, the page of supported operators, from the registry and the case table.
+"""Writes docs/reference/operators.md, the page of supported operators, from the registry and the case table.
 
 Run: python -m tests.golden.document
 """
@@ -10,42 +10,46 @@ from engine import Layer, registry
 from engine.arguments import Argument
 from tests.golden.cases import families
 
-PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "operators.md"
 
-HEAD = """# Supported operators
+HEAD = """# Operators
 
-Every PNNX type that the engine runs, with the arguments its layer takes from a model: operands (`$name`), attributes
-(`@name`) or parameters (`name=`). Arguments without a default are required. The last column counts the cases of the
-golden table (`tests/golden/cases/`) that compare the type with PyTorch.
+Every operator type that the engine runs, with the arguments that its layer takes from a model: operands
+(`$name`), attributes (`@name`) or parameters (`name=`). Arguments without a default are required. The last
+column counts the golden cases that compare the type with PyTorch (`tests/golden/cases/`). `make figures` writes
+this page.
 
-This page is made by `python -m tests.golden.document`; a test fails when it is out of date.
-
-{count} types, {cases} golden cases.
+There are {count} types and {cases} golden cases.
 
 ## Results that the exporter drops
 
-The exporter writes `nn.LSTM` with one output whether a model uses its output, its hidden or its cell state, and several
-outputs in the order in which the model uses them first; it does not say which are which. What declared shapes tell is
-certain. Where they leave only the order open, it is taken for PyTorch's; where they leave open which state one output
-is, for the hidden one; unless its use as an initial state tells more. `graph.warnings`, `kuiper check`, `/models` and
-the log say what was assumed. What they leave open otherwise is refused at build. One word at the end of the operator's
-line in the `.param` file settles it, in the order of the operator's outputs:
+The exporter writes `nn.LSTM` with one output whether a model uses its output, its hidden state or its cell
+state, and with several outputs in the order in which the model first uses them. It does not say which they are.
+Declared shapes often tell. If they leave only the order open, it is assumed to be PyTorch's. If they leave open
+which state an output is, the hidden state is assumed, unless its use as an initial state tells more.
+`graph.warnings`, `kuiper check`, `/models` and the log say what was assumed. Whatever else is ambiguous is
+refused when the graph is built.
+
+One word at the end of the operator's line in the `.param` file settles it, in the order of the operator's
+outputs:
 
     nn.LSTM  lstm  1 2 0 1 2  batch_first=True … #2=(1,2,4)f32 outputs=output,c_n
 
 {results}
 
-A file exported with two input shapes (`inputshape2=`) that differ in the length of the sequence leaves less open.
+A file that was exported with two input shapes (`inputshape2=`) of different sequence lengths leaves less open.
 
 ## What the exporter leaves under other names
 
-Lines `aten::…` have their arguments as operands, in ATen's order; the types below that begin so run all the same. An
-import of an ONNX model (`pnnx model.onnx`) leaves some operators under ONNX's bare names: those below run, any other is
-refused as "an ONNX operator that the exporter left untranslated".
+The exporter writes what it cannot translate as `aten::…`, with its arguments as operands in ATen's order. Those
+listed below run all the same. An import of an ONNX model (`pnnx model.onnx`) leaves some operators under their
+ONNX names: those listed below run, any other is refused as "an ONNX operator that the exporter left
+untranslated".
 
 ## What the exporter gets wrong
 
-Some files say other than the model did, and mostly nothing in them tells. Seen in pnnx for PyTorch 2.13:
+Some files say something else than the model did, and usually nothing in them shows it. Seen in pnnx for PyTorch
+2.13:
 
 {faults}
 

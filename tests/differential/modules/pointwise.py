@@ -7,8 +7,9 @@ from torch import nn
 
 from tests.differential.modules.layers import Apply
 
-# Left out: functions with jumps (sign, round, floor), where one rounding more makes another result; `div` with
-# a rounding mode, `round` to decimals and `half().float()`, which the exporter gets wrong (docs/operators.md).
+# Left out: functions with jumps (sign, round, floor), where one rounding more makes another result; and `div` with
+# a rounding mode, `round` to decimals and `half().float()`, which the exporter gets wrong: see
+# docs/reference/operators.md.
 _LAYERS = (
     nn.ReLU,
     nn.ReLU6,

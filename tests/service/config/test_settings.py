@@ -1,4 +1,3 @@
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,8 +12,6 @@ from service.config.settings import (
     load_settings,
     settings_table,
 )
-
-README = Path(__file__).parents[3] / "README.md"
 
 
 def write(folder: Path, text: str) -> Path:
@@ -117,13 +114,3 @@ def test_module_prints_the_table() -> None:
     ).stdout
     assert printed.strip() == settings_table()
     assert "| `--skip-broken` | `KUIPER_SKIP_BROKEN` | `false` |" in printed
-
-
-def test_readme_documents_every_setting_with_its_default() -> None:
-    missing = [row for row in settings_table().splitlines() if row not in README.read_text().splitlines()]
-    assert not missing, "README's settings table differs from `python -m service.config.settings`"
-
-
-def test_readme_names_no_setting_that_does_not_exist() -> None:
-    named = set(re.findall(r"KUIPER_[A-Z_]+", README.read_text()))
-    assert named <= {doc.variable for doc in describe_settings()}

@@ -1,0 +1,37 @@
+"""The packages of the engine and of the service, each with the first sentence of its docstring."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.docs.generated.application import ROOT
+from tests.docs.generated.markdown import table
+
+
+def render_engine() -> str:
+    """Return the table of the engine's packages."""
+    return _table("engine")
+
+
+def render_service() -> str:
+    """Return the table of the service's packages."""
+    return _table("service")
+
+
+def _table(name: str) -> str:
+    rows = [
+        [f"`{folder.relative_to(ROOT).as_posix()}/`", _summary(folder)] for folder in packages(ROOT / name)
+    ]
+    return table(["folder", "what it holds"], rows)
+
+
+def packages(root: Path) -> Iterator[Path]:
+    """Yield a package and all packages within it, in order of their names."""
+    yield root
+    for init in sorted(root.glob("*/__init__.py")):
+        yield from packages(init.parent)
+
+
+def _summary(folder: Path) -> str:
+    text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
+    return " ".join(text.partition("\n\n")[0].split())

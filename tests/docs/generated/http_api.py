@@ -1,0 +1,148 @@
+"""The HTTP API, from the application's own description of it (OpenAPI)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from service.app import create_app
+from service.config.settings import Settings
+from tests.docs.generated.markdown import table
+
+_TITLES = {
+    "inference": "Inference",
+    "models": "Models and graphs",
+    "health": "Health",
+    "monitoring": "Metrics and traces",
+}
+"""Groups of endpoints in the order of the page; those of `/v2` have a page of their own."""
+_WORDS = {
+    "integer": "integer",
+    "number": "number",
+    "string": "string",
+    "boolean": "boolean",
+    "object": "object",
+}
+
+Schema = dict[str, Any]
+
+
+def render() -> str:
+    """Return a section for each group of endpoints, and the objects that their answers hold."""
+    described = create_app(Settings()).openapi()
+    parts, objects = [], dict[str, Schema]()
+    for tag, title in _TITLES.items():
+        parts.append(f"## {title}")
+        for method, path, operation in _operations(described):
+            if operation["tags"] == [tag]:
+                parts += _endpoint(method, path, operation, described)
+                for schema in _answers(operation):
+                    _collect(schema, described["components"]["schemas"], objects)
+    parts.append("## Objects")
+    for name, found in sorted(objects.items()):
+        parts += [f"### {name}", found.get("description", ""), _fields(found)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def render_v2() -> str:
+    """Return the table of the endpoints of the Open Inference Protocol."""
+    rows = [
+        [f"`{method.upper()} {path}`", operation["description"]]
+        for method, path, operation in _operations(create_app(Settings()).openapi())
+        if operation["tags"] == ["v2"]
+    ]
+    return table(["endpoint", "what it does"], sorted(rows, key=lambda row: row[0].strip("`").split()[::-1]))
+
+
+def _operations(described: Schema) -> Iterator[tuple[str, str, Schema]]:
+    for path, methods in described["paths"].items():
+        for method, operation in methods.items():
+            yield method, path, operation
+
+
+def _answers(operation: Schema) -> list[Schema]:
+    content = operation["responses"]["200"].get("content", {})
+    return [kind["schema"] for kind in content.values() if "schema" in kind]
+
+
+def _endpoint(method: str, path: str, operation: Schema, described: Schema) -> list[str]:
+    parts = [f"### {method.upper()} {path}", operation["description"]]
+    if operation.get("parameters"):
+        rows = [_parameter(parameter) for parameter in operation["parameters"]]
+        parts.append(table(["parameter", "in", "value", "default", "meaning"], rows))
+    if "requestBody" in operation:
+        parts.append(f"**Body:** {_kinds(operation['requestBody'])}.")
+    parts.append(f"**Answer:** {_kinds(operation['responses']['200'])}.")
+    for schema in _answers(operation):
+        found = described["components"]["schemas"].get(_reference(schema), {})
+        if "properties" in found:
+            parts.append(_fields(found))
+    failing = [status for status in operation["responses"] if status != "200"]
+    parts.append(f"**Errors:** {', '.join(failing)}; see [error codes](errors.md).")
+    return parts
+
+
+def _kinds(described: Schema) -> str:
+    return ", ".join(f"`{kind}`" for kind in sorted(described["content"]))
+
+
+def _parameter(parameter: Schema) -> list[str]:
+    schema = parameter["schema"]
+    default = schema.get("default")
+    return [
+        f"`{parameter['name']}`",
+        parameter["in"],
+        _value(schema).removesuffix(", or null"),  # a parameter is left out rather than null
+        "" if default is None else f"`{default}`",
+        parameter.get("description", ""),
+    ]
+
+
+def _fields(schema: Schema) -> str:
+    """Return the table of what an object holds."""
+    rows = [
+        [f"`{key}`", _value(value), value.get("description", "")]
+        for key, value in schema.get("properties", {}).items()
+    ]
+    return table(["field", "value", "meaning"], rows)
+
+
+def _collect(schema: Any, schemas: Schema, found: dict[str, Schema], is_answer: bool = True) -> None:
+    """Gather the objects within an answer, by the name that the page gives them."""
+    if isinstance(schema, list):
+        for item in schema:
+            _collect(item, schemas, found, is_answer)
+    if not isinstance(schema, dict):
+        return
+    if name := _reference(schema):
+        if _title(name) in found:
+            return
+        if not is_answer:
+            found[_title(name)] = schemas[name]
+        _collect(schemas[name].get("properties", {}), schemas, found, is_answer=False)
+        is_answer = is_answer and "properties" not in schemas[name]
+        _collect(schemas[name].get("anyOf", []), schemas, found, is_answer)
+        return
+    for value in schema.values():
+        _collect(value, schemas, found, is_answer)
+
+
+def _reference(schema: Schema) -> str:
+    return str(schema.get("$ref", "")).rpartition("/")[2]
+
+
+def _title(name: str) -> str:
+    return name.rpartition("__")[2]
+
+
+def _value(schema: Schema) -> str:
+    """Word a JSON schema."""
+    if name := _title(_reference(schema)):
+        return f"[{name}](#{name.lower()})"
+    if "anyOf" in schema:
+        options = [option for option in schema["anyOf"] if option.get("type") != "null"]
+        words = " or ".join(dict.fromkeys(map(_value, options)))
+        return words if len(options) == len(schema["anyOf"]) else f"{words}, or null"
+    if "enum" in schema:
+        return ", ".join(f"`{value}`" for value in schema["enum"])
+    if schema.get("type") == "array":
+        return f"array of {_value(schema.get('items', {})) or 'values'}"
+    return _WORDS.get(schema.get("type", ""), f"`{schema['const']}`" if "const" in schema else "")

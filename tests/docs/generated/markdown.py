@@ -1,0 +1,15 @@
+"""Markdown tables."""
+
+from collections.abc import Iterable, Sequence
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table; a bar inside a cell is escaped."""
+    lines = [head, ["---"] * len(head), *([_cell(cell) for cell in row] for row in rows)]
+    return "\n".join(
+        f"| {' | '.join(line)} |".replace("|  |", "| |").replace("|  |", "| |") for line in lines
+    )
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

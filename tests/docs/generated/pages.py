@@ -1,0 +1,59 @@
+"""Which blocks there are, and the files that are generated as a whole."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+
+from service.config.settings import settings_table
+from tests.docs.generated import (
+    answer,
+    benchmark,
+    command_line,
+    folders,
+    http_api,
+    metrics,
+    model_toml,
+    picture,
+)
+from tests.docs.generated.application import ROOT
+from tests.docs.generated.blocks import names, put
+from tests.golden import document
+
+BLOCKS: Mapping[str, Callable[[], str]] = {
+    "answer": answer.render,
+    "benchmark": benchmark.render,
+    "check-arguments": command_line.render,
+    "folders-engine": folders.render_engine,
+    "folders-service": folders.render_service,
+    "http-api": http_api.render,
+    "metrics": metrics.render,
+    "model-toml": model_toml.render,
+    "settings": settings_table,
+    "service-benchmark": benchmark.render_service,
+    "speed": benchmark.render_short,
+    "v2-endpoints": http_api.render_v2,
+}
+"""Name of a block -> what writes it."""
+
+FILES: Mapping[Path, Callable[[], str]] = {
+    ROOT / "docs" / "assets" / "trace.svg": picture.render,
+    document.PAGE: document.render,
+}
+"""Generated file -> what writes it."""
+
+
+def pages() -> list[Path]:
+    """Return the pages that may have generated blocks."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def write_page(text: str) -> str:
+    """Return a page with all its blocks written anew."""
+    for name in names(text):
+        text = put(text, name, _render(name))
+    return text
+
+
+@cache
+def _render(name: str) -> str:
+    return BLOCKS[name]()
