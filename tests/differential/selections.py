@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from engine.compiler.graph.nodes import Node
+from engine.compiler.graph import Node
 from engine.compiler.selection import RULES, Selector
 
 Selections = Counter[tuple[str, str]]

@@ -1,1 +1,42 @@
-"""The compiler's graph: nodes, and the tensors between them."""
+"""The compiler's graph: what is computed, before it is decided where results lie and which kernel computes them.
+
+A node does one or more operators of the model. Its first inputs are its own; those after them are read by its epilogue.
+"""
+
+from engine.compiler.graph.contractions import Convolution, Linear, MatrixProduct, TransposedConvolution
+from engine.compiler.graph.graph import Graph
+from engine.compiler.graph.movement import Concatenation, Pad, Rearrangement, Reshape, Upsample
+from engine.compiler.graph.node import Node, Tensor, connect
+from engine.compiler.graph.normalization import GroupNorm, LayerNorm, Softmax
+from engine.compiler.graph.pointwise import Epilogued, Pointwise
+from engine.compiler.graph.pooling import AdaptivePool, Pool, Reduction
+from engine.compiler.graph.recurrent import Recurrent
+from engine.compiler.graph.sources import Constant, Fallback, Value
+
+__all__ = [
+    "AdaptivePool",
+    "Concatenation",
+    "Constant",
+    "Convolution",
+    "Epilogued",
+    "Fallback",
+    "Graph",
+    "GroupNorm",
+    "LayerNorm",
+    "Linear",
+    "MatrixProduct",
+    "Node",
+    "Pad",
+    "Pointwise",
+    "Pool",
+    "Rearrangement",
+    "Recurrent",
+    "Reduction",
+    "Reshape",
+    "Softmax",
+    "Tensor",
+    "TransposedConvolution",
+    "Upsample",
+    "Value",
+    "connect",
+]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from engine.compiler.graph.nodes import Node, Tensor
+from engine.compiler.graph.node import Node, Tensor
 
 
 @dataclass(slots=True)

@@ -1,6 +1,6 @@
 """Products of computed tensors."""
 
-from engine.compiler.graph.nodes import MatrixProduct, Node
+from engine.compiler.graph import MatrixProduct, Node
 from engine.compiler.lowering.site import Site, lowers
 
 

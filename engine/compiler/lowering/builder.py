@@ -4,11 +4,11 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from engine.compiler.graph.graph import Graph
-from engine.compiler.graph.nodes import (
+from engine.compiler.graph import (
     Concatenation,
     Constant,
     Fallback,
+    Graph,
     Node,
     Reshape,
     Tensor,

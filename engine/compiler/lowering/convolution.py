@@ -1,6 +1,6 @@
 """Convolutions, transposed convolutions and linear layers."""
 
-from engine.compiler.graph.nodes import Convolution, Linear, Node, Pad, Tensor, TransposedConvolution
+from engine.compiler.graph import Convolution, Linear, Node, Pad, Tensor, TransposedConvolution
 from engine.compiler.lowering.site import Site, lowers, of_image
 from engine.dtypes import Array
 from engine.kernels.batches import spread

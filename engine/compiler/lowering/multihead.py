@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from engine.compiler.emit.pointwise import Expression, Leaf, apply
-from engine.compiler.graph.nodes import LayerNorm, Linear, MatrixProduct, Node, Reshape, Softmax, Tensor
+from engine.compiler.graph import LayerNorm, Linear, MatrixProduct, Node, Reshape, Softmax, Tensor
 from engine.compiler.lowering.pointwise import pointwise
 from engine.compiler.lowering.site import FLOAT, Site, lowers
 from engine.compiler.memory.view import View

@@ -3,7 +3,7 @@
 import numpy as np
 
 from engine.compiler.emit.pointwise import Expression, Leaf, apply
-from engine.compiler.graph.nodes import GroupNorm, LayerNorm, Node, Pad, Reshape, Softmax
+from engine.compiler.graph import GroupNorm, LayerNorm, Node, Pad, Reshape, Softmax
 from engine.compiler.lowering.pointwise import batch_norm, pointwise, pointwise_tensor
 from engine.compiler.lowering.reduction import reduce
 from engine.compiler.lowering.site import Site, lowers

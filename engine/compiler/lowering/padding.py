@@ -1,7 +1,7 @@
 """Padding of the last axes."""
 
 from engine.compiler.emit.pointwise import ZERO
-from engine.compiler.graph.nodes import Node, Pad
+from engine.compiler.graph import Node, Pad
 from engine.compiler.lowering.pointwise import number
 from engine.compiler.lowering.site import Site, lowers
 from engine.kernels.batches import spread

@@ -7,7 +7,7 @@ import numpy as np
 
 from engine import expression as source
 from engine.compiler.emit.pointwise import FUNCTIONS, MAX_NODES, Expression, Leaf, Number, apply
-from engine.compiler.graph.nodes import Node, Pointwise, Reshape, Softmax, Tensor
+from engine.compiler.graph import Node, Pointwise, Reshape, Softmax, Tensor
 from engine.compiler.lowering.site import FLOAT, Site, lowers
 from engine.compiler.memory.view import View
 from engine.kernels.activation import SELU_ALPHA, SELU_SCALE

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from engine.compiler.graph.nodes import AdaptivePool, Node, Pool, Upsample
+from engine.compiler.graph import AdaptivePool, Node, Pool, Upsample
 from engine.compiler.lowering.site import Site, lowers, of_image
 from engine.kernels.batches import spread
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from engine.compiler.graph.nodes import Node, Recurrent, Tensor
+from engine.compiler.graph import Node, Recurrent, Tensor
 from engine.compiler.lowering.site import Site, lowers
 from engine.kernels.recurrent import layer_weights
 

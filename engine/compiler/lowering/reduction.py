@@ -3,7 +3,7 @@
 import math
 
 from engine.compiler.emit.pointwise import Leaf, apply
-from engine.compiler.graph.nodes import Node, Reduction, Tensor
+from engine.compiler.graph import Node, Reduction, Tensor
 from engine.compiler.lowering.pointwise import pointwise, pointwise_tensor
 from engine.compiler.lowering.site import Site, lowers
 from engine.spec import TensorSpec

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from engine.compiler.graph.nodes import Concatenation, Node, Rearrangement, Reshape, Tensor
+from engine.compiler.graph import Concatenation, Node, Rearrangement, Reshape, Tensor
 from engine.compiler.lowering.site import Site, lowers
 from engine.compiler.memory.view import View
 from engine.spec import Spec, TensorSpec, arrays_in

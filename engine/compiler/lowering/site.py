@@ -5,7 +5,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from engine.compiler.graph.nodes import Constant, Node, Tensor
+from engine.compiler.graph import Constant, Node, Tensor
 from engine.dtypes import Array
 from engine.plan import Step
 from engine.spec import Spec, TensorSpec

@@ -8,8 +8,17 @@ from collections.abc import Collection
 import numpy as np
 
 from engine.compiler.emit.pointwise import MAX_NODES, Apply, Expression, Leaf, size, substitute
-from engine.compiler.graph.graph import Graph
-from engine.compiler.graph.nodes import Constant, Convolution, Epilogued, Linear, Node, Pad, Pointwise, Tensor
+from engine.compiler.graph import (
+    Constant,
+    Convolution,
+    Epilogued,
+    Graph,
+    Linear,
+    Node,
+    Pad,
+    Pointwise,
+    Tensor,
+)
 from engine.dtypes import Array
 
 MAX_OPERANDS = 6

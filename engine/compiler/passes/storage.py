@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from engine.compiler.graph.graph import Graph
-from engine.compiler.graph.nodes import (
+from engine.compiler.graph import (
     AdaptivePool,
     Concatenation,
     Constant,
     Convolution,
     Fallback,
+    Graph,
     GroupNorm,
     Node,
     Pad,

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from engine.compiler.graph.graph import Graph
-from engine.compiler.graph.nodes import Concatenation, Constant, Fallback, Node, Reshape, Tensor, Value
+from engine.compiler.graph import Concatenation, Constant, Fallback, Graph, Node, Reshape, Tensor, Value
 from engine.compiler.memory.view import View
 from engine.compiler.passes.storage import Copy
 from engine.plan import Plan

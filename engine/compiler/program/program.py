@@ -7,8 +7,7 @@ import numpy as np
 
 from engine.compiler.emit.jit import cache
 from engine.compiler.emit.target import Target
-from engine.compiler.graph.graph import Graph
-from engine.compiler.graph.nodes import Constant, Fallback, Node, Value
+from engine.compiler.graph import Constant, Fallback, Graph, Node, Value
 from engine.compiler.lowering.builder import make_graph
 from engine.compiler.memory.alignment import WORD, address_of
 from engine.compiler.memory.arena import ArenaPool, Arrangement, Lifetime, arrange, least_size

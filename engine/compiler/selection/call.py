@@ -9,7 +9,7 @@ import numpy as np
 
 from engine.compiler.emit.jit import Kernel
 from engine.compiler.emit.target import Target
-from engine.compiler.graph.nodes import (
+from engine.compiler.graph import (
     Convolution,
     Epilogued,
     Linear,

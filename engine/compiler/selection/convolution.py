@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from math import prod
 
-from engine.compiler.graph.nodes import Convolution
+from engine.compiler.graph import Convolution
 from engine.compiler.kernels.convolution import ChunkSize
 from engine.compiler.kernels.convolution import Convolution as Direct
 from engine.compiler.kernels.depthwise import Depthwise

@@ -2,7 +2,7 @@
 
 from math import prod
 
-from engine.compiler.graph.nodes import Linear
+from engine.compiler.graph import Linear
 from engine.compiler.kernels.convolution import ChunkSize
 from engine.compiler.kernels.convolution import Convolution as Direct
 from engine.compiler.kernels.epilogue import Epilogue, Operand, Spread

@@ -1,6 +1,6 @@
 """Kernels for products of tensors that runs differ in."""
 
-from engine.compiler.graph.nodes import MatrixProduct
+from engine.compiler.graph import MatrixProduct
 from engine.compiler.kernels.epilogue import Epilogue, Operand, Spread
 from engine.compiler.kernels.matmul import MatrixProduct as Kernel
 from engine.compiler.kernels.shapes import MatrixShape

@@ -3,8 +3,8 @@
 import numpy as np
 
 from engine.compiler.emit.pointwise import ZERO, Expression, Leaf, Number, substitute
-from engine.compiler.graph.nodes import Pad as PadNode
-from engine.compiler.graph.nodes import Pointwise, Rearrangement
+from engine.compiler.graph import Pad as PadNode
+from engine.compiler.graph import Pointwise, Rearrangement
 from engine.compiler.kernels.elementwise import elementwise
 from engine.compiler.kernels.padding import Pad
 from engine.compiler.memory.view import View

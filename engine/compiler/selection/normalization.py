@@ -2,7 +2,7 @@
 
 from math import prod
 
-from engine.compiler.graph.nodes import GroupNorm, LayerNorm, Softmax
+from engine.compiler.graph import GroupNorm, LayerNorm, Softmax
 from engine.compiler.kernels.normalization import GroupNorm as GroupKernel
 from engine.compiler.kernels.normalization import LayerNorm as LayerKernel
 from engine.compiler.kernels.softmax import Softmax as SoftmaxKernel

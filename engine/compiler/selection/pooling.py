@@ -1,6 +1,6 @@
 """Kernels for pooling and reductions."""
 
-from engine.compiler.graph.nodes import AdaptivePool, Pool, Reduction
+from engine.compiler.graph import AdaptivePool, Pool, Reduction
 from engine.compiler.kernels.pooling import Cells, Pooling, Window, cells
 from engine.compiler.kernels.reduction import reduction
 from engine.compiler.memory.view import View

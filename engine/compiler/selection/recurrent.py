@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from engine.compiler.graph.nodes import Recurrent
+from engine.compiler.graph import Recurrent
 from engine.compiler.kernels.cells import GATES, interleaved
 from engine.compiler.kernels.epilogue import NOTHING
 from engine.compiler.kernels.recurrent import Recurrence, RecurrentShape

@@ -1,6 +1,6 @@
 """Kernels for transposed convolutions."""
 
-from engine.compiler.graph.nodes import TransposedConvolution
+from engine.compiler.graph import TransposedConvolution
 from engine.compiler.kernels.transposed_convolution import Geometry, TransposedShape
 from engine.compiler.kernels.transposed_convolution import TransposedConvolution as Kernel
 from engine.compiler.memory.view import View

@@ -1,6 +1,6 @@
 """Kernels for resizing."""
 
-from engine.compiler.graph.nodes import Upsample
+from engine.compiler.graph import Upsample
 from engine.compiler.kernels.upsample import Upsample as Kernel
 from engine.compiler.selection.call import Selector, channels_last, image_of, image_strides, selects
 

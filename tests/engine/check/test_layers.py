@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.check import compare_layers, main
-from engine.compiler.graph.nodes import Epilogued, Linear
+from engine.compiler.graph import Epilogued, Linear
 from engine.compiler.selection import RULES, Selector
 from engine.dtypes import Array
 from engine.errors import InputError

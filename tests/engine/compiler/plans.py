@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from engine.compiler.emit.target import host_target
-from engine.compiler.graph.graph import Graph
-from engine.compiler.graph.nodes import Constant, Node, Value
+from engine.compiler.graph import Constant, Graph, Node, Value
 from engine.compiler.lowering.builder import make_graph
 from engine.compiler.program.program import Program, compile_plan
 from engine.compiler.selection import RULES

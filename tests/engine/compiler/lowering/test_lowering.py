@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.compiler.graph.nodes import Constant, Pointwise
+from engine.compiler.graph import Constant, Pointwise
 from engine.compiler.lowering import RULES
 from engine.registry import registry
 from tests.engine.compiler.plans import IMAGE, ROWS, conv, kinds_of, linear, lowered, work_of

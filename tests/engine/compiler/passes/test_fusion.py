@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from engine.compiler.emit.pointwise import MAX_NODES, Leaf, Number, apply, size
-from engine.compiler.graph.graph import Graph
-from engine.compiler.graph.nodes import Convolution, Epilogued, Linear
+from engine.compiler.graph import Convolution, Epilogued, Graph, Linear
 from engine.compiler.passes.fusion import MAX_OPERANDS, fuse, spreads
 from tests.engine.compiler.plans import IMAGE, ROWS, batch_norm, conv, kinds_of, linear, lowered, work_of
 

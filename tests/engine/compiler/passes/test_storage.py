@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.compiler.graph.graph import Graph
-from engine.compiler.graph.nodes import Concatenation, Convolution, Node, Pool, Softmax
+from engine.compiler.graph import Concatenation, Convolution, Graph, Node, Pool, Softmax
 from engine.compiler.memory.view import Home, View
 from engine.compiler.passes.fusion import fuse
 from engine.compiler.passes.storage import Copy, place

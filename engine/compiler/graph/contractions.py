@@ -1,0 +1,86 @@
+"""Convolutions and products of matrices."""
+
+from dataclasses import dataclass
+
+from engine.compiler.graph.pointwise import Epilogued
+from engine.dtypes import Array
+
+
+@dataclass(eq=False, slots=True)
+class Convolution(Epilogued):
+    """A convolution of (batch, channels, height, width), or of (batch, channels, length) as an image of one row.
+
+    Attributes:
+        weight: (filters, channels / groups, rows, columns).
+        bias: (filters,), or None.
+        stride: rows and columns.
+        padding: zeros above, left, below, right.
+        dilation: rows and columns.
+        groups: groups.
+        is_computed: whether weight or bias were computed at build, rather than read from the model's file.
+    """
+
+    weight: Array
+    bias: Array | None
+    stride: tuple[int, int]
+    padding: tuple[int, int, int, int]
+    dilation: tuple[int, int]
+    groups: int
+    is_computed: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class TransposedConvolution(Epilogued):
+    """A transposed convolution of (batch, channels, height, width), or of (batch, channels, length).
+
+    Attributes:
+        weight: (channels, filters / groups, rows, columns).
+        bias: (filters,), or None.
+        stride: rows and columns.
+        padding: rows and columns that are cut off on every side.
+        output_padding: rows below and columns to the right that are added.
+        dilation: rows and columns.
+        groups: groups.
+        is_computed: whether weight or bias were computed at build, rather than read from the model's file.
+    """
+
+    weight: Array
+    bias: Array | None
+    stride: tuple[int, int]
+    padding: tuple[int, int]
+    output_padding: tuple[int, int]
+    dilation: tuple[int, int]
+    groups: int
+    is_computed: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Linear(Epilogued):
+    """x W^T + b over the last axis.
+
+    Attributes:
+        weight: (out, in).
+        bias: (out,), or None.
+        is_computed: whether weight or bias were computed at build, rather than read from the model's file.
+    """
+
+    weight: Array
+    bias: Array | None
+    is_computed: bool = False
+
+    @property
+    def channel_axis(self) -> int:
+        """The last axis."""
+        return self.output.rank - 1
+
+
+@dataclass(eq=False, slots=True)
+class MatrixProduct(Epilogued):
+    """A (batched) matrix product of two tensors that runs differ in."""
+
+    own = 2
+
+    @property
+    def channel_axis(self) -> int:
+        """The last axis."""
+        return self.output.rank - 1

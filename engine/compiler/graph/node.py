@@ -1,0 +1,75 @@
+"""A node of the graph, and the tensors that it reads and gives."""
+
+from dataclasses import dataclass, field
+
+from engine.compiler.memory.view import View
+
+
+@dataclass(eq=False, slots=True)
+class Tensor:
+    """A float32 tensor.
+
+    Attributes:
+        shape: extents.
+        node: what computes it.
+        users: nodes that read it, one entry per read.
+        is_kept: whether something else reads it: a numpy layer, or the caller.
+        view: where it lies, once that is decided.
+    """
+
+    shape: tuple[int, ...]
+    node: "Node"
+    users: list["Node"] = field(default_factory=list)
+    is_kept: bool = False
+    view: View | None = None
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def place(self) -> View:
+        """Where it lies.
+
+        Raises:
+            ValueError: that is not decided yet.
+        """
+        if self.view is None:
+            raise ValueError(f"a tensor of shape {self.shape} has no place")
+        return self.view
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """Something that is computed.
+
+    Attributes:
+        steps: places, in the numpy plan, of the operators that it does; the first is the one that it is timed as.
+        inputs: what it reads.
+        outputs: what it gives.
+    """
+
+    steps: list[int]
+    inputs: list[Tensor]
+    outputs: list[Tensor] = field(default_factory=list, init=False)
+
+    own = 1
+    """How many of the inputs are the node's own; the epilogue reads the others."""
+    takes_epilogue = False
+    """Whether later pointwise work may be moved into the node."""
+    writes_anywhere = False
+    """Whether its output may lie in a part of another tensor."""
+
+    @property
+    def output(self) -> Tensor:
+        """The only output."""
+        return self.outputs[0]
+
+
+def connect(node: Node, *shapes: tuple[int, ...]) -> list[Tensor]:
+    """Make a node's outputs and tell its inputs of it; the list returned may become the inputs of another node."""
+    node.outputs = [Tensor(shape, node) for shape in shapes]
+    for tensor in node.inputs:
+        tensor.users.append(node)
+    return list(node.outputs)

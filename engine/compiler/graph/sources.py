@@ -1,0 +1,37 @@
+"""Nodes for what kernels do not compute: values of a run, constants, operators that numpy runs."""
+
+from dataclasses import dataclass
+
+from engine.compiler.graph.node import Node
+from engine.dtypes import Array
+
+
+@dataclass(eq=False, slots=True)
+class Value(Node):
+    """A tensor that a run comes by: an input, or what a numpy layer gave.
+
+    Attributes:
+        slot: the operand's slot.
+    """
+
+    slot: int
+
+
+@dataclass(eq=False, slots=True)
+class Constant(Node):
+    """A tensor that no input changes."""
+
+    array: Array
+
+
+@dataclass(eq=False, slots=True)
+class Fallback(Node):
+    """An operator that its layer's numpy forward runs.
+
+    It reads slots; `inputs` are the tensors among them that kernels compute.
+
+    Attributes:
+        collects: whether it only puts them together, for the caller: then they have to be arrays of their own.
+    """
+
+    collects: bool = False
