@@ -5,9 +5,10 @@ from weakref import WeakValueDictionary
 
 from llvmlite import ir
 
-from engine.compiler.emit.emitter import ENTRY, POINTER, Emitter, Index, Value
+from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.jit import Code, Kernel, compile_module
 from engine.compiler.emit.target import Target
+from engine.compiler.emit.types import ENTRY, POINTER, Index, Value
 from tests.sanitizer.guard import guard, name_of
 
 _ACCESS = re.compile(r"= load (?!ptr)|^\s*store |\bcall .*@\"?llvm\.masked\.", re.MULTILINE)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from engine.compiler.emit.emitter import I8, Emitter
+from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.target import Target
+from engine.compiler.emit.types import I8
 from engine.compiler.memory.alignment import address_of
 from engine.compiler.memory.region import Region, line
 from engine.compiler.memory.view import Buffer, Home, View, whole

@@ -6,7 +6,8 @@ Errors are relative ones, the largest over all binades of float32 against float6
 import math
 from collections.abc import Callable
 
-from engine.compiler.emit.emitter import Emitter, Value
+from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.types import Value
 from engine.compiler.emit.vector_math import bounded, erf, exp, exp_plus_one, expm1, log1p, tanh
 
 _ROOT_2_PI = math.sqrt(2 / math.pi)

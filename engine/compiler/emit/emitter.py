@@ -5,190 +5,23 @@ arrays, in the order that the kernel documents; `chunk` is the part of the work 
 which of a team's threads calls, for scratch memory of its own. All arrays hold float32; offsets count elements.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
 
+from engine.compiler.emit.control_flow import ControlFlow
 from engine.compiler.emit.target import Target
-
-F32, I1, I8, I32, I64 = ir.FloatType(), ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
-POINTER = ir.PointerType()
-KERNEL_TYPE = ir.FunctionType(ir.VoidType(), [POINTER, I64, I64])
-ENTRY = "kernel"
-"""Name of the function that a kernel's module defines."""
-
-Value = Any
-"""A value of LLVM's: llvmlite has no types of its own for them."""
-Index = int | Any
-"""An element offset or count: a Python number, or a value of type i64."""
+from engine.compiler.emit.types import F32, I1, I32, I64, POINTER, Index, Value
 
 
-@dataclass(slots=True)
-class Loop:
-    """A loop that is being written.
-
-    Attributes:
-        index: the counter.
-        carried: values that come from the iteration before; set `following` to hand new ones on.
-        following: values for the next iteration.
-        results: values after the loop; there once it is closed.
-    """
-
-    index: Value
-    carried: list[Value]
-    following: list[Value] = field(default_factory=list)
-    results: list[Value] = field(default_factory=list)
-
-
-class Emitter:
-    """A kernel that is being written.
-
-    Attributes:
-        target: what it is compiled for.
-        lanes: float32 lanes of a vector.
-        chunk: which part of the work the call does.
-        thread: which thread calls.
-    """
+class Emitter(ControlFlow):
+    """A kernel that is being written: memory and vectors, inside the loops of `ControlFlow`."""
 
     def __init__(self, target: Target) -> None:
-        self.target = target
-        self.lanes = target.lanes
+        super().__init__(target)
         self.vector_type = ir.VectorType(F32, self.lanes)
-        self.module = ir.Module(ENTRY)
-        self.function = ir.Function(self.module, KERNEL_TYPE, ENTRY)
-        self._arguments, self.chunk, self.thread = self.function.args
-        self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))
         self._intrinsics: dict[str, ir.Function] = {}
-        self._constants: dict[tuple[float, ...], Value] = {}
-
-    def finish(self) -> str:
-        """End the kernel; returns its module as text."""
-        self.builder.ret_void()
-        text = str(self.module)
-        # blocks and their instructions refer to each other: taken apart, they go at once and not some time later
-        for block in self.function.blocks:
-            block.instructions.clear()
-        self.function.blocks.clear()
-        return text
-
-    # arguments and index arithmetic
-
-    def argument(self, place: int) -> Value:
-        """Return the address of the array at a place among the arguments."""
-        address = self.builder.gep(self._arguments, [self.index(place)], source_etype=POINTER)
-        return self.builder.load(address, typ=POINTER)
-
-    def index(self, value: Index) -> Value:
-        """Return an i64 of a Python number; values pass through."""
-        return ir.Constant(I64, value) if isinstance(value, int) else value
-
-    def add(self, *terms: Index) -> Index:
-        """Return the sum of indices; of Python numbers, a Python number."""
-        total: Index = sum(term for term in terms if isinstance(term, int))
-        for term in terms:
-            if not isinstance(term, int):
-                total = term if isinstance(total, int) and total == 0 else self._binary("add", total, term)
-        return total
-
-    def sub(self, left: Index, right: Index) -> Index:
-        """Return left - right."""
-        return self._binary("sub", left, right)
-
-    def mul(self, left: Index, right: Index) -> Index:
-        """Return left * right, folded where a factor is 0 or 1."""
-        for one, other in ((left, right), (right, left)):
-            if isinstance(one, int) and one in (0, 1):
-                return other if one else 0
-        return self._binary("mul", left, right)
-
-    def divmod(self, left: Index, right: int) -> tuple[Index, Index]:
-        """Return quotient and remainder of an index that is not negative."""
-        if isinstance(left, int):
-            return divmod(left, right)
-        if right == 1:
-            return left, 0
-        divisor = self.index(right)
-        return self.builder.udiv(left, divisor), self.builder.urem(left, divisor)
-
-    def unravel(self, index: Index, extents: Sequence[int]) -> list[Index]:
-        """Return the coordinates that an index stands for, last one fastest."""
-        coordinates: list[Index] = []
-        for extent in reversed(extents[1:]):
-            index, coordinate = self.divmod(index, extent)
-            coordinates.append(coordinate)
-        return [index, *reversed(coordinates)]
-
-    def minimum(self, left: Index, right: Index) -> Index:
-        """Return the lesser of two signed indices."""
-        return self._choose("<", left, right, min)
-
-    def maximum(self, left: Index, right: Index) -> Index:
-        """Return the greater of two signed indices."""
-        return self._choose(">", left, right, max)
-
-    def compare(self, how: str, left: Index, right: Index) -> Value:
-        """Compare two signed indices; `how` is "<", "==" and the like."""
-        return self.builder.icmp_signed(how, self.index(left), self.index(right))
-
-    def both(self, *conditions: Value) -> Value:
-        """Return whether all conditions hold."""
-        result = conditions[0]
-        for condition in conditions[1:]:
-            result = self.builder.and_(result, condition)
-        return result
-
-    def select(self, condition: Value, yes: Value, no: Value) -> Value:
-        """Return one of two values of one type."""
-        return self.builder.select(condition, yes, no)
-
-    # control flow
-
-    @contextmanager
-    def loop(self, start: Index, stop: Index, step: int = 1, carry: Sequence[Value] = ()) -> Iterator[Loop]:
-        """Write a loop over start, start + step, … while below stop.
-
-        Args:
-            start: first index.
-            stop: end of the indices.
-            step: distance of two indices, above 0.
-            carry: values for the first iteration; later ones get what the body leaves in `following`.
-        """
-        certain = isinstance(start, int) and isinstance(stop, int) and start < stop
-        before = self.builder.block
-        body, after = self._block("loop"), self._block("after")
-        # a loop that may not run at all is tested before its first iteration too
-        if certain:
-            self.builder.branch(body)
-        else:
-            self.builder.cbranch(self.compare("<", start, stop), body, after)
-        self.builder.position_at_end(body)
-        index = self._phi(I64, (self.index(start), before))
-        carried = [self._phi(value.type, (value, before)) for value in carry]
-        loop = Loop(index, list(carried), list(carried))
-        yield loop
-        last = self.builder.block
-        following = self.builder.add(index, self.index(step), flags=["nsw"])
-        self.builder.cbranch(self.compare("<", following, stop), body, after)
-        index.add_incoming(following, last)
-        for phi, value in zip(carried, loop.following, strict=True):
-            phi.add_incoming(value, last)
-        self.builder.position_at_end(after)
-        if certain:
-            loop.results = list(loop.following)
-            return
-        for value, first in zip(loop.following, carry, strict=True):
-            phi = self._phi(value.type, (value, last))
-            phi.add_incoming(first, before)
-            loop.results.append(phi)
-
-    @contextmanager
-    def when(self, condition: Value) -> Iterator[None]:
-        """Write what is done only where a condition holds; it may not define values for what follows."""
-        with self.builder.if_then(condition):
-            yield
 
     # memory
 
@@ -389,23 +222,3 @@ class Emitter:
         half = self.lanes // 2
         lanes = [ir.Constant(I32, start + lane + side) for lane in range(half) for side in (0, self.lanes)]
         return self.builder.shuffle_vector(left, right, ir.Constant(ir.VectorType(I32, self.lanes), lanes))
-
-    def _binary(self, operation: str, left: Index, right: Index) -> Index:
-        if isinstance(left, int) and isinstance(right, int):
-            return {"add": left + right, "sub": left - right, "mul": left * right}[operation]
-        write = getattr(self.builder, operation)
-        return write(self.index(left), self.index(right), flags=["nsw"])
-
-    def _choose(self, how: str, left: Index, right: Index, fold: Any) -> Index:
-        if isinstance(left, int) and isinstance(right, int):
-            return fold(left, right)
-        return self.builder.select(self.compare(how, left, right), self.index(left), self.index(right))
-
-    def _block(self, name: str) -> Value:
-        return self.function.append_basic_block(name)
-
-    def _phi(self, kind: Value, *incoming: tuple[Value, Value]) -> Value:
-        phi = self.builder.phi(kind)
-        for value, block in incoming:
-            phi.add_incoming(value, block)
-        return phi

@@ -8,8 +8,9 @@ from weakref import WeakValueDictionary
 
 import llvmlite.binding as llvm
 
-from engine.compiler.emit.emitter import ENTRY, Emitter
+from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.target import Target
+from engine.compiler.emit.types import ENTRY
 from engine.compiler.memory.region import Region
 
 

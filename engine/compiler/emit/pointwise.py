@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from engine.compiler.emit import activations, vector_math
-from engine.compiler.emit.emitter import Emitter, Value
+from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.types import Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from engine.compiler.emit.emitter import I64, KERNEL_TYPE, POINTER, Value
+from engine.compiler.emit.types import I64, KERNEL_TYPE, POINTER, Value
 
 Word = int | Any
 """A Python number, or a value of type i64."""

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from llvmlite import ir
 
-from engine.compiler.emit.emitter import F32, I32, Emitter, Value
+from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.types import F32, I32, Value
 
 _LOG2_E = math.log2(math.e)
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from engine.compiler.emit.activations import sigmoid
-from engine.compiler.emit.emitter import Emitter, Value
+from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.types import Value
 from engine.compiler.emit.vector_math import tanh
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.dtypes import Array

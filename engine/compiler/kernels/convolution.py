@@ -11,7 +11,8 @@ memory, with zeros around them. That costs little, since the rows have to come i
 from dataclasses import dataclass
 from math import prod
 
-from engine.compiler.emit.emitter import Emitter, Index, Value
+from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.types import Index, Value
 from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
 from engine.compiler.kernels.shapes import ConvShape, ImplicitPadding
 from engine.compiler.kernels.tile import LINE, Ahead, Axis, Tile, emit_tile, merged, steps_of

@@ -20,8 +20,9 @@ from math import prod
 
 import numpy as np
 
-from engine.compiler.emit.emitter import Emitter, Index, Value
+from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.target import Target
+from engine.compiler.emit.types import Index, Value
 from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
 from engine.compiler.kernels.shapes import ConvShape, ImplicitPadding
 from engine.compiler.memory.region import Region, line

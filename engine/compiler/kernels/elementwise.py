@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.compiler.emit import pointwise
-from engine.compiler.emit.emitter import Emitter, Index, Value
+from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.pointwise import Expression, Leaf
+from engine.compiler.emit.types import Index, Value
 from engine.compiler.kernels.lines import (
     Compute,
     Cursor,

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from engine.compiler.emit.emitter import Emitter, Index, Value
+from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.pointwise import Expression, Leaf, emit
+from engine.compiler.emit.types import Index, Value
 from engine.compiler.memory.region import IMAGE, Region, pixels
 
 

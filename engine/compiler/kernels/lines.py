@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from engine.compiler.emit.emitter import I32, Emitter, Index, Value
+from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.types import I32, Index, Value
 
 Compute = Callable[[list[Value]], Value]
 """Makes a result of the operands' values, all vectors or all scalars."""

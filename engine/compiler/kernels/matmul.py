@@ -13,8 +13,9 @@ For the epilogue, the two axes of the batch are images and rows, the product's r
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from engine.compiler.emit.emitter import Emitter, Index, Value
+from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.target import Target
+from engine.compiler.emit.types import Index, Value
 from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
 from engine.compiler.kernels.shapes import MatrixShape
 from engine.compiler.kernels.tile import Axis, Tile, choose_tile, emit_tile

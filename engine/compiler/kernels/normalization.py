@@ -6,7 +6,8 @@ Arguments: input, weight and bias where there are such, output.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from engine.compiler.emit.emitter import Emitter, Index, Value
+from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.types import Index, Value
 from engine.compiler.emit.vector_math import rsqrt
 from engine.compiler.kernels.lines import emit_fold, emit_fold_blocks
 from engine.compiler.memory.region import Region, line

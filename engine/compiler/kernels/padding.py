@@ -5,8 +5,9 @@ Arguments: input, output.
 
 from dataclasses import dataclass
 
-from engine.compiler.emit.emitter import Emitter, Index, Value
+from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.pointwise import ZERO, Number
+from engine.compiler.emit.types import Index, Value
 from engine.compiler.kernels.lines import Cursor, emit_line, emit_scalar_line, emit_square, moved
 from engine.compiler.memory.region import MATRIX, Region, pixels
 from engine.kernels.padding import source_positions

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from engine.compiler.emit.emitter import F32, Emitter, Index, Value
+from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.types import F32, Index, Value
 from engine.compiler.emit.vector_math import maximum
 from engine.compiler.memory.region import Region, pixels
 

@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from engine.compiler.emit.activations import relu
-from engine.compiler.emit.emitter import Emitter, Index, Value
+from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.target import Target
+from engine.compiler.emit.types import Index, Value
 from engine.compiler.emit.vector_math import tanh
 from engine.compiler.kernels.cells import GATES, grouped, gru_cell, interleaved, lstm_cell
 from engine.compiler.kernels.tile import Axis, Tile, emit_tile

@@ -7,7 +7,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from engine.compiler.emit.emitter import Emitter, Index, Value
+from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.types import Index, Value
 from engine.compiler.emit.vector_math import exp, log
 from engine.compiler.kernels.lines import emit_fold
 from engine.compiler.memory.region import Region

@@ -12,7 +12,8 @@ and output lie side by side. `pack` packs weights: [block of filters][row][colum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from engine.compiler.emit.emitter import Emitter, Index, Value
+from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.types import Index, Value
 from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
 from engine.compiler.kernels.shapes import ConvShape
 from engine.compiler.kernels.tile import LINE, Ahead, Axis, Tile, emit_tile, steps_of

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from engine.compiler.emit.emitter import Emitter, Value
+from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.target import Target
+from engine.compiler.emit.types import Value
 
 LINE = 16
 """Elements of a cache line."""

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.compiler.emit.emitter import Emitter, Index, Value
+from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.target import Target
+from engine.compiler.emit.types import Index, Value
 from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
 from engine.compiler.kernels.tile import Axis, Tile, choose_tile, emit_tile
 from engine.compiler.memory.region import Region, line, pixels

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.compiler.emit.emitter import Emitter, Index, Value
+from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.types import Index, Value
 from engine.compiler.kernels.lines import emit_fold
 from engine.compiler.memory.region import Region, pixels
 from engine.kernels.resampling import Table, resampling_tables

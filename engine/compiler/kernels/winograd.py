@@ -17,7 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.compiler.emit.emitter import Emitter, Index, Value
+from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.types import Index, Value
 from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
 from engine.compiler.kernels.shapes import ConvShape, ImplicitPadding
 from engine.compiler.kernels.tile import LINE, Ahead, Axis, Tile, emit_tile, steps_of

@@ -19,10 +19,10 @@ from typing import Any
 import llvmlite.binding as llvm
 from llvmlite import ir
 
-from engine.compiler.emit.emitter import Value
 from engine.compiler.emit.jit import Code, compile_module
 from engine.compiler.emit.routine import Routine, Word
 from engine.compiler.emit.target import host_target
+from engine.compiler.emit.types import Value
 from engine.compiler.threads import libc
 from engine.stop import NEVER
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from llvmlite import ir
 
-from engine.compiler.emit.emitter import I64, Emitter, Value
+from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.jit import Code, Kernel, cache
 from engine.compiler.emit.target import host_target
+from engine.compiler.emit.types import I64, Value
 from engine.compiler.memory.region import Region
 from engine.compiler.threads.segment import NativeStep, Segment
 from engine.dtypes import Array
