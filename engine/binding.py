@@ -274,11 +274,8 @@ class BoundLayer:
             tied = tied_weights(self.operator, unnamed, declared)
             unnamed = [index for index in unnamed if index not in tied[: len(unnamed) - len(free)]]
         if len(unnamed) > len(free):
-            raise ParameterError(
-                describe_problem(
-                    self._place, f"{len(inputs)} input operands", f"at most {len(named) + len(free)}"
-                )
-            )
+            most = f"at most {len(named) + len(free)}"
+            raise ParameterError(describe_problem(self._place, f"{len(inputs)} input operands", most))
         placed = named | dict(zip(free, unnamed, strict=False))
         return tuple(OperandArgument(arguments[name], index) for name, index in placed.items())
 
@@ -291,13 +288,12 @@ class BoundLayer:
                 raise ParameterError(describe_problem(place, "has no type", argument.expected))
             return weight(operator.attrs[argument.name])
         if argument.takes_scalar and argument.name in operator.params:
+            place = f"{self._place}, parameter {argument.name!r}"
             try:
                 return argument.convert(operator.params[argument.name])
             except ArgumentError as error:
-                place = f"{self._place}, parameter {argument.name!r}"
                 raise ParameterError(describe_problem(place, error.problem, error.expected)) from error
             except ExpressionError as error:
-                place = f"{self._place}, parameter {argument.name!r}"
                 raise ParameterError(describe_problem(place, str(error))) from error
         if argument.required:
             raise ParameterError(

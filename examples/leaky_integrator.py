@@ -12,7 +12,7 @@ import numpy as np
 
 from engine import Array, TensorSpec, layer
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.graph.nodes import Node
+from engine.compiler.graph import Node
 from engine.compiler.lowering import Site, lowers_layer
 from engine.compiler.memory.region import Region
 from engine.compiler.selection.call import Selector, selects, view_of

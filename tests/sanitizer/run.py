@@ -11,8 +11,9 @@ from engine.compiler.memory.alignment import WORD, address_of
 from engine.compiler.memory.arena import Arena
 from engine.compiler.memory.view import Buffer, Home
 from engine.compiler.program.action import NativeSteps
+from engine.compiler.program.assembler import compile_plan
 from engine.compiler.program.execution import NativeRun
-from engine.compiler.program.program import Program, compile_plan
+from engine.compiler.program.program import Program
 from engine.compiler.selection import Call
 from engine.compiler.threads.segment import Segment
 from engine.dtypes import Array

@@ -13,7 +13,7 @@ from engine.compiler.kernels.streamed_convolution import StreamedConvolution
 from engine.compiler.memory.alignment import address_of
 from engine.compiler.memory.region import Region
 from engine.compiler.memory.view import Buffer, Home, whole
-from engine.compiler.program.program import compile_plan
+from engine.compiler.program.assembler import compile_plan
 from engine.compiler.selection import Call
 from engine.dtypes import Array
 from tests.engine.compiler.harness import every_target

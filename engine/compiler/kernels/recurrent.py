@@ -19,7 +19,8 @@ from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.target import Target
 from engine.compiler.emit.types import Index, Value
 from engine.compiler.emit.vector_math import tanh
-from engine.compiler.kernels.cells import GATES, grouped, gru_cell, interleaved, lstm_cell
+from engine.compiler.kernels.cells import grouped, gru_cell, interleaved, lstm_cell
+from engine.compiler.kernels.recurrent_parts import RecurrentChunk, RecurrentShape, TimeStep, UnitGroup
 from engine.compiler.kernels.tile import Axis, Tile, emit_tile
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.compiler.memory.region import Region, line
@@ -27,83 +28,6 @@ from engine.dtypes import Array
 
 _WIDE, _WIDEST = 4, 8
 """Vectors of a tile; the latter where one row alone has to keep the multipliers busy."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Chunk:
-    """What a call works on: some rows of the batch in one direction.
-
-    Attributes:
-        direction: 0 forwards, 1 backwards.
-        rows: first row and the end of them.
-        products: address of the direction's products.
-        weights: address of its weights.
-        bias: address of a GRU's new gate's bias.
-        out: address of the output of every step.
-        hidden: addresses, in scratch memory, of the two hidden states.
-        cell: address, in scratch memory, of the cell state.
-    """
-
-    direction: Index
-    rows: tuple[Index, Index]
-    products: Value
-    weights: Value
-    bias: Value | None
-    out: Value | None
-    hidden: tuple[Value, Value]
-    cell: Value
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """One step in time of a chunk.
-
-    Attributes:
-        time: which one.
-        before: address of the hidden state before it.
-        after: address of the hidden state after it.
-    """
-
-    time: Index
-    before: Value
-    after: Value
-
-
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """Blocks of units that a tile covers.
-
-    Attributes:
-        place: which group.
-        lanes: lanes of each of its blocks that hold units.
-    """
-
-    place: Index
-    lanes: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecurrentShape:
-    """Shape of a recurrent layer.
-
-    Attributes:
-        cell: kind of cell: a key of `GATES`.
-        steps: length of the sequence.
-        batch: sequences.
-        hidden: units.
-        directions: 1, or 2: forwards and backwards.
-    """
-
-    cell: str
-    steps: int
-    batch: int
-    hidden: int
-    directions: int
-
-    @property
-    def gates(self) -> int:
-        """Gates of a cell."""
-        return GATES[self.cell]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,7 +156,7 @@ class Recurrence:
             after = e.address(chunk.hidden[0], e.sub(size, e.mul(odd, size)))
             for group in self._each_group(e):
                 for first, count in self._each_tile(e, chunk.rows):
-                    self._emit_tile(e, chunk, _Step(time, before, after), group, (first, count))
+                    self._emit_tile(e, chunk, TimeStep(time, before, after), group, (first, count))
         for source, target in zip((chunk.hidden[self.shape.steps % 2], chunk.cell), finals, strict=True):
             if target is not None:
                 for row, offset in self._each_row(e, chunk):
@@ -240,7 +164,7 @@ class Recurrence:
 
     def _arguments(
         self, e: Emitter, direction: Index, part: Index
-    ) -> tuple[_Chunk, list[Value], list[Value | None]]:
+    ) -> tuple[RecurrentChunk, list[Value], list[Value | None]]:
         """Return the chunk, the initial states that are given, and where the final ones go that are wanted."""
         place = 0
 
@@ -267,7 +191,7 @@ class Recurrence:
         size = self.rows * self._padded
         hidden = scratch, e.address(scratch, size)
         cell = e.address(scratch, 2 * size) if self.shape.cell == "lstm" else scratch
-        chunk = _Chunk(
+        chunk = RecurrentChunk(
             direction=direction,
             rows=rows,
             products=mine[0],
@@ -279,13 +203,13 @@ class Recurrence:
         )
         return chunk, states, finals
 
-    def _each_row(self, e: Emitter, chunk: _Chunk) -> Iterator[tuple[Index, Index]]:
+    def _each_row(self, e: Emitter, chunk: RecurrentChunk) -> Iterator[tuple[Index, Index]]:
         """Write a loop over a chunk's rows, as offsets in the states outside and in scratch memory."""
         with e.loop(*chunk.rows) as row:
             outside = e.add(e.mul(chunk.direction, self.shape.batch), row.index)
             yield e.mul(outside, self.shape.hidden), e.mul(e.sub(row.index, chunk.rows[0]), self._padded)
 
-    def _start(self, e: Emitter, chunk: _Chunk, states: list[Value]) -> None:
+    def _start(self, e: Emitter, chunk: RecurrentChunk, states: list[Value]) -> None:
         """Bring the initial states into scratch memory; units that are not there stay 0, which is no slow number."""
         for row, offset in self._each_row(e, chunk):
             for place, target in enumerate((chunk.hidden[0], chunk.cell)[: self._states]):
@@ -294,15 +218,15 @@ class Recurrence:
                     e.copy(e.address(states[place], row), to, self.shape.hidden)
                 e.fill(to, self.shape.hidden if states else 0, self._padded)
 
-    def _each_group(self, e: Emitter) -> Iterator[_Group]:
+    def _each_group(self, e: Emitter) -> Iterator[UnitGroup]:
         """Write the loop over groups that are full; the last one, if it is not, is written after it."""
         size = self._unit_blocks * self.lanes
         full, rest = divmod(self.shape.hidden, size)
         if full:
             with e.loop(0, full) as loop:
-                yield _Group(loop.index, (self.lanes,) * self._unit_blocks)
+                yield UnitGroup(loop.index, (self.lanes,) * self._unit_blocks)
         if rest:
-            yield _Group(full, tuple(min(self.lanes, rest - done) for done in range(0, rest, self.lanes)))
+            yield UnitGroup(full, tuple(min(self.lanes, rest - done) for done in range(0, rest, self.lanes)))
 
     def _each_tile(self, e: Emitter, rows: tuple[Index, Index]) -> Iterator[tuple[Index, int]]:
         """Write the loop over a chunk's tiles, as first row and count; the one that isn't full is written after it."""
@@ -316,7 +240,7 @@ class Recurrence:
                 yield whole, self.shape.batch - whole
 
     def _emit_tile(
-        self, e: Emitter, chunk: _Chunk, step: _Step, group: _Group, rows: tuple[Index, int]
+        self, e: Emitter, chunk: RecurrentChunk, step: TimeStep, group: UnitGroup, rows: tuple[Index, int]
     ) -> None:
         """Write the gates of some rows and blocks, and the cells that wait for them."""
         first, count = rows
@@ -351,7 +275,7 @@ class Recurrence:
         return row * self.products[1] + vector * self.lanes
 
     def _first_sum(
-        self, e: Emitter, chunk: _Chunk, products: Value, row: int, vector: int, unit: Index
+        self, e: Emitter, chunk: RecurrentChunk, products: Value, row: int, vector: int, unit: Index
     ) -> Value:
         """Write what a sum over the state begins with: the products, but for a GRU's new gate its bias."""
         block, gate = divmod(vector, self.shape.gates)
@@ -360,7 +284,13 @@ class Recurrence:
         return e.load(products, self._product(row, vector))
 
     def _store(
-        self, e: Emitter, chunk: _Chunk, value: Value, at: tuple[Index, Index], unit: Index, lanes: int
+        self,
+        e: Emitter,
+        chunk: RecurrentChunk,
+        value: Value,
+        at: tuple[Index, Index],
+        unit: Index,
+        lanes: int,
     ) -> None:
         """Write a block of the output of a step and a sequence, if it is wanted."""
         if chunk.out is not None and self.out is not None:
@@ -368,7 +298,13 @@ class Recurrence:
             e.store(value, chunk.out, *offsets, unit, count=lanes)
 
     def _cell(
-        self, e: Emitter, chunk: _Chunk, step: _Step, gates: list[Value], offset: Index, inner: Value
+        self,
+        e: Emitter,
+        chunk: RecurrentChunk,
+        step: TimeStep,
+        gates: list[Value],
+        offset: Index,
+        inner: Value,
     ) -> Value:
         """Write one block of cells; returns the new hidden state.
 

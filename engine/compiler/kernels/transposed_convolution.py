@@ -1,7 +1,7 @@
 """Transposed convolution, any kernel, stride, padding, dilation and groups, as a gather.
 
-Arguments: input, weights, bias, output, then the epilogue's operands. The input is padded already by `Geometry.halo`;
-channels of input and output lie side by side. Weights are packed by `pack`:
+Arguments: input, weights, bias, output, then the epilogue's operands. The input is padded already, by
+`TransposedAxis.halo`; channels of input and output lie side by side. Weights are packed by `pack`:
 [group][block of filters][kernel row][kernel column][channel][filter of the block].
 
 An output position meets only every stride-th tap of the kernel, and which ones depends on its phase: its place modulo
@@ -21,6 +21,7 @@ from engine.compiler.emit.target import Target
 from engine.compiler.emit.types import Index, Value
 from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
 from engine.compiler.kernels.tile import Axis, Tile, choose_tile, emit_tile
+from engine.compiler.kernels.transposed_geometry import Taps, TransposedShape, taps_of
 from engine.compiler.memory.region import Region, line, pixels
 from engine.dtypes import Array
 
@@ -29,83 +30,6 @@ _CHUNK = 1 << 19
 _MOST_CHUNKS = 32
 _NEAR_CACHE = 1 << 17
 """Weights of a group from which on a chunk keeps to few blocks, so that all its rows find them in the cache."""
-
-
-@dataclass(frozen=True, slots=True)
-class Geometry:
-    """One spatial axis: output o and input i meet at tap t where o + padding = i * stride + t * dilation.
-
-    Attributes:
-        kernel: taps.
-        stride: distance in the output between neighbours of the input.
-        padding: elements cut off the start of the output.
-        dilation: distance between taps.
-    """
-
-    kernel: int
-    stride: int
-    padding: int
-    dilation: int
-
-    @property
-    def divisor(self) -> int:
-        """Greatest common divisor of stride and dilation: other positions than its multiples meet no tap."""
-        return math.gcd(self.stride, self.dilation)
-
-    @property
-    def tap_step(self) -> int:
-        """Taps between one that a position meets and the next."""
-        return self.stride // self.divisor
-
-    @property
-    def input_step(self) -> int:
-        """Elements of input that one goes back from a tap to the next that a position meets."""
-        return self.dilation // self.divisor
-
-    def reach(self, size: int) -> tuple[int, int]:
-        """Return the first and the last place of the input that an output of `size` elements meets, 0 among them."""
-        met = [
-            (position + self.padding - tap * self.dilation) // self.stride
-            for position in range(size)
-            for tap in range(self.kernel)
-            if (position + self.padding - tap * self.dilation) % self.stride == 0
-        ]
-        return min([0, *met]), max([0, *met])
-
-    def halo(self, x_size: int, size: int) -> tuple[int, int]:
-        """Return the zeros needed before and after an input of `x_size` for an output of `size` elements."""
-        first, last = self.reach(size)
-        return -first, max(0, last - (x_size - 1))
-
-
-@dataclass(frozen=True, slots=True)
-class _Taps:
-    """The taps that an output position meets.
-
-    Attributes:
-        first: the first one.
-        count: how many.
-        source: input position that meets the first one; may be negative.
-    """
-
-    first: Index
-    count: Index
-    source: Index
-
-
-def _taps(e: Emitter, axis: Geometry, position: Index) -> _Taps:
-    """Write which taps a position meets: those where tap * dilation = position + padding, modulo the stride."""
-    step, back = axis.tap_step, axis.input_step
-    place, rest = e.divmod(e.add(position, axis.padding), axis.divisor)
-    inverse = pow(back, -1, step) if step > 1 else 0
-    _, first = e.divmod(e.mul(place, inverse), step)
-    # one turn more, so that what is divided isn't negative
-    turns, _ = e.divmod(e.sub(e.add(place, step * back), e.mul(first, back)), step)
-    count, _ = e.divmod(e.sub(axis.kernel + step - 1, first), step)
-    if axis.divisor > 1:
-        meets = e.compare("==", rest, 0)
-        count = e.select(meets, e.index(count), e.index(0))
-    return _Taps(first, count, e.sub(turns, back))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,37 +55,6 @@ class _Pixels:
 
     start: Index
     count: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransposedShape:
-    """Shape of a transposed convolution of images.
-
-    Attributes:
-        images: batch.
-        size: rows and columns of the output.
-        channels: input channels of one group.
-        filters: output channels of one group.
-        groups: groups.
-        axes: geometry of rows and columns.
-    """
-
-    images: int
-    size: tuple[int, int]
-    channels: int
-    filters: int
-    groups: int
-    axes: tuple[Geometry, Geometry]
-
-    @property
-    def taps(self) -> int:
-        """Elements of a window in one channel."""
-        return math.prod(axis.kernel for axis in self.axes)
-
-    @property
-    def out_channels(self) -> int:
-        """Channels of the output, of all groups."""
-        return self.filters * self.groups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,7 +176,7 @@ class TransposedConvolution:
         for block in self._each_block(e, block_part):
             with e.loop(first_row, last_row) as loop:
                 image, row = e.divmod(loop.index, self.shape.size[0])
-                taps = _taps(e, self.shape.axes[0], row)
+                taps = taps_of(e, self.shape.axes[0], row)
                 for pixels in self._each_tile(e):
                     self._emit_tile(e, arrays, block, (image, row, taps), pixels)
 
@@ -335,7 +228,7 @@ class TransposedConvolution:
                     yield _Pixels(e.add(phase.index, full * self.tile.pixels * stride), rest)
 
     def _emit_tile(
-        self, e: Emitter, arrays: list[Value], block: _Block, at: tuple[Index, Index, _Taps], pixels: _Pixels
+        self, e: Emitter, arrays: list[Value], block: _Block, at: tuple[Index, Index, Taps], pixels: _Pixels
     ) -> None:
         """Write a tile: bias, the reduction over the taps that it meets, and the epilogue."""
         x, weights, bias, out, *operands = arrays
@@ -358,14 +251,14 @@ class TransposedConvolution:
         e: Emitter,
         arrays: tuple[Value, Value],
         block: _Block,
-        at: tuple[Index, Index, _Taps],
+        at: tuple[Index, Index, Taps],
         pixels: _Pixels,
         start: list[Value],
     ) -> list[Value]:
         """Write the loops over a tile's kernel rows and columns, and the channels; returns the sums."""
         image, _, rows = at
         tile = Tile(pixels.count, len(block.valid))
-        columns = _taps(e, self.shape.axes[1], pixels.start)
+        columns = taps_of(e, self.shape.axes[1], pixels.start)
         matrix = self.shape.channels * self._width
         line = self.shape.axes[1].kernel * matrix
         origin = e.address(
@@ -382,7 +275,7 @@ class TransposedConvolution:
         return down.results
 
     def _meet(
-        self, e: Emitter, bases: tuple[Value, Value], taps: _Taps, number: Index, axis: int, w_step: int
+        self, e: Emitter, bases: tuple[Value, Value], taps: Taps, number: Index, axis: int, w_step: int
     ) -> tuple[Value, Value]:
         """Return the addresses of input and weights at one of the taps of an axis, by number."""
         geometry = self.shape.axes[axis]

@@ -22,56 +22,10 @@ from engine.compiler.emit.types import Index, Value
 from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
 from engine.compiler.kernels.shapes import ConvShape, ImplicitPadding
 from engine.compiler.kernels.tile import LINE, Ahead, Axis, Tile, emit_tile, steps_of
+from engine.compiler.kernels.winograd_transforms import TRANSFORMS, Transforms, transformed
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array
-
-Matrix = tuple[tuple[float, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Transforms:
-    """The matrices of F(m x m, 3x3), in the names of the paper."""
-
-    outputs: int
-    patch: Matrix
-    filter: Matrix
-    result: Matrix
-
-    @property
-    def inputs(self) -> int:
-        """Rows and columns of a patch."""
-        return self.outputs + 2
-
-
-F2 = Transforms(
-    2,
-    ((1, 0, -1, 0), (0, 1, 1, 0), (0, -1, 1, 0), (0, 1, 0, -1)),
-    ((1, 0, 0), (1 / 2, 1 / 2, 1 / 2), (1 / 2, -1 / 2, 1 / 2), (0, 0, 1)),
-    ((1, 1, 1, 0), (0, 1, -1, -1)),
-)
-F4 = Transforms(
-    4,
-    (
-        (4, 0, -5, 0, 1, 0),
-        (0, -4, -4, 1, 1, 0),
-        (0, 4, -4, -1, 1, 0),
-        (0, -2, -1, 2, 1, 0),
-        (0, 2, -1, -2, 1, 0),
-        (0, 4, 0, -5, 0, 1),
-    ),
-    (
-        (1 / 4, 0, 0),
-        (-1 / 6, -1 / 6, -1 / 6),
-        (-1 / 6, 1 / 6, -1 / 6),
-        (1 / 24, 1 / 12, 1 / 6),
-        (1 / 24, -1 / 12, 1 / 6),
-        (0, 0, 1),
-    ),
-    ((1, 1, 1, 1, 1, 0), (0, 1, -1, 2, -2, 0), (0, 1, 1, 4, 4, 0), (0, 1, -1, 8, -8, 1)),
-)
-TRANSFORMS = {2: F2, 4: F4}
-"""By the rows and columns of a tile's outputs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,7 +185,7 @@ class Winograd:
         side = self.transforms.inputs
         here = [e.load(pixel, channel, count=count) for pixel in pixels]
         patch = [here[row * side : (row + 1) * side] for row in range(side)]
-        for position, value in enumerate(_both_sides(e, self.transforms.patch, patch)):
+        for position, value in enumerate(transformed(e, self.transforms.patch, patch)):
             e.store(value, target, position * self._planes[0], channel)
 
     def _offset(self, e: Emitter, place: Sequence[Index]) -> list[Index]:
@@ -322,7 +276,7 @@ class Winograd:
         here = [e.load(source, position * self._planes[1], channel) for position in range(side * side)]
         products = [here[row * side : (row + 1) * side] for row in range(side)]
         start = e.load(bias, channel)
-        for index, value in enumerate(_both_sides(e, self.transforms.result, products)):
+        for index, value in enumerate(transformed(e, self.transforms.result, products)):
             image, row, pixel = (
                 corner[0],
                 e.add(corner[1], index // outputs),
@@ -364,25 +318,3 @@ class Winograd:
         if bias is not None:
             starts[: self.shape.filters] = bias
         return packed, starts
-
-
-def _both_sides(e: Emitter, matrix: Matrix, tile: Sequence[Sequence[Value]]) -> list[Value]:
-    """Return matrix @ tile @ matrix^T, row after row."""
-    columns = [[_combine(e, row, [line[j] for line in tile]) for row in matrix] for j in range(len(tile[0]))]
-    return [_combine(e, row, [column[i] for column in columns]) for i in range(len(matrix)) for row in matrix]
-
-
-def _combine(e: Emitter, coefficients: Sequence[float], values: Sequence[Value]) -> Value:
-    """Return the sum of coefficient * value, without the multiplications by 0, 1 and -1."""
-    terms = [(k, value) for k, value in zip(coefficients, values, strict=True) if k]
-    terms.sort(key=lambda term: term[0] != 1)  # one that needs no multiplication starts the sum
-    first, value = terms[0]
-    total = value if first == 1 else e.fmul(e.splat(first), value)
-    for k, value in terms[1:]:
-        if k == 1:
-            total = e.fadd(total, value)
-        elif k == -1:
-            total = e.fsub(total, value)
-        else:
-            total = e.fma(e.splat(k), value, total)
-    return total

@@ -13,8 +13,9 @@ from engine.compiler.emit.target import host_target
 from engine.compiler.memory.region import RegionError
 from engine.compiler.memory.weights import PackedStore
 from engine.compiler.program.action import NativeSteps
+from engine.compiler.program.assembler import compile_plan
 from engine.compiler.program.background import compile_beside
-from engine.compiler.program.program import Program, compile_plan
+from engine.compiler.program.program import Program
 from engine.compiler.program.verifier import verify
 from engine.dtypes import Array
 from engine.executor import PROGRAMS_KEPT, InputSpecs

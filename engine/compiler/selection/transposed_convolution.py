@@ -1,8 +1,8 @@
 """Kernels for transposed convolutions."""
 
 from engine.compiler.graph import TransposedConvolution
-from engine.compiler.kernels.transposed_convolution import Geometry, TransposedShape
 from engine.compiler.kernels.transposed_convolution import TransposedConvolution as Kernel
+from engine.compiler.kernels.transposed_geometry import TransposedAxis, TransposedShape
 from engine.compiler.memory.view import View
 from engine.compiler.selection.call import (
     Selector,
@@ -22,7 +22,7 @@ def select_transposed_convolution(selector: Selector, node: TransposedConvolutio
     out = image_of(node.output)
     channels, filters, *kernel = node.weight.shape
     rows, columns = (
-        Geometry(*sizes) for sizes in zip(kernel, node.stride, node.padding, node.dilation, strict=True)
+        TransposedAxis(*sizes) for sizes in zip(kernel, node.stride, node.padding, node.dilation, strict=True)
     )
     x, halo = _padded(selector, image_of(node.inputs[0]), out, (rows, columns))
     shape = TransposedShape(
@@ -46,7 +46,7 @@ def select_transposed_convolution(selector: Selector, node: TransposedConvolutio
 
 
 def _padded(
-    selector: Selector, x: View, out: View, axes: tuple[Geometry, Geometry]
+    selector: Selector, x: View, out: View, axes: tuple[TransposedAxis, TransposedAxis]
 ) -> tuple[View, tuple[int, int]]:
     """Return the input with the zeros around it that its kernel reads, and how many come first."""
     images, channels, rows, columns = x.shape

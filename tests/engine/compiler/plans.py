@@ -8,7 +8,8 @@ import numpy as np
 from engine.compiler.emit.target import host_target
 from engine.compiler.graph import Constant, Graph, Node, Value
 from engine.compiler.lowering.builder import make_graph
-from engine.compiler.program.program import Program, compile_plan
+from engine.compiler.program.assembler import compile_plan
+from engine.compiler.program.program import Program
 from engine.compiler.selection import RULES
 from engine.dtypes import PNNX_COMPUTE, Array
 from engine.operator import OUTPUT

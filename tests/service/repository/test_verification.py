@@ -26,7 +26,7 @@ BODY = {"inputs": [{"shape": [1, 3], "dtype": "float32", "data": [1.0, -2.0, 3.0
 @pytest.fixture
 def wrong_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Elementwise kernels that write nothing, and are not taken from those that others use."""
-    monkeypatch.setattr("engine.compiler.program.program.cache", KernelCache())
+    monkeypatch.setattr("engine.compiler.program.assembler.cache", KernelCache())
     monkeypatch.setattr(Elementwise, "emit", lambda kernel, e: None)
 
 

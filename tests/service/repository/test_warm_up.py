@@ -12,7 +12,7 @@ from httpx import ASGITransport, AsyncClient
 from PIL import Image
 
 from engine import LayerError, Plan, RuntimeGraph
-from engine.compiler.program.program import compile_plan
+from engine.compiler.program.assembler import compile_plan
 from service.app import create_app
 from service.config.limits import Limits
 from service.config.model_config import ModelConfig, ModelConfigError

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from engine.compiler.emit.target import Target
 from engine.compiler.kernels.cells import GATES, interleaved
-from engine.compiler.kernels.recurrent import Recurrence, RecurrentShape
+from engine.compiler.kernels.recurrent import Recurrence
+from engine.compiler.kernels.recurrent_parts import RecurrentShape
 from engine.compiler.kernels.tile import Tile
 from engine.dtypes import Array
 from engine.kernels import recurrent as reference

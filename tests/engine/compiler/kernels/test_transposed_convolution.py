@@ -11,17 +11,14 @@ from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
 from engine.compiler.kernels.epilogue import Epilogue, Operand, Spread
 from engine.compiler.kernels.tile import Tile
-from engine.compiler.kernels.transposed_convolution import (
-    Geometry,
-    TransposedConvolution,
-    TransposedShape,
-)
+from engine.compiler.kernels.transposed_convolution import TransposedConvolution
+from engine.compiler.kernels.transposed_geometry import TransposedAxis, TransposedShape
 from engine.dtypes import Array
 from engine.kernels.transposed_convolution import transposed_convolve
 from tests.engine.compiler.harness import every_target, run
 from tests.engine.compiler.kernels.images import numbers, strides
 
-Axes = tuple[Geometry, Geometry]
+Axes = tuple[TransposedAxis, TransposedAxis]
 
 
 def reference(
@@ -60,19 +57,26 @@ def kernel_for(
 
 
 @st.composite
-def geometries(draw: st.DrawFn) -> tuple[Geometry, int, int]:
+def geometries(draw: st.DrawFn) -> tuple[TransposedAxis, int, int]:
     """Draw an axis: its geometry, the input's size and what is added to the output."""
     kernel, stride, dilation = draw(st.integers(1, 4)), draw(st.integers(1, 5)), draw(st.integers(1, 4))
     x_size, extra = draw(st.integers(1, 9)), draw(st.integers(0, max(stride, dilation) - 1))
     whole = (x_size - 1) * stride + (kernel - 1) * dilation + 1 + extra
-    return Geometry(kernel, stride, draw(st.integers(0, min(4, (whole - 1) // 2))), dilation), x_size, extra
+    return (
+        TransposedAxis(kernel, stride, draw(st.integers(0, min(4, (whole - 1) // 2))), dilation),
+        x_size,
+        extra,
+    )
 
 
 @every_target
 @settings(max_examples=50, deadline=None)
 @given(down=geometries(), across=geometries(), data=st.data())
 def test_any_shape(
-    target: Target, down: tuple[Geometry, int, int], across: tuple[Geometry, int, int], data: st.DataObject
+    target: Target,
+    down: tuple[TransposedAxis, int, int],
+    across: tuple[TransposedAxis, int, int],
+    data: st.DataObject,
 ) -> None:
     """Any kernel, stride, padding, output padding, dilation and groups, filters beside whole vectors."""
     axes, extra = (down[0], across[0]), (down[2], across[2])
@@ -98,7 +102,7 @@ def test_any_shape(
 @pytest.mark.parametrize(("kernel", "padding"), [(2, 0), (4, 1)])
 def test_doubling_an_image(target: Target, kernel: int, padding: int) -> None:
     """The windows that decoders use; without overlap no padding is needed. NaN and infinity go on."""
-    axis = Geometry(kernel, 2, padding, 1)
+    axis = TransposedAxis(kernel, 2, padding, 1)
     x, weight = np.abs(numbers(1, 9, 20, 18)) + 1, np.abs(numbers(18, 24, kernel, kernel, seed=1)) + 1
     x[0, 3, 4, 5], x[0, 7, 9, 11] = np.nan, np.inf
     full, bias = numbers(1, 18, 40, 24, seed=2), numbers(24, seed=3)
@@ -114,7 +118,7 @@ def test_doubling_an_image(target: Target, kernel: int, padding: int) -> None:
 @every_target
 def test_writes_part_of_a_wider_tensor(target: Target) -> None:
     """Strides wider than the filters: what lies between stays as it was."""
-    axis = Geometry(2, 2, 0, 1)
+    axis = TransposedAxis(2, 2, 0, 1)
     x, weight = numbers(1, 3, 4, 6), numbers(6, 5, 2, 2, seed=1)
     made, _ = kernel_for(target, x, (6, 8), weight, (axis, axis))
     made = replace(made, out_strides=strides(6, 8, 13))
@@ -127,7 +131,7 @@ def test_writes_part_of_a_wider_tensor(target: Target) -> None:
 @pytest.mark.parametrize(("stride", "dilation"), [(5, 2), (5, 3), (6, 4), (3, 3), (2, 3)])
 def test_strides_and_dilations_with_any_divisor(target: Target, stride: int, dilation: int) -> None:
     """Which taps a position meets is a matter of arithmetic modulo the stride."""
-    axis = Geometry(4, stride, 2, dilation)
+    axis = TransposedAxis(4, stride, 2, dilation)
     x, weight = numbers(1, 4, 5, 3), numbers(3, 6, 4, 4, seed=1)
     expected = reference(x, weight, None, (axis, axis))
     made, padded = kernel_for(target, x, (expected.shape[1], expected.shape[2]), weight, (axis, axis))
@@ -137,7 +141,7 @@ def test_strides_and_dilations_with_any_divisor(target: Target, stride: int, dil
 
 def test_large_layers_have_chunks_for_threads() -> None:
     """Work is split where it is worth it."""
-    target, axis = Target("avx512", 16, 32, True, "", ""), Geometry(2, 2, 0, 1)
+    target, axis = Target("avx512", 16, 32, True, "", ""), TransposedAxis(2, 2, 0, 1)
     x, weight = np.empty((1, 64, 64, 64), np.float32), np.empty((64, 32, 2, 2), np.float32)
     made, _ = kernel_for(target, x, (128, 128), weight, (axis, axis))
     assert 8 <= made.chunks <= 64

@@ -10,7 +10,8 @@ from engine.compiler.emit.target import Target
 from engine.compiler.kernels.epilogue import Epilogue, Operand, Spread
 from engine.compiler.kernels.shapes import ConvShape, ImplicitPadding
 from engine.compiler.kernels.tile import Tile
-from engine.compiler.kernels.winograd import TRANSFORMS, Winograd
+from engine.compiler.kernels.winograd import Winograd
+from engine.compiler.kernels.winograd_transforms import TRANSFORMS
 from tests.engine.compiler.harness import every_target, run
 from tests.engine.compiler.kernels.images import convolved, numbers, strides
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from engine.compiler.emit.target import host_target
 from engine.compiler.memory.alignment import ALIGNMENT, address_of
 from engine.compiler.memory.arena import ArenaPool, Lifetime, arrange, least_size
-from engine.compiler.program.program import compile_plan
+from engine.compiler.program.assembler import compile_plan
 from engine.spec import TensorSpec
 from tests.golden.network_data import NAMES, arrays, open_network
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from engine.compiler.emit.jit import cache
-from engine.compiler.program.program import compile_plan
+from engine.compiler.program.assembler import compile_plan
 from engine.compiler.program.programs import Programs
 from engine.executor import PROGRAMS_KEPT
 from engine.plan import Plan

@@ -1,0 +1,211 @@
+"""Makes a program of a plan: lowers and fuses it, chooses kernels, lays out memory, packs weights."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from engine.compiler.emit.jit import cache
+from engine.compiler.emit.target import Target
+from engine.compiler.graph import Constant, Fallback, Graph, Node, Value
+from engine.compiler.lowering.builder import make_graph
+from engine.compiler.memory.alignment import WORD
+from engine.compiler.memory.arena import ArenaPool, Lifetime, arrange, least_size
+from engine.compiler.memory.release import release_compiler_memory
+from engine.compiler.memory.view import Buffer, Home, View
+from engine.compiler.memory.weights import PackedStore
+from engine.compiler.passes.fusion import fuse
+from engine.compiler.passes.storage import place
+from engine.compiler.program.action import NativeSteps, NumpyStep
+from engine.compiler.program.address_table import AddressTable
+from engine.compiler.program.observable import find_observables, written_by
+from engine.compiler.program.program import Program
+from engine.compiler.selection import RULES, Call, Selector
+from engine.compiler.threads.runner import runner
+from engine.compiler.threads.segment import NativeStep, Segment
+from engine.operator import OUTPUT
+from engine.plan import Plan
+from engine.spec import TensorSpec
+
+
+def compile_plan(
+    plan: Plan, leaving: Sequence[int], target: Target, threads: int, packed: PackedStore | None = None
+) -> Program:
+    """Compile a plan.
+
+    Args:
+        plan: the plan.
+        leaving: slots that leave the graph.
+        target: what to compile for.
+        threads: threads that share a run.
+        packed: weights that other programs of the graph packed; gets those that this one does.
+    """
+    graph = make_graph(plan, leaving, RULES)
+    fuse(graph)
+    place(graph)
+    try:
+        return _Assembler(
+            plan, graph, target, threads, PackedStore() if packed is None else packed
+        ).assemble()
+    finally:
+        graph.dissolve()
+
+
+@dataclass(slots=True)
+class _Use:
+    first: int
+    last: int
+
+
+@dataclass(slots=True)
+class _Assembler:
+    plan: Plan
+    graph: Graph
+    target: Target
+    threads: int
+    packed: PackedStore
+    calls: list[tuple[Call, Node]] = field(default_factory=list)
+    actions: list[list[int] | NumpyStep] = field(default_factory=list)
+    uses: dict[Buffer, _Use] = field(default_factory=dict)
+    written: dict[View, int] = field(default_factory=dict)
+    given: dict[int, int] = field(default_factory=dict)
+    moment: int = 0
+
+    def assemble(self) -> Program:
+        """Choose kernels, lay out memory and fill the table of addresses."""
+        for node in self.graph.nodes:
+            self._add(node)
+        buffers = list(self.uses)
+        lifetimes = [Lifetime(b.size * WORD, use.first, use.last) for b, use in self.uses.items()]
+        arrangement = arrange(lifetimes)
+        offsets = dict(zip(buffers, arrangement.offsets, strict=True))
+        scratch = max((call.kernel.scratch for call, _ in self.calls), default=0) * WORD * self.threads
+        codes = [cache.compile(call.kernel, self.target) for call, _ in self.calls]
+        runner()
+        # weights are packed when the compiler has let go of its memory: never are both held at once
+        release_compiler_memory()
+        table = AddressTable(offsets, arrangement.size)
+        steps = [
+            NativeStep(code, table.add(call), call.kernel.chunks)
+            for code, (call, _) in zip(codes, self.calls, strict=True)
+        ]
+        template, relative = table.finish()
+        specs = self.plan.specs
+        tensors = {slot: specs.get(name) for name, slot in self.plan.slots.items()}
+        shapes = {slot: spec.shape for slot, spec in tensors.items() if isinstance(spec, TensorSpec)}
+        return Program(
+            plan=self.plan,
+            actions=tuple(self._in_order(steps)),
+            calls=tuple(call for call, _ in self.calls),
+            values=self._values(),
+            inputs=table.patches(Home.VALUE, shapes),
+            outputs=table.patches(Home.OUTPUT, shapes),
+            exports=self._exports(),
+            releases=self._releases(),
+            order=self._order(),
+            fused_into=self.graph.fused_into(),
+            fused=self.graph.fused(),
+            native=self._native(),
+            folded=frozenset(self.graph.folded),
+            arenas=ArenaPool(arrangement.size + scratch, template, relative),
+            arrangement=arrangement,
+            least_bytes=least_size(lifetimes),
+            scratch_bytes=scratch,
+            threads=self.threads,
+            offsets=offsets,
+            loads=tuple(table.loads),
+            observables=find_observables(self.plan, self.graph, self.written, self.given),
+        )
+
+    def _add(self, node: Node) -> None:
+        if isinstance(node, Fallback):
+            for tensor in node.inputs:
+                if tensor.view is not None:
+                    self._use(tensor.view)
+            self.actions.append(NumpyStep(node.steps[0], self.moment, node.collects))
+            self.given.update(dict.fromkeys(self.plan.steps[node.steps[0]].outputs, self.moment))
+            self.moment += 1
+            return
+        rule = RULES.get(type(node))
+        if rule is None:
+            return  # it is only a place in memory
+        selector = Selector(self.target, self.threads, self.packed)
+        rule(selector, node)
+        for call in selector.calls:
+            for view in call.arguments:
+                self._use(view)
+            self._extend_segment()
+            self.calls.append((call, node))
+            self.written.update(dict.fromkeys(written_by(node), self.moment))
+            self.moment += 1
+
+    def _extend_segment(self) -> None:
+        """Let the call that comes next run in one go with those before it, if numpy did nothing in between."""
+        if not self.actions or isinstance(self.actions[-1], NumpyStep):
+            self.actions.append([])
+        current = self.actions[-1]
+        if isinstance(current, list):
+            current.append(len(self.calls))
+
+    def _in_order(self, steps: Sequence[NativeStep]) -> Iterator[NativeSteps | NumpyStep]:
+        done = 0
+        for action in self.actions:
+            if isinstance(action, NumpyStep):
+                yield action
+                done += 1
+                continue
+            owners = tuple(self.calls[place][1].steps[0] for place in action)
+            yield NativeSteps(Segment([steps[place] for place in action]), owners, done)
+            done += len(action)
+
+    def _use(self, view: View) -> None:
+        buffer = view.buffer
+        if buffer.home is Home.ARENA:
+            use = self.uses.setdefault(buffer, _Use(self.moment, self.moment))
+            use.last = self.moment
+
+    def _values(self) -> tuple[object, ...]:
+        values: list[object] = [None] * len(self.plan.slots)
+        for slot, value in self.graph.constants.items():
+            values[slot] = value
+        return tuple(values)
+
+    def _exports(self) -> dict[int, View]:
+        return {
+            slot: tensor.view
+            for slot, tensor in self.graph.tensors.items()
+            if tensor.is_kept and tensor.view is not None and not isinstance(tensor.node, Value | Constant)
+        }
+
+    def _releases(self) -> tuple[tuple[int, ...], ...]:
+        last: dict[int, int] = {}
+        for moment, action in enumerate(self.actions):
+            last.update(dict.fromkeys(self._values_of(action), moment))
+        kept = {*self.graph.leaving, *self.graph.constants}
+        releases: list[list[int]] = [[] for _ in self.actions]
+        for slot, moment in last.items():
+            if slot not in kept:
+                releases[moment].append(slot)
+        return tuple(map(tuple, releases))
+
+    def _values_of(self, action: list[int] | NumpyStep) -> Iterator[int]:
+        """Yield the slots whose values an action reads or makes."""
+        if isinstance(action, NumpyStep):
+            step = self.plan.steps[action.step]
+            yield from step.outputs
+            tensors = [self.graph.tensors.get(slot) for slot in step.inputs]
+            yield from (slot for slot, tensor in zip(step.inputs, tensors, strict=True) if tensor is None)
+            views = [tensor.view for tensor in tensors if tensor is not None and tensor.view is not None]
+        else:
+            views = [view for place in action for view in self.calls[place][0].arguments]
+        yield from (view.buffer.slot for view in views if view.buffer.home is Home.VALUE)
+
+    def _order(self) -> tuple[int, ...]:
+        by_nodes = [step for node in self.graph.nodes for step in node.steps]
+        places = range(len(self.plan.steps))
+        others = [place for place in places if place not in set(by_nodes)]
+        before = [place for place in others if self.plan.steps[place].operator.type != OUTPUT]
+        after = [place for place in others if self.plan.steps[place].operator.type == OUTPUT]
+        return tuple(dict.fromkeys((*before, *by_nodes, *after)))
+
+    def _native(self) -> frozenset[int]:
+        done = {step for node in self.graph.nodes if not isinstance(node, Fallback) for step in node.steps}
+        return frozenset(done)
