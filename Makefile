@@ -93,6 +93,7 @@ conformance: $(VENV)/serve.installed ## Run the exported models in CORPUS agains
 	$(BIN)/python -m tests.conformance $(CORPUS) --backend $(or $(BACKEND),auto)
 
 differential: $(VENV)/train.installed ## Random graphs and whole networks against numpy and PyTorch, for SECONDS or COUNT (200), from SEED (0)
+	$(BIN)/python -m pytest -q tests/differential/modules/checks_with_torch.py
 	$(BIN)/python -m tests.differential --seed $(SEED) $(if $(COUNT),--count $(COUNT)) $(if $(SECONDS),--seconds $(SECONDS)) $(DIFFERENTIAL)
 
 golden: $(VENV)/train.installed ## Make the golden data anew from PyTorch and the exporter

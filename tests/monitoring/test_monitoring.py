@@ -7,14 +7,13 @@ from typing import Any
 
 import orjson
 import pytest
+import yaml
 from httpx import ASGITransport, AsyncClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from service.app import create_app
 from service.config.settings import Settings
 from tests.service.models import add_models
-
-yaml: Any = pytest.importorskip("yaml")
 
 pytestmark = pytest.mark.anyio
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+import trustme
 from pydantic import SecretStr
 
 from service.config.settings import Settings, SettingsError
@@ -14,7 +15,6 @@ from service.server.tls import check_tls, tls_options
 from tests.service.models import VECTOR, add_model
 from tests.service.server.process import SOON, ServerProcess, run_to_end
 
-trustme = pytest.importorskip("trustme")
 PASSWORD = "a password"
 
 

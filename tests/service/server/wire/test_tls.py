@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import trustme
 
 from tests.service.models import VECTOR, add_model
 from tests.service.server.process import ServerProcess
@@ -12,7 +13,6 @@ from tests.service.server.wire.large import SMALL, check, large
 from tests.service.server.wire.wire import Wire, connected
 from tests.service.v2.models import SAME
 
-trustme = pytest.importorskip("trustme")
 SIZE = 300_000
 
 

@@ -1,11 +1,11 @@
-"""Random modules: drawn from a seed; a difference is found and made small. Only where the exporter is installed."""
+"""Tests of the random modules: they are drawn from a seed; a difference is found and made small.
+
+Run: make differential      (or python -m pytest tests/differential/modules/checks_with_torch.py)
+
+They need the extra [train]. `make test` does not collect them, because it has to pass without PyTorch.
+"""
 
 import numpy as np
-import pytest
-
-pytest.importorskip("torch")
-pytest.importorskip("pnnx")
-
 import torch
 from torch import nn
 
