@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from engine.compiler.program import programs
+
 # A slow machine is no failure; and what a run in CI finds must be found again by the next.
 settings.register_profile(
     "kuiper",
@@ -29,7 +31,7 @@ class _Refusals(logging.Handler):
 @pytest.fixture(autouse=True)
 def no_program_is_refused(request: pytest.FixtureRequest) -> Iterator[None]:
     """A program that verification refuses is a mistake in the compiler, whatever else a test looks at."""
-    logger, handler = logging.getLogger("engine.compiler.program.programs"), _Refusals()
+    logger, handler = logging.getLogger(programs.__name__), _Refusals()
     logger.addHandler(handler)
     yield
     logger.removeHandler(handler)
