@@ -6,10 +6,10 @@ from time import perf_counter_ns
 import numpy as np
 
 from engine import PNNX_COMPUTE, Port
-from service.codec import AnswerFormat, Decoded, Payload, register_format
-from service.codec.answer import Answer
+from service.codec import AnswerFormat, Decoded, RequestBody, register_format
+from service.codec.answer import AnswerDocument
 from service.codec.binding import fit, only_port
-from service.codec.format import BINARY_SCHEMA, Clock, Schema
+from service.codec.format import BINARY_SCHEMA, Clock, JsonSchema
 from service.errors import ServiceError
 
 
@@ -19,29 +19,29 @@ class OctetStream(AnswerFormat):
     name = "octet-stream"
     media_types = ("application/octet-stream",)
 
-    def decode(self, payload: Payload) -> Decoded:
+    def decode(self, body: RequestBody) -> Decoded:
         """Read elements of the input's dtype, float32 where it declares none.
 
         Raises:
             ServiceError: 413 `tensor_too_large`; 422 `missing_input`, or `wrong_shape` where the number of bytes does
                 not lead to one shape.
         """
-        port = only_port(payload.ports, "a body of plain elements")
+        port = only_port(body.ports, "a body of plain elements")
         dtype = PNNX_COMPUTE[port.dtype or "f32"].newbyteorder("<")
-        shape = _shape(port, len(payload.body), dtype.itemsize)
-        payload.limits.check_shape(shape, f"input {port.operator}")
-        array = np.frombuffer(payload.body, np.uint8 if dtype.kind == "b" else dtype)
+        shape = _shape(port, len(body.data), dtype.itemsize)
+        body.limits.check_shape(shape, f"input {port.operator}")
+        array = np.frombuffer(body.data, np.uint8 if dtype.kind == "b" else dtype)
         if dtype.kind == "b":
             array = array != 0  # whatever else the bytes of a boolean are would not be one
         return Decoded({port.operand: fit(port, array.reshape(shape))})
 
-    def encode(self, answer: Answer, received_ns: int, clock: Clock = perf_counter_ns) -> bytes:
+    def encode(self, answer: AnswerDocument, received_ns: int, clock: Clock = perf_counter_ns) -> bytes:
         """Return the elements of all outputs; shapes and times have no place in this format."""
         del received_ns, clock
         arrays = [np.asarray(output["data"]) for output in answer["outputs"]]
         return b"".join(array.astype(array.dtype.newbyteorder("<")).tobytes() for array in arrays)
 
-    def schema(self) -> Schema:
+    def schema(self) -> JsonSchema:
         """Return the schema: bytes."""
         return {**BINARY_SCHEMA, "description": "the elements of the model's only input"}
 

@@ -15,14 +15,14 @@ from pydantic import BaseModel, Field
 
 from engine import Array, Port
 from service.config.model_config import FILE_NAME, ModelConfig, ModelConfigError
-from service.config.table import Table
 from service.config.task_keys import TaskKeys
+from service.config.toml_table import TomlTable
 from service.errors import ServiceError
 from service.schemas import JsonNumber
 from service.tasks import Prediction, Task, register_task
 
 
-class RegressionConfig(Table):
+class RegressionConfig(TomlTable):
     """What the columns of the output are.
 
     Attributes:

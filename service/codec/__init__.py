@@ -1,4 +1,4 @@
-"""Request bytes -> arrays, results -> response bytes. Pure functions: no sockets, no framework, no state.
+"""Decodes request bodies into arrays and encodes results as response bodies, without sockets, framework or state.
 
 In:
 
@@ -15,7 +15,7 @@ Out:
 Each kind of payload is a `Format` in `formats`, where `register_format` adds others. All of the above, the API's
 description and its examples read that one list.
 
-All that is wrong with a request is a `ServiceError`:
+Whatever is wrong with a request is reported as a `ServiceError`:
 
     400  empty_body, invalid_json, invalid_image, invalid_base64, invalid_tensor, invalid_npy, invalid_npz,
          invalid_csv, invalid_multipart: the bytes are not what they claim to be
@@ -34,7 +34,7 @@ from service.codec.answer import Timing, build_answer, describe_trace
 from service.codec.decode import decode
 from service.codec.decoded import Decoded
 from service.codec.encode import encode
-from service.codec.format import AnswerFormat, Example, Format, Payload, Sample
+from service.codec.format import AnswerFormat, Example, Format, RequestBody, Sample
 from service.codec.formats import FORMATS, JSON_TYPE, NPZ_TYPE, register_format
 from service.codec.options import Options, parse_options
 
@@ -47,7 +47,7 @@ __all__ = [
     "Example",
     "Format",
     "Options",
-    "Payload",
+    "RequestBody",
     "Sample",
     "Timing",
     "build_answer",

@@ -10,15 +10,18 @@ from engine import LayerTrace, OperandTrace, Port, RunResult, RunTrace, Statisti
 from service.codec.json_array import json_number
 from service.tasks import Prediction
 
-Answer = dict[str, Any]
-"""`model`, `version`, `request_id`, `predictions`?, `outputs`, `timing`, `captured`?, `trace`?, its arrays as such."""
+AnswerDocument = dict[str, Any]
+"""`model`, `version`, `request_id`, `outputs` and `timing`; `predictions`, `captured` and `trace` where there are any.
+
+Tensors are still numpy arrays.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Milliseconds of the parts of a request that are over when its answer is built.
+    """Milliseconds that the stages took which are complete when an answer is built.
 
-    `is_observed` marks those of a run that kept values or took statistics besides: a run that serves takes less.
+    `is_observed` marks a run that captured operands or took statistics, which takes longer than others.
     """
 
     decode_ms: float
@@ -35,8 +38,8 @@ def build_answer(
     result: RunResult,
     predictions: Sequence[Sequence[Prediction]] | None,
     timing: Timing,
-) -> Answer:
-    """Put together what a request is answered with.
+) -> AnswerDocument:
+    """Build the answer to a request.
 
     Args:
         model: name of the model.
@@ -50,7 +53,7 @@ def build_answer(
     Returns:
         A dict for `encode`; `predictions`, `captured` and `trace` are left out where there are none.
     """
-    answer: Answer = {"model": model, "version": version, "request_id": request_id}
+    answer: AnswerDocument = {"model": model, "version": version, "request_id": request_id}
     if predictions is not None:
         answer["predictions"] = [[_prediction(one) for one in item] for item in predictions]
     named = zip(_names(ports, len(result.outputs)), result.outputs, strict=True)
@@ -72,9 +75,9 @@ def build_answer(
 
 
 def complete_timing(
-    answer: Answer, received_ns: int, started_ns: int, ended_ns: int
+    answer: AnswerDocument, received_ns: int, started_ns: int, ended_ns: int
 ) -> dict[str, float | bool]:
-    """Return an answer's `timing` with the two times that only the end of its serialisation tells.
+    """Return an answer's `timing`, completed by the two times that are known only after its serialisation.
 
     Args:
         answer: what `build_answer` gave.
@@ -87,7 +90,7 @@ def complete_timing(
 
 
 def _names(ports: Sequence[Port], count: int) -> list[str]:
-    """Name the outputs; only a run can tell how many tensors an operand holds that carries a list."""
+    """Name the outputs; only a run tells how many tensors an operand holds that carries a list."""
     if len(ports) == count:
         return [port.operand for port in ports]
     return [f"output_{index}" for index in range(count)]
@@ -98,14 +101,14 @@ def _prediction(prediction: Prediction) -> dict[str, Any]:
 
 
 def _member(value: Any) -> Any:
-    """Return what a prediction holds as JSON can carry it."""
+    """Convert a field of a prediction to a value that JSON can represent."""
     if isinstance(value, float):
         return json_number(value)
     return [_member(item) for item in value] if isinstance(value, tuple) else value
 
 
 def _value(value: Value) -> dict[str, Any]:
-    """Describe a tensor; a tuple holds further values in `data`, a scalar itself."""
+    """Describe a value: `data` is an array, the described items of a tuple, or a scalar."""
     if isinstance(value, np.ndarray | np.generic):
         array = np.asarray(value)
         return {"shape": list(array.shape), "dtype": pnnx_name(array.dtype), "data": array}
@@ -120,7 +123,7 @@ def _value(value: Value) -> dict[str, Any]:
 
 
 def describe_trace(trace: RunTrace) -> dict[str, Any]:
-    """Return a trace as clients are shown it: `total_ms`, `observed` where it was, `layers`."""
+    """Describe a trace as answers show it: `total_ms`, `observed` if the run was observed, and `layers`."""
     return {
         "total_ms": _milliseconds(trace.total_us / 1000),
         **_mark(trace.is_observed),
@@ -129,12 +132,12 @@ def describe_trace(trace: RunTrace) -> dict[str, Any]:
 
 
 def _backend(name: str | None) -> dict[str, str]:
-    """Tell what computed a value, where that is known."""
+    """Name the backend that computed a value, if it is known."""
     return {} if name is None else {"backend": name}
 
 
 def _mark(is_observed: bool) -> dict[str, bool]:
-    """Mark the times of an observed run; those of a run that serves have no mark."""
+    """Mark the times of an observed run; those of other runs have no mark."""
     return {"observed": True} if is_observed else {}
 
 
@@ -175,5 +178,5 @@ def _statistics(statistics: Statistics) -> dict[str, Any]:
 
 
 def _milliseconds(value: float) -> float:
-    """Round to a tenth of a microsecond: the clock tells no more."""
+    """Round to a tenth of a microsecond; further digits say nothing."""
     return round(value, 4)

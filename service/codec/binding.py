@@ -1,4 +1,4 @@
-"""Arrays that came under some name, or none -> the inputs of a graph."""
+"""Matches the arrays of a request with the inputs of a graph, by name or by position."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ _NUMBERED = re.compile(r"(\D*?)_?([0-9]{1,4})")
 
 
 def find_port(ports: Sequence[Port], name: str | None) -> Port:
-    """Return the input of an operator or operand name; the only one where there is no name.
+    """Return the input that has an operator or operand name, or the only input if no name is given.
 
     Raises:
         ServiceError: 422 `unknown_input`, or `missing_input` where a name is needed.
@@ -38,7 +38,7 @@ def only_port(ports: Sequence[Port], what: str) -> Port:
 
 
 def bind(ports: Sequence[Port], pairs: Iterable[tuple[Port, Array]]) -> dict[str, Array]:
-    """Check that every input came once.
+    """Check that every input is given exactly once.
 
     Returns:
         Operand name -> array, in the order of the graph's inputs.
@@ -61,7 +61,7 @@ def bind(ports: Sequence[Port], pairs: Iterable[tuple[Port, Array]]) -> dict[str
 
 
 def fit(port: Port, array: Array) -> Array:
-    """Return an array as an input takes it: its rank checked, converted to its dtype.
+    """Check an array's rank against an input, and convert the array to the input's dtype.
 
     Raises:
         ServiceError: 422 `wrong_rank`, `wrong_dtype` or `out_of_range`.
@@ -75,7 +75,7 @@ def fit(port: Port, array: Array) -> Array:
 
 
 def pair_up(ports: Sequence[Port], arrays: dict[str, Array]) -> list[tuple[Port, Array]]:
-    """Pair arrays with inputs by name, or by number where all are called like `arr_0`, `arr_1`.
+    """Pair arrays with inputs by name, or by number if all names are like `arr_0`, `arr_1`.
 
     Raises:
         ServiceError: 422 `unknown_input`.
@@ -93,7 +93,7 @@ def pair_up(ports: Sequence[Port], arrays: dict[str, Array]) -> list[tuple[Port,
 
 
 def listing(ports: Sequence[Port]) -> str:
-    """Describe a graph's inputs for a message."""
+    """List a graph's inputs for an error message."""
     return ", ".join(f"{port.operator} ({port})" for port in ports) or "none"
 
 

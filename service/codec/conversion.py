@@ -1,4 +1,4 @@
-"""Arrays of one dtype -> arrays of another, without losing what they say."""
+"""Converts arrays to other dtypes of the same kind."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def convert(array: Array, dtype: np.dtype[Any], place: str) -> Array:
 
 
 def to_integers(array: Array, dtype: np.dtype[Any], place: str) -> Array:
-    """Return whole numbers, held in integers or floats, in an integer dtype.
+    """Convert whole numbers, which integers or floats hold, to an integer dtype.
 
     Raises:
         ServiceError: 422 `out_of_range`.
@@ -52,7 +52,7 @@ def to_integers(array: Array, dtype: np.dtype[Any], place: str) -> Array:
 
 
 def out_of_range(place: str, dtype: np.dtype[Any]) -> ServiceError:
-    """Word the error for a number that a dtype cannot hold."""
+    """Return the error for a number that a dtype cannot hold."""
     limits: dict[str, Any] = {"dtype": pnnx_name(dtype)}
     if dtype.kind in "iu":
         limits |= {"minimum": int(np.iinfo(dtype).min), "maximum": int(np.iinfo(dtype).max)}

@@ -1,10 +1,10 @@
-"""Bodies -> arrays: finds out what a body is, and has its format read it."""
+"""Decodes request bodies: finds the format of a body, which then reads it."""
 
 from collections.abc import Sequence
 
 from engine import Port
 from service.codec.decoded import Decoded
-from service.codec.format import Payload
+from service.codec.format import RequestBody
 from service.codec.formats import find_format
 from service.codec.media_type import parse_media_type
 from service.config.limits import Limits
@@ -22,7 +22,7 @@ def decode(
         content_type: the header; where it is missing or none of ours, the first bytes of the body decide.
         ports: the graph's inputs, as `graph.inputs` gives them.
         config: the model's configuration.
-        limits: what is too much.
+        limits: upper bounds on the request's size.
 
     Raises:
         ServiceError: 400, 413, 415 or 422, as listed in the package's docstring; never anything else.
@@ -31,5 +31,6 @@ def decode(
     if not body:
         raise ServiceError(400, "empty_body", "the body is empty; send an image, JSON, npy, npz or CSV")
     media_type = parse_media_type(content_type)
-    payload = Payload(body, ports, config, limits, media_type.parameters)
-    return find_format(media_type, body).decode(payload)
+    return find_format(media_type, body).decode(
+        RequestBody(body, ports, config, limits, media_type.parameters)
+    )

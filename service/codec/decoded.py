@@ -1,4 +1,4 @@
-"""What a request's body said."""
+"""The result of decoding a request's body."""
 
 from dataclasses import dataclass, field
 
@@ -13,7 +13,7 @@ class Decoded:
     Attributes:
         inputs: operand name -> array of the declared rank and dtype, one for each input of the graph. Arrays may be
             read-only views of the body.
-        options: what the body asked for beside.
+        options: the options that the body contains.
     """
 
     inputs: dict[str, Array]

@@ -1,4 +1,4 @@
-"""Names that people have for dtypes -> numpy dtypes."""
+"""Maps the names that clients use for dtypes to numpy dtypes."""
 
 from typing import Any
 
@@ -25,6 +25,6 @@ _NAMES: dict[str, np.dtype[Any]] = {
 def find_dtype(name: str) -> np.dtype[Any] | None:
     """Return the dtype of a PNNX (f32), numpy (float32) or Open Inference (FP32) name, None where unknown.
 
-    Numbers of bf16 and c32, which numpy has not, are held in float32 and complex64.
+    numpy has no bf16 and no c32; their numbers are held as float32 and complex64.
     """
     return _NAMES.get(name.lower())

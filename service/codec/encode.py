@@ -1,14 +1,16 @@
-"""Answers -> bytes."""
+"""Encodes answers as bytes."""
 
 from time import perf_counter_ns
 
-from service.codec.answer import Answer
+from service.codec.answer import AnswerDocument
 from service.codec.format import Clock
 from service.codec.formats import answer_formats
 
 
-def encode(answer: Answer, media_type: str, received_ns: int, clock: Clock = perf_counter_ns) -> bytes:
-    """Serialise an answer and fill in the two times that only now are known.
+def encode(
+    answer: AnswerDocument, media_type: str, received_ns: int, clock: Clock = perf_counter_ns
+) -> bytes:
+    """Serialise an answer and fill in the two times that are known only then.
 
     Args:
         answer: what `build_answer` gave.

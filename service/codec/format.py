@@ -1,4 +1,4 @@
-"""What a payload format is: a kind of body that requests may have, and answers too if it can hold one."""
+"""The interface of payload formats: the kinds of bodies that requests can have, and some of them answers too."""
 
 import base64
 from abc import ABC, abstractmethod
@@ -11,31 +11,31 @@ from typing import Any, ClassVar
 from PIL import Image
 
 from engine import Array, Port
-from service.codec.answer import Answer
+from service.codec.answer import AnswerDocument
 from service.codec.decoded import Decoded
 from service.config.limits import Limits
 from service.config.model_config import ModelConfig
 
 Clock = Callable[[], int]
-Schema = Mapping[str, Any]
+JsonSchema = Mapping[str, Any]
 """A JSON schema, as OpenAPI has it."""
 
-BINARY_SCHEMA: Schema = {"type": "string", "format": "binary"}
+BINARY_SCHEMA: JsonSchema = {"type": "string", "format": "binary"}
 
 
 @dataclass(frozen=True, slots=True)
-class Payload:
-    """A request's body and what it is to be decoded for.
+class RequestBody:
+    """A request's body, and the model that it is decoded for.
 
     Attributes:
-        body: the whole body, never empty.
+        data: the whole body, never empty.
         ports: the graph's inputs, as `graph.inputs` gives them.
         config: the model's configuration.
-        limits: what is too much.
+        limits: upper bounds on the request's size.
         parameters: those of the `Content-Type`, by their names in lower case.
     """
 
-    body: bytes
+    data: bytes
     ports: Sequence[Port]
     config: ModelConfig
     limits: Limits
@@ -43,17 +43,17 @@ class Payload:
 
     @property
     def charset(self) -> str | None:
-        """The body's charset, None where the `Content-Type` names none."""
+        """The body's charset; None if the `Content-Type` names none."""
         return self.parameters.get("charset")
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A request that a model can answer, from which formats make examples.
+    """A valid request for a model, from which formats make examples.
 
     Attributes:
-        image: an image of the size of the model's only input; None where the model takes none.
-        arrays: one for each input, by operator name; empty where none is known that the model runs on.
+        image: an image of the size that the model's only input takes; None if the model takes no images.
+        arrays: one for each input, by operator name; empty if it is not known on what shapes the model runs.
     """
 
     image: Image.Image | None
@@ -97,19 +97,19 @@ class Format(ABC):
         return any(signature.match(body) for signature in self.signatures)
 
     @abstractmethod
-    def decode(self, payload: Payload) -> Decoded:
+    def decode(self, body: RequestBody) -> Decoded:
         """Return the inputs of the graph, and the options that the body holds beside them.
 
         Raises:
-            ServiceError: 400, 413, 415 or 422; no other exception, whatever the bytes.
+            ServiceError: 400, 413, 415 or 422; never anything else, whatever the bytes.
         """
 
     @abstractmethod
-    def schema(self) -> Schema:
+    def schema(self) -> JsonSchema:
         """Return the OpenAPI schema of a request's body."""
 
     def examples(self, sample: Sample) -> Iterator[Example]:
-        """Yield examples of bodies that ask for `sample`; none where the format cannot."""
+        """Yield bodies that hold `sample`; none if the format cannot hold it."""
         del sample
         yield from ()
 
@@ -118,7 +118,7 @@ class AnswerFormat(Format):
     """A payload format that answers can have as well."""
 
     @abstractmethod
-    def encode(self, answer: Answer, received_ns: int, clock: Clock = perf_counter_ns) -> bytes:
+    def encode(self, answer: AnswerDocument, received_ns: int, clock: Clock = perf_counter_ns) -> bytes:
         """Serialise an answer, and fill in `timing.encode_ms` and `timing.total_ms`.
 
         Args:
@@ -127,7 +127,7 @@ class AnswerFormat(Format):
             clock: for tests.
         """
 
-    def answer_schema(self) -> Schema:
+    def answer_schema(self) -> JsonSchema:
         """Return the OpenAPI schema of an answer's body."""
         return BINARY_SCHEMA
 

@@ -1,4 +1,4 @@
-"""Encoded images, from whatever body -> the inputs of a graph."""
+"""Prepares the encoded images of a request as inputs of a graph."""
 
 import binascii
 import re
@@ -24,7 +24,7 @@ def bind_images(
             of an input. Several images for one input are a batch, in order.
         ports: the graph's inputs.
         config: the model's configuration.
-        limits: what is too much.
+        limits: upper bounds on the request's size.
 
     Raises:
         ServiceError: 400 `invalid_image`, 413 `image_too_large` or `tensor_too_large`, 422 `not_an_image_model`,

@@ -1,4 +1,4 @@
-"""Arrays and numbers as JSON can carry them."""
+"""Converts arrays and numbers to values that JSON can represent."""
 
 from math import isfinite, isnan
 from typing import Any
@@ -8,11 +8,11 @@ import numpy as np
 from engine import Array
 
 NOT_FINITE = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
-"""Names that stand for what JSON has no numbers for."""
+"""Names of the numbers that JSON cannot represent."""
 
 
 def json_number(value: float | None) -> float | str | None:
-    """Return a number, or its name where it is not finite."""
+    """Return a number, or its name if it is not finite."""
     if value is None or isfinite(value):
         return value
     if isnan(value):

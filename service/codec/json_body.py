@@ -1,12 +1,12 @@
-"""JSON bodies -> the inputs of a graph.
+"""Decodes JSON bodies into the inputs of a graph.
 
     {"image": "<base64 or data: URL>"}                  one image
     {"images": ["<base64>", …]}                         a batch of images
     {"inputs": [{"name", "shape", "dtype", "data"}]}    tensors
 
-each with `"parameters": {"trace", "capture", "top_k"}` where wanted. Of a tensor only `data` is needed: `name` may be
-left out where the model has one input, `dtype` (or `datatype`) defaults to the model's, `shape` to the nesting of the
-data, or to the model's for a flat list.
+each optionally with `"parameters": {"trace", "capture", "top_k"}`. A tensor needs only `data`: `name` may be left out
+if the model has one input, `dtype` (or `datatype`) defaults to the model's, and `shape` to the nesting of the data, or
+to the model's for a flat list.
 """
 
 from collections.abc import Sequence
@@ -72,7 +72,7 @@ def _parse(body: bytes, charset: str | None) -> dict[str, Any]:
 
 
 def _has_bare_name(body: bytes, position: int) -> bool:
-    """Tell whether what the parser stumbled over is one of the names that some clients write without quotes."""
+    """Return whether the parser failed at a name such as NaN, which some clients write without quotes."""
     return any(name in body[max(0, position - 12) : position + 12] for name in (b"NaN", b"Infinity"))
 
 
@@ -127,7 +127,7 @@ def _dtype(entry: dict[str, Any], place: str) -> Any:
 
 
 def _unflatten(array: Array, port: Port) -> Array:
-    """Give a flat list the input's own shape, where that leaves at most one dimension to work out."""
+    """Reshape a flat list to the input's shape, if at most one dimension of that is open."""
     if port.shape is None or len(port.shape) < 2 or port.shape.count(None) > 1:
         return array
     known = prod(dim for dim in port.shape if dim is not None)

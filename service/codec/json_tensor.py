@@ -1,7 +1,7 @@
-"""Numbers in JSON -> arrays.
+"""Converts numbers in JSON to arrays.
 
-Numbers are checked by the set of their types and converted by one call; only a tensor with the names of NaN and the
-infinities in it is looked at element by element.
+Numbers are checked by the set of their types and converted in one call; elements are looked at one by one only if a
+tensor contains the names of NaN or of the infinities.
 """
 
 from array import array
@@ -69,15 +69,15 @@ def parse_data(
 
 
 def invalid(place: str, problem: str, expected: str) -> ServiceError:
-    """Word a 400 about a tensor."""
+    """Return the error for a tensor that cannot be read."""
     message = f"{place}: {problem}; expected {expected}"
     return ServiceError(400, "invalid_tensor", message, {"expected": expected})
 
 
 def _plain_floats(data: list[Any], limits: Limits) -> Array | None:
-    """Return lists of nothing but floats and whole numbers as float64, in half the time that looking at each takes.
+    """Convert lists of nothing but floats and whole numbers to float64, in half the time that looking at each takes.
 
-    None where they hold anything else, or are uneven or too many: whoever looks closer says what is wrong.
+    Returns None if they hold anything else, are uneven or too many; `_flatten` finds out what is wrong.
     """
     shape, level = [len(data)], data
     while level and type(level[0]) is list:
@@ -98,7 +98,7 @@ def _plain_floats(data: list[Any], limits: Limits) -> Array | None:
 
 
 def _holds_booleans(elements: list[Any], values: Array) -> bool:
-    """Tell whether booleans are among numbers: only 0 and 1 need to be looked at."""
+    """Return whether there are booleans among numbers; only zeros and ones need to be looked at."""
     suspects = np.flatnonzero((values == 0) | (values == 1)).tolist()
     if len(suspects) < len(elements) // 2:
         elements = [elements[index] for index in suspects]
@@ -118,13 +118,13 @@ def _flatten(data: Any, limit: int, place: str) -> tuple[tuple[int, ...], list[A
         if len(shape) > MAX_RANK + 1:
             raise invalid(place, f"data is nested more than {MAX_RANK} deep", "fewer dimensions")
         if prod(max(dim, 1) for dim in shape) > limit:
-            break  # the caller's check of the nesting refuses it, before all of it is gathered
+            break  # the caller refuses the shape before all elements are collected
         level = list(chain.from_iterable(level))
     return tuple(shape), level, kinds
 
 
 def _agreed(shape: tuple[int, ...] | None, nesting: tuple[int, ...], place: str) -> tuple[int, ...]:
-    """Return the given shape where the data's nesting agrees with it or is flat, the nesting where none is given.
+    """Return the given shape if the data's nesting agrees with it or is flat, or the nesting if no shape is given.
 
     Lists cannot show what lies below an empty dimension: there only the count has to agree.
     """

@@ -1,4 +1,4 @@
-"""Values that may hold arrays -> JSON."""
+"""Serialises values that may hold arrays as JSON."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def dump_json(value: Any) -> bytes:
 
 
 def _prepared(value: Any) -> Any:
-    """Replace arrays, wherever they are, by what the serialiser takes."""
+    """Replace arrays, at any depth, by values that the serialiser takes."""
     if isinstance(value, np.ndarray):
         return json_data(value)
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""`Content-Type` -> media type and parameters (RFC 9110, section 8.3)."""
+"""Parses `Content-Type` headers (RFC 9110, section 8.3)."""
 
 from dataclasses import dataclass
 
@@ -7,14 +7,14 @@ from python_multipart.multipart import parse_options_header
 
 @dataclass(frozen=True, slots=True)
 class MediaType:
-    """A `Content-Type`: its name in lower case, and its parameters by names in lower case."""
+    """A parsed `Content-Type`: its name, and its parameters by name; names are in lower case."""
 
     name: str
     parameters: dict[str, str]
 
 
 def parse_media_type(content_type: str | None) -> MediaType:
-    """Read a `Content-Type` header; an empty name where there is none.
+    """Parse a `Content-Type` header; the name is empty if there is none.
 
     Parameters without a value are left out.
     """

@@ -1,4 +1,4 @@
-"""`multipart/form-data` -> parts (RFC 7578)."""
+"""Splits `multipart/form-data` bodies into parts (RFC 7578)."""
 
 import logging
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 MAX_PARTS = 256
 
-# a broken form is the client's affair: it is answered with an error, not logged as a fault of the server
+# a malformed form is the client's error: it is answered, and not logged as a fault of the server
 logging.getLogger("python_multipart.multipart").setLevel(logging.CRITICAL)
 
 
@@ -35,7 +35,7 @@ class Part:
 
 @dataclass(slots=True)
 class _Collector:
-    """Takes the parser's events."""
+    """Collects the parser's events."""
 
     parts: list[Part] = field(default_factory=list)
     ended: bool = False
@@ -107,5 +107,5 @@ def parse_multipart(body: bytes, boundary: str | None) -> list[Part]:
 
 
 def invalid(message: str) -> ServiceError:
-    """Word a 400 about a form."""
+    """Return the error for a malformed form."""
     return ServiceError(400, "invalid_multipart", message[:300], {"expected": "multipart/form-data"})

@@ -1,4 +1,4 @@
-"""`.npy` -> arrays, without copying the elements.
+"""Reads `.npy` files without copying their elements.
 
 The format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html. The header is a Python dict
 literal; it is matched, never evaluated.
@@ -29,7 +29,7 @@ _DIM = re.compile(r"([0-9]{1,18})L?")
 
 @dataclass(frozen=True, slots=True)
 class NpyHeader:
-    """What comes before the elements.
+    """The header of a `.npy` file.
 
     Attributes:
         dtype: of the elements, in the file's byte order.

@@ -1,4 +1,4 @@
-"""`.npz` -> arrays. Every size is checked in a header before anything of that size is unpacked."""
+"""Reads `.npz` files. Every size is checked in a header before anything of that size is unpacked."""
 
 import struct
 import zipfile
@@ -26,7 +26,7 @@ _ZIP_ERRORS = (
     OverflowError,
     IndexError,
 )
-"""What the zip reader raises on damaged archives."""
+"""Exceptions that the zip reader raises on damaged archives."""
 
 
 def read_npz(body: bytes, limits: Limits) -> dict[str, Array]:
@@ -38,7 +38,7 @@ def read_npz(body: bytes, limits: Limits) -> dict[str, Array]:
     Raises:
         ServiceError: 400 `invalid_npz` or `invalid_npy`, 413 `tensor_too_large` or `body_too_large`.
     """
-    # the reader makes an object of every record before anyone can count them
+    # the zip reader makes an object of every record before they can be counted
     if body.count(_DIRECTORY_RECORD) > MAX_ENTRIES:
         raise _invalid(f"has more than {MAX_ENTRIES} entries")
     try:

@@ -1,4 +1,4 @@
-"""What a request may ask for beside its inputs: `trace`, `capture`, `top_k`."""
+"""The options of a request: `trace`, `capture` and `top_k`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -20,7 +20,7 @@ OPTIONS_SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options of one request; None where the request does not say.
+    """Options of one request; None for those that the request does not set.
 
     Attributes:
         trace: how much of the run to record.
@@ -33,7 +33,7 @@ class Options:
     top_k: int | None = None
 
     def overridden_by(self, other: "Options") -> "Options":
-        """Return these options with those that `other` sets in their place: the query wins over the body."""
+        """Return these options, overridden by those that `other` sets; the query overrides the body."""
         chosen = {}
         for field in fields(self):
             theirs = getattr(other, field.name)

@@ -1,4 +1,4 @@
-"""CSV -> arrays (RFC 4180)."""
+"""Reads tables of CSV (RFC 4180)."""
 
 import csv
 from collections.abc import Callable, Sequence
@@ -35,7 +35,7 @@ def read_table(text: str, dtype: np.dtype[Any], limits: Limits, header: str | No
     Raises:
         ServiceError: 400 `invalid_csv` with line and column, 413 `tensor_too_large`, 422 `out_of_range`.
     """
-    # before the table is split: cells after the first line, which may be a header
+    # checked before the table is split; the first line may be a header and is not counted
     limits.check_shape([text.count(",") - text.partition("\n")[0].count(",")], "the table")
     parse = _parser(dtype)
     rows, lines = _split(text)
@@ -80,7 +80,7 @@ def _is_number(cell: str, parse: _Parser) -> bool:
         parse(cell)
     except ValueError:
         return False
-    return "_" not in cell  # Python's own digit separator, which is not one of CSV
+    return "_" not in cell  # Python's digit separator, which CSV does not have
 
 
 def _is_header(row: Sequence[str], parse: _Parser) -> bool:

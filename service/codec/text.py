@@ -1,4 +1,4 @@
-"""Bodies of text -> str."""
+"""Decodes bodies of text."""
 
 from service.errors import ServiceError
 
@@ -15,7 +15,7 @@ _CHARSETS = {
     "utf-16le": "utf-16-le",
     "utf-16be": "utf-16-be",
 }
-"""Charset as HTTP names it -> Python's codec; UTF-8 may begin with a byte order mark."""
+"""Python's codec of each charset that HTTP names; UTF-8 may begin with a byte order mark."""
 
 
 def decode_text(body: bytes, charset: str | None, code: str) -> str:

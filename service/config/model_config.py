@@ -56,7 +56,6 @@ from pydantic import (
 )
 
 from engine import describe_problem
-from service.config.table import Table
 from service.config.task_keys import (
     TASK_KEYS,
     TaskKeys,
@@ -65,11 +64,12 @@ from service.config.task_keys import (
     read_task_tables,
     task_tables,
 )
+from service.config.toml_table import TomlTable
 from service.config.version_policy import VersionPolicy
 
 FILE_NAME = "model.toml"
 
-_Table = TypeVar("_Table", bound=Table)
+_Table = TypeVar("_Table", bound=TomlTable)
 
 Colour = Literal["gray", "rgb", "bgr"]
 Resize = Literal["stretch", "fit", "crop"]
@@ -94,7 +94,7 @@ def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, int | float) else value
 
 
-# TOML has arrays only: they stand for tuples, while what they hold stays strict
+# TOML has only arrays, which stand for tuples here; their items are validated strictly
 _Side = Annotated[int, Field(ge=1, le=1 << 14)]
 _Size = Annotated[tuple[_Side, _Side], Field(strict=False)]
 _PerChannel = Annotated[tuple[float, ...], BeforeValidator(_as_list), Field(strict=False)]
@@ -104,7 +104,7 @@ _PerChannelPositive = Annotated[
 _Labels = Annotated[tuple[str, ...], Field(strict=False, min_length=1)]
 
 
-class ImageConfig(Table):
+class ImageConfig(TomlTable):
     """How an image becomes an input: `value = (pixel * scale - mean) / std`, laid out (channels, height, width).
 
     Attributes:
@@ -143,7 +143,7 @@ class ImageConfig(Table):
         return self
 
 
-class SchedulingConfig(Table):
+class SchedulingConfig(TomlTable):
     """How requests for the model are scheduled; by default as the server's settings say.
 
     Attributes:
@@ -164,7 +164,7 @@ class SchedulingConfig(Table):
 _BatchSizes = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(strict=False)]
 
 
-class BatchingConfig(Table):
+class BatchingConfig(TomlTable):
     """How requests for the model are run together; by default as the server's settings say.
 
     Attributes:
@@ -194,7 +194,7 @@ _Shape = Annotated[tuple[Annotated[int, Field(ge=1, le=1 << 31)], ...], Field(st
 _RunShapes = Annotated[tuple[_Shape, ...], BeforeValidator(_as_run), Field(strict=False)]
 
 
-class WarmUpConfig(Table):
+class WarmUpConfig(TomlTable):
     """What a model is compiled for when it is loaded, besides what its file declares and the size of images.
 
     Attributes:
@@ -204,7 +204,7 @@ class WarmUpConfig(Table):
     shapes: Annotated[tuple[_RunShapes, ...], Field(strict=False)] = ()
 
 
-class ModelConfig(Table):
+class ModelConfig(TomlTable):
     """A whole `model.toml`.
 
     Attributes:
@@ -229,7 +229,7 @@ class ModelConfig(Table):
     batching: BatchingConfig = BatchingConfig()
     warm_up: WarmUpConfig = WarmUpConfig()
 
-    _task_tables: dict[str, Table] = PrivateAttr(default_factory=dict)
+    _task_tables: dict[str, TomlTable] = PrivateAttr(default_factory=dict)
 
     def task_table(self, kind: type[_Table]) -> _Table:
         """Return the table of the model's task, its defaults where the file has none.
@@ -243,7 +243,7 @@ class ModelConfig(Table):
     @model_validator(mode="wrap")
     @classmethod
     def _read_tables(cls, values: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Validate the tables of tasks beside the keys that are fields here, and list the faults of both."""
+        """Validate the tables of tasks together with the other keys, and report the errors of both."""
         if not isinstance(values, dict):
             return handler(values)
         tables, errors = read_task_tables(values)
@@ -259,7 +259,7 @@ class ModelConfig(Table):
         return config
 
     def _check_task(self) -> None:
-        """Check that nothing is given that is for another task."""
+        """Check that no key is given that belongs to another task."""
         if "labels" in self.model_fields_set and not TASK_KEYS.get(self.task, TaskKeys()).takes_labels:
             raise self._misplaced("labels", [name for name, keys in TASK_KEYS.items() if keys.takes_labels])
         for name in self._task_tables:
@@ -289,7 +289,7 @@ def load_model_config(folder: Path | str) -> ModelConfig:
     try:
         return ModelConfig.model_validate(values)
     except ValidationError as error:
-        raise _worded(path, error) from error
+        raise _combined(path, error) from error
 
 
 def _read_labels(config: Path, name: str) -> list[str]:
@@ -309,8 +309,8 @@ def _read_labels(config: Path, name: str) -> list[str]:
     return labels
 
 
-def _worded(path: Path, error: ValidationError) -> ModelConfigError:
-    """Word what pydantic found; the first problem names the key, the others follow."""
+def _combined(path: Path, error: ValidationError) -> ModelConfigError:
+    """Return pydantic's errors as one, which names the key of the first and lists the others."""
     problems = []
     for item in error.errors(include_url=False):
         key = ".".join(str(part) for part in item["loc"])
@@ -324,8 +324,8 @@ def _worded(path: Path, error: ValidationError) -> ModelConfigError:
 
 
 def _keys(location: tuple[int | str, ...]) -> str:
-    """Return the keys that are known where an unknown one was found."""
-    tables: dict[str, type[Table]] = {
+    """Return the keys that are allowed at the place of an unknown one."""
+    tables: dict[str, type[TomlTable]] = {
         "image": ImageConfig,
         **task_tables(),
         "scheduling": SchedulingConfig,

@@ -1,4 +1,4 @@
-"""What `model.toml` may say for each task. The tasks themselves, in `service.tasks`, register it here."""
+"""The keys of `model.toml` that belong to one task each. The tasks, in `service.tasks`, register them here."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,27 +6,27 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import InitErrorDetails, PydanticKnownError
 
-from service.config.table import Table
+from service.config.toml_table import TomlTable
 
 
 @dataclass(frozen=True, slots=True)
 class TaskKeys:
-    """The part of `model.toml` that is one task's.
+    """The keys of `model.toml` that belong to one task.
 
     Attributes:
         table: the keys of the table that has the task's name; None for a task without one.
         takes_labels: the task names classes, so that `labels` may be given.
     """
 
-    table: type[Table] | None = None
+    table: type[TomlTable] | None = None
     takes_labels: bool = False
 
 
 TASK_KEYS: dict[str, TaskKeys] = {}
-"""Name of each task that there is -> its part of `model.toml`."""
+"""The keys of each task, by the task's name."""
 
 
-def task_tables() -> dict[str, type[Table]]:
+def task_tables() -> dict[str, type[TomlTable]]:
     """Return the tables of all tasks that have one, by name."""
     return {name: keys.table for name, keys in TASK_KEYS.items() if keys.table is not None}
 
@@ -44,13 +44,13 @@ def check_task(value: Any) -> str:
     raise PydanticKnownError("literal_error", {"expected": expected})
 
 
-def read_task_tables(values: dict[str, Any]) -> tuple[dict[str, Table], list[InitErrorDetails]]:
+def read_task_tables(values: dict[str, Any]) -> tuple[dict[str, TomlTable], list[InitErrorDetails]]:
     """Validate the tables of tasks in a whole `model.toml`, whatever its task.
 
     Returns:
         The tables that are valid, by name, and what is wrong with the others.
     """
-    tables: dict[str, Table] = {}
+    tables: dict[str, TomlTable] = {}
     errors: list[InitErrorDetails] = []
     for name, table in task_tables().items():
         if name in values:
@@ -62,7 +62,7 @@ def read_task_tables(values: dict[str, Any]) -> tuple[dict[str, Table], list[Ini
 
 
 def details_of(error: ValidationError, *location: str) -> list[InitErrorDetails]:
-    """Return what an error says, for an error of a larger whole in which it is at `location`."""
+    """Return the details of an error, for an error about a larger value that holds this one at `location`."""
     return [
         InitErrorDetails(
             type=item["type"], loc=(*location, *item["loc"]), input=item["input"], ctx=item.get("ctx", {})

@@ -17,7 +17,7 @@ Examples: TypeAlias = dict[str, dict[str, Any]]
 
 _MOST_ELEMENTS = 4096
 _MOST_CHARACTERS = 8192
-"""Anything larger is no example that anybody reads: the command alone must do."""
+"""Larger examples are not shown, as nobody would read them; the command remains."""
 
 
 def examples_for(models: Iterable[LoadedModel]) -> Examples:

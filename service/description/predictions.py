@@ -1,4 +1,4 @@
-"""What the API's description says of predictions: each task's part of an answer."""
+"""Describes predictions, each task's part of an answer, for OpenAPI."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ _REFERENCE = "#/components/schemas/{model}"
 
 
 def describe_predictions(schema: dict[str, Any]) -> None:
-    """Write into a description what the predictions of each task are."""
+    """Add the schemas of all tasks' predictions to a description."""
     schemas = schema["components"]["schemas"]
     references = []
     for task in TASKS.values():

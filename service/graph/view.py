@@ -1,4 +1,4 @@
-"""A graph as plain values that JSON can carry."""
+"""Describes a graph as plain values that JSON can represent."""
 
 import math
 from collections.abc import Sequence
@@ -36,9 +36,9 @@ def describe_ports(ports: Sequence[Port]) -> list[dict[str, Any]]:
 
 
 def json_safe(value: object) -> Any:
-    """Return a parameter's value as JSON can carry it.
+    """Convert a parameter's value to one that JSON can represent.
 
-    What JSON has no number for becomes a string: `"Infinity"`, `"-Infinity"`, `"NaN"`, and complex numbers as
+    Numbers that JSON cannot represent become strings: `"Infinity"`, `"-Infinity"`, `"NaN"`, and complex numbers as
     `"1+2j"`.
     """
     if isinstance(value, tuple | list):

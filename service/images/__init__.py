@@ -1,1 +1,1 @@
-"""Encoded images -> what a model takes: reading their bytes safely, scaling and normalising them."""
+"""Reads encoded images safely, and prepares them as inputs of models."""

@@ -1,4 +1,4 @@
-"""Encoded images -> upright images of 8 bits a channel, safe on any bytes."""
+"""Reads encoded images, whatever their bytes, as upright images of 8 bits per channel."""
 
 import struct
 from io import BytesIO
@@ -18,15 +18,15 @@ IMAGE_FORMATS = tuple(
         BmpImagePlugin.BmpImageFile,
     )
 )
-"""The formats that are taken; no other of Pillow's readers ever sees a client's bytes."""
+"""The formats that are accepted; Pillow's readers of other formats never see a client's bytes."""
 
-# the limit of the service takes the place of Pillow's, which is one for the whole process
+# the service has limits of its own; Pillow's would be one for the whole process
 Image.MAX_IMAGE_PIXELS = None
-# blocks so large that the allocator gives them back to the system: in smaller ones, hundreds of megabytes stay behind
+# blocks of this size are returned to the system; of smaller ones, hundreds of megabytes would be kept
 _imaging.set_block_size(64 << 20)
 
 _STRIP_PIXELS = 1 << 20
-"""Pixels of an image that are blended at once."""
+"""Pixels of an image that are blended at a time."""
 
 _UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -37,7 +37,7 @@ _UPRIGHT = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-"""EXIF orientation -> what turns the image upright."""
+"""The transposition that turns an image upright, by EXIF orientation."""
 
 
 def open_image(data: bytes, place: str) -> Image.Image:
@@ -48,7 +48,7 @@ def open_image(data: bytes, place: str) -> Image.Image:
     """
     try:
         return Image.open(BytesIO(data), formats=IMAGE_FORMATS)
-    except Exception as error:  # the readers raise whatever the bytes lead them to
+    except Exception as error:  # the readers raise any exception, depending on the bytes
         message = f"{place} is not an image that can be read; expected {', '.join(IMAGE_FORMATS)}"
         raise ServiceError(400, "invalid_image", message, {"expected": list(IMAGE_FORMATS)}) from error
 
@@ -71,7 +71,7 @@ def _upright(image: Image.Image) -> Image.Image:
     try:
         orientation = image.getexif().get(Base.Orientation)
     except (OSError, SyntaxError, ValueError, KeyError, TypeError, struct.error, Warning):
-        return image  # damaged metadata leave the pixels as they are
+        return image  # damaged metadata do not affect the pixels
     turn = _UPRIGHT.get(orientation) if isinstance(orientation, int) else None
     return image if turn is None else image.transpose(turn)
 
@@ -81,7 +81,9 @@ def _convert(image: Image.Image, mode: str) -> Image.Image:
         image = _from_16_bit(image)
     if image.has_transparency_data:
         return _put_on_white(image, mode)
-    return image if image.mode == mode else image.convert(mode)  # to its own mode, Pillow would copy it
+    return (
+        image if image.mode == mode else image.convert(mode)
+    )  # Pillow copies it to convert it to its own mode
 
 
 def _put_on_white(image: Image.Image, mode: str) -> Image.Image:

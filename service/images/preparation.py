@@ -1,4 +1,4 @@
-"""Encoded images -> the array that a model takes."""
+"""Converts encoded images to the array that a model takes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,10 +33,10 @@ class ImageInput:
 
 
 def check_image_inputs(config: ImageConfig, inputs: Sequence[Port]) -> None:
-    """Check that a graph has an input for images as configured.
+    """Check that a graph has an input that takes images as configured.
 
     Raises:
-        ModelConfigError: it has none; says why.
+        ModelConfigError: it has none; the message says why.
     """
     found = [find_image_input(config, port) for port in inputs]
     if not any(isinstance(target, ImageInput) for target in found):
@@ -71,7 +71,7 @@ def find_image_input(config: ImageConfig, port: Port) -> ImageInput | str:
 
 
 def open_images(images: Sequence[bytes], pixel_limit: int) -> list[Image.Image]:
-    """Read the headers of encoded images and check their size, all together, before any is decoded.
+    """Read the headers of encoded images, and check their total size before any is decoded.
 
     Raises:
         ServiceError: 400 `invalid_image`, 413 `image_too_large`.
@@ -86,7 +86,7 @@ def open_images(images: Sequence[bytes], pixel_limit: int) -> list[Image.Image]:
 
 
 def prepare(images: Sequence[Image.Image], config: ImageConfig, target: ImageInput) -> Array:
-    """Decode opened images and lay them out as a model's input.
+    """Decode opened images and arrange them as a model's input.
 
     Args:
         images: what `open_images` gave, as many as the input takes.
@@ -126,7 +126,7 @@ def _resize(image: Image.Image, config: ImageConfig, target: ImageInput) -> Imag
 
 
 def _fit(image: Image.Image, size: tuple[int, int], resample: Image.Resampling, pad: int) -> Image.Image:
-    """Show the whole image in the middle, between bars."""
+    """Scale the image to fit, and put it in the middle, between bars."""
     factor = min(size[0] / image.width, size[1] / image.height)
     width = max(1, min(size[0], round(image.width * factor)))
     height = max(1, min(size[1], round(image.height * factor)))

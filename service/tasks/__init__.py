@@ -1,4 +1,4 @@
-"""What a model is for: what its outputs mean.
+"""Tasks: what the outputs of a model mean.
 
     check_model(config, inputs, outputs)            at load: does `model.toml` fit the graph?
     predict(config, ports, outputs, top_k)          at each request: predictions, or None for a raw model

@@ -1,4 +1,4 @@
-"""Models that say which of some classes each item of a batch belongs to."""
+"""Classification: which of several classes each item of a batch belongs to."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,14 +8,14 @@ from pydantic import BaseModel, Field
 
 from engine import Array, Port
 from service.config.model_config import FILE_NAME, ModelConfig, ModelConfigError
-from service.config.table import Table
 from service.config.task_keys import TaskKeys
+from service.config.toml_table import TomlTable
 from service.errors import ServiceError
 from service.schemas import JsonNumber
 from service.tasks.task import Prediction, Task
 
 
-class ClassificationConfig(Table):
+class ClassificationConfig(TomlTable):
     """How an output becomes predictions.
 
     Attributes:
@@ -53,7 +53,7 @@ class PredictionView(BaseModel):
 
 
 class Classification(Task):
-    """The task of models that tell classes apart."""
+    """The task of models that classify."""
 
     name = "classification"
     keys = TaskKeys(ClassificationConfig, takes_labels=True)
@@ -70,7 +70,7 @@ class Classification(Task):
             raise ModelConfigError(FILE_NAME, "classification.output", f"{port} is complex", "real numbers")
         if port.shape is None:
             return
-        # ones may stand for a batch of one without its dimension, but never for more than one class
+        # further dimensions may be 1; anything larger would not be a list of classes
         if len(port.shape) == 0 or any(dim not in (1, None) for dim in port.shape[2:]):
             raise ModelConfigError(FILE_NAME, "classification.output", f"shape is {port}", "(batch, classes)")
         classes = port.shape[1] if len(port.shape) > 1 else port.shape[0]
@@ -128,7 +128,7 @@ def _scores(output: Array, port: Port) -> Array:
 
 
 def _softmax(logits: Array) -> Array:
-    """exp(x) / sum(exp(x)) along the classes, of x less its maximum so that nothing overflows."""
+    """Return exp(x) / sum(exp(x)) along the classes; x is shifted by its maximum so that nothing overflows."""
     if logits.shape[1] == 0:
         return logits
     with np.errstate(invalid="ignore"):

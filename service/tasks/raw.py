@@ -1,4 +1,4 @@
-"""Models whose outputs are answered as they are."""
+"""Models without a task: their outputs are answered as they are."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from service.tasks.task import Prediction, Task
 
 
 class Raw(Task):
-    """The task of models that have no other: it makes no predictions."""
+    """The default task, which makes no predictions."""
 
     name = "raw"
 

@@ -1,4 +1,4 @@
-"""What a task is: a meaning that a model's outputs can have."""
+"""The interface of tasks."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ from service.config.task_keys import TaskKeys
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """One thing that a model says of an item; each task derives its own, whose fields answers show by name.
+    """A prediction for one item of a batch. Each task derives a class of its own, whose fields answers show by name.
 
-    Fields hold text, numbers, and tuples of these; numbers may be NaN or infinite.
+    Fields hold strings, numbers, and tuples of these; numbers may be NaN or infinite.
     """
 
 

@@ -64,12 +64,12 @@ def answer_formats() -> dict[str, AnswerFormat]:
 
 
 def sniff(body: bytes) -> Format | None:
-    """Tell a body's format by its first bytes; None where they are those of none, as of CSV."""
+    """Return the format of a body by its first bytes; None if they match none, as those of CSV."""
     return next((known for known in FORMATS.values() if known.matches(body)), None)
 
 
 def find_format(media_type: MediaType, body: bytes) -> Format:
-    """Tell a body's format, by its first bytes where the `Content-Type` does not say.
+    """Return the format of a body, by its first bytes if the `Content-Type` does not name one.
 
     Raises:
         ServiceError: 415 `unsupported_media_type`.
@@ -85,7 +85,7 @@ def find_format(media_type: MediaType, body: bytes) -> Format:
 
 
 def _announced(name: str) -> Format | None:
-    """Return the format that a media type stands for."""
+    """Return the format that has a media type, None if there is none."""
     for known in FORMATS.values():
         if name in known.media_types or name in known.aliases:
             return known

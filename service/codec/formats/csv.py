@@ -7,7 +7,7 @@ import numpy as np
 from engine import PNNX_COMPUTE
 from service.codec.binding import only_port
 from service.codec.decoded import Decoded
-from service.codec.format import Example, Format, Payload, Sample, Schema, curl_file
+from service.codec.format import Example, Format, JsonSchema, RequestBody, Sample, curl_file
 from service.codec.table import read_table
 from service.codec.text import decode_text
 from service.errors import ServiceError
@@ -20,20 +20,18 @@ class CsvFormat(Format):
     media_types = ("text/csv",)
     aliases = ("application/csv",)
 
-    def decode(self, payload: Payload) -> Decoded:
+    def decode(self, body: RequestBody) -> Decoded:
         """Read the table as the input's dtype, float32 where it declares none."""
-        port = only_port(payload.ports, "one table")
+        port = only_port(body.ports, "one table")
         if port.shape is not None and len(port.shape) != 2:
             message = f"input {port.operator} ({port}) has {len(port.shape)} dimensions; CSV is for two"
             details = {"name": port.operator, "expected": list(port.shape)}
             raise ServiceError(422, "wrong_rank", message, details)
         dtype = np.dtype(np.float32) if port.dtype is None else PNNX_COMPUTE[port.dtype]
-        text = decode_text(payload.body, payload.charset, "invalid_csv")
-        return Decoded(
-            {port.operand: read_table(text, dtype, payload.limits, payload.parameters.get("header"))}
-        )
+        text = decode_text(body.data, body.charset, "invalid_csv")
+        return Decoded({port.operand: read_table(text, dtype, body.limits, body.parameters.get("header"))})
 
-    def schema(self) -> Schema:
+    def schema(self) -> JsonSchema:
         """Return the schema: text."""
         return {"type": "string", "description": "a two-dimensional input, with or without header"}
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from service.codec.decoded import Decoded
-from service.codec.format import BINARY_SCHEMA, Example, Format, Payload, Sample, Schema
+from service.codec.format import BINARY_SCHEMA, Example, Format, JsonSchema, RequestBody, Sample
 from service.codec.formats.image import IMAGE_FORMAT, image_text
 from service.codec.images import bind_images
 from service.codec.multipart import invalid, parse_multipart
@@ -18,10 +18,10 @@ class FormFormat(Format):
     name = "form"
     media_types = ("multipart/form-data",)
 
-    def decode(self, payload: Payload) -> Decoded:
-        """Take files, and fields that begin as an image does, for images; all other fields for options."""
+    def decode(self, body: RequestBody) -> Decoded:
+        """Read files, and fields that begin like an image, as images, and all other fields as options."""
         images, options = [], {}
-        for part in parse_multipart(payload.body, payload.parameters.get("boundary")):
+        for part in parse_multipart(body.data, body.parameters.get("boundary")):
             if part.is_file or IMAGE_FORMAT.matches(part.data):
                 images.append((part.name, part.data))
             elif part.name in NAMES:
@@ -32,10 +32,10 @@ class FormFormat(Format):
                 raise ServiceError(422, "unknown_field", message, {"field": field, "known": list(NAMES)})
         if not images:
             raise invalid("the form has no file; expected an image, as curl -F file=@image.png sends it")
-        inputs = bind_images(images, payload.ports, payload.config, payload.limits)
+        inputs = bind_images(images, body.ports, body.config, body.limits)
         return Decoded(inputs, parse_options(options))
 
-    def schema(self) -> Schema:
+    def schema(self) -> JsonSchema:
         """Return the schema: a file, and the options."""
         return {
             "type": "object",

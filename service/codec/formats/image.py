@@ -12,9 +12,9 @@ from service.codec.format import (
     BINARY_SCHEMA,
     Example,
     Format,
-    Payload,
+    JsonSchema,
+    RequestBody,
     Sample,
-    Schema,
     base64_text,
     curl_file,
 )
@@ -35,12 +35,12 @@ class ImageFormat(Format):
         re.compile(rb"BM.{4}\0\0\0\0", re.DOTALL),
     )
 
-    def decode(self, payload: Payload) -> Decoded:
+    def decode(self, body: RequestBody) -> Decoded:
         """Decode the image and prepare it as the model's configuration says."""
-        only_port(payload.ports, "one image")
-        return Decoded(bind_images([("", payload.body)], payload.ports, payload.config, payload.limits))
+        only_port(body.ports, "one image")
+        return Decoded(bind_images([("", body.data)], body.ports, body.config, body.limits))
 
-    def schema(self) -> Schema:
+    def schema(self) -> JsonSchema:
         """Return the schema: bytes."""
         return BINARY_SCHEMA
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from time import perf_counter_ns
 from typing import Any
 
-from service.codec.answer import Answer, complete_timing
+from service.codec.answer import AnswerDocument, complete_timing
 from service.codec.decoded import Decoded
-from service.codec.format import AnswerFormat, Clock, Example, Payload, Sample, Schema, curl_file
+from service.codec.format import AnswerFormat, Clock, Example, JsonSchema, RequestBody, Sample, curl_file
 from service.codec.formats.image import image_text
 from service.codec.json_body import decode_json
 from service.codec.json_text import dump_json
@@ -15,7 +15,7 @@ from service.codec.options import OPTIONS_SCHEMA
 
 JSON_TYPE = "application/json"
 
-_TENSOR_SCHEMA: Schema = {
+_TENSOR_SCHEMA: JsonSchema = {
     "type": "object",
     "required": ["data"],
     "additionalProperties": False,
@@ -26,7 +26,7 @@ _TENSOR_SCHEMA: Schema = {
         "data": {"description": "numbers, nested or flat"},
     },
 }
-_BODY_SCHEMA: Schema = {
+_BODY_SCHEMA: JsonSchema = {
     "type": "object",
     "description": "exactly one of image, images and inputs",
     "additionalProperties": False,
@@ -40,18 +40,18 @@ _BODY_SCHEMA: Schema = {
 
 
 class JsonFormat(AnswerFormat):
-    """JSON, which holds any request and any answer."""
+    """JSON, which can hold any request and any answer."""
 
     name = "json"
     media_types = (JSON_TYPE,)
     aliases = ("text/json",)
     signatures = (re.compile(rb"(\xef\xbb\xbf)?[ \t\r\n]*\{"),)
 
-    def decode(self, payload: Payload) -> Decoded:
+    def decode(self, body: RequestBody) -> Decoded:
         """Read images or tensors, and the options."""
-        return decode_json(payload.body, payload.charset, payload.ports, payload.config, payload.limits)
+        return decode_json(body.data, body.charset, body.ports, body.config, body.limits)
 
-    def encode(self, answer: Answer, received_ns: int, clock: Clock = perf_counter_ns) -> bytes:
+    def encode(self, answer: AnswerDocument, received_ns: int, clock: Clock = perf_counter_ns) -> bytes:
         """Serialise an answer as JSON.
 
         `timing.encode_ms` is the time that all other members take: each is serialised on its own, and `timing` last,
@@ -62,11 +62,11 @@ class JsonFormat(AnswerFormat):
         members["timing"] = dump_json(complete_timing(answer, received_ns, started, clock()))
         return b"{" + b",".join(b"%b:%b" % (dump_json(key), members[key]) for key in answer) + b"}"
 
-    def schema(self) -> Schema:
+    def schema(self) -> JsonSchema:
         """Return the schema of a request."""
         return _BODY_SCHEMA
 
-    def answer_schema(self) -> Schema:
+    def answer_schema(self) -> JsonSchema:
         """Return the schema of an answer."""
         return {"$ref": "#/components/schemas/InferAnswer"}
 

@@ -12,9 +12,9 @@ from service.codec.format import (
     BINARY_SCHEMA,
     Example,
     Format,
-    Payload,
+    JsonSchema,
+    RequestBody,
     Sample,
-    Schema,
     base64_text,
     curl_file,
 )
@@ -28,13 +28,13 @@ class NpyFormat(Format):
     media_types = ("application/x-npy",)
     signatures = (re.compile(re.escape(MAGIC)),)
 
-    def decode(self, payload: Payload) -> Decoded:
-        """Read the array without copying it, where its dtype is the input's."""
-        array = read_npy(payload.body, payload.limits)
-        port = only_port(payload.ports, "one npy array")
+    def decode(self, body: RequestBody) -> Decoded:
+        """Read the array; it is copied only if its dtype is not the input's."""
+        array = read_npy(body.data, body.limits)
+        port = only_port(body.ports, "one npy array")
         return Decoded({port.operand: fit(port, array)})
 
-    def schema(self) -> Schema:
+    def schema(self) -> JsonSchema:
         """Return the schema: bytes."""
         return {**BINARY_SCHEMA, "description": "the model's only input"}
 

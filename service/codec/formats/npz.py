@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from engine import Array
-from service.codec.answer import Answer, complete_timing
+from service.codec.answer import AnswerDocument, complete_timing
 from service.codec.binding import bind, fit, pair_up
 from service.codec.decoded import Decoded
 from service.codec.format import (
@@ -18,9 +18,9 @@ from service.codec.format import (
     AnswerFormat,
     Clock,
     Example,
-    Payload,
+    JsonSchema,
+    RequestBody,
     Sample,
-    Schema,
     base64_text,
     curl_file,
 )
@@ -38,13 +38,13 @@ class NpzFormat(AnswerFormat):
     aliases = ("application/zip",)
     signatures = (re.compile(rb"PK(\x03\x04|\x05\x06)"),)
 
-    def decode(self, payload: Payload) -> Decoded:
+    def decode(self, body: RequestBody) -> Decoded:
         """Read the arrays, and pair them with the inputs by name or by number."""
-        arrays = read_npz(payload.body, payload.limits)
-        pairs = pair_up(payload.ports, arrays)
-        return Decoded(bind(payload.ports, [(port, fit(port, array)) for port, array in pairs]))
+        arrays = read_npz(body.data, body.limits)
+        pairs = pair_up(body.ports, arrays)
+        return Decoded(bind(body.ports, [(port, fit(port, array)) for port, array in pairs]))
 
-    def encode(self, answer: Answer, received_ns: int, clock: Clock = perf_counter_ns) -> bytes:
+    def encode(self, answer: AnswerDocument, received_ns: int, clock: Clock = perf_counter_ns) -> bytes:
         """Serialise an answer as an uncompressed `.npz`.
 
         Entries: each output by its name, each captured operand as `captured/NAME` (`captured/NAME/0` … for a tuple),
@@ -66,7 +66,7 @@ class NpzFormat(AnswerFormat):
             archive.writestr("meta", dump_json(meta))
         return target.getvalue()
 
-    def schema(self) -> Schema:
+    def schema(self) -> JsonSchema:
         """Return the schema: bytes."""
         return {**BINARY_SCHEMA, "description": "one array for each input, by name"}
 

@@ -2,7 +2,7 @@ import pytest
 
 from service.codec import decode
 from service.codec.decoded import Decoded
-from service.codec.format import BINARY_SCHEMA, Format, Payload, Schema
+from service.codec.format import BINARY_SCHEMA, Format, JsonSchema, RequestBody
 from service.codec.formats import FORMATS, find_format, media_types, register_format, sniff
 from service.codec.media_type import parse_media_type
 from service.config.limits import Limits
@@ -88,10 +88,10 @@ class _Text(Format):
     name = "text"
     media_types = ("text/plain",)
 
-    def decode(self, payload: Payload) -> Decoded:
+    def decode(self, body: RequestBody) -> Decoded:
         return Decoded({})
 
-    def schema(self) -> Schema:
+    def schema(self) -> JsonSchema:
         return BINARY_SCHEMA
 
 
