@@ -7,14 +7,16 @@ PORT ?= 8000
 SECONDS ?=
 COUNT ?=
 SEED ?= 0
+VERSION ?=
 CONSTRAINTS ?=
 DIFFERENTIAL ?=
 PEERS ?= .venv-bench
 LOWEST ?= .venv-lowest
+NEWEST ?= .venv-newest
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help serve test test-lowest lint format bench bench-service wrk soak schemathesis conformance differential golden figures examples docs train dev dist constraints clean
+.PHONY: help serve test test-lowest test-newest lint format bench bench-service wrk soak schemathesis conformance differential golden figures examples docs train dev dist notes constraints clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
@@ -55,6 +57,12 @@ $(LOWEST)/installed: $(VENV)/test.installed
 
 test-lowest: $(LOWEST)/installed ## Run all tests with the lowest versions that pyproject.toml allows
 	$(LOWEST)/bin/python -m pytest -n auto
+
+test-newest: ## Run all tests with the newest versions there are, and with a uvicorn beyond the upper bound
+	$(PYTHON) -m venv --clear $(NEWEST)
+	$(NEWEST)/bin/python -m pip --disable-pip-version-check --quiet install --upgrade --editable '.[dev]'
+	$(NEWEST)/bin/python -m pip --disable-pip-version-check --quiet install --upgrade uvicorn
+	$(NEWEST)/bin/python -m pytest -n auto
 
 lint: $(VENV)/test.installed ## ruff, mypy --strict, which package may import which, and what is declared
 	$(BIN)/ruff check .
@@ -120,6 +128,9 @@ dist: $(VENV)/test.installed ## Build dist/*.tar.gz and *.whl, and serve with th
 	$(BIN)/python -m build --outdir dist
 	$(BIN)/python -m tests.packaging dist
 
+notes: ## Print what CHANGELOG.md says of VERSION
+	@awk -v version="$(VERSION)" '/^## /{shown = $$2 == version; next} shown {print; lines++} END{exit !lines}' CHANGELOG.md
+
 # hashes of all wheels, so that one file serves every architecture; no address of an index, so that any index serves
 HASHED := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate \
 	--custom-compile-command "make constraints" $(CONSTRAINTS)
@@ -130,4 +141,4 @@ constraints: $(VENV)/test.installed ## Pin what the image installs, by version a
 	| $(HASHED) --output-file deploy/build-constraints.txt -
 
 clean: ## Remove the virtual environment and caches
-	rm -rf $(VENV) $(PEERS) $(LOWEST) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage* build dist *.egg-info
+	rm -rf $(VENV) $(PEERS) $(LOWEST) $(NEWEST) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage* build dist *.egg-info

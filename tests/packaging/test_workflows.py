@@ -1,0 +1,75 @@
+"""What CI and releases call exists, and is called with the versions that are declared."""
+
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+MAKEFILE = (ROOT / "Makefile").read_text()
+CALLERS = [*sorted((ROOT / ".github/workflows").glob("*.yml")), ROOT / ".ci/run", ROOT / "CONTRIBUTING.md"]
+needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+
+
+def load(path: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load((ROOT / path).read_text())
+    return loaded
+
+
+def notes(version: str) -> subprocess.CompletedProcess[str]:
+    command = ["make", "--silent", "--no-print-directory", "notes", f"VERSION={version}"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("path", CALLERS, ids=lambda path: path.name)
+def test_targets_that_are_called_exist(path: Path) -> None:
+    for target in re.findall(r"(?:^|\n|run: |`|; )\s*make (?:--silent )?([a-z][a-z-]*)", path.read_text()):
+        assert re.search(rf"^{target}:", MAKEFILE, re.MULTILINE), target
+
+
+def test_lowest_versions_are_tried_with_the_lowest_python() -> None:
+    steps = load(".github/workflows/ci.yml")["jobs"]["lowest"]["steps"]
+    (python,) = [step["with"]["python-version"] for step in steps if "setup-python" in step.get("uses", "")]
+    assert PROJECT["requires-python"] == f">={python}"
+
+
+def test_one_job_does_what_ci_does() -> None:
+    steps = load(".github/workflows/ci.yml")["jobs"]["all"]["steps"]
+    assert "bash .ci/run" in [step.get("run") for step in steps]
+
+
+def test_uvicorn_has_an_upper_bound() -> None:
+    """The connection is built on names that uvicorn keeps to itself."""
+    (bound,) = [line for line in PROJECT["dependencies"] if line.startswith("uvicorn")]
+    assert "<" in bound
+
+
+def test_hooks_run_the_tools_of_the_environment() -> None:
+    """Nothing is downloaded, and what a hook finds, `make lint` finds."""
+    (repository,) = load(".pre-commit-config.yaml")["repos"]
+    assert repository["repo"] == "local"
+    recipe = MAKEFILE[MAKEFILE.index("\nlint:") :].split("\n\n")[0]
+    for hook in repository["hooks"]:
+        assert hook["language"] == "system"
+        tool, *rest = hook["entry"].removeprefix(".venv/bin/").split()
+        command = " ".join([tool, *rest[:1]]) if tool == "ruff" else tool
+        assert f"$(BIN)/{command}" in recipe, command
+
+
+@needs_make
+def test_release_notes_are_the_part_of_the_changelog() -> None:
+    said = notes(PROJECT["version"])
+    assert said.returncode == 0, said.stderr
+    assert said.stdout.strip() in (ROOT / "CHANGELOG.md").read_text()
+    assert "\n## " not in said.stdout
+
+
+@needs_make
+def test_version_without_a_part_of_the_changelog_is_no_release() -> None:
+    assert notes("0.0.0").returncode != 0
