@@ -1,4 +1,4 @@
-"""The `kuiper` command. Its flags are made from the settings, so that each is written once."""
+"""The `kuiper` command. Its flags are generated from the settings, so that each setting is defined only once."""
 
 import argparse
 import logging
@@ -25,7 +25,7 @@ _logger = logging.getLogger(__name__)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit code of the process."""
+    """Run the command; return the exit code of the process."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     if given[:1] == ["check"]:
         return check(given[1:])
@@ -41,10 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def serve(settings: Settings) -> int:
-    """Serve until a signal ends it; returns the exit code of the process.
+    """Serve until a signal stops the server; return the exit code of the process.
 
     Raises:
-        SettingsError: a file of keys cannot be used.
+        SettingsError: a file of keys is unusable.
     """
     configure_logging(settings.log_level, settings.log_format)
     for warning in doubtful_variables(os.environ):
@@ -58,16 +58,19 @@ def _make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     command = commands.add_parser(
         "serve",
-        help="serve the models of a folder",
-        description="Serve the models of a folder. Every flag can also be set in the environment "
-        "or in a TOML file; a flag beats the environment, which beats the file.",
-        epilog=f"In the environment or the file only: {', '.join(_secrets())}.",
+        help="serve the models of a directory",
+        description="Serve the models of a directory. Every flag can also be set in the environment or in a "
+        "TOML file. Flags take precedence over the environment, and the environment over the file.",
+        epilog=f"Only in the environment or the file: {', '.join(_secrets())}.",
         argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,  # --api-keys is not short for --api-keys-file
     )
     for doc in describe_settings():
         if doc.flag:
             _add_flag(command, doc)
-    commands.add_parser("check", help="tell whether a model runs, what it takes, and where it diverges")
+    commands.add_parser(
+        "check", help="report whether a model runs, which inputs it takes, and where its results differ"
+    )
     return parser
 
 

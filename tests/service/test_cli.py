@@ -62,11 +62,17 @@ def test_bad_setting_ends_with_one_line(served: list[Settings], capsys: pytest.C
     assert not served
 
 
-def test_unknown_flag_ends_with_usage(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "flag", ["--wrokers=2", "--api-keys=a", "--admin-keys=a", "--ssl-keyfile-password=a"]
+)
+def test_unknown_flag_ends_with_usage_and_secrets_are_no_flags(
+    served: list[Settings], capsys: pytest.CaptureFixture[str], flag: str
+) -> None:
     with pytest.raises(SystemExit) as ended:
-        cli.main(["serve", "--wrokers", "2"])
+        cli.main(["serve", flag])
     assert ended.value.code == cli.USAGE_ERROR
-    assert "--wrokers" in capsys.readouterr().err
+    assert flag.partition("=")[0] in capsys.readouterr().err
+    assert not served
 
 
 def test_command_is_required(capsys: pytest.CaptureFixture[str]) -> None:
