@@ -8,6 +8,7 @@ import pytest
 
 from engine.dtypes import Array
 from tests.engine.compiler.plans import kinds_of, lowered
+from tests.engine.compiler.program.parity import left_to_numpy
 from tests.engine.models import make_graph
 
 MASKED = np.zeros((6, 6), np.float32)
@@ -27,6 +28,7 @@ def compare(folder: Path, text: str, weights: dict[str, Array], *inputs: Array) 
     )
     expected = plain.forward(list(inputs))
     first = compiled[0].forward(list(inputs))
+    assert left_to_numpy(compiled[0], inputs) == set()
     for output, true in zip(first, expected, strict=True):
         assert (output.shape, output.dtype) == (true.shape, true.dtype)
         np.testing.assert_allclose(output, true, rtol=1e-4, atol=1e-5)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from engine.compiler.selection.linear import NEAR_CACHE
+from tests.engine.compiler.program.parity import left_to_numpy
 from tests.engine.models import make_graph
 
 
@@ -44,5 +45,6 @@ def test_any_proportions(tmp_path: Path, rows: int, inputs: int, outputs: int) -
     )
     (expected,), (first,) = plain.forward([x]), compiled[0].forward([x])
     np.testing.assert_allclose(first, expected, rtol=1e-4, atol=1e-4)
+    assert left_to_numpy(compiled[0], [x]) == set()
     for graph in compiled[1:]:
         assert np.array_equal(graph.forward([x])[0], first)
