@@ -65,7 +65,7 @@ def _add_middleware(app: FastAPI, services: Services, access: Access, budget: Bo
     app.add_middleware(
         RequestMiddleware,
         lifecycle=services.lifecycle,
-        accounts=services.telemetry.http_accounts,
+        request_log=services.telemetry.http_request_log,
         budget=budget,
     )
     if services.telemetry.spans is not None:

@@ -10,7 +10,7 @@ from service.http.body_budget import BodyBudget, Reservation
 from service.http.body_channel import BodyChannel
 from service.lifecycle import Lifecycle
 from service.log_context import request_id
-from service.telemetry.http_accounts import CLIENT_LEFT, HttpAccounts
+from service.telemetry.http_request_log import CLIENT_CLOSED_REQUEST, HttpRequestLog
 
 
 class RequestMiddleware:
@@ -20,12 +20,12 @@ class RequestMiddleware:
         self,
         app: ASGIApp,
         lifecycle: Lifecycle,
-        accounts: HttpAccounts,
+        request_log: HttpRequestLog,
         budget: BodyBudget,
     ) -> None:
         self._app = app
         self._lifecycle = lifecycle
-        self._accounts = accounts
+        self._request_log = request_log
         self._budget = budget
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -46,11 +46,11 @@ class RequestMiddleware:
         try:
             await self._app(scope, incoming, sender)
         except ClientDisconnect:
-            sender.status = CLIENT_LEFT
+            sender.status = CLIENT_CLOSED_REQUEST
         finally:
             reservation.release()
             route = getattr(scope.get("route"), "path", None)
-            self._accounts.close(context, scope["method"], route, scope["path"], sender.status)
+            self._request_log.record(context, scope["method"], route, scope["path"], sender.status)
             request_id.reset(token)
 
     def _plain_failure(self, send: Send) -> Send:

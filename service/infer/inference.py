@@ -17,7 +17,7 @@ from service.config.limits import Limits
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.answer import Answer
-from service.scheduling.call import Outcome
+from service.scheduling.call import RunOutcome
 from service.tasks import predict
 
 DEFAULTS = Options(trace=TraceLevel.ON, capture=())
@@ -61,9 +61,9 @@ class Inference:
         check_capture(graph, self.options.capture or ())
         return Decoded(decoded.inputs, self.options)
 
-    def encode(self, outcome: Outcome) -> Answer:
+    def encode(self, outcome: RunOutcome) -> Answer:
         """Return the answer."""
-        ports, result, stamps = self.model.graph.outputs, outcome.result, outcome.stamps
+        ports, result, stamps = self.model.graph.outputs, outcome.result, outcome.timestamps
         predictions = predict(self.model.config, ports, result.outputs, self.options.top_k)
         timing = Timing(
             decode_ms=(stamps.decode_end - stamps.decode_start) / 1e6,

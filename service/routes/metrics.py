@@ -25,7 +25,7 @@ def show_metrics(request: Request) -> Response:
         services.dispatcher,
         services.settings,
         telemetry.statistics,
-        telemetry.http_requests,
+        telemetry.http_durations,
     )
     accept = ", ".join(request.headers.getlist("accept"))
     text, media_type = telemetry.metrics.render(snapshot, accept)

@@ -1,5 +1,7 @@
-"""Which call a worker takes next, when it is given up, and what is too much: queues, fairness, batches, deadlines.
+"""Queues, fair shares, batches and deadlines: which call a worker runs next, and which calls are refused.
 
-A call is a `Job` here. It waits in the `ModelQueue` of its model; the `Scheduler` has its workers take `Turn`s on the
-queues, the one next whose model has had the least of the workers' time (`FairShare`).
+A `Call` is submitted to the `Dispatcher`, and is a `PendingCall` until it ends. As a `ScheduledCall` it waits in the
+`ModelQueue` of its model. The workers of the `Scheduler` take `WorkItem`s from the queues, next from the model that has
+had the least of their time (`FairShare`). `execution` has what a worker does with a call, `delivery` brings its result
+back to the event loop, and a `CallRecord` tells the observers how it ended.
 """

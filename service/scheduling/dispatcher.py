@@ -1,4 +1,4 @@
-"""Answers calls: the one way from a route to a model and back."""
+"""The way of every call from its route to the model and back."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -14,32 +14,34 @@ from starlette.types import Receive
 from service.config.settings import Settings
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.call import Call, CallRecord, Ending, Observer, Stamps, SurfaceName
+from service.scheduling.call import Call, SurfaceName
+from service.scheduling.call_record import CallObserver, CallRecord, CallStatus
 from service.scheduling.disconnect_watcher import DisconnectWatcher
 from service.scheduling.fair_share import VirtualClock
 from service.scheduling.model_queue import ModelQueue
-from service.scheduling.pending import Done, PendingCall
-from service.scheduling.policy import policy_of
+from service.scheduling.pending import DoneCallback, PendingCall
+from service.scheduling.policy import scheduling_policy
 from service.scheduling.scheduler import Scheduler
+from service.scheduling.timestamps import Timestamps
 from service.scheduling.trace_setting import TraceSetting
 
 Payload = TypeVar("Payload")
 
 
 class Dispatcher:
-    """Takes calls, has workers see to them, and tells the observers what became of them.
+    """Takes calls, has workers run them, and tells the observers how they ended.
 
-    All methods are called on the event loop, `retire` and the counts from any thread.
+    Methods are called on the event loop; `retire`, `waiting`, `running` and `busy_workers` may be called on any thread.
 
     Args:
-        settings: the server's; what a model's own `model.toml` does not say.
-        observers: told of every call when it is over; may be added to until the first call.
+        settings: the server's settings, for what a model's own `model.toml` does not set.
+        observers: get the record of each call when it has ended.
 
     Attributes:
-        server_tracing: which runs are traced unasked, of models that do not set it themselves.
+        server_tracing: which runs are sampled, of models that do not set it themselves.
     """
 
-    def __init__(self, settings: Settings, observers: Sequence[Observer] = ()) -> None:
+    def __init__(self, settings: Settings, observers: Sequence[CallObserver] = ()) -> None:
         self._settings = settings
         self._observers = observers
         self.server_tracing = TraceSetting(settings.trace_rate)
@@ -51,19 +53,19 @@ class Dispatcher:
         self._scheduler.start()
 
     def close(self) -> None:
-        """Take nothing more, give up what is there, and return when every worker has ended."""
+        """Take no more calls, give up those that are there, and return when every worker has ended."""
         self._scheduler.close()
 
     def refuse_all(self, error: ServiceError) -> None:
-        """Give all calls up, and raise `error` where their answers are awaited."""
+        """Give all calls up; each ends with `error`."""
         self._scheduler.refuse_all(error)
 
     @contextmanager
     def admission(self, model: LoadedModel, surface: SurfaceName, request_id: str) -> Iterator[None]:
-        """Wrap what turns a request into a call: the observers are told of those that never become one.
+        """Enclose the code that turns a request into a call: if it raises, the observers get a record of the refusal.
 
         Raises:
-            ServiceError: 503 `queue_full` or `shutting_down`: what `answer` would refuse, before the body is read.
+            ServiceError: 503 `queue_full` or `shutting_down`, before the body of a request is read in vain.
         """
         received = perf_counter_ns()
         try:
@@ -81,28 +83,28 @@ class Dispatcher:
         received_ns: int,
         error: ServiceError | ClientDisconnect,
     ) -> None:
-        """Tell the observers of a request that never becomes a call, which came at `received_ns`."""
+        """Tell the observers of a request that never becomes a call."""
         record = CallRecord(
             model=model.name,
             version=model.version,
             surface=surface,
             request_id=request_id,
-            ending=_ending_of(error),
-            stamps=Stamps(received=received_ns),
+            status=_status_of(error),
+            timestamps=Timestamps(received=received_ns),
             error=str(error) or type(error).__name__,
         )
         for observer in self._observers:
             observer.observe(record)
 
     def check_room(self, model: LoadedModel) -> None:
-        """Tell whether a model's queue takes one more call.
+        """Check that a model's queue takes one more call.
 
         Raises:
             ServiceError: 503 `queue_full` or `shutting_down`.
         """
         self._scheduler.check_room(model)
 
-    def submit(self, call: Call[Payload], done: Done[Payload]) -> PendingCall[Payload]:
+    def submit(self, call: Call[Payload], done: DoneCallback[Payload]) -> PendingCall[Payload]:
         """Queue a call.
 
         Args:
@@ -120,15 +122,15 @@ class Dispatcher:
         return pending
 
     async def answer(self, call: Call[Payload], receive: Receive) -> Payload:
-        """Return what a call's `encode` makes of its run.
+        """Submit a call, and return what its `encode` returns.
 
         Args:
             call: the call.
-            receive: the request's ASGI channel, its body read to the end; tells when the client leaves.
+            receive: the ASGI channel of its request, whose body was read; it tells when the client disconnects.
 
         Raises:
-            ServiceError: 503 `queue_full` or `shutting_down`, 504 `timeout`, 422 or 503 where the model does not run
-                on it, or what `decode` or `encode` raised.
+            ServiceError: 503 `queue_full` or `shutting_down`, 504 `timeout`, 422 or 503 where the model fails on its
+                inputs, or what its `decode` or `encode` raised.
             ClientDisconnect: the client has left.
         """
         future: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
@@ -144,40 +146,43 @@ class Dispatcher:
             watcher.stop()
 
     def retire(self, model: LoadedModel) -> None:
-        """Forget a model as soon as nothing of it waits or runs; calls that still come for it are taken."""
+        """Forget a model as soon as no call of it waits or runs; calls that still come for it are taken."""
         self._scheduler.retire(model)
 
     def trace_setting(self, model: LoadedModel) -> TraceSetting:
-        """Return what decides which runs of a model are traced unasked; the same for all versions of its name."""
+        """Return the setting that samples the runs of a model; all versions of a name share one."""
         return self._tracing.setdefault(model.name, self.server_tracing.for_model())
 
     def waiting(self, model: LoadedModel | None = None) -> int:
-        """Count the calls that wait, of one model or of all."""
+        """Return how many calls wait, for one model or for all."""
         return self._scheduler.waiting(model)
 
     def running(self, model: LoadedModel | None = None) -> int:
-        """Count the calls that workers are on, given up or not, of one model or of all."""
+        """Return how many calls workers have taken, given up or not, for one model or for all."""
         return self._scheduler.running(model)
 
     def busy_workers(self) -> int:
-        """Count the workers that are on any call."""
+        """Return how many workers have work."""
         return self._scheduler.busy_workers()
 
     def _make_queue(self, model: LoadedModel, clock: VirtualClock) -> ModelQueue:
         return ModelQueue(
-            model, policy_of(model.config, self._settings, model.batching), clock, self.trace_setting(model)
+            model,
+            scheduling_policy(model.config, self._settings, model.batching),
+            clock,
+            self.trace_setting(model),
         )
 
 
-def _ending_of(error: ServiceError | ClientDisconnect) -> Ending:
+def _status_of(error: ServiceError | ClientDisconnect) -> CallStatus:
     if isinstance(error, ClientDisconnect):
-        return Ending.CANCELED
-    return Ending.REJECTED if error.status == HTTPStatus.SERVICE_UNAVAILABLE else Ending.OTHER
+        return CallStatus.CANCELED
+    return CallStatus.REJECTED if error.status == HTTPStatus.SERVICE_UNAVAILABLE else CallStatus.OTHER
 
 
 def _resolve(future: asyncio.Future[Payload], answer: Payload | None, error: BaseException | None) -> None:
     if future.done():
-        return  # whoever waited was cancelled
+        return  # the task that waited was cancelled
     if error is None:
         future.set_result(cast("Payload", answer))
     else:

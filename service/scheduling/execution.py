@@ -12,7 +12,8 @@ from typing import Any
 
 from engine import RunResult, RunStoppedError, TraceLevel
 from engine.stop import StopSignal
-from service.scheduling.call import Ending, Outcome
+from service.scheduling.call import RunOutcome
+from service.scheduling.call_record import CallStatus
 from service.scheduling.progress import Result
 from service.scheduling.rows import count_rows, join, sign, split
 from service.scheduling.scheduled_call import ScheduledCall
@@ -26,15 +27,15 @@ Sampler = Callable[[], bool]
 def decode(scheduled: AnyCall) -> bool:
     """Decode a call's inputs; returns whether it is to be run."""
     progress = scheduled.progress
-    progress.stamps.decode_start = perf_counter_ns()
+    progress.timestamps.decode_start = perf_counter_ns()
     if scheduled.stop_reason() is not None:
         return False
     try:
         decoded = scheduled.context.run(scheduled.call.decode)
     except BaseException as error:
-        _fail(scheduled, Ending.OTHER, error)
+        _fail(scheduled, CallStatus.OTHER, error)
         return False
-    progress.stamps.decode_end = perf_counter_ns()
+    progress.timestamps.decode_end = perf_counter_ns()
     progress.decoded = decoded
     progress.items = count_rows(decoded.inputs)
     progress.is_observed = bool(decoded.options.capture) or progress.trace_level >= TraceLevel.STATISTICS
@@ -98,11 +99,11 @@ def _run_alone(scheduled: AnyCall, is_sampled: bool) -> RunResult | None:
             waits=False,
         )
     except RunStoppedError as error:
-        _fail(scheduled, Ending.CANCELED, error)
+        _fail(scheduled, CallStatus.CANCELED, error)
     except BaseException as error:
-        _fail(scheduled, Ending.BACKEND, error)
+        _fail(scheduled, CallStatus.BACKEND, error)
     else:
-        progress.stamps.forward_end = perf_counter_ns()
+        progress.timestamps.forward_end = perf_counter_ns()
         return result
     return None
 
@@ -123,14 +124,14 @@ def _run_batch(calls: Sequence[AnyCall], is_sampled: bool) -> list[tuple[AnyCall
         parts = split(result.outputs, counts)
     except RunStoppedError as error:
         for scheduled in calls:
-            _fail(scheduled, Ending.CANCELED, error)
+            _fail(scheduled, CallStatus.CANCELED, error)
         return []
     except BaseException:  # the runs one by one find the call that caused it
         return None
     if parts is None:
         return None
     for scheduled in calls:
-        scheduled.progress.stamps.forward_end = perf_counter_ns()
+        scheduled.progress.timestamps.forward_end = perf_counter_ns()
     # one call that is still wanted records the trace of a sampled run
     first = next((scheduled for scheduled in calls if scheduled.stop_reason() is None), calls[0])
     return [
@@ -143,7 +144,7 @@ def _begin_run(scheduled: AnyCall, batch_size: int) -> None:
     progress = scheduled.progress
     progress.worker = current_thread().name
     progress.batch_size = batch_size
-    progress.stamps.forward_start = perf_counter_ns()
+    progress.timestamps.forward_start = perf_counter_ns()
 
 
 def _encode(scheduled: AnyCall, result: RunResult) -> None:
@@ -152,19 +153,19 @@ def _encode(scheduled: AnyCall, result: RunResult) -> None:
     if progress.trace_level is TraceLevel.OFF and result.trace is not None:
         result = replace(result, trace=None)  # sampled: the client did not ask for it
     progress.decoded = None
-    outcome = Outcome(result, progress.stamps, progress.batch_size, progress.is_observed)
+    outcome = RunOutcome(result, progress.timestamps, progress.batch_size, progress.is_observed)
     try:
         answer = scheduled.context.run(scheduled.call.encode, outcome)
     except BaseException as error:
-        _fail(scheduled, Ending.OTHER, error)
+        _fail(scheduled, CallStatus.OTHER, error)
     else:
-        progress.stamps.encode_end = perf_counter_ns()
-        progress.result = Result(Ending.SUCCESS, answer)
+        progress.timestamps.encode_end = perf_counter_ns()
+        progress.result = Result(CallStatus.SUCCESS, answer)
 
 
-def _fail(scheduled: AnyCall, ending: Ending, error: BaseException) -> None:
+def _fail(scheduled: AnyCall, status: CallStatus, error: BaseException) -> None:
     if not isinstance(error, Exception) or isinstance(error, StopIteration):
         # a future holds no StopIteration, and one that holds CancelledError looks cancelled
         error = RuntimeError(repr(error))
     scheduled.progress.decoded = None
-    scheduled.progress.result = Result(ending, error=error)
+    scheduled.progress.result = Result(status, error=error)

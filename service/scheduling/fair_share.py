@@ -1,18 +1,18 @@
-"""Start-time fair queuing: who has had the least of the workers' time is next.
+"""Start-time fair queuing: the model that has had the least of the workers' time is served next.
 
-After P. Goyal, H. M. Vin, H. Cheng, "Start-time Fair Queueing", SIGCOMM 1996. What a turn takes is known only when it
-is over: it is charged by the mean of late when it begins, and the difference when it ends.
+After P. Goyal, H. M. Vin, H. Cheng, "Start-time Fair Queueing", SIGCOMM 1996. The cost of a piece of work is known only
+when it is done. Therefore a model is charged its average cost when the work begins, and the difference when it ends.
 """
 
 _WEIGHT = 0.1
-"""Weight of the latest turn in the moving mean."""
+"""Weight of the latest work in the moving average."""
 
 
 class VirtualClock:
-    """Start tag of the turn that was begun last; never goes back.
+    """The virtual time of the server, which all models share.
 
     Attributes:
-        now: the tag, in seconds of service.
+        now: start tag of the work that was begun last, in seconds of service; never decreases.
     """
 
     def __init__(self) -> None:
@@ -20,11 +20,14 @@ class VirtualClock:
 
 
 class FairShare:
-    """What one model has had of the workers' time.
+    """How much of the workers' time one model has had.
+
+    Args:
+        clock: the virtual time.
 
     Attributes:
-        tag: start tag of its next turn, in seconds of service; the least of all models' is next.
-        mean: moving mean of what its turns took, in seconds.
+        tag: start tag of its next work, in seconds of service; the model with the least tag is served next.
+        mean: moving average of what its work took, in seconds.
     """
 
     def __init__(self, clock: VirtualClock) -> None:
@@ -33,16 +36,21 @@ class FairShare:
         self.mean = 0.0
 
     def join(self) -> None:
-        """Begin to compete: time that it did not want in the past earns it no more now."""
+        """Compete for workers again. A model earns no credit for the time in which it had no calls."""
         self.tag = max(self.tag, self._clock.now)
 
     def begin(self) -> float:
-        """Begin a turn; returns what it is charged, for `end`."""
+        """Begin a piece of work; returns what it is charged, for `end`."""
         self._clock.now = max(self._clock.now, self.tag)
         self.tag += self.mean
         return self.mean
 
     def end(self, charged: float, seconds: float) -> None:
-        """End a turn that took `seconds`."""
+        """End a piece of work.
+
+        Args:
+            charged: what `begin` returned.
+            seconds: how long it took.
+        """
         self.tag += seconds - charged
         self.mean = self.mean + _WEIGHT * (seconds - self.mean) if self.mean else seconds

@@ -7,7 +7,7 @@ from typing import Any
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.dynamic_batcher import DynamicBatcher
 from service.scheduling.fair_share import FairShare, VirtualClock
-from service.scheduling.policy import Policy
+from service.scheduling.policy import SchedulingPolicy
 from service.scheduling.priority_queue import PriorityQueue
 from service.scheduling.refusals import queue_full
 from service.scheduling.scheduled_call import ScheduledCall
@@ -34,7 +34,7 @@ class ModelQueue:
     """
 
     def __init__(
-        self, model: LoadedModel, policy: Policy, clock: VirtualClock, tracing: TraceSetting
+        self, model: LoadedModel, policy: SchedulingPolicy, clock: VirtualClock, tracing: TraceSetting
     ) -> None:
         self.model = model
         self.policy = policy
@@ -42,7 +42,7 @@ class ModelQueue:
         self._rate = ServiceRate()
         self._tracing = tracing
         self._undecoded = PriorityQueue()
-        self._batcher = DynamicBatcher(policy.batches) if policy.batches is not None else None
+        self._batcher = DynamicBatcher(policy.batching) if policy.batching is not None else None
         self._running: set[ScheduledCall[Any]] = set()
         self._work: dict[WorkItem, tuple[float, float]] = {}
 
@@ -112,7 +112,7 @@ class ModelQueue:
         """Return work for a worker; to be called when it is due."""
         calls = [self._undecoded.pop() for _ in range(self._count_to_decode(now))]
         self._running.update(calls)
-        max_batch_size = 1 if self._batcher is None else self._batcher.rule.max_size
+        max_batch_size = 1 if self._batcher is None else self._batcher.policy.max_size
         work = WorkItem(calls, max_batch_size, self._tracing.sample)
         self._work[work] = now, self.share.begin()
         return work
@@ -150,6 +150,6 @@ class ModelQueue:
         """Return how many calls to decode: what a batch still has room for, at least one where no batch is due."""
         if self._batcher is None:
             return 1
-        room = max(0, self._batcher.rule.max_size - len(self._batcher))
+        room = max(0, self._batcher.policy.max_size - len(self._batcher))
         is_due = self._batcher.due(self.share.mean) <= now
         return min(len(self._undecoded), room if is_due else max(1, room))

@@ -8,7 +8,8 @@ from typing import Generic, TypeVar
 
 from engine import InputError, LayerError, RunStoppedError
 from service.errors import ServiceError, engine_error
-from service.scheduling.call import Call, CallRecord, Ending, Observer
+from service.scheduling.call import Call
+from service.scheduling.call_record import CallObserver, CallRecord, CallStatus
 from service.scheduling.progress import Result
 from service.scheduling.refusals import timed_out
 from service.scheduling.scheduled_call import ScheduledCall
@@ -16,7 +17,7 @@ from service.scheduling.scheduler import Scheduler
 
 Payload = TypeVar("Payload")
 
-Done = Callable[[Payload | None, BaseException | None], None]
+DoneCallback = Callable[[Payload | None, BaseException | None], None]
 """Called with the answer of a call, or with the error in its place; on the event loop."""
 
 
@@ -31,8 +32,8 @@ class PendingCall(Generic[Payload]):
         priority: 1 is served first.
         scheduler: where it is submitted to.
         observers: get the call's record when it ends, before `done` is called.
-        done: called when it ends: with the answer; or with 504 `timeout`, 422 or 503 where the model does not run on
-            it, what the call's `decode` or `encode` raised, or what it was given up with.
+        done: called when it ends: with the answer; or with 504 `timeout`, 422 or 503 where the model fails
+            on its inputs, what the call's `decode` or `encode` raised, or what it was given up with.
     """
 
     __slots__ = ("_done", "_observers", "_scheduled", "_scheduler", "_timer")
@@ -43,12 +44,12 @@ class PendingCall(Generic[Payload]):
         timeout: float,
         priority: int,
         scheduler: Scheduler,
-        observers: Sequence[Observer],
-        done: Done[Payload],
+        observers: Sequence[CallObserver],
+        done: DoneCallback[Payload],
     ) -> None:
         self._scheduler = scheduler
         self._observers = observers
-        self._done: Done[Payload] | None = done
+        self._done: DoneCallback[Payload] | None = done
         self._scheduled: ScheduledCall[Payload] | None = ScheduledCall(call, timeout, priority, self)
         self._timer: TimerHandle | None = None
 
@@ -70,7 +71,7 @@ class PendingCall(Generic[Payload]):
             self._scheduler.submit(scheduled)
         except ServiceError as error:
             self._scheduled = self._done = None
-            self._observe(_record(scheduled, Ending.REJECTED, error))
+            self._observe(_record(scheduled, CallStatus.REJECTED, error))
             raise
         self._timer = scheduled.loop.call_later(scheduled.timeout, self._expire)
 
@@ -95,17 +96,17 @@ class PendingCall(Generic[Payload]):
             result: the result.
             leads_run: whether it is the one call of its run that counts the run.
         """
-        self._end(result.ending, result.answer, result.error, leads_run)
+        self._end(result.status, result.answer, result.error, leads_run)
 
     def abort(self, error: BaseException) -> None:
         """End it with an error, unless it has ended already; a run that is in progress goes on."""
         scheduled = self._scheduled
         if scheduled is not None:
-            never_ran = isinstance(error, ServiceError) and not scheduled.progress.stamps.forward_start
-            self._end(Ending.REJECTED if never_ran else Ending.CANCELED, None, error)
+            never_ran = isinstance(error, ServiceError) and not scheduled.progress.timestamps.forward_start
+            self._end(CallStatus.REJECTED if never_ran else CallStatus.CANCELED, None, error)
 
     def _end(
-        self, ending: Ending, answer: Payload | None, error: BaseException | None, leads_run: bool = False
+        self, status: CallStatus, answer: Payload | None, error: BaseException | None, leads_run: bool = False
     ) -> None:
         scheduled, done = self._scheduled, self._done
         if scheduled is None or done is None:
@@ -114,7 +115,7 @@ class PendingCall(Generic[Payload]):
         self._scheduled = self._done = None
         if self._timer is not None:
             self._timer.cancel()
-        record = _record(scheduled, ending, error, leads_run)
+        record = _record(scheduled, status, error, leads_run)
         explained = None if error is None else _explain(error, scheduled.timeout)
         # a copy, as a worker may still be in the context itself
         scheduled.context.copy().run(self._tell, record, partial(done, answer, explained))
@@ -133,7 +134,10 @@ class PendingCall(Generic[Payload]):
 
 
 def _record(
-    scheduled: ScheduledCall[Payload], ending: Ending, error: BaseException | None, leads_run: bool = False
+    scheduled: ScheduledCall[Payload],
+    status: CallStatus,
+    error: BaseException | None,
+    leads_run: bool = False,
 ) -> CallRecord:
     call, progress = scheduled.call, scheduled.progress
     return CallRecord(
@@ -141,9 +145,9 @@ def _record(
         version=call.model.version,
         surface=call.surface,
         request_id=call.request_id,
-        ending=ending,
+        status=status,
         # a copy where a worker may still write to them
-        stamps=replace(progress.stamps) if progress.result is None else progress.stamps,
+        timestamps=replace(progress.timestamps) if progress.result is None else progress.timestamps,
         batch_size=progress.batch_size,
         items=progress.items,
         leads_run=leads_run,

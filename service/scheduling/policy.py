@@ -1,24 +1,24 @@
-"""How the calls of one model are scheduled: its `model.toml`, and the server's settings where that is silent."""
+"""How the calls of one model are scheduled: as its `model.toml` says, or else the settings of the server."""
 
 from dataclasses import dataclass
 
 from service.config.model_config import BatchingConfig, ModelConfig
 from service.config.settings import Settings
 from service.repository.batching import UNBATCHED, Batching
-from service.scheduling.batch_rule import BatchRule
+from service.scheduling.batching_policy import BatchingPolicy
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class SchedulingPolicy:
     """How the calls of one model are scheduled.
 
     Attributes:
-        workers: most workers that are on it side by side.
-        threads: threads that the arithmetic of one run may use.
-        queue_size: calls that may wait while these workers are busy.
+        workers: most workers that run the model at the same time.
+        threads: number of threads that the arithmetic of one run may use.
+        queue_size: number of calls that may wait while these workers are busy.
         timeout: seconds until a call is given up; a call may ask for less.
-        priority: priority of calls that name none; 1 is served first.
-        batches: how calls are run together; None where each is run on its own.
+        priority: priority of calls that state none; 1 is served first.
+        batching: how calls are run together; None where each is run on its own.
     """
 
     workers: int = 1
@@ -26,28 +26,30 @@ class Policy:
     queue_size: int = 64
     timeout: float = 30.0
     priority: int = 1
-    batches: BatchRule | None = None
+    batching: BatchingPolicy | None = None
 
 
-def policy_of(config: ModelConfig, settings: Settings, batching: Batching = UNBATCHED) -> Policy:
+def scheduling_policy(
+    config: ModelConfig, settings: Settings, batching: Batching = UNBATCHED
+) -> SchedulingPolicy:
     """Return the policy of a model.
 
     Args:
         config: its `model.toml`.
-        settings: the server's, for what that does not say.
-        batching: what was found out about it when it was loaded.
+        settings: the server's, for what the model does not set.
+        batching: whether the model was proved to take batches when it was loaded, and how large ones.
     """
     own = config.scheduling
-    return Policy(
+    return SchedulingPolicy(
         workers=min(own.workers or settings.worker_count, settings.worker_count),
         threads=own.threads or settings.thread_count,
         queue_size=settings.queue_size if own.queue_size is None else own.queue_size,
         timeout=own.timeout or settings.timeout,
         priority=own.default_priority,
-        batches=_batch_rule(config.batching, settings, batching) if batching.is_on else None,
+        batching=_batching_policy(config.batching, settings, batching) if batching.is_on else None,
     )
 
 
-def _batch_rule(own: BatchingConfig, settings: Settings, batching: Batching) -> BatchRule:
+def _batching_policy(own: BatchingConfig, settings: Settings, batching: Batching) -> BatchingPolicy:
     delay = settings.max_queue_delay_ms if own.max_queue_delay_ms is None else own.max_queue_delay_ms
-    return BatchRule(batching.max_batch_size, delay / 1e3, own.preferred_batch_sizes)
+    return BatchingPolicy(batching.max_batch_size, delay / 1e3, own.preferred_batch_sizes)

@@ -6,8 +6,9 @@ from typing import Generic, TypeVar
 from engine import RunTrace, TraceLevel
 from engine.dtypes import Array
 from service.codec import Decoded
-from service.scheduling.call import Ending, Stamps
+from service.scheduling.call_record import CallStatus
 from service.scheduling.rows import Signature
+from service.scheduling.timestamps import Timestamps
 
 Payload = TypeVar("Payload")
 
@@ -17,12 +18,12 @@ class Result(Generic[Payload]):
     """What a worker's work on a call came to.
 
     Attributes:
-        ending: how it ended.
+        status: how it ended.
         answer: what the call's `encode` returned; None where it failed.
         error: why it failed; None where it did not.
     """
 
-    ending: Ending
+    status: CallStatus
     answer: Payload | None = None
     error: Exception | None = None
 
@@ -33,14 +34,14 @@ class Progress(Generic[Payload]):
     Written only by the worker that the call is with. Other threads may read it, and have to expect that it goes on.
 
     Args:
-        stamps: when the call was received and queued.
+        timestamps: when the call was received and queued.
 
     Attributes:
-        stamps: when it reached which stage.
+        timestamps: when it reached each stage.
         decoded: its inputs and options, from the end of decoding until its answer is encoded.
         items: items (rows) that it brings; 0 until it is decoded.
         signature: what it has in common with calls that it can be run with; None where it is run alone.
-        is_observed: whether its run keeps values or takes statistics besides; known once it is decoded.
+        is_observed: whether its run keeps operands or computes statistics; known once it is decoded.
         worker: name of the thread that runs it; empty until its run begins.
         batch_size: items of the run that it is part of; 0 until that begins.
         trace: trace of its run; None where none was taken.
@@ -54,13 +55,13 @@ class Progress(Generic[Payload]):
         "items",
         "result",
         "signature",
-        "stamps",
+        "timestamps",
         "trace",
         "worker",
     )
 
-    def __init__(self, stamps: Stamps) -> None:
-        self.stamps = stamps
+    def __init__(self, timestamps: Timestamps) -> None:
+        self.timestamps = timestamps
         self.decoded: Decoded | None = None
         self.items = 0
         self.signature: Signature | None = None

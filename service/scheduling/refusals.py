@@ -1,15 +1,15 @@
-"""What clients are told whose requests the server does not take."""
+"""The errors of requests that the server does not take, or gives up."""
 
 from service.errors import ServiceError
 
 
 def queue_full(waiting: int, running: int, seconds: int) -> ServiceError:
-    """Return the error of a request that finds its model's queue full.
+    """Return the error of a request whose model has a full queue.
 
     Args:
         waiting: requests in the queue.
-        running: requests that workers are on.
-        seconds: when to come again.
+        running: requests that workers have taken.
+        seconds: when the client should try again.
     """
     return ServiceError(
         503,
@@ -26,7 +26,7 @@ def not_ready() -> ServiceError:
 
 
 def shutting_down() -> ServiceError:
-    """Return the error of a request that comes while the server shuts down."""
+    """Return the error of a request that arrives while the server shuts down."""
     return ServiceError(
         503,
         "shutting_down",

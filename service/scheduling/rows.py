@@ -1,4 +1,4 @@
-"""The rows of a call's inputs: what may be run together, put together and taken apart."""
+"""The rows of calls' inputs: which calls can be run together, and how their rows are joined and split."""
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
@@ -10,7 +10,7 @@ from engine import Port
 from engine.dtypes import Array
 
 Signature = tuple[tuple[tuple[int, ...], "np.dtype[Any]"], ...]
-"""Shape of a row and dtype of each input: calls of the same can be run together."""
+"""Shape of a row and dtype of each input: calls of equal signature can be run together."""
 
 
 def count_rows(inputs: Mapping[str, Array]) -> int:
@@ -23,9 +23,9 @@ def count_rows(inputs: Mapping[str, Array]) -> int:
 
 
 def sign(ports: Sequence[Port], inputs: Mapping[str, Array]) -> Signature | None:
-    """Return what other calls must be alike in to be run with this one; None where none can.
+    """Return the signature of a call; None where it cannot be run together with others.
 
-    A row must have the shape that the file declares, as far as it declares one: on others nothing is proved.
+    Rows must have the shape that the file declares, as far as it declares one: batching is proved for no other shape.
 
     Args:
         ports: the graph's inputs.
@@ -41,14 +41,14 @@ def sign(ports: Sequence[Port], inputs: Mapping[str, Array]) -> Signature | None
 
 
 def join(calls: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
-    """Return the inputs of several calls, of equal signature, as those of one run."""
+    """Return the inputs of several calls of equal signature as the inputs of one run."""
     return {name: np.concatenate([inputs[name] for inputs in calls]) for name in calls[0]}
 
 
 def split(outputs: Sequence[Array], counts: Sequence[int]) -> list[list[Array]] | None:
-    """Return each call's rows of a run's outputs; None where the outputs have not as many as the calls brought.
+    """Return each call's rows of a run's outputs; None where the outputs have another number of rows than the inputs.
 
-    Rows are copied: a view would keep the whole batch alive, and let one client's answer alias another's.
+    Rows are copied: a view would keep the whole batch alive, and let the answers of two clients share memory.
     """
     if any(output.shape[:1] != (sum(counts),) for output in outputs):
         return None

@@ -7,9 +7,10 @@ from time import monotonic, perf_counter_ns
 from typing import Final, Generic, Protocol, TypeVar
 
 from engine.stop import OVERDUE
-from service.scheduling.call import Call, Stamps
+from service.scheduling.call import Call
 from service.scheduling.cancellation import Cancellation
 from service.scheduling.progress import Progress, Result
+from service.scheduling.timestamps import Timestamps
 
 Payload = TypeVar("Payload")
 
@@ -90,7 +91,7 @@ class ScheduledCall(Generic[Payload]):
         self.completion: Final = completion
         self.cancellation: Final = Cancellation()
         self.progress: Final[Progress[Payload]] = Progress(
-            Stamps(received=call.received_ns, queued=perf_counter_ns())
+            Timestamps(received=call.received_ns, queued=perf_counter_ns())
         )
 
     def stop_reason(self) -> str | None:

@@ -13,7 +13,7 @@ from service.repository.loaded_model import LoadedModel
 from service.scheduling.blas_thread_limit import BlasThreadLimit
 from service.scheduling.fair_share import VirtualClock
 from service.scheduling.model_queue import ModelQueue
-from service.scheduling.policy import Policy
+from service.scheduling.policy import SchedulingPolicy
 from service.scheduling.refusals import shutting_down
 from service.scheduling.scheduled_call import ScheduledCall
 from service.scheduling.work_item import WorkItem
@@ -68,7 +68,7 @@ class Scheduler:
         for thread in self._pool:
             thread.start()
 
-    def policy(self, model: LoadedModel) -> Policy:
+    def policy(self, model: LoadedModel) -> SchedulingPolicy:
         """Return how the calls of a model are scheduled."""
         queue = self._queues.get(model)
         if queue is None:

@@ -1,15 +1,15 @@
-"""How fast the calls of a model are answered of late."""
+"""How fast calls have recently been served, and when a refused client should therefore try again."""
 
 import math
 
 LONGEST_RETRY_AFTER = 60
-"""Seconds; a client that is told to wait longer had better go elsewhere."""
-_KEPT = 0.9
-"""Part of what was measured before that still counts after one more turn."""
+"""Seconds; the longest time that a client is asked to wait."""
+_DECAY = 0.9
+"""Factor by which earlier measurements count less with each new one."""
 
 
 class ServiceRate:
-    """Calls answered per second of having any, recent ones counting most. Times are in seconds, of any one clock."""
+    """Calls served per second of busy time, recent ones counting most. Times are in seconds, of any one clock."""
 
     def __init__(self) -> None:
         self._calls = 0.0
@@ -17,24 +17,24 @@ class ServiceRate:
         self._since: float | None = None
 
     def busy(self, now: float) -> None:
-        """Note that there is something to do."""
+        """Note that there is something to serve."""
         if self._since is None:
             self._since = now
 
     def idle(self) -> None:
-        """Note that nothing is left to do."""
+        """Note that nothing is left to serve."""
         self._since = None
 
     def completed(self, calls: int, now: float) -> None:
-        """Note that a worker is done with some calls."""
+        """Note that a worker has served some calls."""
         if self._since is None:
             return
-        self._calls = self._calls * _KEPT + calls
-        self._seconds = self._seconds * _KEPT + now - self._since
+        self._calls = self._calls * _DECAY + calls
+        self._seconds = self._seconds * _DECAY + now - self._since
         self._since = now
 
     def retry_after(self, backlog: int) -> int:
-        """Return the whole seconds until `backlog` calls are answered at this rate; 1 to `LONGEST_RETRY_AFTER`."""
+        """Return the whole seconds until `backlog` calls are served at this rate; 1 to `LONGEST_RETRY_AFTER`."""
         if not self._calls:
             return 1
         seconds = backlog * self._seconds / self._calls

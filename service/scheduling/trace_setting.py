@@ -1,4 +1,4 @@
-"""How often the run of a model is traced without being asked; may be changed at run time."""
+"""Sampling: which runs of a model are traced although no client asks for a trace."""
 
 import threading
 from enum import Enum
@@ -6,26 +6,32 @@ from typing import Self
 
 
 class TraceMode(Enum):
-    """Whether runs are traced unasked; the values are Triton's trace levels."""
+    """Whether runs are sampled; the values are Triton's trace levels."""
 
     OFF = "OFF"
     TIMESTAMPS = "TIMESTAMPS"
 
 
 UNLIMITED = -1
+"""Count of a setting that samples without end."""
 
 
 class TraceSetting:
-    """Picks every N-th run of a model to be traced. Calls that ask for a trace get one whatever is set here.
+    """Samples every N-th run of a model. Calls that ask for a trace get one whatever is set here.
 
-    A model's setting follows the server's in whatever it does not set itself: there, None stands for the server's.
-    Any thread may read and set the attributes.
+    A model has a setting of its own, in which None stands for the server's value. May be changed while the server runs;
+    any thread may read and set the attributes.
+
+    Args:
+        rate: the initial `own_rate`.
+        level: the initial `own_level`.
+        count: the initial `own_count`.
 
     Attributes:
-        own_level: `OFF` traces none unasked.
-        own_rate: every how many runs one is traced; 0 for none.
-        own_count: how many are still to be traced; `UNLIMITED` for no end. The server's are shared by all models that
-            set none themselves.
+        own_level: `OFF` samples no run.
+        own_rate: N, where every N-th run is sampled; 0 samples no run.
+        own_count: how many runs are still to be sampled; `UNLIMITED` for no end. Models without a count of their own
+            share the server's.
     """
 
     def __init__(self, rate: int, level: TraceMode = TraceMode.TIMESTAMPS, count: int = UNLIMITED) -> None:
@@ -37,7 +43,7 @@ class TraceSetting:
         self._lock = threading.Lock()
 
     def for_model(self) -> "TraceSetting":
-        """Return a setting that follows this one."""
+        """Return a new setting for a model, which takes all values from this one until it is changed."""
         setting = type(self)(0)
         setting.own_level = setting.own_rate = setting.own_count = None
         setting._server = self
@@ -66,7 +72,7 @@ class TraceSetting:
         return self._server.count if self._server else UNLIMITED
 
     def sample(self) -> bool:
-        """Count a run, and tell whether it is to be traced."""
+        """Count a run; returns whether it is to be traced."""
         rate = self.rate
         if self.level is TraceMode.OFF or rate <= 0 or self.count == 0:
             return False

@@ -1,1 +1,1 @@
-"""What the server tells of itself: logs, statistics, metrics, recent runs, spans."""
+"""What the server reports about itself: logs, statistics, metrics, recent runs, spans."""

@@ -30,10 +30,10 @@ def chrome_trace(runs: Iterable[RecentRun]) -> dict[str, Any]:
     Args:
         runs: in any order. Runs of one batch are drawn once.
     """
-    ordered = sorted(runs, key=lambda run: run.stamps.received)
+    ordered = sorted(runs, key=lambda run: run.timestamps.received)
     if not ordered:
         return {"displayTimeUnit": "ms", "traceEvents": []}
-    origin = ordered[0].stamps.received
+    origin = ordered[0].timestamps.received
     events = [_metadata("process_name", 0, "kuiper")]
     for number, run in enumerate(ordered):
         events += _waiting(run, number, origin)
@@ -55,21 +55,21 @@ def _metadata(kind: str, row: int, name: str) -> Event:
 
 def _waiting(run: RecentRun, number: int, origin: int) -> Iterator[Event]:
     """Yield the request as a whole and, within it, what it waited for."""
-    stamps = run.stamps
+    timestamps = run.timestamps
     described = {
         "request_id": run.request_id,
         "model": run.model,
         "version": run.version,
-        "ending": run.ending.value,
+        "ending": run.status.value,
         "items": run.items,
         "batch_size": run.batch_size,
     }
     common = {"cat": "request", "id": str(number), "pid": _PID, "tid": 0}
     parts: tuple[tuple[str, int, int, dict[str, Any]], ...] = (
-        ("request", stamps.received, run.end_ns, described),
-        ("queue", stamps.queued, stamps.decode_start, {}),
-        *([("decode", stamps.decode_start, stamps.decode_end, {})] if _is_shared(run) else []),
-        ("wait for batch", stamps.decode_end, stamps.forward_start, {}),
+        ("request", timestamps.received, run.end_ns, described),
+        ("queue", timestamps.queued, timestamps.decode_start, {}),
+        *([("decode", timestamps.decode_start, timestamps.decode_end, {})] if _is_shared(run) else []),
+        ("wait for batch", timestamps.decode_end, timestamps.forward_start, {}),
     )
     for name, start, stop, args in parts:
         begin = {"ph": "b", "name": name, "ts": _us(start - origin), "args": args}
@@ -80,11 +80,11 @@ def _waiting(run: RecentRun, number: int, origin: int) -> Iterator[Event]:
 
 
 def _slices(run: RecentRun) -> Iterator[_Slice]:
-    stamps = run.stamps
+    timestamps = run.timestamps
     if not _is_shared(run):
-        yield _Slice(stamps.decode_start, stamps.decode_end, "decode", run)
-    yield _Slice(stamps.forward_start, stamps.forward_end, "forward", run)
-    yield _Slice(stamps.forward_end, stamps.encode_end, "encode", run)
+        yield _Slice(timestamps.decode_start, timestamps.decode_end, "decode", run)
+    yield _Slice(timestamps.forward_start, timestamps.forward_end, "forward", run)
+    yield _Slice(timestamps.forward_end, timestamps.encode_end, "encode", run)
 
 
 def _is_shared(run: RecentRun) -> bool:

@@ -4,7 +4,9 @@ from collections import deque
 from dataclasses import dataclass
 
 from engine import RunTrace
-from service.scheduling.call import CallRecord, Ending, Stamps, SurfaceName
+from service.scheduling.call import SurfaceName
+from service.scheduling.call_record import CallRecord, CallStatus
+from service.scheduling.timestamps import Timestamps
 from service.telemetry.clock import epoch_offset_ns
 
 MAX_LAYERS = 50_000
@@ -20,9 +22,9 @@ class RecentRun:
         model: name of the model.
         version: its version.
         surface: the interface that the request came by.
-        ending: what became of it.
+        status: what became of it.
         received_ms: when its body was complete, in milliseconds since the epoch.
-        stamps: how far it came when.
+        timestamps: how far it came when.
         batch_size: items of the run.
         items: items that the request brought.
         worker: name of the thread that ran it.
@@ -34,9 +36,9 @@ class RecentRun:
     model: str
     version: str
     surface: SurfaceName
-    ending: Ending
+    status: CallStatus
     received_ms: float
-    stamps: Stamps
+    timestamps: Timestamps
     batch_size: int
     items: int
     worker: str
@@ -46,12 +48,12 @@ class RecentRun:
     @property
     def end_ns(self) -> int:
         """Nanoseconds of `perf_counter_ns` at the last that the request came to."""
-        return max(self.stamps.encode_end, self.stamps.forward_end, self.stamps.forward_start)
+        return max(self.timestamps.encode_end, self.timestamps.forward_end, self.timestamps.forward_start)
 
     @property
     def total_ms(self) -> float:
         """Milliseconds from the end of the body until then."""
-        return (self.end_ns - self.stamps.received) / 1e6
+        return (self.end_ns - self.timestamps.received) / 1e6
 
 
 class RecentRuns:
@@ -94,9 +96,9 @@ def _run_of(record: CallRecord, trace: RunTrace) -> RecentRun:
         model=record.model,
         version=record.version,
         surface=record.surface,
-        ending=record.ending,
-        received_ms=(record.stamps.received + epoch_offset_ns()) / 1e6,
-        stamps=record.stamps,
+        status=record.status,
+        received_ms=(record.timestamps.received + epoch_offset_ns()) / 1e6,
+        timestamps=record.timestamps,
         batch_size=record.batch_size,
         items=record.items,
         worker=record.worker,

@@ -12,7 +12,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from time import perf_counter_ns, time_ns
 
-from service.scheduling.call import CallRecord, Ending, Stamps
+from service.scheduling.call_record import CallRecord, CallStatus
+from service.scheduling.timestamps import Timestamps
 from service.telemetry.histogram import BATCH_SIZES, LAYER_SECONDS, REQUEST_SECONDS, Histogram
 
 Identity = tuple[str, str]
@@ -42,12 +43,12 @@ class BatchStatistics:
     compute_infer: Duration = field(default_factory=Duration)
     compute_output: Duration = field(default_factory=Duration)
 
-    def observe(self, stamps: Stamps) -> None:
+    def observe(self, timestamps: Timestamps) -> None:
         """Count a run."""
-        self.compute_input.add(stamps.decode_end - stamps.decode_start)
-        self.compute_infer.add(stamps.forward_end - stamps.forward_start)
-        if stamps.encode_end:  # 0 where the leader's client left, or its answer could not be encoded
-            self.compute_output.add(stamps.encode_end - stamps.forward_end)
+        self.compute_input.add(timestamps.decode_end - timestamps.decode_start)
+        self.compute_infer.add(timestamps.forward_end - timestamps.forward_start)
+        if timestamps.encode_end:  # 0 where the leader's client left, or its answer could not be encoded
+            self.compute_output.add(timestamps.encode_end - timestamps.forward_end)
 
 
 @dataclass(slots=True)
@@ -92,8 +93,8 @@ class ModelStatistics:
     cache_hit: Duration = field(default_factory=Duration)
     cache_miss: Duration = field(default_factory=Duration)
     batches: dict[int, BatchStatistics] = field(default_factory=dict)
-    failures: dict[Ending, int] = field(
-        default_factory=lambda: {ending: 0 for ending in Ending if ending is not Ending.SUCCESS}
+    failures: dict[CallStatus, int] = field(
+        default_factory=lambda: {ending: 0 for ending in CallStatus if ending is not CallStatus.SUCCESS}
     )
     request_seconds: Histogram = field(default_factory=lambda: Histogram(REQUEST_SECONDS))
     queue_seconds: Histogram = field(default_factory=lambda: Histogram(REQUEST_SECONDS))
@@ -104,28 +105,28 @@ class ModelStatistics:
 
     def observe(self, record: CallRecord, now_ns: int) -> None:
         """Count a call that ended at `now_ns` of `perf_counter_ns`."""
-        if record.ending is Ending.SUCCESS and record.is_observed:
-            self.observed_seconds.observe((record.stamps.encode_end - record.stamps.received) / 1e9)
-        elif record.ending is Ending.SUCCESS:
+        if record.status is CallStatus.SUCCESS and record.is_observed:
+            self.observed_seconds.observe((record.timestamps.encode_end - record.timestamps.received) / 1e9)
+        elif record.status is CallStatus.SUCCESS:
             self._succeed(record)
         else:
-            self.fail.add(max(0, now_ns - record.stamps.received))
-            self.failures[record.ending] += 1
-        if record.leads_run and record.stamps.forward_end and not record.is_observed:
+            self.fail.add(max(0, now_ns - record.timestamps.received))
+            self.failures[record.status] += 1
+        if record.leads_run and record.timestamps.forward_end and not record.is_observed:
             self._run(record)
 
     def _succeed(self, record: CallRecord) -> None:
-        stamps = record.stamps
-        request_ns = stamps.encode_end - record.stamps.received
-        infer_ns = stamps.forward_end - stamps.forward_start
+        timestamps = record.timestamps
+        request_ns = timestamps.encode_end - record.timestamps.received
+        infer_ns = timestamps.forward_end - timestamps.forward_start
         self.inference_count += max(1, record.items)
         self.success.add(request_ns)
-        self.queue.add(stamps.queue_ns)
-        self.compute_input.add(stamps.decode_end - stamps.decode_start)
+        self.queue.add(timestamps.queue_ns)
+        self.compute_input.add(timestamps.decode_end - timestamps.decode_start)
         self.compute_infer.add(infer_ns)
-        self.compute_output.add(stamps.encode_end - stamps.forward_end)
+        self.compute_output.add(timestamps.encode_end - timestamps.forward_end)
         self.request_seconds.observe(request_ns / 1e9)
-        self.queue_seconds.observe(stamps.queue_ns / 1e9)
+        self.queue_seconds.observe(timestamps.queue_ns / 1e9)
         self.compute_seconds.observe(infer_ns / 1e9)
 
     def _run(self, record: CallRecord) -> None:
@@ -136,7 +137,7 @@ class ModelStatistics:
         if size not in self.batches and len(self.batches) < MAX_BATCH_SIZES:
             self.batches[size] = BatchStatistics()
         if size in self.batches:
-            self.batches[size].observe(record.stamps)
+            self.batches[size].observe(record.timestamps)
         if record.trace is not None:
             for layer in record.trace.layers:
                 if layer.type not in self.layer_seconds:
@@ -144,7 +145,7 @@ class ModelStatistics:
                 self.layer_seconds[layer.type].observe(layer.duration_us / 1e6)
 
 
-class Statistics:
+class InferenceStatistics:
     """An observer that keeps the account of every model.
 
     Written on the event loop's thread; other threads may read meanwhile.

@@ -1,4 +1,4 @@
-"""All that the server tells of itself beside its logs."""
+"""The parts of an application's telemetry, in one place."""
 
 from collections.abc import Set
 from dataclasses import dataclass
@@ -7,74 +7,71 @@ from typing import Protocol
 from starlette.types import ASGIApp
 
 from service.config.settings import Settings, SettingsError
-from service.scheduling.call import CallRecord, Observer
-from service.telemetry.http_accounts import HttpAccounts
-from service.telemetry.http_requests import HttpRequests
+from service.scheduling.call_record import CallObserver
+from service.telemetry.http_durations import HttpDurations
+from service.telemetry.http_request_log import HttpRequestLog
 from service.telemetry.metrics import Metrics, make_collectors
 from service.telemetry.recent import RecentRuns
-from service.telemetry.statistics import Statistics
+from service.telemetry.statistics import InferenceStatistics
 
 
-class Spans(Protocol):
-    """Spans for OpenTelemetry; the module that makes them is imported only where they are asked for."""
-
-    def observe(self, record: CallRecord) -> None:
-        """Draw a call."""
+class SpanObserver(CallObserver, Protocol):
+    """Makes OpenTelemetry's spans; its module is imported only where the settings ask for spans."""
 
     def around(self, app: ASGIApp, ignored_paths: Set[str]) -> ASGIApp:
-        """Return a middleware that gives every request its span, but for those to some paths."""
+        """Return a middleware that gives every request a span, except for requests to the ignored paths."""
 
     def close(self) -> None:
-        """Send what is left."""
+        """Send the spans that are left."""
 
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """The observers of one application, and what is read from them.
+    """The telemetry of one application.
 
     Attributes:
-        statistics: what the models did.
-        http_requests: what HTTP requests took.
-        http_accounts: told of every HTTP request when it is over.
-        metrics: what Prometheus reads.
-        recent: the last traced runs.
-        spans: for OpenTelemetry; None where nobody asked for them.
+        statistics: counts the calls and runs of each model.
+        http_durations: how long HTTP requests took.
+        http_request_log: records each HTTP request when it is over.
+        metrics: shows all counts to Prometheus.
+        recent: keeps the last traced runs.
+        spans: makes OpenTelemetry's spans; None where the settings ask for none.
     """
 
-    statistics: Statistics
-    http_requests: HttpRequests
-    http_accounts: HttpAccounts
+    statistics: InferenceStatistics
+    http_durations: HttpDurations
+    http_request_log: HttpRequestLog
     metrics: Metrics
     recent: RecentRuns
-    spans: Spans | None
+    spans: SpanObserver | None
 
     @property
-    def observers(self) -> list[Observer]:
-        """Who is told of every call when it is over."""
-        observers: list[Observer] = [self.statistics, self.recent, *self.metrics.observers]
+    def observers(self) -> list[CallObserver]:
+        """All that get the record of each call when it has ended."""
+        observers: list[CallObserver] = [self.statistics, self.recent, *self.metrics.observers]
         return observers if self.spans is None else [*observers, self.spans]
 
     def close(self) -> None:
-        """Send what is left; nothing is observed any more."""
+        """Send the spans that are left; to be called when all calls have ended."""
         if self.spans is not None:
             self.spans.close()
 
 
 def make_telemetry(settings: Settings) -> Telemetry:
-    """Make what the settings ask for.
+    """Return the telemetry that the settings ask for.
 
     Raises:
-        SettingsError: they ask for OpenTelemetry, and it is not installed.
+        SettingsError: they ask for OpenTelemetry, which is not installed or not configured.
     """
-    statistics, http_requests = Statistics(), HttpRequests()
+    statistics, http_durations = InferenceStatistics(), HttpDurations()
     recent = RecentRuns(settings.recent_traces)
     spans = _make_spans(settings) if settings.otel else None
-    accounts = HttpAccounts(http_requests, settings.access_log)
+    request_log = HttpRequestLog(http_durations, settings.access_log)
     metrics = Metrics(make_collectors())
-    return Telemetry(statistics, http_requests, accounts, metrics, recent, spans)
+    return Telemetry(statistics, http_durations, request_log, metrics, recent, spans)
 
 
-def _make_spans(settings: Settings) -> Spans:
+def _make_spans(settings: Settings) -> SpanObserver:
     try:
         from service.telemetry.spans import make_spans  # noqa: PLC0415  # off means not even imported
     except ModuleNotFoundError as error:

@@ -57,7 +57,7 @@ def summarize(run: RecentRun) -> dict[str, Any]:
         "model": run.model,
         "version": run.version,
         "surface": run.surface.value,
-        "ending": run.ending.value,
+        "ending": run.status.value,
         "received_ms": round(run.received_ms, 3),
         "total_ms": round(run.total_ms, 4),
         "batch_size": run.batch_size,
@@ -78,16 +78,16 @@ def describe(run: RecentRun) -> dict[str, Any]:
 
 
 def _stamps(run: RecentRun) -> dict[str, float | None]:
-    stamps = run.stamps
+    timestamps = run.timestamps
     moments = {
-        "queued": stamps.queued,
-        "decode_start": stamps.decode_start,
-        "decode_end": stamps.decode_end,
-        "forward_start": stamps.forward_start,
-        "forward_end": stamps.forward_end,
-        "encode_end": stamps.encode_end,
+        "queued": timestamps.queued,
+        "decode_start": timestamps.decode_start,
+        "decode_end": timestamps.decode_end,
+        "forward_start": timestamps.forward_start,
+        "forward_end": timestamps.forward_end,
+        "encode_end": timestamps.encode_end,
     }
     return {
-        f"{name}_ms": round((moment - stamps.received) / 1e6, 4) if moment else None
+        f"{name}_ms": round((moment - timestamps.received) / 1e6, 4) if moment else None
         for name, moment in moments.items()
     }

@@ -7,7 +7,7 @@ from service.codec import Decoded, Options, describe_trace
 from service.config.limits import Limits
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.answer import Answer
-from service.scheduling.call import Outcome
+from service.scheduling.call import RunOutcome
 from service.v2.batching import is_batch_open
 from service.v2.binary import split
 from service.v2.compression import IDENTITY, decompress
@@ -115,7 +115,7 @@ class Exchange:
         self._request = InferRequest(request.id, request.parameters, (), request.outputs)
         return Decoded(inputs, Options(trace=request.parameters.trace or TraceLevel.OFF, capture=()))
 
-    def encode(self, outcome: Outcome) -> Answer:
+    def encode(self, outcome: RunOutcome) -> Answer:
         """Return the answer.
 
         Raises:

@@ -7,8 +7,8 @@ from service.config.model_config import ImageConfig
 from service.images.image_file import IMAGE_FORMATS
 from service.images.preparation import ImageInput, find_image_input
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.batch_rule import BatchRule
-from service.scheduling.policy import Policy
+from service.scheduling.batching_policy import BatchingPolicy
+from service.scheduling.policy import SchedulingPolicy
 from service.v2.batching import is_batch_open, max_batch_size
 from service.v2.datatypes import BYTES, datatype_of
 from service.v2.ports import OPEN, wire_shape
@@ -61,7 +61,7 @@ def describe_model(model: LoadedModel, versions: Sequence[str]) -> ModelMetadata
     )
 
 
-def describe_config(model: LoadedModel, policy: Policy) -> ModelConfiguration:
+def describe_config(model: LoadedModel, policy: SchedulingPolicy) -> ModelConfiguration:
     """Describe a model's configuration as Triton's would be.
 
     Args:
@@ -81,16 +81,16 @@ def describe_config(model: LoadedModel, policy: Policy) -> ModelConfiguration:
         max_batch_size=max_batch_size(model),
         input=[_tensor_config(port, model) for port in model.graph.inputs],
         output=[_tensor_config(port, model) for port in model.graph.outputs],
-        dynamic_batching=None if policy.batches is None else _dynamic_batching(policy.batches),
+        dynamic_batching=None if policy.batching is None else _dynamic_batching(policy.batching),
         instance_group=[InstanceGroup(name=f"{model.name}_0", count=policy.workers)],
         parameters={key: StringValue(string_value=value) for key, value in parameters.items()},
     )
 
 
-def _dynamic_batching(rule: BatchRule) -> DynamicBatching:
+def _dynamic_batching(policy: BatchingPolicy) -> DynamicBatching:
     return DynamicBatching(
-        preferred_batch_size=list(rule.preferred_sizes),
-        max_queue_delay_microseconds=round(rule.max_delay * 1e6),
+        preferred_batch_size=list(policy.preferred_sizes),
+        max_queue_delay_microseconds=round(policy.max_delay * 1e6),
     )
 
 

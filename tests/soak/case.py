@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 
 from engine.dtypes import Array
-from service.scheduling.call import Ending
+from service.scheduling.call_record import CallStatus
 from service.v2.datatypes import DTYPES
 from tests.soak.wire import Reply, Request
 
@@ -88,15 +88,15 @@ class Case:
         return None
 
 
-def ending_of(reply: Reply) -> tuple[Ending, ...]:
+def ending_of(reply: Reply) -> tuple[CallStatus, ...]:
     """Return how the call of an answer may have ended, as far as its client can tell."""
     if reply.status == 200:
-        return (Ending.SUCCESS,)
+        return (CallStatus.SUCCESS,)
     if reply.status == 503:
-        return (Ending.REJECTED,)
+        return (CallStatus.REJECTED,)
     if reply.status == 504:
-        return (Ending.REJECTED, Ending.CANCELED)
-    return (Ending.BACKEND,) if reply.code in _RUN_FAILED else (Ending.OTHER,)
+        return (CallStatus.REJECTED, CallStatus.CANCELED)
+    return (CallStatus.BACKEND,) if reply.code in _RUN_FAILED else (CallStatus.OTHER,)
 
 
 def infer_json(reply: Reply) -> list[Array]:

@@ -11,7 +11,7 @@ import orjson
 import tritonclient.http.aio as triton
 from tritonclient.utils import InferenceServerException
 
-from service.scheduling.call import Ending
+from service.scheduling.call_record import CallStatus
 from tests.soak.case import Case
 from tests.soak.load import Load
 from tests.soak.models import VECTOR_BATCHES
@@ -177,11 +177,11 @@ async def _infer(load: Load, client: Any, binary: bool) -> None:
         )
     except InferenceServerException as error:
         status = int(error.status() or 0)
-        load.ledger.count(("vector", "1"), (Ending.REJECTED,), status)
+        load.ledger.count(("vector", "1"), (CallStatus.REJECTED,), status)
         if status != 503:
             load.ledger.blame(f"tritonclient: {error}")
         return
-    load.ledger.count(("vector", "1"), (Ending.SUCCESS,), 200)
+    load.ledger.count(("vector", "1"), (CallStatus.SUCCESS,), 200)
     if not np.allclose(answer.as_numpy("1"), np.maximum(rows, 0), rtol=0, atol=1e-5):
         load.ledger.blame("tritonclient: differs")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from service.scheduling.call import Ending
+from service.scheduling.call_record import CallStatus
 from tests.soak.case import Case, Identity, ending_of
 from tests.soak.wire import Reply
 
@@ -30,7 +30,7 @@ class Ledger:
         kinds: case -> answers since the load began.
     """
 
-    endings: dict[Identity, Counter[tuple[Ending, ...]]] = field(default_factory=dict)
+    endings: dict[Identity, Counter[tuple[CallStatus, ...]]] = field(default_factory=dict)
     abandoned: Counter[Identity] = field(default_factory=Counter)
     statuses: Counter[str] = field(default_factory=Counter)
     unanswered: int = 0
@@ -44,7 +44,7 @@ class Ledger:
         self.kinds[case.name] += 1
         self.blame(case.fault(reply))
 
-    def count(self, model: Identity | None, endings: tuple[Ending, ...], status: int) -> None:
+    def count(self, model: Identity | None, endings: tuple[CallStatus, ...], status: int) -> None:
         """Count an answer."""
         self.statuses[str(status)] += 1
         if model is not None:
@@ -75,9 +75,9 @@ class Ledger:
         labels = frozenset({("model", model[0]), ("version", model[1])})
         # those whose run was observed are in an account of their own
         observed = samples["kuiper_observed_request_seconds_count", labels]
-        counted = {Ending.SUCCESS: samples["nv_inference_request_success", labels] + observed}
-        for ending in Ending:
-            if ending is not Ending.SUCCESS:
+        counted = {CallStatus.SUCCESS: samples["nv_inference_request_success", labels] + observed}
+        for ending in CallStatus:
+            if ending is not CallStatus.SUCCESS:
                 key = ("nv_inference_request_failure", labels | {("reason", ending.value)})
                 counted[ending] = samples[key]
         seen = self.endings.get(model, Counter())

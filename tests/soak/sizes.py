@@ -6,7 +6,7 @@ import numpy as np
 
 from engine.dtypes import Array
 from service.config.model_config import load_model_config
-from service.scheduling.batch_rule import BatchRule
+from service.scheduling.batching_policy import BatchingPolicy
 from tests.service.codec.payloads import npy
 from tests.service.server.process import ROOT
 from tests.service.v2.bodies import binary_input, json_input
@@ -26,7 +26,7 @@ def formed(rows: Sequence[int], largest: int) -> frozenset[int]:
         rows: what single requests bring.
         largest: most rows of a batch; requests that bring more are run alone.
     """
-    wanted = BatchRule(largest).sizes
+    wanted = BatchingPolicy(largest).sizes
     sizes = {*rows, *wanted}
     growing = {0}
     while growing:

@@ -10,7 +10,7 @@ from time import monotonic
 import numpy as np
 import orjson
 
-from service.scheduling.call import Ending
+from service.scheduling.call_record import CallStatus
 from tests.service.server.process import ServerProcess
 from tests.soak.case import Case
 from tests.soak.cases import make_cases, make_guest_cases, make_hurried_cases, make_visits
@@ -57,7 +57,7 @@ class Report:
             f"{ledger.unanswered} requests abandoned; by status {statuses}"
         ]
         for (name, version), endings in sorted(ledger.endings.items()):
-            successes = endings[Ending.SUCCESS,]
+            successes = endings[CallStatus.SUCCESS,]
             lines.append(f"  {name} version {version}: {endings.total()} answers, {successes} successes")
         for number, usage in enumerate(self.usages):
             used = f"{usage.threads} threads, {usage.files} files, {usage.memory / 1e6:.1f} MB"

@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request
 
 from service.repository.loaded_model import LoadedModel
 from service.routes.v2.model import find_model
-from service.scheduling.policy import policy_of
+from service.scheduling.policy import scheduling_policy
 from service.services import services_of
 from service.v2.metadata import describe_config, describe_model, describe_server
 from service.v2.openapi import v2_errors
@@ -53,5 +53,5 @@ def _describe(request: Request, model: LoadedModel) -> ModelMetadata:
 
 
 def _configuration(request: Request, model: LoadedModel) -> ModelConfiguration:
-    policy = policy_of(model.config, services_of(request).settings, model.batching)
+    policy = scheduling_policy(model.config, services_of(request).settings, model.batching)
     return describe_config(model, policy)

@@ -1,6 +1,6 @@
 """The metrics that Prometheus reads at `/metrics`.
 
-    take_snapshot(models, dispatcher, settings, statistics, http_requests) -> Snapshot
+    take_snapshot(models, dispatcher, settings, statistics, http_durations) -> Snapshot
     Metrics(collectors).render(snapshot, accept) -> text and media type
 
 A metric is a class with a method `collect(snapshot)` that yields `prometheus_client` metric families, in a module of

@@ -11,7 +11,7 @@ from service.telemetry.metrics.snapshot import Snapshot
 class Collector(Protocol):
     """Turns a snapshot of the server into metric families.
 
-    A collector that has a method `observe(CallRecord)` as well is an `Observer`: it is told of every call that has
+    A collector that has a method `observe(CallRecord)` as well is an `CallObserver`: it is told of every call that has
     ended, and may count what no other part of the server counts.
     """
 

@@ -8,7 +8,7 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.openmetrics import exposition as openmetrics
 
-from service.scheduling.call import Observer
+from service.scheduling.call_record import CallObserver
 from service.telemetry.metrics.collector import Collector
 from service.telemetry.metrics.snapshot import Snapshot
 
@@ -34,9 +34,9 @@ class Metrics:
         )
 
     @property
-    def observers(self) -> list[Observer]:
+    def observers(self) -> list[CallObserver]:
         """The collectors that count something themselves, and so have to be told of every call that has ended."""
-        return [collector for collector in self._collectors if isinstance(collector, Observer)]
+        return [collector for collector in self._collectors if isinstance(collector, CallObserver)]
 
     def render(self, snapshot: Snapshot, accept: str = "") -> tuple[bytes, str]:
         """Return the metrics in the format that an `Accept` header asks for, and its media type.

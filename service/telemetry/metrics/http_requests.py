@@ -18,6 +18,6 @@ class HttpRequestMetrics:
             "HTTP requests, from the head to the end of the answer",
             labels=("http_request_method", "http_route", "http_response_status_code"),
         )
-        for endpoint, histogram in snapshot.http_requests.series():
+        for endpoint, histogram in snapshot.http_durations.series():
             add_histogram(family, endpoint, histogram)
         yield family

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from service.config.settings import Settings
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.dispatcher import Dispatcher
-from service.scheduling.policy import policy_of
-from service.telemetry.http_requests import HttpRequests
-from service.telemetry.statistics import ModelStatistics, Statistics
+from service.scheduling.policy import scheduling_policy
+from service.telemetry.http_durations import HttpDurations
+from service.telemetry.statistics import InferenceStatistics, ModelStatistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,32 +47,32 @@ class Snapshot:
         models: every version of every loaded model.
         workers: threads that run models.
         busy_workers: how many of them run one now.
-        http_requests: durations of the HTTP requests so far.
+        http_durations: durations of the HTTP requests so far.
     """
 
     models: Sequence[ModelSnapshot]
     workers: int
     busy_workers: int
-    http_requests: HttpRequests
+    http_durations: HttpDurations
 
 
 def take_snapshot(
     models: Iterable[LoadedModel],
     dispatcher: Dispatcher,
     settings: Settings,
-    statistics: Statistics,
-    http_requests: HttpRequests,
+    statistics: InferenceStatistics,
+    http_durations: HttpDurations,
 ) -> Snapshot:
     """Return the state of the server; may be called on any thread.
 
-    Statistics of models that are no longer loaded are dropped, so that their series end.
+    InferenceStatistics of models that are no longer loaded are dropped, so that their series end.
 
     Args:
         models: the loaded models.
         dispatcher: the queues and workers.
         settings: the server's settings.
         statistics: what was counted of the models.
-        http_requests: what was measured of HTTP requests.
+        http_durations: what was measured of HTTP requests.
     """
     loaded = list(models)
     statistics.keep({(model.name, model.version) for model in loaded})
@@ -82,10 +82,10 @@ def take_snapshot(
             version=model.version,
             task=model.config.task,
             waiting=dispatcher.waiting(model),
-            queue_size=policy_of(model.config, settings).queue_size,
+            queue_size=scheduling_policy(model.config, settings).queue_size,
             refused_programs=model.graph.verification.refused_count,
             statistics=statistics.of(model.name, model.version),
         )
         for model in loaded
     ]
-    return Snapshot(snapshots, settings.worker_count, dispatcher.busy_workers(), http_requests)
+    return Snapshot(snapshots, settings.worker_count, dispatcher.busy_workers(), http_durations)

@@ -13,7 +13,7 @@ from engine import Array, RunResult, RuntimeGraph
 from engine.run import StopCheck
 from service.routes import inference as route
 from service.scheduling import dispatcher
-from service.scheduling.policy import Policy
+from service.scheduling.policy import SchedulingPolicy
 from service.services import services_of
 from tests.service.codec.payloads import npy
 from tests.service.routes.answers import check_error, values
@@ -91,7 +91,9 @@ async def test_request_that_takes_too_long_is_given_up(
 ) -> None:
     gate = Gate(monkeypatch)
     services = services_of(app)
-    monkeypatch.setattr(dispatcher, "policy_of", lambda config, settings, batching: Policy(timeout=0.05))
+    monkeypatch.setattr(
+        dispatcher, "scheduling_policy", lambda config, settings, batching: SchedulingPolicy(timeout=0.05)
+    )
     answer = await client.post("/infer?model=vector", json=number(1))
     assert check_error(answer, 504, "timeout") == {"timeout": 0.05}
     assert services.dispatcher.running() == 1

@@ -50,7 +50,7 @@ async def test_fault_is_logged_and_answered_without_its_cause(
     assert answer.json()["details"] == {"request_id": "r9"}
     assert "secret" not in answer.text
     assert "secret" in caplog.text
-    assert dict(services_of(app).telemetry.http_requests.series())[FAULT].count == 1
+    assert dict(services_of(app).telemetry.http_durations.series())[FAULT].count == 1
     assert (await client.post("/infer?model=vector", content=GOOD)).status_code == 200
 
 

@@ -25,7 +25,8 @@ from service.config.model_config import ModelConfig
 from service.config.settings import Settings
 from service.repository.batching import Batching
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.call import Call, CallRecord, Outcome, SurfaceName
+from service.scheduling.call import Call, RunOutcome, SurfaceName
+from service.scheduling.call_record import CallRecord
 from service.scheduling.dispatcher import Dispatcher
 
 SOON = 20.0
@@ -150,14 +151,14 @@ def call_of(
     array: Array,
     *,
     decode: Callable[[], Decoded] | None = None,
-    encode: Callable[[Outcome], Any] | None = None,
+    encode: Callable[[RunOutcome], Any] | None = None,
     options: Options | None = None,
     timeout: float | None = None,
     priority: int = 0,
 ) -> Call[Any]:
     """Return a call that is answered with the first numbers of its rows' outputs."""
 
-    def first_numbers(outcome: Outcome) -> list[float]:
+    def first_numbers(outcome: RunOutcome) -> list[float]:
         numbers: list[float] = outcome.result.outputs[0][:, 0].tolist()
         return numbers
 

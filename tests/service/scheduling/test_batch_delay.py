@@ -49,7 +49,7 @@ async def test_call_waits_for_others_no_longer_than_it_may(
     began = monotonic()
     assert await dispatcher.answer(call_of(model, rows(1)), stay) == [2]
     assert monotonic() - began >= 0.03
-    assert records[0].stamps.queue_ns >= 25e6
+    assert records[0].timestamps.queue_ns >= 25e6
 
 
 async def test_deadline_cuts_the_wait_for_others_short(start: Start, graph: StubGraph) -> None:

@@ -9,7 +9,7 @@ from starlette.requests import ClientDisconnect
 from engine import RunResult
 from service.codec import Decoded
 from service.errors import ServiceError
-from service.scheduling.call import Ending
+from service.scheduling.call_record import CallStatus
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.queues import blocked, queue
 from tests.service.scheduling.stubs import (
@@ -58,7 +58,7 @@ async def test_call_that_cannot_be_decoded_fails_alone(
     assert isinstance(answers[2], ServiceError)
     assert answers[3] == [4]
     assert graph.firsts[1:] == [[1, 2]]
-    assert {record.ending for record in records} == {Ending.SUCCESS, Ending.OTHER}
+    assert {record.status for record in records} == {CallStatus.SUCCESS, CallStatus.OTHER}
 
 
 async def test_call_that_does_not_run_fails_alone(start: Start, graph: StubGraph, records: Records) -> None:
@@ -70,8 +70,12 @@ async def test_call_that_does_not_run_fails_alone(start: Start, graph: StubGraph
     assert (answers[1], answers[3]) == ([2], [4])
     assert isinstance(answers[2], ValueError)
     assert graph.firsts[1:] == [[1, -1, 2], [1], [-1], [2]]
-    endings = [(record.ending, record.batch_size, record.leads_run) for record in records[1:]]
-    assert endings == [(Ending.SUCCESS, 1, True), (Ending.BACKEND, 1, True), (Ending.SUCCESS, 1, True)]
+    endings = [(record.status, record.batch_size, record.leads_run) for record in records[1:]]
+    assert endings == [
+        (CallStatus.SUCCESS, 1, True),
+        (CallStatus.BACKEND, 1, True),
+        (CallStatus.SUCCESS, 1, True),
+    ]
 
 
 async def test_output_without_the_rows_is_not_split(
@@ -109,9 +113,9 @@ async def test_call_that_leaves_a_running_batch_does_not_stop_it(
     graph.open.set()
     assert await stays == [4]
     assert graph.reasons == [None, None]
-    assert [(record.ending, record.leads_run) for record in records[1:]] == [
-        (Ending.CANCELED, False),
-        (Ending.SUCCESS, True),
+    assert [(record.status, record.leads_run) for record in records[1:]] == [
+        (CallStatus.CANCELED, False),
+        (CallStatus.SUCCESS, True),
     ]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from engine import TraceLevel
 from service.codec import Options
-from service.scheduling.call import Outcome
+from service.scheduling.call import RunOutcome
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.queues import blocked, queue
 from tests.service.scheduling.stubs import (
@@ -77,7 +77,7 @@ async def test_what_would_show_other_clients_data_runs_alone(
 
 
 async def test_trace_goes_to_those_who_asked(start: Start, graph: StubGraph, records: Records) -> None:
-    def has_trace(outcome: Outcome) -> bool:
+    def has_trace(outcome: RunOutcome) -> bool:
         return outcome.result.trace is not None
 
     dispatcher, model = start(), model_of(graph, batch_size=3)
@@ -98,7 +98,7 @@ async def test_trace_goes_to_those_who_asked(start: Start, graph: StubGraph, rec
 async def test_sampled_trace_is_recorded_and_not_answered(
     start: Start, graph: StubGraph, records: Records
 ) -> None:
-    def has_trace(outcome: Outcome) -> bool:
+    def has_trace(outcome: RunOutcome) -> bool:
         return outcome.result.trace is not None
 
     dispatcher, model = start(trace_rate=2), model_of(graph)
@@ -112,7 +112,7 @@ async def test_sampled_trace_is_recorded_and_not_answered(
 
 
 async def test_answers_share_no_memory(start: Start, graph: StubGraph) -> None:
-    def whole(outcome: Outcome) -> Any:
+    def whole(outcome: RunOutcome) -> Any:
         return outcome.result.outputs[0]
 
     dispatcher, model = start(), model_of(graph, batch_size=4)

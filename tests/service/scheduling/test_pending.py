@@ -11,7 +11,7 @@ from engine.stop import StopSignal
 from service.codec import Decoded
 from service.errors import ServiceError
 from service.scheduling import disconnect_watcher
-from service.scheduling.call import Ending
+from service.scheduling.call_record import CallStatus
 from service.scheduling.pending import PendingCall
 from service.scheduling.refusals import shutting_down
 from tests.service.scheduling.conftest import Start
@@ -45,7 +45,9 @@ async def test_waiting_call_whose_client_leaves_is_dropped_at_once(
     with pytest.raises(ClientDisconnect):
         await gone
     assert dispatcher.waiting() == 0
-    assert [(record.ending, record.stamps.decode_start) for record in records] == [(Ending.CANCELED, 0)]
+    assert [(record.status, record.timestamps.decode_start) for record in records] == [
+        (CallStatus.CANCELED, 0)
+    ]
     graph.open.set()
     assert await running == [2]
     assert graph.firsts == [[1]]
@@ -68,7 +70,7 @@ async def test_running_call_whose_client_leaves_keeps_its_worker_until_it_ends(
     graph.open.set()
     await settled(dispatcher)
     assert graph.reasons == ["the client left"]
-    assert [record.ending for record in records] == [Ending.CANCELED]
+    assert [record.status for record in records] == [CallStatus.CANCELED]
 
 
 async def test_cancelled_request_stops_its_run(start: Start, graph: StubGraph, records: Records) -> None:
@@ -82,7 +84,7 @@ async def test_cancelled_request_stops_its_run(start: Start, graph: StubGraph, r
     graph.open.set()
     await settled(dispatcher)
     assert graph.reasons == ["the request was cancelled"]
-    assert [record.ending for record in records] == [Ending.CANCELED]
+    assert [record.status for record in records] == [CallStatus.CANCELED]
 
 
 async def test_deadline_ends_the_wait_and_stops_the_run(
@@ -97,7 +99,7 @@ async def test_deadline_ends_the_wait_and_stops_the_run(
     graph.open.set()
     await settled(dispatcher)
     assert graph.reasons == ["its time is up"]
-    assert [record.ending for record in records] == [Ending.CANCELED]
+    assert [record.status for record in records] == [CallStatus.CANCELED]
 
 
 async def test_call_whose_time_passes_while_it_waits_is_never_run(
@@ -110,7 +112,9 @@ async def test_call_whose_time_passes_while_it_waits_is_never_run(
     with pytest.raises(ServiceError) as caught:
         await dispatcher.answer(call_of(model, rows(2), timeout=0.01), stay)
     assert caught.value.details == {"timeout": 0.01}
-    assert [(record.ending, record.stamps.forward_start) for record in records] == [(Ending.REJECTED, 0)]
+    assert [(record.status, record.timestamps.forward_start) for record in records] == [
+        (CallStatus.REJECTED, 0)
+    ]
     graph.open.set()
     await first
     assert graph.firsts == [[1]]
@@ -158,7 +162,7 @@ async def test_deadline_that_the_worker_sees_first_is_the_same_error(
     with pytest.raises(ServiceError) as caught:
         await task
     assert (caught.value.status, caught.value.code) == (504, "timeout")
-    assert [record.ending for record in records] == [Ending.CANCELED]
+    assert [record.status for record in records] == [CallStatus.CANCELED]
 
 
 async def test_all_calls_can_be_refused(start: Start, graph: StubGraph, records: Records) -> None:
@@ -175,9 +179,9 @@ async def test_all_calls_can_be_refused(start: Start, graph: StubGraph, records:
     await settled(dispatcher)
     assert graph.reasons == ["the server is shutting down and takes no more requests"]
     assert graph.firsts == [[1]]
-    assert {(record.ending, record.worker) for record in records} == {
-        (Ending.CANCELED, "worker-0"),
-        (Ending.REJECTED, ""),
+    assert {(record.status, record.worker) for record in records} == {
+        (CallStatus.CANCELED, "worker-0"),
+        (CallStatus.REJECTED, ""),
     }
 
 

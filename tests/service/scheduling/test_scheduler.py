@@ -15,7 +15,8 @@ from threadpoolctl import threadpool_info
 from engine import LayerError
 from service.codec import Decoded
 from service.errors import ServiceError
-from service.scheduling.call import Ending, Outcome
+from service.scheduling.call import RunOutcome
+from service.scheduling.call_record import CallStatus
 from service.scheduling.dispatcher import Dispatcher
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.stubs import (
@@ -37,11 +38,11 @@ pytestmark = pytest.mark.anyio
 async def test_call_is_answered_by_a_worker(start: Start, graph: StubGraph, records: Records) -> None:
     assert await start().answer(call_of(model_of(graph), rows(1, 2)), stay) == [2, 4]
     (record,) = records
-    assert (record.ending, record.worker, record.error) == (Ending.SUCCESS, "worker-0", None)
+    assert (record.status, record.worker, record.error) == (CallStatus.SUCCESS, "worker-0", None)
     assert (record.items, record.batch_size, record.leads_run) == (2, 2, True)
-    stamps = record.stamps
-    times = [stamps.received, stamps.queued, stamps.decode_start, stamps.decode_end]
-    times += [stamps.forward_start, stamps.forward_end, stamps.encode_end]
+    timestamps = record.timestamps
+    times = [timestamps.received, timestamps.queued, timestamps.decode_start, timestamps.decode_end]
+    times += [timestamps.forward_start, timestamps.forward_end, timestamps.encode_end]
     assert times[0] > 0
     assert times == sorted(times)
 
@@ -55,7 +56,7 @@ async def test_codec_sees_the_context_of_the_request(start: Start, graph: StubGr
         seen.append(variable.get())
         return Decoded({"0": rows(1)})
 
-    def encode(_: Outcome) -> str:
+    def encode(_: RunOutcome) -> str:
         return variable.get()
 
     assert (
@@ -78,7 +79,7 @@ async def test_worker_outlives_what_a_codec_raises(
     with pytest.raises(ValueError if isinstance(error, ValueError) else RuntimeError, match="no|3"):
         await dispatcher.answer(failing, stay)
     assert await dispatcher.answer(call_of(model, rows(1)), stay) == [2]
-    assert [record.ending for record in records] == [Ending.OTHER, Ending.SUCCESS]
+    assert [record.status for record in records] == [CallStatus.OTHER, CallStatus.SUCCESS]
     assert records[0].leads_run == (stage == "encode")
 
 
@@ -93,8 +94,8 @@ async def test_model_that_does_not_run_is_the_backends_fault(
         await start().answer(call_of(model_of(graph), rows(1)), stay)
     assert (caught.value.status, caught.value.code) == (422, "layer_failed")
     (record,) = records
-    assert (record.ending, record.error, record.leads_run) == (Ending.BACKEND, "nn.Linear fc: no", True)
-    assert record.stamps.forward_end == 0
+    assert (record.status, record.error, record.leads_run) == (CallStatus.BACKEND, "nn.Linear fc: no", True)
+    assert record.timestamps.forward_end == 0
 
 
 async def test_worker_is_free_before_its_answer_is_known(
@@ -165,7 +166,9 @@ async def test_what_is_too_much_is_refused(start: Start, graph: StubGraph, recor
     assert error.headers == {"Retry-After": "1"}
     with pytest.raises(ServiceError, match="2 requests wait already"):
         await dispatcher.answer(call_of(model, rows(4)), stay)
-    assert [(record.ending, record.stamps.decode_start) for record in records] == [(Ending.REJECTED, 0)]
+    assert [(record.status, record.timestamps.decode_start) for record in records] == [
+        (CallStatus.REJECTED, 0)
+    ]
     dispatcher.check_room(model_of(graph, "other"))
     graph.open.set()
     assert await asyncio.gather(*tasks) == [[2], [4], [6]]
@@ -324,7 +327,7 @@ async def test_runs_use_the_threads_that_the_narrowest_of_them_may(start: Start,
     await graph.has_begun()
     assert blas_threads() <= {2}
     seen: list[set[int]] = []
-    encode: Callable[[Outcome], Any] = lambda _: seen.append(blas_threads())  # noqa: E731  # a probe
+    encode: Callable[[RunOutcome], Any] = lambda _: seen.append(blas_threads())  # noqa: E731  # a probe
     await dispatcher.answer(call_of(narrow, rows(1), encode=encode), stay)
     assert seen[0] <= {1}
     await until(lambda: blas_threads() <= {2})

@@ -4,13 +4,15 @@ from dataclasses import replace
 from typing import Any
 
 from engine import LayerTrace, OperandTrace, RunTrace
-from service.scheduling.call import CallRecord, Ending, Stamps, SurfaceName
+from service.scheduling.call import SurfaceName
+from service.scheduling.call_record import CallRecord, CallStatus
+from service.scheduling.timestamps import Timestamps
 
 MS = 1_000_000
 """Nanoseconds of a millisecond."""
 START = 5_000 * MS
 """When the calls made here are received."""
-STAMPS = Stamps(
+TIMESTAMPS = Timestamps(
     received=START,
     queued=START + 1 * MS,
     decode_start=START + 4 * MS,
@@ -49,12 +51,12 @@ def make_trace(start_ns: int = 0) -> RunTrace:
 
 
 def make_record(
-    ending: Ending = Ending.SUCCESS,
+    status: CallStatus = CallStatus.SUCCESS,
     *,
     model: str = "digits",
     version: str = "1",
     request_id: str = "r1",
-    stamps: Stamps = STAMPS,
+    timestamps: Timestamps = TIMESTAMPS,
     **changes: Any,
 ) -> CallRecord:
     """Return the record of a call that ran alone."""
@@ -63,8 +65,8 @@ def make_record(
         version=version,
         surface=SurfaceName.INFER,
         request_id=request_id,
-        ending=ending,
-        stamps=stamps,
+        status=status,
+        timestamps=timestamps,
         batch_size=1,
         items=1,
         leads_run=True,
@@ -73,8 +75,12 @@ def make_record(
     return replace(record, **changes)
 
 
-def shifted(milliseconds: float, stamps: Stamps = STAMPS) -> Stamps:
-    """Return the stamps of the same call, later."""
+def shifted(milliseconds: float, timestamps: Timestamps = TIMESTAMPS) -> Timestamps:
+    """Return the timestamps of the same call, later."""
     names = ("received", "queued", "decode_start", "decode_end", "forward_start", "forward_end", "encode_end")
-    later = {name: getattr(stamps, name) + int(milliseconds * MS) for name in names if getattr(stamps, name)}
-    return replace(stamps, **later)
+    later = {
+        name: getattr(timestamps, name) + int(milliseconds * MS)
+        for name in names
+        if getattr(timestamps, name)
+    }
+    return replace(timestamps, **later)

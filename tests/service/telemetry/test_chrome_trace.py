@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import RunTrace
-from service.scheduling.call import CallRecord, Stamps
+from service.scheduling.call_record import CallRecord
+from service.scheduling.timestamps import Timestamps
 from service.telemetry.chrome_trace import chrome_trace
 from service.telemetry.recent import RecentRun, RecentRuns
-from tests.service.telemetry.records import MS, STAMPS, make_layer, make_record, make_trace, shifted
+from tests.service.telemetry.records import MS, TIMESTAMPS, make_layer, make_record, make_trace, shifted
 from tests.service.telemetry.trace_events import check_trace_events
 
 Event = dict[str, Any]
@@ -57,7 +58,7 @@ def test_call_is_drawn_from_its_queue_to_its_encoding() -> None:
 
 
 def test_layers_are_placed_where_the_run_began() -> None:
-    trace = make_trace(STAMPS.forward_start + MS // 2)
+    trace = make_trace(TIMESTAMPS.forward_start + MS // 2)
     assert slices(drawn(make_record(trace=trace)), "layer")[0]["ts"] == 7_600
 
 
@@ -95,12 +96,14 @@ def test_every_worker_has_a_named_row() -> None:
 def test_run_of_a_batch_is_drawn_once() -> None:
     trace = make_trace()
     later = replace(
-        STAMPS,
-        forward_start=STAMPS.forward_start + 900,
-        forward_end=STAMPS.forward_end + 400,
-        encode_end=STAMPS.encode_end + 2 * MS,
+        TIMESTAMPS,
+        forward_start=TIMESTAMPS.forward_start + 900,
+        forward_end=TIMESTAMPS.forward_end + 400,
+        encode_end=TIMESTAMPS.encode_end + 2 * MS,
     )
-    records = [make_record(trace=trace, batch_size=2, stamps=stamps) for stamps in (STAMPS, later)]
+    records = [
+        make_record(trace=trace, batch_size=2, timestamps=timestamps) for timestamps in (TIMESTAMPS, later)
+    ]
     events = drawn(*records)
     assert len(slices(events, "forward")) == 1
     assert len(slices(events, "layer")) == 3
@@ -112,12 +115,12 @@ def test_run_of_a_batch_is_drawn_once() -> None:
 
 
 def test_waiting_requests_overlap_with_ids_of_their_own() -> None:
-    events = drawn(*(make_record(trace=make_trace(), stamps=shifted(n)) for n in range(3)))
+    events = drawn(*(make_record(trace=make_trace(), timestamps=shifted(n)) for n in range(3)))
     assert {event["id"] for event in events if event["ph"] == "b"} == {"0", "1", "2"}
 
 
 def test_run_without_an_answer_has_no_encoding() -> None:
-    events = drawn(make_record(trace=make_trace(), stamps=replace(STAMPS, encode_end=0)))
+    events = drawn(make_record(trace=make_trace(), timestamps=replace(TIMESTAMPS, encode_end=0)))
     assert not slices(events, "encode")
     assert len(slices(events, "layer")) == 3
 
@@ -132,8 +135,8 @@ def many_records(draw: st.DrawFn) -> list[CallRecord]:
     records = []
     for number in range(draw(st.integers(1, 6))):
         moments = sorted(draw(st.lists(st.integers(1, 10_000), min_size=7, max_size=7)))
-        stamps = Stamps(*moments)
-        length = stamps.forward_end - stamps.forward_start
+        timestamps = Timestamps(*moments)
+        length = timestamps.forward_end - timestamps.forward_start
         edges = sorted(draw(st.lists(st.integers(0, length), min_size=4, max_size=4)))
         layers = tuple(
             make_layer(index, "nn.ReLU", start / 1000, (end - start) / 1000)
@@ -141,7 +144,7 @@ def many_records(draw: st.DrawFn) -> list[CallRecord]:
         )
         record = make_record(
             request_id=str(number),
-            stamps=stamps,
+            timestamps=timestamps,
             worker=f"worker-{draw(st.integers(0, 2))}",
             batch_size=draw(st.integers(1, 2)),
             trace=RunTrace(length / 1000, layers),

@@ -10,9 +10,9 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from service.config.model_config import ModelConfig
 from service.repository.loaded_model import LoadedModel
-from service.scheduling.call import CallRecord, Ending
+from service.scheduling.call_record import CallRecord, CallStatus
 from service.scheduling.dispatcher import Dispatcher
-from service.telemetry.http_requests import HttpRequests
+from service.telemetry.http_durations import HttpDurations
 from service.telemetry.metrics import (
     COLLECTORS,
     Metrics,
@@ -21,7 +21,7 @@ from service.telemetry.metrics import (
     make_collectors,
     take_snapshot,
 )
-from service.telemetry.statistics import Statistics
+from service.telemetry.statistics import InferenceStatistics
 from tests.service.scheduling.stubs import settings_of
 from tests.service.telemetry.records import MS, START, make_record, make_trace
 
@@ -54,8 +54,8 @@ class Server:
 
     def __init__(self, *models: LoadedModel) -> None:
         self.models = list(models)
-        self.statistics = Statistics(clock=lambda: START + 30 * MS)
-        self.http_requests = HttpRequests()
+        self.statistics = InferenceStatistics(clock=lambda: START + 30 * MS)
+        self.http_durations = HttpDurations()
         self.metrics = Metrics(make_collectors())
 
     def observe(self, *records: CallRecord) -> None:
@@ -66,7 +66,7 @@ class Server:
     def render(self, accept: str = "") -> tuple[bytes, str]:
         dispatcher = cast(Dispatcher, BusyDispatcher())
         settings = settings_of(workers=2)
-        snapshot = take_snapshot(self.models, dispatcher, settings, self.statistics, self.http_requests)
+        snapshot = take_snapshot(self.models, dispatcher, settings, self.statistics, self.http_durations)
         return self.metrics.render(snapshot, accept)
 
     def text(self, accept: str = "") -> str:
@@ -91,7 +91,7 @@ def of_digits(name: str, **labels: str) -> tuple[str, tuple[tuple[str, str], ...
 
 def test_tritons_names_carry_what_was_counted() -> None:
     server = Server(DIGITS)
-    server.observe(make_record(items=4, batch_size=4), make_record(Ending.REJECTED, leads_run=False))
+    server.observe(make_record(items=4, batch_size=4), make_record(CallStatus.REJECTED, leads_run=False))
     samples = server.samples()
     expected = {
         "nv_inference_request_success": 1,
@@ -143,7 +143,7 @@ def test_state_of_the_server_is_read_when_it_is_asked_for() -> None:
 
 def test_http_requests_have_opentelemetrys_labels() -> None:
     server = Server()
-    server.http_requests.observe("GET", "/models/{name}", 200, 0.06)
+    server.http_durations.observe("GET", "/models/{name}", 200, 0.06)
     labels = {
         "http_request_method": "GET",
         "http_route": "/models/{name}",
@@ -205,8 +205,8 @@ def test_format_is_as_the_request_asks(accept: str, media_type: str) -> None:
 )
 def test_both_formats_are_sound_and_keep_the_names(accept: str, parse: Callable[..., object]) -> None:
     server = Server(DIGITS)
-    server.observe(make_record(trace=make_trace()), make_record(Ending.OTHER))
-    server.http_requests.observe("GET", None, 404, 0.06)
+    server.observe(make_record(trace=make_trace()), make_record(CallStatus.OTHER))
+    server.http_durations.observe("GET", None, 404, 0.06)
     families = {family.name: family for family in parse(server.text(accept))}  # type: ignore[attr-defined]
     assert {sample.name for sample in families["nv_inference_count"].samples} == {"nv_inference_count"}
     assert families["kuiper_layer_seconds"].type == "histogram"
@@ -227,7 +227,7 @@ class EndingMetrics:
         self._calls: Counter[str] = Counter()
 
     def observe(self, record: CallRecord) -> None:
-        self._calls[record.ending.value] += 1
+        self._calls[record.status.value] += 1
 
     def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
         family = CounterMetricFamily("example_calls", "calls by how they ended", labels=("ending",))
@@ -239,7 +239,7 @@ class EndingMetrics:
 def test_collector_that_is_registered_counts_and_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collectors, "COLLECTORS", [*COLLECTORS, EndingMetrics])
     server = Server(DIGITS)
-    server.observe(make_record(), make_record(), make_record(Ending.REJECTED))
+    server.observe(make_record(), make_record(), make_record(CallStatus.REJECTED))
     samples = server.samples()
     assert samples[labelled("example_calls_total", ending="SUCCESS")] == 2
     assert samples[labelled("example_calls_total", ending="REJECTED")] == 1

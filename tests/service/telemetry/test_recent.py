@@ -1,6 +1,6 @@
 import time
 
-from service.scheduling.call import CallRecord, Ending
+from service.scheduling.call_record import CallRecord, CallStatus
 from service.telemetry.recent import RecentRuns
 from tests.service.telemetry.records import MS, make_record, make_trace, shifted
 
@@ -23,11 +23,11 @@ def test_traced_runs_are_kept_newest_first() -> None:
 
 def test_run_tells_all_but_its_data() -> None:
     runs = RecentRuns(1)
-    runs.observe(traced("a", model="digits", version="2", ending=Ending.OTHER, error="no", batch_size=4))
+    runs.observe(traced("a", model="digits", version="2", status=CallStatus.OTHER, error="no", batch_size=4))
     run = runs.find("a")
     assert run is not None
     assert (run.model, run.version, run.worker, run.error) == ("digits", "2", "worker-0", "no")
-    assert (run.ending, run.batch_size, run.total_ms) == (Ending.OTHER, 4, 20.0)
+    assert (run.status, run.batch_size, run.total_ms) == (CallStatus.OTHER, 4, 20.0)
     assert run.trace.layers == make_trace().layers
     assert not hasattr(run, "call")
 
@@ -53,7 +53,7 @@ def test_large_models_make_place_by_their_layers() -> None:
 def test_newest_run_of_an_id_is_found() -> None:
     runs = RecentRuns(3)
     runs.observe(traced("a"))
-    runs.observe(traced("a", stamps=shifted(5), batch_size=9))
+    runs.observe(traced("a", timestamps=shifted(5), batch_size=9))
     run = runs.find("a")
     assert run is not None
     assert run.batch_size == 9
@@ -69,6 +69,6 @@ def test_run_is_dated_by_the_epoch() -> None:
     runs = RecentRuns(1)
     received = time.perf_counter_ns()
     before = time.time_ns() / MS
-    record = traced("a", stamps=shifted((received - 5_000 * MS) / MS))
+    record = traced("a", timestamps=shifted((received - 5_000 * MS) / MS))
     runs.observe(record)
     assert abs(runs.newest_first()[0].received_ms - before) < 1000

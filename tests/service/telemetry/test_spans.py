@@ -14,11 +14,11 @@ from starlette.types import Message, Receive, Scope, Send
 
 from engine import RunTrace
 from service.config.settings import Settings, SettingsError
-from service.scheduling.call import CallRecord, Ending
+from service.scheduling.call_record import CallRecord, CallStatus
 from service.surfaces import POLLED_PATHS
-from service.telemetry.spans import MAX_LAYER_SPANS, Spans, make_spans
+from service.telemetry.spans import MAX_LAYER_SPANS, OpenTelemetrySpans, make_spans
 from service.telemetry.telemetry import make_telemetry
-from tests.service.telemetry.records import STAMPS, make_layer, make_record, make_trace
+from tests.service.telemetry.records import TIMESTAMPS, make_layer, make_record, make_trace
 
 pytestmark = pytest.mark.anyio
 
@@ -42,7 +42,7 @@ class Tracing:
         self.exporter = InMemorySpanExporter()
         provider = TracerProvider(sampler=sampler, shutdown_on_exit=False)
         provider.add_span_processor(SimpleSpanProcessor(self.exporter))
-        self.spans = Spans(provider, layers)
+        self.spans = OpenTelemetrySpans(provider, layers)
         self.record: CallRecord | None = None
         self.status = 200
 
@@ -152,7 +152,7 @@ def test_call_outside_of_a_request_is_not_drawn() -> None:
 async def test_layers_are_spans_only_where_they_are_asked_for() -> None:
     for layers, count in ((False, 0), (True, 3)):
         tracing = Tracing(layers)
-        tracing.record = make_record(trace=make_trace(STAMPS.forward_start))
+        tracing.record = make_record(trace=make_trace(TIMESTAMPS.forward_start))
         await tracing.get()
         forward = tracing.finished["forward"]
         inner = [span for span in tracing.exporter.get_finished_spans() if span.name.startswith("nn.")]
@@ -178,8 +178,10 @@ async def test_of_very_many_layers_the_longest_are_spans() -> None:
 async def test_failed_call_tells_why() -> None:
     tracing = Tracing()
     tracing.status = 503
-    stamps = replace(STAMPS, decode_start=0, decode_end=0, forward_start=0, forward_end=0, encode_end=0)
-    tracing.record = make_record(Ending.REJECTED, stamps=stamps, error="the queue is full")
+    timestamps = replace(
+        TIMESTAMPS, decode_start=0, decode_end=0, forward_start=0, forward_end=0, encode_end=0
+    )
+    tracing.record = make_record(CallStatus.REJECTED, timestamps=timestamps, error="the queue is full")
     await tracing.get()
     (request,) = tracing.finished.values()
     assert request.status.status_code is StatusCode.ERROR
@@ -295,7 +297,7 @@ def test_collector_that_hangs_does_not_hold_up_the_end(monkeypatch: pytest.Monke
     exporter = Hanging()
     provider = TracerProvider(sampler=ALWAYS_ON, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(exporter))
-    spans = Spans(provider, layers=False, exporter=exporter)
+    spans = OpenTelemetrySpans(provider, layers=False, exporter=exporter)
     spans._tracer.start_span("last").end()
     spans.close()
     assert given_up.is_set()

@@ -1,13 +1,14 @@
 import time
 from dataclasses import replace
 
-from service.scheduling.call import CallRecord, Ending, Stamps
-from service.telemetry.statistics import MAX_BATCH_SIZES, Duration, ModelStatistics, Statistics
-from tests.service.telemetry.records import MS, STAMPS, START, make_record, make_trace
+from service.scheduling.call_record import CallRecord, CallStatus
+from service.scheduling.timestamps import Timestamps
+from service.telemetry.statistics import MAX_BATCH_SIZES, Duration, InferenceStatistics, ModelStatistics
+from tests.service.telemetry.records import MS, START, TIMESTAMPS, make_record, make_trace
 
 
 def observed(*records: CallRecord) -> ModelStatistics:
-    statistics = Statistics(clock=lambda: START + 30 * MS)
+    statistics = InferenceStatistics(clock=lambda: START + 30 * MS)
     for record in records:
         statistics.observe(record)
     return statistics.of("digits", "1")
@@ -26,7 +27,7 @@ def test_answered_request_counts_each_of_its_parts() -> None:
 
 
 def test_histograms_count_the_same_in_seconds() -> None:
-    counted = observed(make_record(), make_record(Ending.BACKEND))
+    counted = observed(make_record(), make_record(CallStatus.BACKEND))
     histograms = (counted.request_seconds, counted.queue_seconds, counted.compute_seconds)
     assert [histogram.count for histogram in histograms] == [1, 1, 1]
     assert [round(histogram.total, 9) for histogram in histograms] == [0.02, 0.004, 0.01]
@@ -59,28 +60,28 @@ def test_observed_runs_are_in_no_figure_of_those_that_serve() -> None:
     for figure in ("request_seconds", "queue_seconds", "compute_seconds", "batch_sizes"):
         assert getattr(counted, figure).count == 1
     assert counted.layer_seconds["nn.Conv2d"].count == 2
-    failed = observed(make_record(Ending.BACKEND, is_observed=True))
-    assert (failed.failures[Ending.BACKEND], failed.fail.count, failed.execution_count) == (1, 1, 0)
+    failed = observed(make_record(CallStatus.BACKEND, is_observed=True))
+    assert (failed.failures[CallStatus.BACKEND], failed.fail.count, failed.execution_count) == (1, 1, 0)
 
 
 def test_failures_count_by_reason_until_now() -> None:
     rejected = make_record(
-        Ending.REJECTED, stamps=Stamps(START, START), batch_size=0, items=0, leads_run=False
+        CallStatus.REJECTED, timestamps=Timestamps(START, START), batch_size=0, items=0, leads_run=False
     )
-    counted = observed(rejected, make_record(Ending.BACKEND, leads_run=False))
+    counted = observed(rejected, make_record(CallStatus.BACKEND, leads_run=False))
     assert counted.fail == Duration(2, 60 * MS)
     assert counted.failures == {
-        Ending.REJECTED: 1,
-        Ending.CANCELED: 0,
-        Ending.BACKEND: 1,
-        Ending.OTHER: 0,
+        CallStatus.REJECTED: 1,
+        CallStatus.CANCELED: 0,
+        CallStatus.BACKEND: 1,
+        CallStatus.OTHER: 0,
     }
     assert (counted.success, counted.inference_count, counted.execution_count) == (Duration(), 0, 0)
     assert counted.last_inference == 0
 
 
 def test_run_counts_though_the_client_of_its_leader_left() -> None:
-    left = make_record(Ending.CANCELED, stamps=replace(STAMPS, encode_end=0), batch_size=2)
+    left = make_record(CallStatus.CANCELED, timestamps=replace(TIMESTAMPS, encode_end=0), batch_size=2)
     counted = observed(left, make_record(batch_size=2, leads_run=False))
     assert (counted.execution_count, counted.inference_count) == (1, 1)
     assert counted.batches[2].compute_infer == Duration(1, 10 * MS)
@@ -88,7 +89,7 @@ def test_run_counts_though_the_client_of_its_leader_left() -> None:
 
 
 def test_run_that_did_not_come_to_its_end_is_none() -> None:
-    stopped = make_record(Ending.CANCELED, stamps=replace(STAMPS, forward_end=0, encode_end=0))
+    stopped = make_record(CallStatus.CANCELED, timestamps=replace(TIMESTAMPS, forward_end=0, encode_end=0))
     counted = observed(stopped)
     assert (counted.execution_count, counted.batches) == (0, {})
 
@@ -107,7 +108,7 @@ def test_layers_count_by_type_once_a_run() -> None:
 
 
 def test_versions_are_counted_apart_and_unknown_ones_are_zero() -> None:
-    statistics = Statistics()
+    statistics = InferenceStatistics()
     for version in ("1", "2", "2"):
         statistics.observe(make_record(model="digits", version=version))
     counts = [statistics.of("digits", version).success.count for version in ("1", "2", "3")]
@@ -116,7 +117,7 @@ def test_versions_are_counted_apart_and_unknown_ones_are_zero() -> None:
 
 
 def test_models_that_are_gone_are_forgotten_and_reloaded_ones_are_not() -> None:
-    statistics = Statistics()
+    statistics = InferenceStatistics()
     for version in ("1", "2"):
         statistics.observe(make_record(model="digits", version=version))
     statistics.keep({("digits", "2"), ("other", "1")})

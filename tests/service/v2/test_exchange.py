@@ -17,7 +17,8 @@ from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
 from service.repository.version_loader import LoadOptions, load_version
 from service.scheduling.answer import Answer
-from service.scheduling.call import Outcome, Stamps
+from service.scheduling.call import RunOutcome
+from service.scheduling.timestamps import Timestamps
 from service.v2.binary import padding_of
 from service.v2.compression import IDENTITY
 from service.v2.exchange import RAW, Exchange
@@ -51,7 +52,7 @@ def read(model: LoadedModel, body: bytes, length: int | None = None) -> Decoded:
 def answer(model: LoadedModel, document: dict[str, Any]) -> Answer:
     made = exchange(model, orjson.dumps(document))
     result: RunResult = model.graph.run(made.decode().inputs, trace=TraceLevel.ON)
-    return made.encode(Outcome(result, Stamps(), 1))
+    return made.encode(RunOutcome(result, Timestamps(), 1))
 
 
 @pytest.mark.parametrize("spaces", range(17))
@@ -140,7 +141,7 @@ def test_trace_is_told_only_where_it_was_asked_for(models: dict[str, LoadedModel
 def test_outputs_that_only_a_run_shows_are_numbered(models: dict[str, LoadedModel]) -> None:
     made = exchange(models["same_f32"], orjson.dumps({"inputs": [json_input("in", FLOATS)]}))
     made.decode()
-    found = json.loads(made.encode(Outcome(RunResult([FLOATS, FLOATS[0]]), Stamps(), 1)).body)
+    found = json.loads(made.encode(RunOutcome(RunResult([FLOATS, FLOATS[0]]), Timestamps(), 1)).body)
     assert [output["name"] for output in found["outputs"]] == ["output_0", "output_1"]
 
 
@@ -149,7 +150,7 @@ def test_numbered_outputs_may_be_asked_for(models: dict[str, LoadedModel], name:
     document = {"inputs": [json_input("in", FLOATS)], "outputs": [{"name": name}]}
     made = exchange(models["same_f32"], orjson.dumps(document))
     made.decode()
-    outcome = Outcome(RunResult([FLOATS, FLOATS[0]]), Stamps(), 1)
+    outcome = RunOutcome(RunResult([FLOATS, FLOATS[0]]), Timestamps(), 1)
     if is_there:
         assert json.loads(made.encode(outcome).body)["outputs"][0]["data"] == [1, 2]
     else:

@@ -3,26 +3,27 @@
 from service.telemetry.histogram import HTTP_SECONDS, Histogram
 
 KNOWN_METHODS = frozenset({"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"})
+"""Methods that OpenTelemetry's semantic conventions know."""
 OTHER_METHOD = "_OTHER"
 """Stands for every method that the semantic conventions do not know."""
 
 Endpoint = tuple[str, str, str]
-"""Method, route template (empty where no route took the request) and status."""
+"""Method, template of the route (empty where no route matched) and status."""
 
 
-class HttpRequests:
-    """Durations by method, route and status; no more series than the server has routes and statuses for."""
+class HttpDurations:
+    """Durations by method, route and status: no more series than the server has routes and statuses."""
 
     def __init__(self) -> None:
         self._endpoints: dict[Endpoint, Histogram] = {}
 
     def observe(self, method: str, route: str | None, status: int, seconds: float) -> None:
-        """Count an answered request.
+        """Count a request that was answered.
 
         Args:
-            method: as the client sent it.
-            route: template of the route that answered; never the path that the client typed.
-            status: of the answer.
+            method: its method, as the client sent it.
+            route: the template of its route, never the path that the client sent; None where no route matched.
+            status: status of its answer.
             seconds: from its head to the end of its answer.
         """
         known = method if method in KNOWN_METHODS else OTHER_METHOD

@@ -1,8 +1,8 @@
-from service.telemetry.http_requests import HttpRequests
+from service.telemetry.http_durations import HttpDurations
 
 
 def test_durations_are_kept_by_method_route_and_status() -> None:
-    requests = HttpRequests()
+    requests = HttpDurations()
     requests.observe("POST", "/infer", 200, 0.2)
     requests.observe("POST", "/infer", 200, 0.3)
     requests.observe("POST", "/infer", 503, 0.1)
@@ -11,7 +11,7 @@ def test_durations_are_kept_by_method_route_and_status() -> None:
 
 
 def test_what_clients_type_makes_no_series() -> None:
-    requests = HttpRequests()
+    requests = HttpDurations()
     for method in ("BREW", "get", "SPILL"):
         requests.observe(method, None, 404, 0.1)
     assert [endpoint for endpoint, _ in requests.series()] == [("_OTHER", "", "404")]
