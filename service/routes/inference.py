@@ -24,6 +24,9 @@ from service.surfaces import SURFACES, Surface
 _decompression = ThreadPoolExecutor(max_workers=1, thread_name_prefix="decompress")
 """One thread: of the bodies that are not in a queue yet, no more than one is decompressed at a time."""
 
+_JOINED_BYTES = 1 << 16
+"""Longest body whose pieces are joined: to copy them costs less than to send each."""
+
 
 class InferenceEndpoint:
     """Answers the inference requests of one surface: an ASGI application.
@@ -83,14 +86,19 @@ def inference_routes() -> list[BaseRoute]:
 
 
 async def send_answer(answer: Answer, send: Send) -> None:
-    """Send an answer by an ASGI channel, each piece of its body from where it lies."""
+    """Send an answer by an ASGI channel; the pieces of a large body each from where they lie."""
+    length = answer.length
     headers = [(name.lower().encode(), value.encode()) for name, value in answer.headers.items()]
-    headers.append((b"content-length", b"%d" % answer.length))
+    headers.append((b"content-length", b"%d" % length))
     headers.append((b"content-type", answer.media_type.encode()))
     await send({"type": "http.response.start", "status": 200, "headers": headers})
-    for piece in answer.pieces:
+    if length <= _JOINED_BYTES:
+        await send({"type": "http.response.body", "body": answer.body})
+        return
+    *pieces, last = answer.pieces
+    for piece in pieces:
         await send({"type": "http.response.body", "body": piece, "more_body": True})
-    await send({"type": "http.response.body", "body": b""})
+    await send({"type": "http.response.body", "body": last})
 
 
 async def _make_call(head: InferenceHead, body: bytes) -> Call[Answer]:

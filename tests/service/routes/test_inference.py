@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
+from starlette.types import Message
 
 from service.infer.inference import Inference
+from service.routes.inference import send_answer
+from service.scheduling.answer import Answer
 from service.services import services_of
 from service.v2.exchange import Exchange
 from tests.service.scheduling.stubs import until
@@ -83,3 +86,22 @@ async def test_nothing_of_a_request_outlives_its_answer(
         await until(lambda: living() == before)
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(("size", "count"), [(10, 1), (1 << 16, 1), ((1 << 16) + 1, 2)])
+async def test_pieces_of_a_small_body_are_sent_as_one(size: int, count: int) -> None:
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    array = np.arange(size - 3, dtype=np.uint8)
+    await send_answer(Answer((b"{ }", memoryview(array.tobytes())), "a/b", {"X-Y": "z"}), send)
+    start, *bodies = sent
+    assert sorted(start["headers"]) == [
+        (b"content-length", str(size).encode()),
+        (b"content-type", b"a/b"),
+        (b"x-y", b"z"),
+    ]
+    assert [message.get("more_body", False) for message in bodies] == [True] * (count - 1) + [False]
+    assert b"".join(bytes(message["body"]) for message in bodies) == b"{ }" + array.tobytes()
