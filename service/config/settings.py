@@ -295,7 +295,7 @@ def describe_settings() -> Iterator[SettingDoc]:
 
 def settings_table() -> str:
     """Return the markdown table of all settings."""
-    rows = ["| flag | environment | default | |", "|---|---|---|---|"]
+    rows = ["| flag | environment | default | meaning |", "|---|---|---|---|"]
     for doc in describe_settings():
         default = f"`{doc.default}`" if doc.default else ""
         flag = f"`{doc.flag}`" if doc.flag else ""

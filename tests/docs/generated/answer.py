@@ -7,6 +7,7 @@ import asyncio
 import json
 from typing import Any
 
+from service.config.settings import BackendName
 from tests.docs.generated.application import DIGIT, ROOT, client
 
 KEPT = ROOT / "docs" / "assets" / "answer.json"
@@ -17,7 +18,7 @@ _RUNS = 51
 def render() -> str:
     """Return the kept answer as JSON, with an ellipsis where it goes on."""
     answer = load()
-    best = ", ".join(_line(one) for one in answer["predictions"][0][:2])
+    best = ",\n    ".join(_line(one) for one in answer["predictions"][0][:2])
     output = answer["outputs"][0]
     data = ", ".join(map(str, output["data"][0][:3]))
     head = {key: output[key] for key in ("name", "shape", "dtype")}
@@ -25,7 +26,8 @@ def render() -> str:
     lines = [
         "{",
         *(f'  "{key}": {json.dumps(answer[key])},' for key in ("model", "version", "request_id")),
-        f'  "predictions": [[{best}, …]],',
+        '  "predictions": [[',
+        f"    {best}, …]],",
         f'  "outputs": [{_line(head)[:-1]}, "data": [[{data}, …]]}}],',
         f'  "timing": {_line(answer["timing"])},',
         '  "trace": {',
@@ -61,9 +63,9 @@ def _line(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-async def record(runs: int = _RUNS) -> dict[str, Any]:
+async def record(runs: int = _RUNS, backend: BackendName = "native") -> dict[str, Any]:
     """Return the answer, of several to the same request, whose run took the median time."""
-    async with client() as server:
+    async with client(backend) as server:
         answers: list[dict[str, Any]] = [
             (await server.post("/infer?model=digits", content=DIGIT.read_bytes())).json() for _ in range(runs)
         ]

@@ -7,16 +7,16 @@ from pathlib import Path
 from httpx import ASGITransport, AsyncClient
 
 from service.app import create_app
-from service.config.settings import Settings
+from service.config.settings import BackendName, Settings
 
 ROOT = Path(__file__).parents[3]
 DIGIT = ROOT / "models" / "digits" / "samples" / "7.png"
 
 
 @asynccontextmanager
-async def client() -> AsyncIterator[AsyncClient]:
-    """Return a client of a new application; its models are loaded while it is entered."""
-    app = create_app(Settings(models=ROOT / "models", access_log=False))
+async def client(backend: BackendName) -> AsyncIterator[AsyncClient]:
+    """Return a client of a new application; its models are loaded, for a backend, while it is entered."""
+    app = create_app(Settings(models=ROOT / "models", access_log=False, backend=backend))
     async with (
         app.router.lifespan_context(app),
         AsyncClient(transport=ASGITransport(app), base_url="http://test") as server,

@@ -5,8 +5,8 @@ from tests.bench.models import MODELS
 from tests.bench.ratios import means, to_base
 from tests.bench.report import asides, summary
 from tests.bench.results import Report, from_json
-from tests.bench.service import report as service
 from tests.bench.service import results
+from tests.bench.service.report import speedups_line, tables
 from tests.docs.generated.application import ROOT
 
 RESULTS = ROOT / "docs" / "bench" / "results.json"
@@ -30,34 +30,35 @@ def render() -> str:
 def render_short() -> str:
     """Return the lines of the README."""
     report = _report()
+    machine = report.machine
+    place = f"{machine['cores']} cores with {machine['instructions']}"
+    intro = f"Time of a run relative to {BASE}'s (less is better), on {place}:"
     lines = [_against_base(report, threads) for threads in report.threads]
     lines += [
-        f"Tracing every layer changes the time of a run of {_title(cost.model)} by {cost.overhead:+.1%}."
+        f"A trace of every layer changes the time of {_title(cost.model)} by {cost.overhead:+.1%}."
         for cost in report.traces[:1]
     ]
     if (build := report.split) is not None:
         seconds = build.read_seconds + build.bind_seconds + build.compile_seconds
         lines.append(
-            f"{_title(build.model)} goes from files to ready in {seconds:.1f} s, compiling included."
+            f"{_title(build.model)} is ready {seconds:.1f} s after its files are opened, compilation included."
         )
-    memory = report.find("resnet18", 1)
-    starts = [memory[name].start for name in ("native", BASE) if name in memory]
-    peaks = [start.peak_bytes for start in starts if start is not None and start.peak_bytes]
-    if len(peaks) == 2:
-        lines.append(
-            f"Its process needs {peaks[0] / 2**20:.0f} MiB at the peak; {BASE}'s needs {peaks[1] / 2**20:.0f} MiB."
-        )
-    return "\n".join(f"- {line}" for line in lines)
+    if service := _service():
+        lines.append(speedups_line(service))
+    return intro + "\n\n" + "\n".join(f"- {line}" for line in lines if line)
 
 
 def render_service() -> str:
     """Return the tables of the kept run of `make bench-service`, or how to make one where none is kept."""
-    if not (ROOT / results.SAVED).exists():
-        return "No run is kept in this repository: `make bench-service` measures on your machine and prints tables."
-    return service.tables(results.from_json((ROOT / results.SAVED).read_text()))
+    if service := _service():
+        return tables(service)
+    return (
+        "No run is kept in this repository: `make bench-service` measures on your machine and prints tables."
+    )
 
 
 def _against_base(report: Report, threads: int) -> str:
+    """Return how long the engine takes relative to the base: its mean, its best and its worst model."""
     ratios = {
         model: ratio
         for model in report.models
@@ -65,16 +66,20 @@ def _against_base(report: Report, threads: int) -> str:
     }
     best, worst = min(ratios, key=ratios.__getitem__), max(ratios, key=ratios.__getitem__)
     mean, _ = means(report, threads, "native")
-    plural = "one thread" if threads == 1 else f"{threads} threads"
+    count = sum(MODELS[name].is_averaged for name in report.models)
     return (
-        f"On {plural} it takes {mean:.2f} times as long as {BASE} (geometric mean of "
-        f"{sum(MODELS[name].is_averaged for name in report.models)} convolutional networks): from {ratios[best]:.2f} "
-        f"for {_title(best)} to {ratios[worst]:.2f} for {_title(worst)}."
+        f"{'One thread' if threads == 1 else f'{threads} threads'}: {mean:.2f} in the geometric mean of {count} "
+        f"convolutional networks; from {ratios[best]:.2f} ({_title(best)}) to {ratios[worst]:.2f} ({_title(worst)})."
     )
 
 
 def _report() -> Report:
     return from_json(RESULTS.read_text())
+
+
+def _service() -> results.ServiceReport | None:
+    path = ROOT / results.SAVED
+    return results.from_json(path.read_text()) if path.exists() else None
 
 
 def _title(model: str) -> str:
