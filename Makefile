@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 HOST ?= 127.0.0.1
-CORPUS ?= ../shared/corpus
+CORPUS ?=
 PORT ?= 8000
 SECONDS ?=
 COUNT ?=
@@ -97,7 +97,7 @@ soak: $(VENV)/test.installed ## Mixed load on a server for SECONDS (300), and wh
 schemathesis: $(VENV)/test.installed ## Try many requests made from the API's description
 	TEST_SCHEMATHESIS_EXAMPLES=300 $(BIN)/python -m pytest -q tests/service/test_schemathesis.py
 
-conformance: $(VENV)/serve.installed ## Run the exported models in CORPUS against their outputs (BACKEND=numpy or native)
+conformance: $(VENV)/serve.installed ## Run the exported models of tests/golden, or of CORPUS, against PyTorch's outputs (BACKEND=numpy or native)
 	$(BIN)/python -m tests.conformance $(CORPUS) --backend $(or $(BACKEND),auto)
 
 differential: $(VENV)/train.installed ## Random graphs and whole networks against numpy and PyTorch, for SECONDS or COUNT (200), from SEED (0)
