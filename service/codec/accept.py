@@ -2,7 +2,7 @@
 
 import re
 
-from service.codec.formats import answer_formats
+from service.codec.formats import ANSWER_FORMATS
 from service.errors import ServiceError
 
 _QUALITY = re.compile(r"\s*q\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*", re.IGNORECASE)
@@ -21,12 +21,12 @@ def negotiate(accept: str | None) -> str:
         ServiceError: 406 `not_acceptable`.
     """
     if accept is None or not accept.strip():
-        return next(iter(answer_formats()))
+        return next(iter(ANSWER_FORMATS))
     ranges = [_parse(item) for item in accept.lower().split(",")]
-    offered = list(answer_formats())
-    best = max(offered, key=lambda media_type: _quality(media_type, ranges))
+    best = max(ANSWER_FORMATS, key=lambda media_type: _quality(media_type, ranges))
     if _quality(best, ranges) > 0:
         return best
+    offered = list(ANSWER_FORMATS)
     message = f"no answer fits Accept: {accept[:200]}; answers are {' or '.join(offered)}"
     raise ServiceError(406, "not_acceptable", message, {"accept": accept[:200], "offered": offered})
 

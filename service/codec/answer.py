@@ -97,7 +97,20 @@ def _names(ports: Sequence[Port], count: int) -> list[str]:
 
 
 def _prediction(prediction: Prediction) -> dict[str, Any]:
-    return {field.name: _member(getattr(prediction, field.name)) for field in fields(prediction)}
+    kind = type(prediction)
+    if kind not in _FIELD_NAMES:
+        _FIELD_NAMES[kind] = tuple(field.name for field in fields(kind))
+    members: dict[str, Any] = {}
+    for name in _FIELD_NAMES[kind]:
+        value = getattr(prediction, name)
+        members[name] = value if isinstance(value, _PLAIN) else _member(value)
+    return members
+
+
+_FIELD_NAMES: dict[type[Prediction], tuple[str, ...]] = {}
+"""Names of the fields of each kind of prediction that was answered."""
+_PLAIN = (str, int)
+"""Types of a prediction's fields that JSON represents as they are."""
 
 
 def _member(value: Any) -> Any:

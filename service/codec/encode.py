@@ -4,7 +4,7 @@ from time import perf_counter_ns
 
 from service.codec.answer import AnswerDocument
 from service.codec.format import Clock
-from service.codec.formats import answer_formats
+from service.codec.formats import ANSWER_FORMATS
 
 
 def encode(
@@ -18,4 +18,4 @@ def encode(
         received_ns: `perf_counter_ns` of the moment when the request was complete.
         clock: for tests.
     """
-    return answer_formats()[media_type].encode(answer, received_ns, clock)
+    return ANSWER_FORMATS[media_type].encode(answer, received_ns, clock)

@@ -15,7 +15,7 @@ import examples
 from engine import registry
 from engine.compiler import lowering, selection
 from service.app import create_app
-from service.codec import FORMATS
+from service.codec.formats import ANSWER_FORMATS, FORMATS
 from service.config.settings import Settings
 from service.config.task_keys import TASK_KEYS
 from service.routes import ROUTERS
@@ -42,7 +42,15 @@ def extend() -> Iterator[Extend]:
         names.append(name)
         return import_module(f"examples.{name}")
 
-    dicts = (FORMATS, TASKS, TASK_KEYS, registry._layers, lowering.LAYER_RULES, selection.RULES)
+    dicts = (
+        FORMATS,
+        ANSWER_FORMATS,
+        TASKS,
+        TASK_KEYS,
+        registry._layers,
+        lowering.LAYER_RULES,
+        selection.RULES,
+    )
     with ExitStack() as stack:
         for entries in dicts:
             stack.enter_context(patch.dict(entries))

@@ -15,21 +15,21 @@ from service.codec.media_type import MediaType
 from service.errors import ServiceError
 
 __all__ = [
+    "ANSWER_FORMATS",
     "FORMATS",
     "IMAGE_FORMAT",
     "JSON_TYPE",
     "NPZ_TYPE",
-    "answer_formats",
     "find_format",
     "media_types",
     "register_format",
     "sniff",
 ]
 
-_BUILT_IN = (FormFormat(), IMAGE_FORMAT, JsonFormat(), NpyFormat(), NpzFormat(), CsvFormat())
-
-FORMATS: dict[str, Format] = {built_in.name: built_in for built_in in _BUILT_IN}
+FORMATS: dict[str, Format] = {}
 """The formats by name."""
+ANSWER_FORMATS: dict[str, AnswerFormat] = {}
+"""Those among them that answers may have, by media type, the preferred one first."""
 
 
 def register_format(added: Format) -> Format:
@@ -45,22 +45,14 @@ def register_format(added: Format) -> Format:
         if taken is not None:
             raise ValueError(f"{media_type} is a media type of the payload format {taken.name!r} already")
     FORMATS[added.name] = added
+    if isinstance(added, AnswerFormat):
+        ANSWER_FORMATS.update(dict.fromkeys(added.media_types, added))
     return added
 
 
 def media_types() -> list[str]:
     """Return the media types that requests may have."""
     return [media_type for known in FORMATS.values() for media_type in known.media_types]
-
-
-def answer_formats() -> dict[str, AnswerFormat]:
-    """Return the formats that answers may have, by media type, the preferred one first."""
-    return {
-        media_type: known
-        for known in FORMATS.values()
-        if isinstance(known, AnswerFormat)
-        for media_type in known.media_types
-    }
 
 
 def sniff(body: bytes) -> Format | None:
@@ -90,3 +82,7 @@ def _announced(name: str) -> Format | None:
         if name in known.media_types or name in known.aliases:
             return known
     return None
+
+
+for _built_in in (FormFormat(), IMAGE_FORMAT, JsonFormat(), NpyFormat(), NpzFormat(), CsvFormat()):
+    register_format(_built_in)
