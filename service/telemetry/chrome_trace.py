@@ -1,7 +1,8 @@
-"""Runs as a trace that Perfetto and chrome://tracing open.
+"""Recent runs as a trace that Perfetto and chrome://tracing open.
 
-Google's "Trace Event Format": times in microseconds; slices (`X`) of a row nest or do not overlap, one row for each
-worker thread; what overlaps, requests and their waiting, are nestable asynchronous events (`b`, `e`) with an id each.
+Google's "Trace Event Format", with times in microseconds. Each worker thread is a row of slices (`X`), which nest or do
+not overlap. Requests and the times that they wait overlap, and are therefore nestable asynchronous events (`b`, `e`),
+with an id for each request.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +17,7 @@ _PID = 1
 
 
 class _Slice(NamedTuple):
-    """What a worker did, in nanoseconds of `perf_counter_ns`."""
+    """A stage of a run that a worker was busy with, in nanoseconds of `perf_counter_ns`."""
 
     start: int
     end: int
@@ -25,22 +26,22 @@ class _Slice(NamedTuple):
 
 
 def chrome_trace(runs: Iterable[RecentRun]) -> dict[str, Any]:
-    """Return the trace of some runs, ready for JSON.
+    """Return runs as a trace, ready for JSON.
 
     Args:
         runs: in any order. Runs of one batch are drawn once.
     """
-    ordered = sorted(runs, key=lambda run: run.timestamps.received)
+    ordered = sorted(runs, key=lambda run: run.record.timestamps.received)
     if not ordered:
         return {"displayTimeUnit": "ms", "traceEvents": []}
-    origin = ordered[0].timestamps.received
+    origin = ordered[0].record.timestamps.received
     events = [_metadata("process_name", 0, "kuiper")]
     for number, run in enumerate(ordered):
         events += _waiting(run, number, origin)
-    for row, worker in enumerate(sorted({run.worker for run in ordered}), 1):
+    for row, worker in enumerate(sorted({run.record.worker for run in ordered}), 1):
         events.append(_metadata("thread_name", row, worker))
-        slices = [slice_ for run in ordered if run.worker == worker for slice_ in _slices(run)]
-        for slice_ in _in_a_row(slices):
+        slices = [slice_ for run in ordered if run.record.worker == worker for slice_ in _slices(run)]
+        for slice_ in _without_overlap(slices):
             events += _draw(slice_, row, origin)
     return {
         "displayTimeUnit": "ms",
@@ -54,21 +55,21 @@ def _metadata(kind: str, row: int, name: str) -> Event:
 
 
 def _waiting(run: RecentRun, number: int, origin: int) -> Iterator[Event]:
-    """Yield the request as a whole and, within it, what it waited for."""
-    timestamps = run.timestamps
+    """Yield the events of a request: its whole time and, within it, the times that it waited."""
+    record, timestamps = run.record, run.record.timestamps
     described = {
-        "request_id": run.request_id,
-        "model": run.model,
-        "version": run.version,
-        "ending": run.status.value,
-        "items": run.items,
-        "batch_size": run.batch_size,
+        "request_id": record.request_id,
+        "model": record.model,
+        "version": record.version,
+        "ending": record.status.value,
+        "items": record.items,
+        "batch_size": record.batch_size,
     }
     common = {"cat": "request", "id": str(number), "pid": _PID, "tid": 0}
     parts: tuple[tuple[str, int, int, dict[str, Any]], ...] = (
         ("request", timestamps.received, run.end_ns, described),
         ("queue", timestamps.queued, timestamps.decode_start, {}),
-        *([("decode", timestamps.decode_start, timestamps.decode_end, {})] if _is_shared(run) else []),
+        *([("decode", timestamps.decode_start, timestamps.decode_end, {})] if run.is_shared else []),
         ("wait for batch", timestamps.decode_end, timestamps.forward_start, {}),
     )
     for name, start, stop, args in parts:
@@ -80,23 +81,18 @@ def _waiting(run: RecentRun, number: int, origin: int) -> Iterator[Event]:
 
 
 def _slices(run: RecentRun) -> Iterator[_Slice]:
-    timestamps = run.timestamps
-    if not _is_shared(run):
+    timestamps = run.record.timestamps
+    if not run.is_shared:
         yield _Slice(timestamps.decode_start, timestamps.decode_end, "decode", run)
     yield _Slice(timestamps.forward_start, timestamps.forward_end, "forward", run)
     yield _Slice(timestamps.forward_end, timestamps.encode_end, "encode", run)
 
 
-def _is_shared(run: RecentRun) -> bool:
-    """Tell whether the run was for several requests: then whichever worker was free decoded them."""
-    return run.batch_size > run.items
+def _without_overlap(slices: Sequence[_Slice]) -> Iterator[_Slice]:
+    """Yield the slices of one thread so that they do not overlap.
 
-
-def _in_a_row(slices: Sequence[_Slice]) -> Iterator[_Slice]:
-    """Yield what one thread did, one after the other.
-
-    A thread does one thing at a time: a run that begins within another is the same one, seen by another request of its
-    batch, and an encoding begins when the one before it is over.
+    A thread does one thing at a time: a run that begins during another is the same run, recorded for another request of
+    the batch, and an answer is encoded when the previous one is done.
     """
     busy_until = run_until = 0
     for slice_ in sorted(slices, key=lambda slice_: (slice_.start, slice_.end)):
@@ -111,10 +107,14 @@ def _in_a_row(slices: Sequence[_Slice]) -> Iterator[_Slice]:
 
 
 def _draw(slice_: _Slice, row: int, origin: int) -> Iterator[Event]:
-    run = slice_.run
-    args: dict[str, Any] = {"model": run.model, "version": run.version, "request_id": run.request_id}
+    run, record = slice_.run, slice_.run.record
+    args: dict[str, Any] = {
+        "model": record.model,
+        "version": record.version,
+        "request_id": record.request_id,
+    }
     if slice_.name == "forward":
-        args["batch_size"] = run.batch_size
+        args["batch_size"] = record.batch_size
         if run.trace.is_observed:
             args["observed"] = True
     yield _complete(slice_.name, slice_.name, slice_.start, slice_.end, row, origin, args)
@@ -143,7 +143,7 @@ def _complete(
 
 
 def _describe(layer: LayerTrace) -> dict[str, Any]:
-    """Return a layer's arguments; a multiply-add is two floating-point operations."""
+    """Return the arguments of a layer's slice; a multiply-add counts as two floating-point operations."""
     return {
         "name": layer.name,
         "inputs": [_shape(operand) for operand in layer.inputs],
@@ -162,7 +162,7 @@ def _per_nanosecond(amount: int, layer: LayerTrace) -> float:
 
 
 def _shape(operand: OperandTrace) -> str:
-    """Write an operand as PNNX does: `(1,3)f32`."""
+    """Return an operand as PNNX writes it: `(1,3)f32`."""
     if operand.shape is None:
         return operand.dtype
     return f"({','.join(str(size) for size in operand.shape)}){operand.dtype}"

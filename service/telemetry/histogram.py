@@ -1,4 +1,4 @@
-"""Counts of values by size, as Prometheus takes them."""
+"""Histograms, as Prometheus reads them."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -9,22 +9,22 @@ REQUEST_SECONDS = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
     *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
 )
-"""Bounds for what a request waits for; the digits model takes a tenth of a millisecond, a large one seconds."""
+"""Bounds for the times of a request, in seconds: a small model takes a tenth of a millisecond, a large one seconds."""
 LAYER_SECONDS = (1e-6, 5e-6, 1e-5, 5e-5, 1e-4, 5e-4, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0)
-"""Bounds for one layer."""
+"""Bounds for the time of one layer, in seconds."""
 BATCH_SIZES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
-"""Bounds for the items of a run."""
+"""Bounds for the number of items of a run."""
 HTTP_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
-"""Bounds that OpenTelemetry's semantic conventions name for `http.server.request.duration`."""
+"""Bounds that OpenTelemetry's semantic conventions state for `http.server.request.duration`, in seconds."""
 
 
 class Histogram:
-    """How many values were at most as large as each bound.
+    """Counts how many values were no larger than each bound.
 
     Written by one thread; others may read meanwhile.
 
     Args:
-        bounds: upper bounds, ascending; one of infinity is added.
+        bounds: upper bounds, in ascending order; infinity is added as the last one.
     """
 
     __slots__ = ("_counts", "bounds", "total")
@@ -41,7 +41,7 @@ class Histogram:
 
     @property
     def count(self) -> int:
-        """How many values were counted."""
+        """Number of values that were counted."""
         return sum(self._counts)
 
     def cumulative(self) -> list[tuple[float, int]]:

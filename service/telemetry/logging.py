@@ -1,4 +1,4 @@
-"""Structured logs on standard error: lines for people, or one JSON object a line; each with its request's id."""
+"""Structured logs on standard error, as text or as one JSON object per line, with the id of the request."""
 
 import json
 import logging
@@ -20,7 +20,7 @@ def configure_logging(level: LogLevel, log_format: LogFormat) -> None:
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: time, level, logger, message, request_id, the record's fields, exception."""
+    """One JSON object per line: time, level, logger, message, request_id, the record's fields, exception."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as a line of JSON."""
@@ -37,7 +37,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """`time LEVEL message key=value …`, a traceback on the lines below."""
+    """One line per record: `time LEVEL message key=value …`. A traceback follows on lines of its own."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as a line of text."""
@@ -59,6 +59,6 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def _plain(value: object) -> str:
-    """Keep a value on one line and in one piece."""
+    """Return a value as text without line breaks and, unless it is quoted, without spaces."""
     text = str(value)
     return text if text.isprintable() and " " not in text and text else json.dumps(text)

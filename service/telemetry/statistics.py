@@ -1,11 +1,11 @@
-"""What every model did so far: the one account that `/v2/…/stats` and `/metrics` both show.
+"""Statistics of each model's requests and runs, which `/v2/…/stats` and `/metrics` show.
 
-The counters are Triton's (its statistics extension), and so is what they count: times are those of requests that were
-answered, and every request of a batch counts the whole of its run's time, while `execution_count` and the
-batch statistics count a run once.
+The counters are those of Triton's statistics extension and have the same meaning: times are those of answered
+requests, and each request of a batch counts the whole time of its run, while `execution_count` and the batch statistics
+count a run once.
 
-Runs that are observed, as their client asked for captured operands or statistics, take longer than those that serve.
-They are in an account of their own, `observed_seconds`, and in no other but that of failures.
+Observed runs, whose clients asked for captured operands or statistics, take longer than others. They are counted in
+`observed_seconds` and, where they fail, among the failures, but nowhere else.
 """
 
 from collections.abc import Callable, Collection
@@ -19,25 +19,25 @@ from service.telemetry.histogram import BATCH_SIZES, LAYER_SECONDS, REQUEST_SECO
 Identity = tuple[str, str]
 """Name and version of a loaded model."""
 MAX_BATCH_SIZES = 256
-"""Most batch sizes told apart for a model: clients may choose them. Runs of yet another are in no batch statistics."""
+"""Most batch sizes that a model has statistics of, as clients choose them. Further sizes are in no batch statistics."""
 
 
 @dataclass(slots=True)
 class Duration:
-    """How often, and how many nanoseconds together."""
+    """How often something was done, and how many nanoseconds it took altogether."""
 
     count: int = 0
     ns: int = 0
 
     def add(self, ns: int) -> None:
-        """Count once more."""
+        """Count one more time."""
         self.count += 1
         self.ns += ns
 
 
 @dataclass(slots=True)
 class BatchStatistics:
-    """Runs of one batch size: each counts once, with the times of the call that leads it."""
+    """Runs of one batch size. Each run is counted once, with the timestamps of the call that leads it."""
 
     compute_input: Duration = field(default_factory=Duration)
     compute_infer: Duration = field(default_factory=Duration)
@@ -47,36 +47,36 @@ class BatchStatistics:
         """Count a run."""
         self.compute_input.add(timestamps.decode_end - timestamps.decode_start)
         self.compute_infer.add(timestamps.forward_end - timestamps.forward_start)
-        if timestamps.encode_end:  # 0 where the leader's client left, or its answer could not be encoded
+        if timestamps.encode_end:  # 0 if the client of that call left, or its answer could not be encoded
             self.compute_output.add(timestamps.encode_end - timestamps.forward_end)
 
 
 @dataclass(slots=True)
 class ModelStatistics:
-    """What one version of a model did.
+    """Statistics of one version of a model. The whole time of a request is from the end of its body to its answer's.
 
     Attributes:
         name: name of the model.
         version: its version.
-        last_inference: milliseconds since the epoch of its last run's end; 0 where it never ran.
+        last_inference: when its last run ended, in milliseconds since the epoch; 0 where it never ran.
         inference_count: items (rows) of answered requests.
         execution_count: runs; a batch is one.
-        success: answered requests, whole.
-        fail: other requests, whole.
-        queue: waiting of answered requests.
-        compute_input: their decoding.
-        compute_infer: their runs.
-        compute_output: their encoding.
+        success: whole times of answered requests.
+        fail: whole times of other requests.
+        queue: times that answered requests waited.
+        compute_input: times that decoding them took.
+        compute_infer: times of their runs.
+        compute_output: times that encoding their answers took.
         cache_hit: always zero, there is no cache.
         cache_miss: always zero.
-        batches: batch size -> its runs.
-        failures: requests that were not answered, by reason.
-        request_seconds: answered requests, whole.
-        queue_seconds: their waiting.
-        compute_seconds: their runs.
+        batches: batch size -> statistics of its runs.
+        failures: reason -> number of requests that were not answered.
+        request_seconds: whole times of answered requests.
+        queue_seconds: times that they waited.
+        compute_seconds: times of their runs.
         batch_sizes: items of each run.
-        layer_seconds: operator type -> its layers in the runs that were traced.
-        observed_seconds: answered requests whose run was observed, whole.
+        layer_seconds: operator type -> times of its layers in traced runs.
+        observed_seconds: whole times of answered requests whose run was observed.
     """
 
     name: str
@@ -94,7 +94,7 @@ class ModelStatistics:
     cache_miss: Duration = field(default_factory=Duration)
     batches: dict[int, BatchStatistics] = field(default_factory=dict)
     failures: dict[CallStatus, int] = field(
-        default_factory=lambda: {ending: 0 for ending in CallStatus if ending is not CallStatus.SUCCESS}
+        default_factory=lambda: {status: 0 for status in CallStatus if status is not CallStatus.SUCCESS}
     )
     request_seconds: Histogram = field(default_factory=lambda: Histogram(REQUEST_SECONDS))
     queue_seconds: Histogram = field(default_factory=lambda: Histogram(REQUEST_SECONDS))
@@ -104,18 +104,18 @@ class ModelStatistics:
     observed_seconds: Histogram = field(default_factory=lambda: Histogram(REQUEST_SECONDS))
 
     def observe(self, record: CallRecord, now_ns: int) -> None:
-        """Count a call that ended at `now_ns` of `perf_counter_ns`."""
+        """Count a call that ended at `now_ns`, a reading of `perf_counter_ns`."""
         if record.status is CallStatus.SUCCESS and record.is_observed:
             self.observed_seconds.observe((record.timestamps.encode_end - record.timestamps.received) / 1e9)
         elif record.status is CallStatus.SUCCESS:
-            self._succeed(record)
+            self._count_success(record)
         else:
             self.fail.add(max(0, now_ns - record.timestamps.received))
             self.failures[record.status] += 1
         if record.leads_run and record.timestamps.forward_end and not record.is_observed:
-            self._run(record)
+            self._count_run(record)
 
-    def _succeed(self, record: CallRecord) -> None:
+    def _count_success(self, record: CallRecord) -> None:
         timestamps = record.timestamps
         request_ns = timestamps.encode_end - record.timestamps.received
         infer_ns = timestamps.forward_end - timestamps.forward_start
@@ -129,7 +129,7 @@ class ModelStatistics:
         self.queue_seconds.observe(timestamps.queue_ns / 1e9)
         self.compute_seconds.observe(infer_ns / 1e9)
 
-    def _run(self, record: CallRecord) -> None:
+    def _count_run(self, record: CallRecord) -> None:
         size = max(1, record.batch_size)
         self.last_inference = time_ns() // 1_000_000
         self.execution_count += 1
@@ -146,12 +146,12 @@ class ModelStatistics:
 
 
 class InferenceStatistics:
-    """An observer that keeps the account of every model.
+    """An observer that keeps the statistics of every model.
 
     Written on the event loop's thread; other threads may read meanwhile.
 
     Args:
-        clock: nanoseconds, for tests.
+        clock: returns nanoseconds of `perf_counter_ns`.
     """
 
     def __init__(self, clock: Callable[[], int] = perf_counter_ns) -> None:
@@ -167,11 +167,11 @@ class InferenceStatistics:
         statistics.observe(record, self._clock())
 
     def of(self, name: str, version: str) -> ModelStatistics:
-        """Return the account of a loaded model, all zeros where nobody asked for it yet."""
+        """Return the statistics of a loaded model; all zeros before its first request."""
         return self._models.get((name, version)) or ModelStatistics(name, version)
 
     def keep(self, loaded: Collection[Identity]) -> None:
-        """Forget the models that are no longer loaded; one that was replaced by itself goes on counting."""
+        """Drop the statistics of models that are no longer loaded. Those of a model that was reloaded go on."""
         for identity in list(self._models):
             if identity not in loaded:
                 self._models.pop(identity, None)

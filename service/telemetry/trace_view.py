@@ -1,10 +1,11 @@
-"""Recent runs as `/traces` answers them; layers look as in the answer to `/infer`."""
+"""Recent runs as `/traces` shows them; layers have the form that they have in answers to `/infer`."""
 
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
 from service.codec import describe_trace
+from service.scheduling.timestamps import Timestamps
 from service.schemas import Trace
 from service.telemetry.recent import RecentRun
 
@@ -12,16 +13,18 @@ from service.telemetry.recent import RecentRun
 class TraceSummary(BaseModel):
     """A traced run of a request."""
 
-    request_id: str = Field(description="as the client gave it; the newest run has it where several do")
+    request_id: str = Field(
+        description="id of the request, as its client chose it; several requests may share one"
+    )
     model: str
     version: str
     surface: Literal["infer", "v2"]
     ending: Literal["SUCCESS", "REJECTED", "CANCELED", "BACKEND", "OTHER"]
     received_ms: float = Field(description="end of the request's body, in milliseconds since the epoch")
-    total_ms: float = Field(description="from then to the end of the answer's making")
+    total_ms: float = Field(description="milliseconds from then until the answer was encoded")
     batch_size: int = Field(description="items of the run")
     observed: bool = Field(
-        description="whether the run kept operands or took statistics besides: a run that serves takes less time"
+        description="whether the run kept operands or computed statistics, which makes it slower than other runs"
     )
 
 
@@ -39,46 +42,47 @@ class TraceList(BaseModel):
 
 
 class TraceDetail(TraceSummary):
-    """A traced run and all that is known of it."""
+    """A traced run of a request, with its layers."""
 
     items: int = Field(description="items that the request brought")
     worker: str = Field(description="name of the thread that ran it")
     error: str | None = Field(description="why it was not answered")
     stamps: dict[str, float | None] = Field(
-        description="milliseconds from the end of the body; null where the request never came so far"
+        description="milliseconds from the end of the body to each stage; null for a stage that was never reached"
     )
     trace: Trace
 
 
 def summarize(run: RecentRun) -> dict[str, Any]:
-    """Return a run as `TraceSummary` has it."""
+    """Return the fields of a `TraceSummary`."""
+    record = run.record
     return {
-        "request_id": run.request_id,
-        "model": run.model,
-        "version": run.version,
-        "surface": run.surface.value,
-        "ending": run.status.value,
+        "request_id": record.request_id,
+        "model": record.model,
+        "version": record.version,
+        "surface": record.surface.value,
+        "ending": record.status.value,
         "received_ms": round(run.received_ms, 3),
         "total_ms": round(run.total_ms, 4),
-        "batch_size": run.batch_size,
+        "batch_size": record.batch_size,
         "observed": run.trace.is_observed,
     }
 
 
 def describe(run: RecentRun) -> dict[str, Any]:
-    """Return a run as `TraceDetail` has it."""
+    """Return the fields of a `TraceDetail`."""
+    record = run.record
     return {
         **summarize(run),
-        "items": run.items,
-        "worker": run.worker,
-        "error": run.error,
-        "stamps": _stamps(run),
+        "items": record.items,
+        "worker": record.worker,
+        "error": record.error,
+        "stamps": _milliseconds(record.timestamps),
         "trace": describe_trace(run.trace),
     }
 
 
-def _stamps(run: RecentRun) -> dict[str, float | None]:
-    timestamps = run.timestamps
+def _milliseconds(timestamps: Timestamps) -> dict[str, float | None]:
     moments = {
         "queued": timestamps.queued,
         "decode_start": timestamps.decode_start,

@@ -15,7 +15,7 @@ class HttpRequestMetrics:
         """Yield the histogram."""
         family = HistogramMetricFamily(
             "http_server_request_duration_seconds",
-            "HTTP requests, from the head to the end of the answer",
+            "seconds from the head of an HTTP request to the end of its answer",
             labels=("http_request_method", "http_route", "http_response_status_code"),
         )
         for endpoint, histogram in snapshot.http_durations.series():

@@ -9,24 +9,24 @@ from service.telemetry.metrics.snapshot import Snapshot
 from service.telemetry.statistics import Duration, ModelStatistics
 
 _COUNTS: tuple[tuple[str, str, Callable[[ModelStatistics], int]], ...] = (
-    ("nv_inference_request_success", "requests that were answered", lambda model: model.success.count),
+    ("nv_inference_request_success", "answered requests", lambda model: model.success.count),
     ("nv_inference_count", "items (rows) of answered requests", lambda model: model.inference_count),
-    ("nv_inference_exec_count", "runs; a batch is one", lambda model: model.execution_count),
+    ("nv_inference_exec_count", "runs; a batch is one run", lambda model: model.execution_count),
 )
 _DURATIONS: tuple[tuple[str, str, Callable[[ModelStatistics], Duration]], ...] = (
-    ("request", "answered requests, whole", lambda model: model.success),
-    ("queue", "waiting of answered requests", lambda model: model.queue),
-    ("compute_input", "decoding of answered requests", lambda model: model.compute_input),
-    ("compute_infer", "runs of answered requests", lambda model: model.compute_infer),
-    ("compute_output", "encoding of answered requests", lambda model: model.compute_output),
+    ("request", "from the end of a request's body to the end of its answer", lambda model: model.success),
+    ("queue", "waiting in the queue and for a batch", lambda model: model.queue),
+    ("compute_input", "decoding inputs", lambda model: model.compute_input),
+    ("compute_infer", "running the model", lambda model: model.compute_infer),
+    ("compute_output", "encoding answers", lambda model: model.compute_output),
 )
 
 
 class InferenceMetrics:
-    """`nv_inference_…`: requests by their end, rows, runs, and the time that each part of a request took.
+    """`nv_inference_…`: requests, rows, runs, and the time that each stage of a request took.
 
-    Triton's names lack the `_total` that both text formats expect of a counter, so that the type is left open
-    (`untyped`, `unknown`). Prometheus computes the same of it.
+    Triton's names lack the `_total` with which both text formats want a counter's name to end. Their type is therefore
+    left open (`untyped` or `unknown`), which makes no difference to Prometheus.
     """
 
     def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
@@ -39,7 +39,9 @@ class InferenceMetrics:
         yield self._failures(snapshot)
         for part, text, duration_of in _DURATIONS:
             name = f"nv_inference_{part}_duration_us"
-            counter = UnknownMetricFamily(name, f"microseconds together: {text}", labels=MODEL_LABELS)
+            counter = UnknownMetricFamily(
+                name, f"microseconds of answered requests, altogether: {text}", labels=MODEL_LABELS
+            )
             for model in snapshot.models:
                 counter.add_metric(model.labels, duration_of(model.statistics).ns // 1000)
             yield counter

@@ -15,7 +15,7 @@ class LayerMetrics:
         """Yield the histograms of all loaded models."""
         family = HistogramMetricFamily(
             "kuiper_layer_seconds",
-            "layers of traced runs, by operator type",
+            "seconds that the layers of traced runs took, by type of operator",
             labels=(*MODEL_LABELS, "type"),
         )
         for model in snapshot.models:

@@ -24,7 +24,7 @@ class ModelMetrics:
         )
         refused = CounterMetricFamily(
             "kuiper_program_refused",
-            "compiled programs that are not used, as numpy computed something else or the compiler failed",
+            "compiled programs that are not used, because they differ from numpy or the compiler failed",
             labels=MODEL_LABELS,
         )
         for model in snapshot.models:

@@ -10,15 +10,27 @@ from service.telemetry.metrics.snapshot import Snapshot
 from service.telemetry.statistics import ModelStatistics
 
 _HISTOGRAMS: tuple[tuple[str, str, Callable[[ModelStatistics], Histogram]], ...] = (
-    ("kuiper_request_seconds", "answered requests, whole", lambda model: model.request_seconds),
-    ("kuiper_queue_seconds", "waiting of answered requests", lambda model: model.queue_seconds),
-    ("kuiper_compute_seconds", "runs of answered requests", lambda model: model.compute_seconds),
+    (
+        "kuiper_request_seconds",
+        "seconds from the end of an answered request's body to the end of its answer",
+        lambda model: model.request_seconds,
+    ),
+    (
+        "kuiper_queue_seconds",
+        "seconds that answered requests waited, in the queue and for a batch",
+        lambda model: model.queue_seconds,
+    ),
+    (
+        "kuiper_compute_seconds",
+        "seconds that the runs of answered requests took",
+        lambda model: model.compute_seconds,
+    ),
     (
         "kuiper_observed_request_seconds",
-        "answered requests that asked for captured operands or statistics, whole",
+        "the same as kuiper_request_seconds, for requests that asked for captured operands or statistics",
         lambda model: model.observed_seconds,
     ),
-    ("kuiper_batch_size", "items of each run", lambda model: model.batch_sizes),
+    ("kuiper_batch_size", "number of items (rows) of each run", lambda model: model.batch_sizes),
 )
 
 

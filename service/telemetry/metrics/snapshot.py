@@ -21,7 +21,7 @@ class ModelSnapshot:
         task: its task, as its configuration names it.
         waiting: requests that wait for it.
         queue_size: requests that may wait for it while all its workers are busy.
-        refused_programs: compiled programs that are not used, as numpy computed something else or the compiler failed.
+        refused_programs: compiled programs that are not used, because they differ from numpy or the compiler failed.
         statistics: what was counted of its requests and runs; it goes on counting.
     """
 

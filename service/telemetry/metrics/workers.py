@@ -14,5 +14,5 @@ class WorkerMetrics:
         """Yield both gauges."""
         yield GaugeMetricFamily("kuiper_workers", "threads that run models", value=snapshot.workers)
         yield GaugeMetricFamily(
-            "kuiper_workers_busy", "threads that run a model now", value=snapshot.busy_workers
+            "kuiper_workers_busy", "threads that are running a model now", value=snapshot.busy_workers
         )

@@ -10,7 +10,7 @@ def traced(request_id: str, **changes: object) -> CallRecord:
 
 
 def ids(runs: RecentRuns) -> list[str]:
-    return [run.request_id for run in runs.newest_first()]
+    return [run.record.request_id for run in runs.newest_first()]
 
 
 def test_traced_runs_are_kept_newest_first() -> None:
@@ -26,10 +26,14 @@ def test_run_tells_all_but_its_data() -> None:
     runs.observe(traced("a", model="digits", version="2", status=CallStatus.OTHER, error="no", batch_size=4))
     run = runs.find("a")
     assert run is not None
-    assert (run.model, run.version, run.worker, run.error) == ("digits", "2", "worker-0", "no")
-    assert (run.status, run.batch_size, run.total_ms) == (CallStatus.OTHER, 4, 20.0)
+    assert (run.record.model, run.record.version, run.record.worker, run.record.error) == (
+        "digits",
+        "2",
+        "worker-0",
+        "no",
+    )
+    assert (run.record.status, run.record.batch_size, run.total_ms) == (CallStatus.OTHER, 4, 20.0)
     assert run.trace.layers == make_trace().layers
-    assert not hasattr(run, "call")
 
 
 def test_oldest_run_makes_place() -> None:
@@ -56,7 +60,7 @@ def test_newest_run_of_an_id_is_found() -> None:
     runs.observe(traced("a", timestamps=shifted(5), batch_size=9))
     run = runs.find("a")
     assert run is not None
-    assert run.batch_size == 9
+    assert run.record.batch_size == 9
 
 
 def test_capacity_of_zero_keeps_nothing() -> None:
