@@ -39,7 +39,7 @@ They come in a list among the operands, or as text in the file: `[None,[0,1]]`.
 """
 DType: TypeAlias = np.dtype[Any]
 """A dtype that the file names as `torch.float`."""
-Word = NewType("Word", str)
+BareWord = NewType("BareWord", str)
 """A word that stands alone where an expression may stand: `linear`, the value of a string argument."""
 
 Converter: TypeAlias = Callable[[Any], Any]
@@ -293,9 +293,9 @@ def _dtype(value: Any) -> DType:
 _WORD = re.compile(r"(?!(?:None|True|False|inf|nan)\Z)[A-Za-z_]\w*")
 
 
-def _word(value: Any) -> Word:
+def _word(value: Any) -> BareWord:
     if isinstance(value, str) and _WORD.fullmatch(value):
-        return Word(value)
+        return BareWord(value)
     raise _MismatchError
 
 
@@ -318,7 +318,7 @@ _KINDS: dict[Any, tuple[str, Converter]] = {
     Strings: ("strings", lambda value: _sequence(value, _str)),
     Indices: ("indices", _indices),
     DType: ("a torch dtype", _dtype),
-    Word: ("a word", _word),
+    BareWord: ("a word", _word),
     Expression: ("an expression", _expression),
     types.NoneType: ("None", _none),
 }

@@ -19,10 +19,10 @@ from engine.errors import (
     describe_problem,
 )
 from engine.quantized import QuantizedTensor
-from engine.readings import Choice, Evidence, check_same, choose
 from engine.registry import Layer
 from engine.requantization import first_of, requantized, requantized_spec, to_real
-from engine.results import STAND_INS, Declared, Traits, declared_specs, kept_results
+from engine.result_choice import Evidence, ResultChoice, check_same, choose
+from engine.results import OPEN_EXTENTS, Declared, Traits, declared_specs, kept_results
 from engine.spec import (
     UNKNOWN,
     QuantizedSpec,
@@ -69,7 +69,7 @@ class BoundLayer:
             operator: the operator.
             declared: the types that the file declares for operands; they tell which of the layer's results the
                 operator's outputs are. None where there is no file: the outputs are the first results.
-            uses: operand -> name of the result that it is used as; see `engine.uses`.
+            uses: operand -> name of the result that it is used as; see `engine.result_uses`.
 
         Raises:
             ParameterError: a parameter or attribute is missing or of the wrong kind.
@@ -155,7 +155,7 @@ class BoundLayer:
         output = declared.get(self.operator.outputs[0]) if self.operator.outputs else None
         return None if output is None else PNNX_COMPUTE.get(output.dtype)
 
-    def _declared_result(self, declared: Declared, open_extent: int = STAND_INS[0]) -> Any:
+    def _declared_result(self, declared: Declared, open_extent: int = OPEN_EXTENTS[0]) -> Any:
         """Return what the shape rule says for inputs of the declared types; None where it refuses them."""
         inputs = declared_specs(self.operator.inputs, declared, open_extent)
         if inputs is None or self.layer.infer is None:
@@ -188,18 +188,18 @@ class BoundLayer:
         if result is None or (isinstance(result, TensorSpec) and result.dtype != dtype):
             self._static["dtype"] = self._static_specs["dtype"] = dtype
 
-    def _match_results(self, declared: Declared | None, uses: Mapping[str, str]) -> Choice:
+    def _match_results(self, declared: Declared | None, uses: Mapping[str, str]) -> ResultChoice:
         """Find out which of the layer's results the operator's outputs are."""
         outputs = self.operator.outputs
         first = tuple(range(len(outputs)))
         if declared is None:
-            return Choice(first)
+            return ResultChoice(first)
         types = [declared.get(name) for name in outputs]
         result = self._declared_result(declared)
         names = self.layer.results
         if names is None:
-            return Choice(kept_results(result, types) if isinstance(result, tuple) else first)
-        other = self._declared_result(declared, STAND_INS[1])
+            return ResultChoice(kept_results(result, types) if isinstance(result, tuple) else first)
+        other = self._declared_result(declared, OPEN_EXTENTS[1])
         known = (result, other) if isinstance(result, tuple) and isinstance(other, tuple) else None
         traits = self._traits(declared) if known is not None else None
         return choose(self.operator, names, Evidence(types, known, traits, uses))

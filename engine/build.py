@@ -8,12 +8,12 @@ import numpy as np
 from engine.binding import BoundLayer
 from engine.declaration import Contradiction, find_contradiction, missing_types
 from engine.errors import BuildError, KuiperError, UnsupportedOperator, UnsupportedOperatorError
-from engine.ignored import ignored
+from engine.ignored_parameters import ignored
 from engine.operator import RuntimeOperator
 from engine.ports import Port, declared_inputs
 from engine.registry import LayerRegistry
+from engine.result_uses import uses_of
 from engine.spec import TensorSpec
-from engine.uses import uses_of
 
 TYPES_COMPARED = 100
 """Unsupported types that are compared with all known ones to name the nearest; takes a millisecond each."""

@@ -8,7 +8,7 @@ from engine.dtypes import PNNX_COMPUTE, pnnx_name
 from engine.errors import describe_problem
 from engine.pnnx import Operator, TensorType
 from engine.pnnx.tensor_type import format_tensor_type
-from engine.results import STAND_INS, Declared, fits
+from engine.results import OPEN_EXTENTS, Declared, fits
 from engine.spec import Spec, TensorSpec
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def missing_types(layer: "BoundLayer", declared: Declared) -> dict[str, TensorTy
     names = layer.operator.outputs
     if all(declared.get(name) is not None for name in names):
         return {}
-    one, two = (layer.declared_outputs(declared, extent) for extent in STAND_INS)
+    one, two = (layer.declared_outputs(declared, extent) for extent in OPEN_EXTENTS)
     found = {name: _common_type(*specs) for name, *specs in zip(names, one, two, strict=True)}
     return {name: known for name, known in found.items() if known is not None and declared.get(name) is None}
 
@@ -74,10 +74,10 @@ def find_contradiction(layer: "BoundLayer", declared: Declared) -> Contradiction
         declared: operand name -> its type.
     """
     names = layer.operator.outputs
-    one = layer.declared_outputs(declared, STAND_INS[0])
+    one = layer.declared_outputs(declared, OPEN_EXTENTS[0])
     if all(fits(spec, declared.get(name)) for name, spec in zip(names, one, strict=True)):
         return None
-    two = layer.declared_outputs(declared, STAND_INS[1])
+    two = layer.declared_outputs(declared, OPEN_EXTENTS[1])
     for name, *specs in zip(names, one, two, strict=True):
         given, known = _common_type(*specs), declared.get(name)
         if given is not None and known is not None and not _may_be(given, known):

@@ -19,7 +19,6 @@ from engine.errors import (
 )
 from engine.executor import PROGRAMS_KEPT, Executor, RunOptions
 from engine.footprint import Footprint
-from engine.listing import operator_html, operator_table
 from engine.nesting import check_nesting
 from engine.operator import OUTPUT, RuntimeOperand, RuntimeOperator
 from engine.plan import MAX_RUN_BYTES, Plan, make_plan
@@ -27,6 +26,7 @@ from engine.ports import Inputs, Port, check_inputs, check_specs, declared_input
 from engine.registry import LayerRegistry, registry
 from engine.run import RunResult, StopCheck, check_capture
 from engine.spec import TensorSpec
+from engine.summary import operator_html, operator_table
 from engine.topology import breadth_first_order, link
 from engine.trace import TraceLevel, check_level
 from engine.verification import Verification, Verify, choose_verify

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from engine.errors import ExpressionError, GraphError, describe_problem
-from engine.expression import ListNode, Operand, parse, postorder
+from engine.expression import ListNode, OperandNode, parse, postorder
 from engine.operator import RuntimeOperator
 
 MAX_DEPTH = 32
@@ -66,7 +66,7 @@ def _of_expression(source: str, inputs: Sequence[_Nesting]) -> _Nesting:
         below = [stack.pop() for _ in node.children]
         if isinstance(node, ListNode):
             stack.append(_gather(below))
-        elif isinstance(node, Operand) and node.index < len(inputs):
+        elif isinstance(node, OperandNode) and node.index < len(inputs):
             stack.append(inputs[node.index])
         else:
             stack.append(_PLAIN)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from engine import pnnx
 from engine.dtypes import PNNX_COMPUTE, Array, pnnx_name
 from engine.errors import ExpressionError, InputError, describe_problem
-from engine.expression import ListNode, Node, Operand, parse
+from engine.expression import ExpressionNode, ListNode, OperandNode, parse
 from engine.operator import INPUT, OUTPUT, RuntimeOperand, RuntimeOperator
 from engine.spec import TensorSpec
 
@@ -142,13 +142,13 @@ def _leaves(operand: RuntimeOperand) -> Iterator[tuple[str, pnnx.TensorType | No
         yield operand.name, operand.type
         return
     for index, node in enumerate(nodes):
-        if isinstance(node, Operand) and node.index < len(producer.inputs):
+        if isinstance(node, OperandNode) and node.index < len(producer.inputs):
             yield from _leaves(producer.inputs[node.index])
         else:
             yield f"{operand.name}[{index}]", None
 
 
-def _list_items(producer: RuntimeOperator) -> tuple[Node, ...] | None:
+def _list_items(producer: RuntimeOperator) -> tuple[ExpressionNode, ...] | None:
     """Return the items of an expression that gives a list, None for anything else."""
     source = producer.params.get("expr") if producer.type == "pnnx.Expression" else None
     if not isinstance(source, str) or not source.startswith("["):

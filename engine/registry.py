@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from engine.arguments import Argument, only_named, read_arguments
 from engine.results import Results
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+LayerFunction = TypeVar("LayerFunction", bound=Callable[..., Any])
 
 
 class DuplicateLayerError(Exception):
@@ -38,7 +38,7 @@ class Layer:
         collects_attributes: whether `forward` takes any attributes, by name.
         takes_quantized: whether `forward` gets quantized tensors as they are; others get real numbers in their
             place, and what they give is quantized again (see `engine.requantization`).
-        results: the results by name, where the exporter drops some and says not which (see `engine.readings`).
+        results: the results by name, where the exporter drops some and says not which (see `engine.result_choice`).
     """
 
     type: str
@@ -74,7 +74,7 @@ class LayerRegistry:
         takes_quantized: bool = False,
         results: Results | None = None,
         replace: bool = False,
-    ) -> Callable[[Function], Function]:
+    ) -> Callable[[LayerFunction], LayerFunction]:
         """Register the decorated function for each of `type_names`.
 
         Args:
@@ -92,7 +92,7 @@ class LayerRegistry:
             SignatureError: an annotation of the function does not say what an argument takes.
         """
 
-        def register(function: Function) -> Function:
+        def register(function: LayerFunction) -> LayerFunction:
             arguments, variadic, collects = read_arguments(function, prepare)
             rule = infer and only_named(infer)
             count = multiply_adds and only_named(multiply_adds)

@@ -2,7 +2,7 @@
 
 The exporter drops outputs that nothing reads and says nowhere which ones: a GRU with one output may give its sequence
 or its last state. Nor does it keep to PyTorch's order: an LSTM without batch may give its states first. What tells is
-the shape and dtype that the file declares for the outputs; what those leave open is up to `engine.readings`.
+the shape and dtype that the file declares for the outputs; what those leave open is up to `engine.result_choice`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,10 +16,10 @@ from engine.spec import Spec, TensorSpec
 Declared = Mapping[str, TensorType | None]
 """Operand name -> the type that the file declares."""
 
-Places: TypeAlias = tuple[int, ...]
+ResultPlaces: TypeAlias = tuple[int, ...]
 """One of the layer's results, by place, for each output of an operator."""
 
-STAND_INS = (97, 89)
+OPEN_EXTENTS = (97, 89)
 """Stand for extents that the file leaves open; unlike any that it gives. What differs between the two is open."""
 
 
@@ -32,8 +32,8 @@ class Traits:
         orders: the orders in which the exporter writes the results where all of them are used as PyTorch gives them.
     """
 
-    values: Places
-    orders: tuple[Places, ...]
+    values: ResultPlaces
+    orders: tuple[ResultPlaces, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Results:
 
 
 def declared_specs(
-    names: Sequence[str], declared: Declared, open_extent: int = STAND_INS[0]
+    names: Sequence[str], declared: Declared, open_extent: int = OPEN_EXTENTS[0]
 ) -> list[TensorSpec] | None:
     """Return the declared types of operands as specs, or None if the file does not tell all of them."""
     types = [declared.get(name) for name in names]
@@ -66,7 +66,7 @@ def declared_specs(
     ]
 
 
-def kept_results(results: Sequence[Spec], outputs: Sequence[TensorType | None]) -> Places:
+def kept_results(results: Sequence[Spec], outputs: Sequence[TensorType | None]) -> ResultPlaces:
     """Return the places of the results that the outputs are, where the exporter keeps to the order of the results.
 
     They are the first results, unless those do not fit; then every output is the first result left that fits it. Where

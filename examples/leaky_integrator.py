@@ -13,7 +13,7 @@ import numpy as np
 from engine import Array, TensorSpec, layer
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.graph import Node
-from engine.compiler.lowering import Site, lowers_layer
+from engine.compiler.lowering import LoweringContext, lowers_layer
 from engine.compiler.memory.region import Region
 from engine.compiler.selection.call import Selector, selects, view_of
 
@@ -48,11 +48,11 @@ class LeakyIntegrator(Node):
 
 
 @lowers_layer(leaky_integrator)
-def lower_leaky_integrator(site: Site) -> Node | None:
+def lower_leaky_integrator(context: LoweringContext) -> Node | None:
     """Lower the operator, unless its input is not float32 or is the same in every run."""
-    if not site.shape("input") or not site.has_operand("input"):
+    if not context.shape("input") or not context.has_operand("input"):
         return None
-    return LeakyIntegrator([site.index], [site.tensor("input")], decay=site.value("decay"))
+    return LeakyIntegrator([context.index], [context.tensor("input")], decay=context.value("decay"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,11 @@ from engine.spec import TensorSpec
 CONFIG = "model.toml"
 """File beside the model that says what it is for; the service reads the whole of it, the check only sizes."""
 
-Shape = tuple[int, ...]
+Extents = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ShapeChoice:
     """Input shapes to check a model with.
 
     Attributes:
@@ -30,7 +30,7 @@ class Choice:
     source: str
 
 
-def choose_shapes(ports: Sequence[Port], given: Sequence[Sequence[int]], model: Path) -> Choice:
+def choose_shapes(ports: Sequence[Port], given: Sequence[Sequence[int]], model: Path) -> ShapeChoice:
     """Choose shapes for the inputs of a graph. A dimension that nothing tells is never guessed.
 
     Args:
@@ -44,27 +44,27 @@ def choose_shapes(ports: Sequence[Port], given: Sequence[Sequence[int]], model: 
     if given:
         if len(given) != len(ports):
             raise InputError(f"{len(given)} shapes; expected one for each of {len(ports)} inputs")
-        return Choice(_specs(ports, [tuple(shape) for shape in given]), "as given")
+        return ShapeChoice(_specs(ports, [tuple(shape) for shape in given]), "as given")
     declared = [_whole(port.shape) for port in ports]
     whole = [shape for shape in declared if shape is not None]
     if len(whole) == len(ports):
-        return Choice(_specs(ports, whole), "declared in the file")
+        return ShapeChoice(_specs(ports, whole), "declared in the file")
     config, path = _read(model)
     images = [_image_shape(port, config, path) for port in ports]
     filled = [shape for shape in images if shape is not None]
     if len(filled) == len(ports):
-        return Choice(
+        return ShapeChoice(
             _specs(ports, filled),
             f"declared in the file, open dimensions for one image as {path}, [image] says",
         )
     listed = _listed(ports, config)
     if listed is not None:
-        return Choice(_specs(ports, listed), f"the first of {path}, [warm_up] shapes")
+        return ShapeChoice(_specs(ports, listed), f"the first of {path}, [warm_up] shapes")
     unclear = ", ".join(str(port) for port, shape in zip(ports, images, strict=True) if shape is None)
-    return Choice(None, f"the file leaves dimensions open ({unclear}); give --shape, once per input")
+    return ShapeChoice(None, f"the file leaves dimensions open ({unclear}); give --shape, once per input")
 
 
-def _specs(ports: Sequence[Port], shapes: Sequence[Shape]) -> tuple[TensorSpec, ...]:
+def _specs(ports: Sequence[Port], shapes: Sequence[Extents]) -> tuple[TensorSpec, ...]:
     """Return inputs of these shapes, of the dtypes that the graph's inputs have: f32 where the file tells none."""
     return tuple(
         TensorSpec(shape, PNNX_COMPUTE[port.dtype or "f32"])
@@ -72,7 +72,7 @@ def _specs(ports: Sequence[Port], shapes: Sequence[Shape]) -> tuple[TensorSpec, 
     )
 
 
-def _whole(shape: Sequence[int | None] | None) -> Shape | None:
+def _whole(shape: Sequence[int | None] | None) -> Extents | None:
     if shape is None:
         return None
     known = tuple(dim for dim in shape if dim is not None)
@@ -91,7 +91,7 @@ def _read(model: Path) -> tuple[Mapping[str, Any], Path]:
         raise InputError(describe_problem(str(path), str(error), "TOML")) from error
 
 
-def _image_shape(port: Port, config: Mapping[str, Any], path: Path) -> Shape | None:
+def _image_shape(port: Port, config: Mapping[str, Any], path: Path) -> Extents | None:
     """Return an input's shape for one image of the size that `[image]` tells, None where it does not tell."""
     whole = _whole(port.shape)
     image = config.get("image")
@@ -118,7 +118,7 @@ def _size(size: object, path: Path) -> tuple[int, int] | None:
     )
 
 
-def _listed(ports: Sequence[Port], config: Mapping[str, Any]) -> list[Shape] | None:
+def _listed(ports: Sequence[Port], config: Mapping[str, Any]) -> list[Extents] | None:
     """Return the first of the shapes that the model is warmed up with; the service tells what is wrong with them."""
     warm_up = config.get("warm_up")
     shapes = warm_up.get("shapes") if isinstance(warm_up, Mapping) else None

@@ -1,12 +1,12 @@
 """`pnnx.Expression`: text -> tokens -> tree -> value."""
 
 from engine.expression.ast import (
-    Call,
-    Constant,
+    CallNode,
+    ConstantNode,
+    ExpressionNode,
     ListNode,
-    Node,
-    Number,
-    Operand,
+    NumberNode,
+    OperandNode,
     inorder,
     operands,
     postorder,
@@ -20,14 +20,14 @@ from engine.expression.tokens import Token, TokenKind
 
 __all__ = [
     "FUNCTIONS",
-    "Call",
-    "Constant",
+    "CallNode",
+    "ConstantNode",
     "Expression",
+    "ExpressionNode",
     "Function",
     "ListNode",
-    "Node",
-    "Number",
-    "Operand",
+    "NumberNode",
+    "OperandNode",
     "Token",
     "TokenKind",
     "compile_expression",

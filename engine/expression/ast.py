@@ -11,7 +11,7 @@ from engine.errors import ExpressionError
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Node:
+class ExpressionNode:
     """A node of the tree; equal to another when both print the same.
 
     Attributes:
@@ -28,7 +28,7 @@ class Node:
         raise NotImplementedError
 
     @property
-    def children(self) -> tuple["Node", ...]:
+    def children(self) -> tuple["ExpressionNode", ...]:
         """The nodes below this one, left to right."""
         return ()
 
@@ -45,14 +45,14 @@ class Node:
         return f"<{type(self).__name__} {self}>"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Node) and str(self) == str(other)
+        return isinstance(other, ExpressionNode) and str(self) == str(other)
 
     def __hash__(self) -> int:
         return hash(str(self))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Number(Node):
+class NumberNode(ExpressionNode):
     """A literal number: int, float or complex."""
 
     value: int | float | complex
@@ -66,7 +66,7 @@ class Number(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Constant(Node):
+class ConstantNode(ExpressionNode):
     """None, True or False."""
 
     value: bool | None
@@ -78,7 +78,7 @@ class Constant(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Operand(Node):
+class OperandNode(ExpressionNode):
     """`@index`: the operator's input of that index."""
 
     index: int
@@ -90,11 +90,11 @@ class Operand(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Call(Node):
+class CallNode(ExpressionNode):
     """A function applied to arguments."""
 
     function: str
-    arguments: tuple[Node, ...]
+    arguments: tuple[ExpressionNode, ...]
 
     @property
     def label(self) -> str:
@@ -102,16 +102,16 @@ class Call(Node):
         return self.function
 
     @property
-    def children(self) -> tuple[Node, ...]:
+    def children(self) -> tuple[ExpressionNode, ...]:
         """The arguments."""
         return self.arguments
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ListNode(Node):
+class ListNode(ExpressionNode):
     """`[a,b,…]`."""
 
-    items: tuple[Node, ...]
+    items: tuple[ExpressionNode, ...]
 
     @property
     def label(self) -> str:
@@ -119,15 +119,15 @@ class ListNode(Node):
         return f"[{len(self.items)}]"
 
     @property
-    def children(self) -> tuple[Node, ...]:
+    def children(self) -> tuple[ExpressionNode, ...]:
         """The items."""
         return self.items
 
 
-_Step: TypeAlias = "Node | str"
+_Step: TypeAlias = "ExpressionNode | str"
 
 
-def _pieces(root: Node) -> Iterator[str]:
+def _pieces(root: ExpressionNode) -> Iterator[str]:
     """Yield the text of a tree, piece by piece."""
     stack: list[_Step] = [root]
     while stack:
@@ -135,10 +135,10 @@ def _pieces(root: Node) -> Iterator[str]:
         if isinstance(step, str):
             yield step
             continue
-        if not isinstance(step, Call | ListNode):
+        if not isinstance(step, CallNode | ListNode):
             yield step.label
             continue
-        opening, closing = (f"{step.function}(", ")") if isinstance(step, Call) else ("[", "]")
+        opening, closing = (f"{step.function}(", ")") if isinstance(step, CallNode) else ("[", "]")
         yield opening
         stack.append(closing)
         for index, child in reversed(list(enumerate(step.children))):
@@ -147,9 +147,9 @@ def _pieces(root: Node) -> Iterator[str]:
                 stack.append(",")
 
 
-def postorder(root: Node) -> list[Node]:
+def postorder(root: ExpressionNode) -> list[ExpressionNode]:
     """Return the nodes of a tree, children before their parent: the order to evaluate them in."""
-    reverse: list[Node] = []
+    reverse: list[ExpressionNode] = []
     stack = [root]
     while stack:
         node = stack.pop()
@@ -158,7 +158,7 @@ def postorder(root: Node) -> list[Node]:
     return reverse[::-1]
 
 
-def reverse_polish(node: Node) -> list[str]:
+def reverse_polish(node: ExpressionNode) -> list[str]:
     """Return the reverse Polish form: `add(mul(@0,@1),@2)` is `["@0", "@1", "mul", "@2", "add"]`.
 
     A list of n items stands as `[n]` after them.
@@ -166,7 +166,7 @@ def reverse_polish(node: Node) -> list[str]:
     return [step.label for step in postorder(node)]
 
 
-def inorder(root: Node) -> list[str]:
+def inorder(root: ExpressionNode) -> list[str]:
     """Return the in-order walk: first child, node, other children.
 
     Operands are `NUM: index`, functions their names in capitals, anything else its own text:
@@ -186,12 +186,12 @@ def inorder(root: Node) -> list[str]:
     return words
 
 
-def _word(node: Node) -> str:
-    if isinstance(node, Operand):
+def _word(node: ExpressionNode) -> str:
+    if isinstance(node, OperandNode):
         return f"NUM: {node.index}"
-    return node.label.upper() if isinstance(node, Call) else node.label
+    return node.label.upper() if isinstance(node, CallNode) else node.label
 
 
-def operands(node: Node) -> frozenset[int]:
+def operands(node: ExpressionNode) -> frozenset[int]:
     """Return the indices of the operands an expression uses."""
-    return frozenset(step.index for step in postorder(node) if isinstance(step, Operand))
+    return frozenset(step.index for step in postorder(node) if isinstance(step, OperandNode))

@@ -6,7 +6,16 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from engine.dtypes import Array
-from engine.expression.ast import Call, Constant, ListNode, Node, Number, Operand, operands, postorder
+from engine.expression.ast import (
+    CallNode,
+    ConstantNode,
+    ExpressionNode,
+    ListNode,
+    NumberNode,
+    OperandNode,
+    operands,
+    postorder,
+)
 from engine.expression.functions import FUNCTIONS, unknown_function
 from engine.expression.parser import parse
 from engine.spec import UNKNOWN, Spec, Value
@@ -17,7 +26,7 @@ Stack: TypeAlias = list[Any]
 class _Load:
     """Push an operand."""
 
-    def __init__(self, node: Operand) -> None:
+    def __init__(self, node: OperandNode) -> None:
         self._node = node
         self._index = node.index
 
@@ -64,7 +73,7 @@ class _Apply:
     The result may be written over an argument that is itself the result of a function: nothing else refers to it.
     """
 
-    def __init__(self, node: Call) -> None:
+    def __init__(self, node: CallNode) -> None:
         function = FUNCTIONS.get(node.function)
         if function is None:
             raise node.error(unknown_function(node.function))
@@ -74,7 +83,7 @@ class _Apply:
         self._count = len(node.arguments)
         self._evaluate = function.evaluate
         self._infer = function.infer
-        calls = [index for index, argument in enumerate(node.arguments) if isinstance(argument, Call)]
+        calls = [index for index, argument in enumerate(node.arguments) if isinstance(argument, CallNode)]
         self._temporaries = calls if function.elementwise else []
 
     def evaluate(self, stack: Stack, _given: Sequence[Any]) -> None:
@@ -112,14 +121,14 @@ class _Apply:
 _Step: TypeAlias = _Load | _Push | _Gather | _Apply
 
 
-def _step(node: Node) -> _Step:
-    if isinstance(node, Call):
+def _step(node: ExpressionNode) -> _Step:
+    if isinstance(node, CallNode):
         return _Apply(node)
     if isinstance(node, ListNode):
         return _Gather(node)
-    if isinstance(node, Operand):
+    if isinstance(node, OperandNode):
         return _Load(node)
-    if isinstance(node, Number | Constant):
+    if isinstance(node, NumberNode | ConstantNode):
         return _Push(node.value)
     raise TypeError(f"{type(node).__name__} is no node of an expression")
 
@@ -132,7 +141,7 @@ class Expression:
         operands: indices of the operands it uses.
     """
 
-    def __init__(self, root: Node) -> None:
+    def __init__(self, root: ExpressionNode) -> None:
         steps = [_step(node) for node in postorder(root)]
         self.root = root
         self.operands = operands(root)
@@ -180,7 +189,7 @@ class Expression:
         return f"<Expression {self.root}>"
 
 
-def compile_expression(root: Node) -> Expression:
+def compile_expression(root: ExpressionNode) -> Expression:
     """Make a tree ready to run."""
     return Expression(root)
 
@@ -194,13 +203,13 @@ def compile_source(source: str) -> Expression:
     return Expression(parse(source))
 
 
-def evaluate(node: Node, operands: Sequence[Value]) -> Value:
+def evaluate(node: ExpressionNode, operands: Sequence[Value]) -> Value:
     """Compute an expression once, ignoring floating-point signals; see `Expression.evaluate`."""
     with np.errstate(all="ignore"):
         return Expression(node).evaluate(operands)
 
 
-def infer(node: Node, operands: Sequence[Spec]) -> Spec:
+def infer(node: ExpressionNode, operands: Sequence[Spec]) -> Spec:
     """Compute an expression once over specs; see `Expression.infer`."""
     with np.errstate(all="ignore"):
         return Expression(node).infer(operands)

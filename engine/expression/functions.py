@@ -14,7 +14,7 @@ import numpy as np
 
 from engine.dtypes import TORCH_DTYPES, Array
 from engine.kernels.elementwise import BINARY, UNARY
-from engine.kernels.promotion import Dtype, Number, scalar_dtype
+from engine.kernels.promotion import Dtype, PythonScalar, scalar_dtype
 from engine.kernels.ufunc import Binary, Unary
 from engine.spec import UNKNOWN, Spec, TensorSpec, Value
 
@@ -63,7 +63,7 @@ class Function:
         return f"{self.name} takes {counts} argument{'s' if self.most != 1 else ''}, got {count}"
 
 
-def _number(name: str, value: Any) -> Number:
+def _number(name: str, value: Any) -> PythonScalar:
     if isinstance(value, int) and not -_INT64_END <= value < _INT64_END:
         raise ValueError(f"{name} takes integers of at most 64 bits")
     if isinstance(value, bool | int | float | complex):
@@ -72,7 +72,7 @@ def _number(name: str, value: Any) -> Number:
     raise TypeError(f"{name} takes tensors and numbers, got {kind}")
 
 
-def _as_tensor(value: Number) -> Array:
+def _as_tensor(value: PythonScalar) -> Array:
     return np.asarray(value, scalar_dtype(value))
 
 

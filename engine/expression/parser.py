@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import TypeAlias, cast
 
 from engine.errors import ExpressionError
-from engine.expression.ast import Call, Constant, ListNode, Node, Number, Operand
+from engine.expression.ast import CallNode, ConstantNode, ExpressionNode, ListNode, NumberNode, OperandNode
 from engine.expression.functions import FUNCTIONS, Function, unknown_function
 from engine.expression.lexer import tokenize
 from engine.expression.tokens import Token, TokenKind
@@ -29,10 +29,10 @@ _MISPLACED = frozenset((TokenKind.CLOSE, TokenKind.CLOSE_LIST, TokenKind.COMMA))
 _LONGEST_INT = 100
 _INDEX_DIGITS = 9
 
-Rule: TypeAlias = Generator["Rule", Node, Node]
+GrammarRule: TypeAlias = Generator["GrammarRule", ExpressionNode, ExpressionNode]
 
 
-def parse(source: str) -> Node:
+def parse(source: str) -> ExpressionNode:
     """Read an expression as PNNX writes it.
 
     Args:
@@ -63,7 +63,7 @@ class _Parser:
         self._tokens = tokens
         self._index = 0
 
-    def parse(self) -> Node:
+    def parse(self) -> ExpressionNode:
         """Read source := expression END."""
         node = self._descend(self._expression())
         token = self._take()
@@ -71,25 +71,25 @@ class _Parser:
             raise self._error(token, f"expected the end of the expression, got {token}")
         return node
 
-    def _expression(self) -> Rule:
+    def _expression(self) -> GrammarRule:
         """Read expression := NUMBER | OPERAND | constant | call | list."""
         token = self._take()
         if token.kind is TokenKind.OPEN_LIST:
             return (yield self._list(token))
         if token.kind is TokenKind.NUMBER:
-            return Number(self._number(token), position=token.position, source=self._source)
+            return NumberNode(self._number(token), position=token.position, source=self._source)
         if token.kind is TokenKind.OPERAND:
-            return Operand(self._operand_index(token), position=token.position, source=self._source)
+            return OperandNode(self._operand_index(token), position=token.position, source=self._source)
         if token.kind is not TokenKind.NAME:
             raise self._error(token, f"expected an expression, got {token}")
         if token.text in _CONSTANTS:
-            return Constant(_CONSTANTS[token.text], position=token.position, source=self._source)
+            return ConstantNode(_CONSTANTS[token.text], position=token.position, source=self._source)
         return (yield self._call(token, self._function(token)))
 
-    def _call(self, name: Token, function: Function) -> Rule:
+    def _call(self, name: Token, function: Function) -> GrammarRule:
         """Read call := NAME '(' [expression (',' expression)*] ')'."""
         self._expect(TokenKind.OPEN, f"'(' after {name.text}")
-        arguments: list[Node] = []
+        arguments: list[ExpressionNode] = []
         if self._peek().kind is not TokenKind.CLOSE:
             arguments.append((yield self._expression()))
             while self._accept(TokenKind.COMMA):
@@ -97,11 +97,11 @@ class _Parser:
         self._expect(TokenKind.CLOSE, f"',' or ')' in the arguments of {name.text}")
         if not function.takes(len(arguments)):
             raise self._error(name, function.wrong_count(len(arguments)))
-        return Call(name.text, tuple(arguments), position=name.position, source=self._source)
+        return CallNode(name.text, tuple(arguments), position=name.position, source=self._source)
 
-    def _list(self, opening: Token) -> Rule:
+    def _list(self, opening: Token) -> GrammarRule:
         """Read list := '[' [expression (',' expression)*] ']'."""
-        items: list[Node] = []
+        items: list[ExpressionNode] = []
         if self._peek().kind is not TokenKind.CLOSE_LIST:
             items.append((yield self._expression()))
             while self._accept(TokenKind.COMMA):
@@ -131,15 +131,15 @@ class _Parser:
             raise self._error(token, f"an operand's number has at most {_INDEX_DIGITS} digits")
         return int(digits)
 
-    def _descend(self, rule: Rule) -> Node:
+    def _descend(self, rule: GrammarRule) -> ExpressionNode:
         """Run a rule and every rule it descends into, without recursion."""
         underway = [rule]
-        finished: Node | None = None
+        finished: ExpressionNode | None = None
         while True:
             try:
                 deeper = next(underway[-1]) if finished is None else underway[-1].send(finished)
             except StopIteration as result:
-                finished = node = cast(Node, result.value)
+                finished = node = cast(ExpressionNode, result.value)
                 underway.pop()
                 if not underway:
                     return node
@@ -178,16 +178,16 @@ class _FlattenedParser(_Parser):
     def __init__(self, source: str, tokens: list[Token]) -> None:
         super().__init__(source, [token for token in tokens if token.kind not in _SEPARATORS])
 
-    def _call(self, name: Token, function: Function) -> Rule:
+    def _call(self, name: Token, function: Function) -> GrammarRule:
         """Read call := NAME expression*, as many as the function takes and the tokens allow."""
-        arguments: list[Node] = []
+        arguments: list[ExpressionNode] = []
         while len(arguments) < function.most and not (len(arguments) >= function.least and self._at_end()):
             arguments.append((yield self._expression()))
-        return Call(name.text, tuple(arguments), position=name.position, source=self._source)
+        return CallNode(name.text, tuple(arguments), position=name.position, source=self._source)
 
-    def _list(self, opening: Token) -> Rule:
+    def _list(self, opening: Token) -> GrammarRule:
         """Read list := '[' expression* ']'."""
-        items: list[Node] = []
+        items: list[ExpressionNode] = []
         while not self._accept(TokenKind.CLOSE_LIST):
             items.append((yield self._expression()))
         return ListNode(tuple(items), position=opening.position, source=self._source)

@@ -6,21 +6,9 @@ Ranks, sizes and dtypes tell.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
-import numpy as np
-
-
-class Tensor(Protocol):
-    """An array, or the spec of one."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Its extents."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Its element type."""
+from engine.kernels.promotion import TensorLike
 
 
 class Layout(NamedTuple):
@@ -37,7 +25,7 @@ class Layout(NamedTuple):
     batch_first: bool
 
 
-class Places(NamedTuple):
+class OperandPlaces(NamedTuple):
     """Places of the operands in the list of them."""
 
     query: int
@@ -47,7 +35,7 @@ class Places(NamedTuple):
     key_padding_mask: int | None
 
 
-def place_operands(operands: Sequence[Tensor], named_mask: bool, layout: Layout) -> Places:
+def place_operands(operands: Sequence[TensorLike], named_mask: bool, layout: Layout) -> OperandPlaces:
     """Tell which operand is what.
 
     Args:
@@ -74,14 +62,14 @@ def place_operands(operands: Sequence[Tensor], named_mask: bool, layout: Layout)
         raise ValueError(f"{len(sequences)} sequences and {len(masks)} masks")
     query_place, key, value = _sequences(operands, sequences, layout)
     shape = (_length(query, layout), _length(operands[key], layout))
-    return Places(query_place, key, value, *_masks(operands, masks, shape))
+    return OperandPlaces(query_place, key, value, *_masks(operands, masks, shape))
 
 
-def _length(x: Tensor, layout: Layout) -> int:
+def _length(x: TensorLike, layout: Layout) -> int:
     return x.shape[1] if len(x.shape) == 3 and layout.batch_first else (x.shape or (0,))[0]
 
 
-def _is_mask(x: Tensor, query: Tensor, keys: int, called_mask: bool, layout: Layout) -> bool:
+def _is_mask(x: TensorLike, query: TensorLike, keys: int, called_mask: bool, layout: Layout) -> bool:
     if len(x.shape) != len(query.shape) or len(x.shape) not in (2, 3) or x.shape[-1] not in layout.widths:
         return True
     if len(x.shape) == 2:
@@ -91,7 +79,7 @@ def _is_mask(x: Tensor, query: Tensor, keys: int, called_mask: bool, layout: Lay
     return x.shape[axis] != query.shape[axis] or (called_mask and x.shape == mask_shape)
 
 
-def _sequences(operands: Sequence[Tensor], places: Sequence[int], layout: Layout) -> tuple[int, int, int]:
+def _sequences(operands: Sequence[TensorLike], places: Sequence[int], layout: Layout) -> tuple[int, int, int]:
     """Of two sequences the second is key and value, unless only one of the two has the features of its operand."""
     if len(places) == 3:
         return places[0], places[1], places[2]
@@ -106,7 +94,7 @@ def _sequences(operands: Sequence[Tensor], places: Sequence[int], layout: Layout
 
 
 def _masks(
-    operands: Sequence[Tensor], places: Sequence[int], scores: tuple[int, int]
+    operands: Sequence[TensorLike], places: Sequence[int], scores: tuple[int, int]
 ) -> tuple[int | None, int | None]:
     """Tell a mask of scores from a mask of keys; where shapes do not, by the order that the exporter gives them."""
 

@@ -15,7 +15,14 @@ from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.blocks import cache_blocks, column_buffer, columns_per_block
 from engine.kernels.padding import pad_constant
-from engine.kernels.windows import Index, Pairs, conv_output_size, require_positive, require_rank, window_view
+from engine.kernels.windows import (
+    BlockIndex,
+    Pairs,
+    conv_output_size,
+    require_positive,
+    require_rank,
+    window_view,
+)
 
 
 def convolve(
@@ -115,7 +122,7 @@ def _convolve_blocks(
     windows = split if pointwise else window_view(split, weight.shape[2:], stride, dilation)
     limit = columns_per_block(depth * output.itemsize)
     for items, parts, region, positions in cache_blocks((batch, groups), spatial, limit):
-        index: Index = (items, parts, ..., *region)
+        index: BlockIndex = (items, parts, ..., *region)
         gathered = windows[index]
         if pointwise:
             columns = gathered.reshape(*gathered.shape[:2], depth, -1)

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from engine.dtypes import Array
-from engine.kernels.promotion import FLOAT16, Number, result_type
+from engine.kernels.promotion import FLOAT16, PythonScalar, result_type
 from engine.kernels.special import erf, lgamma
 from engine.kernels.ufunc import (
+    ArrayFunction,
     Binary,
-    Compute,
-    Plan,
+    UfuncPlan,
     Unary,
     cast,
     compares,
@@ -30,7 +30,7 @@ def _copy(x: Array, out: Array | None) -> Array:
     return out
 
 
-def _rounds(ufunc: np.ufunc) -> Compute:
+def _rounds(ufunc: np.ufunc) -> ArrayFunction:
     """Round floats; integers are whole already."""
 
     def compute(x: Array, out: Array | None) -> Any:
@@ -52,7 +52,7 @@ def _rsqrt(x: Array, out: Array | None) -> Any:
     return np.reciprocal(np.sqrt(x, out), out)
 
 
-def _divides(ufunc: np.ufunc) -> Compute:
+def _divides(ufunc: np.ufunc) -> ArrayFunction:
     """Divide; integers refuse a zero divisor as PyTorch does."""
 
     def compute(a: Array, b: Array, out: Array | None) -> Any:
@@ -63,7 +63,7 @@ def _divides(ufunc: np.ufunc) -> Compute:
     return compute
 
 
-def _by_keyword(ufunc: np.ufunc) -> Compute:
+def _by_keyword(ufunc: np.ufunc) -> ArrayFunction:
     """Call a ufunc that does not take `out` by position."""
     return lambda a, b, out: ufunc(a, b, out=out)
 
@@ -71,7 +71,7 @@ def _by_keyword(ufunc: np.ufunc) -> Compute:
 class _Power(Binary):
     """`pow`, which refuses to raise integers to a negative number."""
 
-    def prepare(self, a: Array | Number, b: Array | Number) -> tuple[Plan, Any, Any]:
+    def prepare(self, a: Array | PythonScalar, b: Array | PythonScalar) -> tuple[UfuncPlan, Any, Any]:
         prepared = super().prepare(a, b)
         if isinstance(b, int) and b < 0 and prepared[0].computed.kind in "iu":
             raise ArithmeticError("integers have no negative powers")
@@ -191,7 +191,7 @@ BINARY: dict[str, Binary] = {kernel.name: kernel for kernel in _BINARY}
 """PyTorch's name -> kernel, for functions of two tensors, or a tensor and a number."""
 
 
-def clamp(x: Array, low: Array | Number | None, high: Array | Number | None) -> Array:
+def clamp(x: Array, low: Array | PythonScalar | None, high: Array | PythonScalar | None) -> Array:
     """Limit `x` to [low, high]; where the bounds cross, `high` wins. NaN stays NaN.
 
     The result has the promoted dtype of all that is given, as `torch.clamp` has it.

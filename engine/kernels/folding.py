@@ -9,7 +9,7 @@ import numpy as np
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.padding import pad_constant
-from engine.kernels.windows import Index, clip_steps, conv_output_size, require_rank, window_view
+from engine.kernels.windows import BlockIndex, clip_steps, conv_output_size, require_rank, window_view
 
 
 def unfold(
@@ -134,8 +134,8 @@ def add_windows(
     leading = output.ndim - rank
     kernel, counts = windows.shape[leading : leading + rank], windows.shape[leading + rank :]
     for tap in product(*map(range, kernel)):
-        target: Index = (...,)
-        reached: Index = (...,)
+        target: BlockIndex = (...,)
+        reached: BlockIndex = (...,)
         for axis in range(rank):
             position = first[axis] + tap[axis] * dilation[axis]
             taken, given = clip_steps(position, stride[axis], counts[axis], output.shape[leading + axis])

@@ -8,7 +8,7 @@ from engine.dtypes import Array
 from engine.kernels.elementwise import UNARY
 from engine.kernels.promotion import Dtype
 from engine.kernels.special import digamma, erfc, erfinv
-from engine.kernels.ufunc import Binary, Plan, Unary, compares, floats, keeps, takes_real
+from engine.kernels.ufunc import Binary, UfuncPlan, Unary, compares, floats, keeps, takes_real
 
 _SQRT_HALF = 0.5**0.5
 
@@ -97,7 +97,7 @@ def _heaviside(a: Array, b: Array, out: Array | None) -> Any:
     return np.where(np.asarray(a) == 0, b, np.asarray(a) > 0).astype(np.result_type(a))
 
 
-def _real_floats(dtype: Dtype) -> Plan:
+def _real_floats(dtype: Dtype) -> UfuncPlan:
     return takes_real(dtype) if dtype.kind == "c" else floats(dtype)
 
 

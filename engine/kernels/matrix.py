@@ -6,7 +6,7 @@ import numpy as np
 
 from engine.dtypes import Array
 from engine.kernels.precision import narrow, widen
-from engine.kernels.promotion import Number
+from engine.kernels.promotion import PythonScalar
 
 
 def matmul(a: Array, b: Array) -> Array:
@@ -36,7 +36,7 @@ def linear(x: Array, weight: Array, bias: Array | None) -> Array:
     return narrow(np.add(result, bias, out=result), x.dtype)
 
 
-def add_product(x: Array, a: Array, b: Array, beta: Number, alpha: Number) -> Array:
+def add_product(x: Array, a: Array, b: Array, beta: PythonScalar, alpha: PythonScalar) -> Array:
     """Compute beta · x + alpha · a b; `x` broadcasts against the product and is not looked at where beta is 0."""
     product = matmul(widen(a), widen(b))
     if alpha != 1:

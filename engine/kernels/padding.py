@@ -6,7 +6,7 @@ import numpy as np
 
 from engine.dtypes import Array
 from engine.errors import ArgumentError
-from engine.kernels.windows import Index, Pairs, along
+from engine.kernels.windows import BlockIndex, Pairs, along
 
 
 def pad(input: Array, pad: Sequence[int], mode: str = "constant", value: complex | None = None) -> Array:
@@ -80,7 +80,7 @@ def pad_constant(input: Array, padding: Pairs, value: complex = 0) -> Array:
     for size, (before, after) in zip(sizes, padding, strict=True):
         source.append(slice(max(0, -before), size + min(0, after)))
         target.append(slice(max(0, before), size + before + min(0, after)))
-    whole: Index = (...,)
+    whole: BlockIndex = (...,)
     padded[(*whole, *target)] = input[(*whole, *source)]
     return padded
 

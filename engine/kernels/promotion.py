@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 Dtype: TypeAlias = np.dtype[Any]
-Number: TypeAlias = bool | int | float | complex
+PythonScalar: TypeAlias = bool | int | float | complex
 
 BOOL: Dtype = np.dtype(np.bool_)
 INT64: Dtype = np.dtype(np.int64)
@@ -27,7 +27,7 @@ COMPLEX128: Dtype = np.dtype(np.complex128)
 _SCALAR_DTYPES: dict[type, Dtype] = {bool: BOOL, int: INT64, float: FLOAT32, complex: COMPLEX64}
 
 
-class Tensor(Protocol):
+class TensorLike(Protocol):
     """Anything with a shape and a dtype: an array, or the spec of one."""
 
     @property
@@ -39,7 +39,7 @@ class Tensor(Protocol):
         """Its element type."""
 
 
-def scalar_dtype(value: Number) -> Dtype:
+def scalar_dtype(value: PythonScalar) -> Dtype:
     """Return the dtype PyTorch gives a Python number: bool, int64, float32 (the default dtype) or complex64."""
     return _SCALAR_DTYPES[type(value)]
 
@@ -57,7 +57,7 @@ def promote(a: Dtype, b: Dtype) -> Dtype:
     return np.promote_types(a, b)
 
 
-def result_type(*operands: Tensor | Number) -> Dtype:
+def result_type(*operands: TensorLike | PythonScalar) -> Dtype:
     """Return the dtype PyTorch computes `operands` in, as `torch.result_type` does for two.
 
     Args:

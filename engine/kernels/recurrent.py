@@ -16,7 +16,7 @@ from engine.dtypes import Array
 from engine.kernels.activation import sigmoid
 from engine.kernels.matrix import linear
 
-State: TypeAlias = tuple[Array, ...]
+CellState: TypeAlias = tuple[Array, ...]
 """Hidden state of one layer in one direction; of an LSTM the cell state as well."""
 
 
@@ -38,7 +38,7 @@ class Weights:
     projection: Array | None
 
 
-Cell: TypeAlias = Callable[[Array, State, Weights], State]
+Cell: TypeAlias = Callable[[Array, CellState, Weights], CellState]
 """`cell(products, state, weights)`: one step from W x + b and the state before; the output is the new state's first."""
 
 
@@ -59,8 +59,8 @@ def layer_weights(attributes: Mapping[str, Array], layer: int, reverse: bool) ->
 
 
 def run_layers(
-    x: Array, states: list[State], cell: Cell, weights: list[Weights], directions: int
-) -> tuple[Array, list[State]]:
+    x: Array, states: list[CellState], cell: Cell, weights: list[Weights], directions: int
+) -> tuple[Array, list[CellState]]:
     """Run layer after layer over a sequence.
 
     Args:
@@ -73,7 +73,7 @@ def run_layers(
     Returns:
         The last layer's outputs, (length, batch, directions · outputs), and all final states.
     """
-    final: list[State] = []
+    final: list[CellState] = []
     for first in range(0, len(weights), directions):
         outputs = []
         for place in range(first, first + directions):
@@ -84,7 +84,9 @@ def run_layers(
     return x, final
 
 
-def _run(x: Array, state: State, cell: Cell, weights: Weights, *, backwards: bool) -> tuple[Array, State]:
+def _run(
+    x: Array, state: CellState, cell: Cell, weights: Weights, *, backwards: bool
+) -> tuple[Array, CellState]:
     products = linear(x, weights.input, weights.input_bias)
     output = np.empty((*x.shape[:2], state[0].shape[1]), x.dtype)
     steps = range(len(x))
@@ -101,19 +103,19 @@ def _recur(products: Array, hidden: Array, weights: Weights) -> Array:
     return total
 
 
-def tanh_cell(products: Array, state: State, weights: Weights) -> State:
+def tanh_cell(products: Array, state: CellState, weights: Weights) -> CellState:
     """Compute tanh(W x + b + U h + c)."""
     total = _recur(products, state[0], weights)
     return (np.tanh(total, out=total),)
 
 
-def relu_cell(products: Array, state: State, weights: Weights) -> State:
+def relu_cell(products: Array, state: CellState, weights: Weights) -> CellState:
     """Compute max(W x + b + U h + c, 0)."""
     total = _recur(products, state[0], weights)
     return (np.maximum(total, 0, out=total),)
 
 
-def gru_cell(products: Array, state: State, weights: Weights) -> State:
+def gru_cell(products: Array, state: CellState, weights: Weights) -> CellState:
     """Blend the state with a new one; gates in the order reset, update, new."""
     (hidden,) = state
     size = hidden.shape[1]
@@ -125,7 +127,7 @@ def gru_cell(products: Array, state: State, weights: Weights) -> State:
     return (new + gates[:, size:] * (hidden - new),)
 
 
-def lstm_cell(products: Array, state: State, weights: Weights) -> State:
+def lstm_cell(products: Array, state: CellState, weights: Weights) -> CellState:
     """Update cell and hidden state; gates in the order input, forget, cell, output."""
     hidden, cell = state
     gates = _recur(products, hidden, weights)

@@ -4,7 +4,7 @@ import numpy as np
 
 from engine.dtypes import Array
 from engine.errors import ArgumentError
-from engine.kernels.sampling import Planes, Tap, linear_taps
+from engine.kernels.sampling import Planes, SampleTap, linear_taps
 
 MAX_GRID = 2**12
 """Most samples along one side of a cell: a region that asks for more is taken for an error in what it came from."""
@@ -109,7 +109,7 @@ def _samples(starts: Array, cells: Array, count: int, steps: Array, per_cell: in
     return samples
 
 
-def _taps(points: Array, size: int) -> list[Tap]:
+def _taps(points: Array, size: int) -> list[SampleTap]:
     """Sample at the border what lies up to one element outside of it, and nothing beyond."""
     near = (points >= -1) & (points <= size)
     inside = np.clip(points, 0, points.dtype.type(size - 1))

@@ -13,7 +13,7 @@ import numpy as np
 from engine.dtypes import Array
 from engine.kernels.axes import MAX_ELEMENTS
 
-Tap = tuple[Array, Array | None]
+SampleTap = tuple[Array, Array | None]
 """Positions along one axis, and their weights; a position outside of the axis stands for zero."""
 
 _CUBIC = -0.75
@@ -38,7 +38,7 @@ class Planes:
         target = self._rows[:-1].reshape(batch, self._count, self.channels)
         target[...] = input.reshape(batch, self.channels, self._count).swapaxes(1, 2)
 
-    def sample(self, items: Array, axes: Sequence[Sequence[Tap]]) -> Array:
+    def sample(self, items: Array, axes: Sequence[Sequence[SampleTap]]) -> Array:
         """Sum weighted elements.
 
         Args:
@@ -70,7 +70,7 @@ class Planes:
         return np.where(inside, rows, self._outside)
 
 
-def linear_taps(points: Array) -> list[Tap]:
+def linear_taps(points: Array) -> list[SampleTap]:
     """Return the elements on both sides of each coordinate, weighted by how near they are."""
     below = np.floor(points)
     share = points - below
@@ -78,12 +78,12 @@ def linear_taps(points: Array) -> list[Tap]:
     return [(place, 1 - share), (place + 1, share)]
 
 
-def nearest_taps(points: Array) -> list[Tap]:
+def nearest_taps(points: Array) -> list[SampleTap]:
     """Return the element nearest to each coordinate; of two equally near ones the even one."""
     return [(_to_position(points), None)]
 
 
-def cubic_taps(points: Array, size: int, padding_mode: str, align_corners: bool) -> list[Tap]:
+def cubic_taps(points: Array, size: int, padding_mode: str, align_corners: bool) -> list[SampleTap]:
     """Return the four elements around each coordinate, weighted by cubic convolution.
 
     Each of the four is brought into the axis on its own, unlike the coordinates of the other modes.

@@ -7,7 +7,7 @@ import numpy as np
 
 from engine.dtypes import Array
 
-Key = tuple[Any, ...]
+IndexKey = tuple[Any, ...]
 """An index of numpy."""
 
 _UFUNCS: dict[str, np.ufunc] = {
@@ -22,19 +22,19 @@ REDUCTIONS = tuple(_UFUNCS)
 """Names of the ways to combine values, as PyTorch's scatter_reduce and index_reduce take them."""
 
 
-def along(index: Array, axis: int) -> Key:
+def along(index: Array, axis: int) -> IndexKey:
     """Return the key of the elements that `index` names along an axis, at its own places in all others."""
     key: list[Any] = list(np.indices(index.shape, sparse=True))
     key[axis] = index
     return tuple(key)
 
 
-def slices(index: Array, axis: int) -> Key:
+def slices(index: Array, axis: int) -> IndexKey:
     """Return the key of the whole slices that `index`, of one dimension, names along an axis."""
     return (slice(None),) * axis + (index,)
 
 
-def combine(target: Array, key: Key, values: Array, reduction: str, *, include_self: bool) -> Array:
+def combine(target: Array, key: IndexKey, values: Array, reduction: str, *, include_self: bool) -> Array:
     """Return a copy of `target` in which the elements at `key` are reduced with the values that go there.
 
     Args:

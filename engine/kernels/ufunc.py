@@ -22,21 +22,21 @@ from engine.kernels.promotion import (
     FLOAT64,
     INT64,
     Dtype,
-    Number,
-    Tensor,
+    PythonScalar,
+    TensorLike,
     computing_dtype,
     floating,
     result_type,
 )
 
-Compute: TypeAlias = Callable[..., Any]
+ArrayFunction: TypeAlias = Callable[..., Any]
 """`compute(*arrays, out)`: `out` is None or an array for the result, which may be one of the arguments.
 
 A number among them is a numpy scalar, or behind a float array a Python number: never an array without dimensions.
 """
 
 
-class Plan(NamedTuple):
+class UfuncPlan(NamedTuple):
     """How a kernel runs for given dtypes: cast to `computed`, get `produced`, cast to `result`."""
 
     computed: Dtype
@@ -49,52 +49,54 @@ class Plan(NamedTuple):
         return array if self.produced is self.result else array.astype(self.result)
 
 
-Rule: TypeAlias = Callable[[Dtype], Plan]
+DtypeRule: TypeAlias = Callable[[Dtype], UfuncPlan]
 """From the promoted dtype of the arguments to the plan."""
 
 
-def keeps(dtype: Dtype) -> Plan:
+def keeps(dtype: Dtype) -> UfuncPlan:
     """The result has the promoted dtype."""
     computed = computing_dtype(dtype)
-    return Plan(computed, computed, dtype)
+    return UfuncPlan(computed, computed, dtype)
 
 
-def stays(dtype: Dtype) -> Plan:
+def stays(dtype: Dtype) -> UfuncPlan:
     """The result has the promoted dtype, and float16 is not widened: a number beside it is rounded to float16."""
-    return Plan(dtype, dtype, dtype)
+    return UfuncPlan(dtype, dtype, dtype)
 
 
-def floats(dtype: Dtype) -> Plan:
+def floats(dtype: Dtype) -> UfuncPlan:
     """The result is float or complex: integers and bools become float32."""
     return keeps(floating(dtype))
 
 
-def compares(dtype: Dtype) -> Plan:
+def compares(dtype: Dtype) -> UfuncPlan:
     """The result is bool."""
-    return Plan(dtype, BOOL, BOOL)
+    return UfuncPlan(dtype, BOOL, BOOL)
 
 
-def takes_real(dtype: Dtype) -> Plan:
+def takes_real(dtype: Dtype) -> UfuncPlan:
     """The result of a complex argument is a float of half its size."""
     if dtype.kind != "c":
         return keeps(dtype)
     part = np.dtype(f"f{dtype.itemsize // 2}")
-    return Plan(dtype, part, part)
+    return UfuncPlan(dtype, part, part)
 
 
-def counts_bool(dtype: Dtype) -> Plan:
+def counts_bool(dtype: Dtype) -> UfuncPlan:
     """The result has the promoted dtype, but bools count as int64."""
     return keeps(INT64 if dtype.kind == "b" else dtype)
 
 
-class Kernel:
+class UfuncKernel:
     """What unary and binary kernels share: from the promoted dtype to a plan.
 
     Attributes:
         name: PyTorch's name of the function.
     """
 
-    def __init__(self, name: str, compute: Compute, rule: Rule = keeps, kinds: str = "biufc") -> None:
+    def __init__(
+        self, name: str, compute: ArrayFunction, rule: DtypeRule = keeps, kinds: str = "biufc"
+    ) -> None:
         """Describe a function.
 
         Args:
@@ -107,9 +109,9 @@ class Kernel:
         self._compute = compute
         self._rule = rule
         self._kinds = kinds
-        self._plans: dict[Dtype, Plan] = {}
+        self._plans: dict[Dtype, UfuncPlan] = {}
 
-    def plan(self, promoted: Dtype) -> Plan:
+    def plan(self, promoted: Dtype) -> UfuncPlan:
         """Return the plan for arguments that promote to `promoted`.
 
         Raises:
@@ -122,12 +124,12 @@ class Kernel:
             plan = self._plans[promoted] = self._rule(promoted)
         return plan
 
-    def result_dtype(self, *arguments: Tensor | Number) -> Dtype:
+    def result_dtype(self, *arguments: TensorLike | PythonScalar) -> Dtype:
         """Return the dtype of the result for these arguments (arrays or specs, and numbers)."""
         return self.plan(result_type(*arguments)).result
 
 
-class Unary(Kernel):
+class Unary(UfuncKernel):
     """A function of one array."""
 
     def __call__(self, x: Array, scratch: Array | None = None) -> Array:
@@ -145,10 +147,12 @@ class Unary(Kernel):
         return plan.finish(self._compute(x, scratch))
 
 
-class Binary(Kernel):
+class Binary(UfuncKernel):
     """A function of two arrays that broadcast, or of an array and a number."""
 
-    def __call__(self, a: Array | Number, b: Array | Number, scratch: Array | None = None) -> Array:
+    def __call__(
+        self, a: Array | PythonScalar, b: Array | PythonScalar, scratch: Array | None = None
+    ) -> Array:
         """Apply the function.
 
         Args:
@@ -173,7 +177,7 @@ class Binary(Kernel):
             raise
         return plan.finish(result)
 
-    def prepare(self, a: Array | Number, b: Array | Number) -> tuple[Plan, Any, Any]:
+    def prepare(self, a: Array | PythonScalar, b: Array | PythonScalar) -> tuple[UfuncPlan, Any, Any]:
         """Return the plan and the operands it computes with."""
         if isinstance(a, np.ndarray) and a.dtype in _STEADY:
             # where nothing is to be cast: two tensors of one dtype, or a tensor and a number that cannot raise it
@@ -206,7 +210,7 @@ _STEADY = frozenset((FLOAT32, FLOAT64))
 _Kind: TypeAlias = tuple[Dtype, bool] | type
 
 
-def _kind(operand: Array | Number) -> _Kind:
+def _kind(operand: Array | PythonScalar) -> _Kind:
     """Return all of an operand that promotion depends on: its dtype and whether it has dimensions, or its type."""
     return (operand.dtype, operand.ndim > 0) if isinstance(operand, np.ndarray) else type(operand)
 
@@ -224,7 +228,7 @@ def _promoted(*kinds: _Kind) -> Dtype:
     return result_type(*operands)
 
 
-def cast(operand: Array | Number, dtype: Dtype) -> Array:
+def cast(operand: Array | PythonScalar, dtype: Dtype) -> Array:
     """Return the operand in `dtype`, a number as a numpy scalar."""
     if isinstance(operand, np.ndarray):
         return operand if operand.dtype is dtype else operand.astype(dtype)

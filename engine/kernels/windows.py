@@ -17,7 +17,7 @@ from engine.errors import ArgumentError
 Pairs: TypeAlias = Sequence[tuple[int, int]]
 """(before, after) of each axis, in elements."""
 
-Index: TypeAlias = tuple[slice | EllipsisType, ...]
+BlockIndex: TypeAlias = tuple[slice | EllipsisType, ...]
 """What picks a block out of an array."""
 
 
@@ -147,6 +147,6 @@ def require_floating(argument: str, array: Array) -> None:
         raise ArgumentError(argument, f"has dtype {array.dtype}", "a floating dtype")
 
 
-def along(axis: int, cut: slice) -> Index:
+def along(axis: int, cut: slice) -> BlockIndex:
     """Return the index that applies `cut` to one axis, counted from the front, and keeps the others whole."""
     return (slice(None),) * axis + (cut,)

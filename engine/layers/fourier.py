@@ -24,7 +24,7 @@ from engine.kernels.promotion import Dtype, floating
 from engine.registry import layer
 from engine.spec import TensorSpec
 
-Kernel: TypeAlias = Callable[..., Array]
+FourierRoutine: TypeAlias = Callable[..., Array]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Transform:
         inverse: whether it is the one back.
     """
 
-    kernel: Kernel
+    kernel: FourierRoutine
     inverse: bool
 
     @property

@@ -11,7 +11,7 @@ from engine.kernels.normalization import group_norm, scale_and_shift
 from engine.registry import layer
 from engine.spec import TensorSpec
 
-Rule = Callable[..., TensorSpec]
+ShapeRule = Callable[..., TensorSpec]
 
 
 def _check_vectors(input: TensorSpec, channels: int, **vectors: TensorSpec | None) -> None:
@@ -25,7 +25,7 @@ def _check_spatial_size(input: TensorSpec, batched: tuple[int, ...]) -> None:
         raise ArgumentError("input", f"shape {input.shape}", "more than one element per channel")
 
 
-def _of_spatial_rank(spatial: int) -> Rule:
+def _of_spatial_rank(spatial: int) -> ShapeRule:
     """Make the rule of inputs with so many spatial dimensions, with or without a batch."""
 
     def infer(

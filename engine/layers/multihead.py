@@ -9,7 +9,7 @@ from engine.checks import check_kind, check_rank, check_shape, check_size
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.attention import mask_bias
-from engine.kernels.attention_operands import Layout, Places, place_operands
+from engine.kernels.attention_operands import Layout, OperandPlaces, place_operands
 from engine.kernels.multihead import Projections, multihead
 from engine.kernels.precision import narrow, widen
 from engine.registry import layer
@@ -56,7 +56,7 @@ def _layout(num_heads: int, batch_first: bool, **weights: Any) -> Layout:
     return Layout(num_heads, (query, key, value), batch_first)
 
 
-def _places(operands: list[Any], attn_mask: Any, layout: Layout) -> Places:
+def _places(operands: list[Any], attn_mask: Any, layout: Layout) -> OperandPlaces:
     try:
         return place_operands(operands, attn_mask is not None, layout)
     except ValueError as error:

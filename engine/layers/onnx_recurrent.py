@@ -154,7 +154,9 @@ def onnx_lstm(
     return _run(kernels.lstm_cell, _LSTM_GATES, 2, operands, direction)
 
 
-def _reset_first_cell(products: Array, state: kernels.State, weights: kernels.Weights) -> kernels.State:
+def _reset_first_cell(
+    products: Array, state: kernels.CellState, weights: kernels.Weights
+) -> kernels.CellState:
     """Blend the state with a new one, as gru_cell, but reset the state before its product for the new one."""
     (hidden,) = state
     size = hidden.shape[1]

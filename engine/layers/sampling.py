@@ -9,7 +9,7 @@ from engine.checks import check_dtype, check_kind, check_rank
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import checked_shape
-from engine.kernels.sampling import Planes, Tap, bring_inside, cubic_taps, linear_taps, nearest_taps
+from engine.kernels.sampling import Planes, SampleTap, bring_inside, cubic_taps, linear_taps, nearest_taps
 from engine.registry import layer
 from engine.spec import TensorSpec, tensor_spec
 
@@ -60,7 +60,7 @@ def grid_sample(
     return np.ascontiguousarray(np.moveaxis(sampled, -1, 1), input.dtype).reshape(shape)
 
 
-def _taps(points: Array, size: int, mode: str, padding_mode: str, align_corners: bool) -> list[Tap]:
+def _taps(points: Array, size: int, mode: str, padding_mode: str, align_corners: bool) -> list[SampleTap]:
     """Turn the coordinates of one axis from -1 … 1 into elements, and those into what is read."""
     half = points.dtype.type((size - 1 if align_corners else size) / 2)
     elements = (points + 1) * half

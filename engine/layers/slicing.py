@@ -18,7 +18,7 @@ from engine.spec import UNKNOWN, Spec, TensorSpec, tensor_specs
 INT_MAX = 2**31 - 1
 """What PNNX writes for "to the end", and for a dimension that is sliced rather than indexed."""
 
-Key: TypeAlias = tuple[slice | int, ...]
+SliceKey: TypeAlias = tuple[slice | int, ...]
 
 
 def _key(
@@ -28,7 +28,7 @@ def _key(
     ends: Ints | None,
     steps: Ints | None,
     selects: Ints | None,
-) -> Key:
+) -> SliceKey:
     """Work out numpy's index: one slice or one int per dimension."""
     count = len(dims)
     starts, ends, steps = starts or (0,) * count, ends or (INT_MAX,) * count, steps or (1,) * count
@@ -66,13 +66,13 @@ def _slice_key(
     ends: Ints | None,
     steps: Ints | None,
     selects: Ints | None,
-) -> Key:
+) -> SliceKey:
     if dims is None:
         return _key(shape, (dim or 0,), _one(start), _one(end), _one(step), _one(select))
     return _key(shape, dims, starts, ends, steps, selects)
 
 
-def _sliced_shape(shape: tuple[int, ...], key: Key) -> tuple[int, ...]:
+def _sliced_shape(shape: tuple[int, ...], key: SliceKey) -> tuple[int, ...]:
     return tuple(
         len(range(*part.indices(size)))
         for size, part in zip(shape, key, strict=True)

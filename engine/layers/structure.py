@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.arguments import DType, Word
+from engine.arguments import BareWord, DType
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.expression import Expression
@@ -84,7 +84,7 @@ def _infer_expression(*inputs: Spec, expr: str | Expression) -> tuple[Spec]:
 
 
 @layer("pnnx.Expression", infer=_infer_expression)
-def expression(*inputs: Any, expr: Word | Expression) -> tuple[Value]:
+def expression(*inputs: Any, expr: BareWord | Expression) -> tuple[Value]:
     """Evaluate an expression over its operands, `@0` being the first; a list is one output.
 
     Without operands a word is text: the exporter writes the string arguments of operators that it does not know so.

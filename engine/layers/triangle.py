@@ -11,7 +11,7 @@ from engine.kernels.casting import cast
 from engine.kernels.promotion import INT64
 from engine.registry import layer
 from engine.spec import TensorSpec
-from engine.stand_in import by_views, view_layer
+from engine.view_rules import by_views, view_layer
 
 
 def _infer_triangle(input: TensorSpec) -> TensorSpec:

@@ -16,7 +16,7 @@ from engine.kernels.promotion import result_type
 from engine.layers.joining import cat, infer_cat
 from engine.registry import layer
 from engine.spec import TensorSpec
-from engine.stand_in import view_layer
+from engine.view_rules import view_layer
 
 
 def _turned(input: Array) -> Array:

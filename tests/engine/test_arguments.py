@@ -8,7 +8,17 @@ import numpy.typing as npt
 import pytest
 
 import engine.arguments
-from engine.arguments import _ALLOWED, Argument, DType, Floats, Ints, Number, Operand, Word, read_arguments
+from engine.arguments import (
+    _ALLOWED,
+    Argument,
+    BareWord,
+    DType,
+    Floats,
+    Ints,
+    Number,
+    Operand,
+    read_arguments,
+)
 from engine.dtypes import Array
 from engine.errors import ArgumentError, SignatureError
 from engine.expression import Expression
@@ -32,7 +42,7 @@ def argument(annotation: Any) -> Argument:
         (float, "inf", float("inf")),
         (float, "-inf", float("-inf")),
         (float, "-inf.0", float("-inf")),
-        (Word | Expression, "linear", "linear"),
+        (BareWord | Expression, "linear", "linear"),
         (float, np.float32(1.5) * np.ones(()), 1.5),
         (bool, True, True),
         (bool, np.array(False), False),
@@ -101,7 +111,7 @@ def test_variadic_and_collecting_signatures() -> None:
 
 @pytest.mark.parametrize("text", ["None", "inf", "add(@0,1)", "@0", "2"])
 def test_an_expression_is_no_word(text: str) -> None:
-    assert isinstance(argument(Word | Expression).convert(text), Expression)
+    assert isinstance(argument(BareWord | Expression).convert(text), Expression)
 
 
 @pytest.mark.parametrize("annotation", [np.ndarray, npt.NDArray[np.float32], np.ndarray | None, Array | None])

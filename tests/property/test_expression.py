@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from engine.errors import ExpressionError
 from engine.expression import (
     FUNCTIONS,
-    Call,
-    Constant,
+    CallNode,
+    ConstantNode,
+    ExpressionNode,
     ListNode,
-    Node,
-    Number,
-    Operand,
+    NumberNode,
+    OperandNode,
     evaluate,
     infer,
     inorder,
@@ -34,22 +34,22 @@ LIMITED = settings(max_examples=100)
 integers = st.integers(-(2**63), 2**63 - 1)
 numbers = st.one_of(integers, st.floats(), st.complex_numbers())
 leaves = st.one_of(
-    numbers.map(Number),
-    st.integers(0, 10**9 - 1).map(Operand),
-    st.sampled_from((None, True, False)).map(Constant),
+    numbers.map(NumberNode),
+    st.integers(0, 10**9 - 1).map(OperandNode),
+    st.sampled_from((None, True, False)).map(ConstantNode),
 )
 
 
-def calls(children: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
-    def arguments(name: str) -> st.SearchStrategy[Node]:
+def calls(children: st.SearchStrategy[ExpressionNode]) -> st.SearchStrategy[ExpressionNode]:
+    def arguments(name: str) -> st.SearchStrategy[ExpressionNode]:
         function = FUNCTIONS[name]
         lists = st.lists(children, min_size=function.least, max_size=function.most)
-        return lists.map(lambda items: Call(name, tuple(items)))
+        return lists.map(lambda items: CallNode(name, tuple(items)))
 
     return st.sampled_from(sorted(FUNCTIONS)).flatmap(arguments)
 
 
-def lists(children: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
+def lists(children: st.SearchStrategy[ExpressionNode]) -> st.SearchStrategy[ExpressionNode]:
     return st.lists(children, max_size=3).map(lambda items: ListNode(tuple(items)))
 
 
@@ -73,26 +73,26 @@ REFERENCE: dict[str, Callable[..., Any]] = {
 """Enough functions to tell a wrong order, a lost argument and an overwritten operand; each exact in float64."""
 
 real_leaves = st.one_of(
-    st.sampled_from((0, 1)).map(Operand),
-    st.integers(-4, 4).map(Number),
-    st.sampled_from((0.5, 1.25)).map(Number),
+    st.sampled_from((0, 1)).map(OperandNode),
+    st.integers(-4, 4).map(NumberNode),
+    st.sampled_from((0.5, 1.25)).map(NumberNode),
 )
 
 
-def reference_calls(children: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
-    def arguments(name: str) -> st.SearchStrategy[Node]:
+def reference_calls(children: st.SearchStrategy[ExpressionNode]) -> st.SearchStrategy[ExpressionNode]:
+    def arguments(name: str) -> st.SearchStrategy[ExpressionNode]:
         count = FUNCTIONS[name].most
-        return st.tuples(*[children] * count).map(lambda items: Call(name, items))
+        return st.tuples(*[children] * count).map(lambda items: CallNode(name, items))
 
     return st.sampled_from(sorted(REFERENCE)).flatmap(arguments)
 
 
-def all_calls_have_tensors(node: Node) -> bool:
+def all_calls_have_tensors(node: ExpressionNode) -> bool:
     return all(operands(call) for call in every_call(node))
 
 
-def every_call(node: Node) -> list[Call]:
-    found = [node] if isinstance(node, Call) else []
+def every_call(node: ExpressionNode) -> list[CallNode]:
+    found = [node] if isinstance(node, CallNode) else []
     return found + [call for child in node.children for call in every_call(child)]
 
 
@@ -100,18 +100,18 @@ def every_call(node: Node) -> list[Call]:
 tensor_trees = st.recursive(real_leaves, reference_calls, max_leaves=20).filter(all_calls_have_tensors)
 
 
-def recursive_reference(node: Node, given: list[Array]) -> Any:
-    if isinstance(node, Operand):
+def recursive_reference(node: ExpressionNode, given: list[Array]) -> Any:
+    if isinstance(node, OperandNode):
         return given[node.index]
-    if isinstance(node, Call):
+    if isinstance(node, CallNode):
         return REFERENCE[node.function](*(recursive_reference(child, given) for child in node.arguments))
-    assert isinstance(node, Number)
+    assert isinstance(node, NumberNode)
     return node.value
 
 
 @LIMITED
 @given(trees)
-def test_a_printed_tree_parses_to_itself(tree: Node) -> None:
+def test_a_printed_tree_parses_to_itself(tree: ExpressionNode) -> None:
     again = parse(str(tree))
     assert again == tree
     assert reverse_polish(again) == reverse_polish(tree)
@@ -120,7 +120,7 @@ def test_a_printed_tree_parses_to_itself(tree: Node) -> None:
 
 @LIMITED
 @given(trees, st.data())
-def test_space_between_tokens_changes_nothing(tree: Node, data: st.DataObject) -> None:
+def test_space_between_tokens_changes_nothing(tree: ExpressionNode, data: st.DataObject) -> None:
     space = data.draw(st.sampled_from((" ", "\t", " \n ")))
     spaced = (
         str(tree).replace(",", f"{space},{space}").replace("(", f"{space}({space}").replace("]", f"{space}]")
@@ -131,16 +131,16 @@ def test_space_between_tokens_changes_nothing(tree: Node, data: st.DataObject) -
 @LIMITED
 @given(numbers)
 def test_numbers_survive_exactly(value: complex) -> None:
-    node = parse(str(Number(value)))
-    assert isinstance(node, Number)
+    node = parse(str(NumberNode(value)))
+    assert isinstance(node, NumberNode)
     assert type(node.value) is type(value)
     assert repr(node.value) == repr(value)
 
 
 @LIMITED
-@given(trees.filter(lambda tree: isinstance(tree, Call)))
-def test_flattening_the_brackets_of_a_call_loses_nothing(tree: Node) -> None:
-    assert isinstance(tree, Call)
+@given(trees.filter(lambda tree: isinstance(tree, CallNode)))
+def test_flattening_the_brackets_of_a_call_loses_nothing(tree: ExpressionNode) -> None:
+    assert isinstance(tree, CallNode)
     if "size" in str(tree) or not tree.arguments:
         return  # of size's two forms the flattened one can only guess
     flattened = f"{tree.function},{str(tree)[len(tree.function) + 1 : -1]}"
@@ -149,7 +149,7 @@ def test_flattening_the_brackets_of_a_call_loses_nothing(tree: Node) -> None:
 
 @LIMITED
 @given(tensor_trees)
-def test_evaluation_agrees_with_a_recursive_reading(tree: Node) -> None:
+def test_evaluation_agrees_with_a_recursive_reading(tree: ExpressionNode) -> None:
     given_arrays = [X.copy(), Y.copy()]
     with np.errstate(all="ignore"):
         wanted = recursive_reference(tree, given_arrays)
@@ -173,7 +173,7 @@ def agrees(known: Spec, value: Spec) -> bool:
 @LIMITED
 @given(trees, st.sampled_from(["float32", "float16", "int64", "uint8", "bool", "complex64"]))
 def test_evaluating_any_tree_gives_a_value_or_an_error_that_inference_foresees(
-    tree: Node, dtype: str
+    tree: ExpressionNode, dtype: str
 ) -> None:
     given_values: list[Value] = [np.ones((2, 3), dtype), np.zeros(3, dtype), 2]
     numbered = parse(shrink_operands(str(tree)))
@@ -211,7 +211,7 @@ def test_any_text_parses_or_is_refused(text: str) -> None:
 
 @LIMITED
 @given(trees, st.data())
-def test_a_broken_tree_parses_or_is_refused(tree: Node, data: st.DataObject) -> None:
+def test_a_broken_tree_parses_or_is_refused(tree: ExpressionNode, data: st.DataObject) -> None:
     text = str(tree)
     cut = data.draw(st.integers(0, len(text)))
     inserted = data.draw(st.sampled_from(("", ",", "(", ")", "[", "]", "@", "add", "log1p,", "1")))
@@ -223,6 +223,6 @@ def test_a_broken_tree_parses_or_is_refused(tree: Node, data: st.DataObject) -> 
 
 def test_the_generator_of_numbers_knows_the_awkward_ones() -> None:
     for value in (-0.0, math.inf, 5e-324, complex(-0.0, -0.0), complex(math.nan, -math.inf)):
-        node = parse(str(Number(value)))
-        assert isinstance(node, Number)
+        node = parse(str(NumberNode(value)))
+        assert isinstance(node, NumberNode)
         assert repr(node.value) == repr(value)

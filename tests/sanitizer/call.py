@@ -12,7 +12,7 @@ from engine.compiler.emit.target import Target
 from engine.compiler.memory.alignment import WORD, address_of
 from engine.compiler.memory.region import Region
 from engine.compiler.memory.view import Buffer, Home, whole
-from engine.compiler.selection import Call
+from engine.compiler.selection import KernelCall
 from engine.dtypes import Array
 from tests.sanitizer.emitter import compile_checked
 from tests.sanitizer.guard import READ, WRITE, WRITTEN, Fault, guard
@@ -52,7 +52,7 @@ class Order:
 
 
 def run_call(
-    call: Call, places: Sequence[Place], target: Target, order: Order, scratch: Array | None = None
+    call: KernelCall, places: Sequence[Place], target: Target, order: Order, scratch: Array | None = None
 ) -> None:
     """Run all chunks of a call, in random order, each as one of the threads.
 
@@ -114,7 +114,7 @@ def run_on_arrays(kernel: Kernel, target: Target, arrays: Sequence[Array], threa
     copies = [array.copy() for array in arrays]
     views = tuple(whole(Buffer(Home.VALUE, array.size), (array.size,)) for array in copies)
     places = [Place(address_of(array), np.full(array.size, WRITTEN, np.int32)) for array in copies]
-    run_call(Call(kernel, views), places, target, Order(threads, random.Random(kernel.chunks)))
+    run_call(KernelCall(kernel, views), places, target, Order(threads, random.Random(kernel.chunks)))
     return copies
 
 

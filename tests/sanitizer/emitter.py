@@ -8,7 +8,7 @@ from llvmlite import ir
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.jit import Code, Kernel, compile_module
 from engine.compiler.emit.target import Target
-from engine.compiler.emit.types import ENTRY, POINTER, Index, Value
+from engine.compiler.emit.types import ENTRY, POINTER, IRIndex, IRValue
 from tests.sanitizer.guard import guard, name_of
 
 _ACCESS = re.compile(r"= load (?!ptr)|^\s*store |\bcall .*@\"?llvm\.masked\.", re.MULTILINE)
@@ -37,30 +37,30 @@ class CheckedEmitter(Emitter):
         assert found == (self._accesses, self._addresses), f"accesses without a question: {found}"
         return text
 
-    def argument(self, place: int) -> Value:
+    def argument(self, place: int) -> IRValue:
         self._addresses += 1
         return super().argument(place)
 
-    def load(self, base: Value, *offset: Index, count: int | None = None, rest: float = 0.0) -> Value:
+    def load(self, base: IRValue, *offset: IRIndex, count: int | None = None, rest: float = 0.0) -> IRValue:
         place = self._asked("read", self.address(base, *offset), self.lanes if count is None else count)
         return super().load(place, count=count, rest=rest)
 
-    def store(self, value: Value, base: Value, *offset: Index, count: int | None = None) -> None:
+    def store(self, value: IRValue, base: IRValue, *offset: IRIndex, count: int | None = None) -> None:
         place = self._asked("write", self.address(base, *offset), self.lanes if count is None else count)
         super().store(value, place, count=count)
 
-    def load_scalar(self, base: Value, *offset: Index) -> Value:
+    def load_scalar(self, base: IRValue, *offset: IRIndex) -> IRValue:
         return super().load_scalar(self._asked("read", self.address(base, *offset), 1))
 
-    def store_scalar(self, value: Value, base: Value, *offset: Index) -> None:
+    def store_scalar(self, value: IRValue, base: IRValue, *offset: IRIndex) -> None:
         super().store_scalar(value, self._asked("write", self.address(base, *offset), 1))
 
-    def load_index(self, table: Value, place: Index) -> Value:
+    def load_index(self, table: IRValue, place: IRIndex) -> IRValue:
         assert isinstance(_root(table), ir.GlobalVariable), "an index that the kernel does not bring along"
         self._accesses += 1
         return super().load_index(table, place)
 
-    def _asked(self, kind: str, place: Value, lanes: int) -> Value:
+    def _asked(self, kind: str, place: IRValue, lanes: int) -> IRValue:
         """Return the address that may be used for an access."""
         self._accesses += 1
         if isinstance(_root(place), ir.GlobalVariable) or not lanes:
@@ -69,7 +69,7 @@ class CheckedEmitter(Emitter):
         return self.builder.call(function, [place])
 
 
-def _root(address: Value) -> Value:
+def _root(address: IRValue) -> IRValue:
     """Return what an address was made of."""
     while isinstance(address, ir.GEPInstr):
         address = address.pointer

@@ -10,11 +10,11 @@ from engine.compiler.emit.target import Target
 from engine.compiler.memory.alignment import WORD, address_of
 from engine.compiler.memory.arena import Arena
 from engine.compiler.memory.view import Buffer, Home
-from engine.compiler.program.action import NativeSteps
 from engine.compiler.program.assembler import compile_plan
 from engine.compiler.program.execution import NativeRun
+from engine.compiler.program.instruction import NativeSteps
 from engine.compiler.program.program import Program
-from engine.compiler.selection import Call
+from engine.compiler.selection import KernelCall
 from engine.compiler.threads.segment import Segment
 from engine.dtypes import Array
 from engine.operator import OUTPUT
@@ -41,10 +41,14 @@ class CheckedRun(NativeRun):
         self._target = target
         self._order = Order(program.threads, random.Random(seed))
         self._shadows = Shadows()
-        actions = [action for action in program.actions if isinstance(action, NativeSteps)]
-        starts = np.cumsum([0, *(len(action.segment) for action in actions)]).tolist()
-        self._starts = {action.segment: start for action, start in zip(actions, starts, strict=False)}
-        self._owners = [owner for action in actions for owner in action.owners]
+        instructions = [
+            instruction for instruction in program.instructions if isinstance(instruction, NativeSteps)
+        ]
+        starts = np.cumsum([0, *(len(instruction.segment) for instruction in instructions)]).tolist()
+        self._starts = {
+            instruction.segment: start for instruction, start in zip(instructions, starts, strict=False)
+        }
+        self._owners = [owner for instruction in instructions for owner in instruction.owners]
         self._begins = _first_uses(program.calls)
 
     def execute(self, inputs: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
@@ -71,7 +75,7 @@ class CheckedRun(NativeRun):
                 raise SanitizerError(f"{operator.type} {operator.name}, {name}: {error}; {call}") from error
         return len(segment)
 
-    def _run_call(self, call: Call, addresses: Sequence[int], arena: Arena) -> None:
+    def _run_call(self, call: KernelCall, addresses: Sequence[int], arena: Arena) -> None:
         places = []
         for view, address in zip(call.arguments, addresses, strict=False):
             start = address - view.offset * WORD
@@ -122,7 +126,7 @@ def run_checked(
     return results
 
 
-def _first_uses(calls: Sequence[Call]) -> list[list[Buffer]]:
+def _first_uses(calls: Sequence[KernelCall]) -> list[list[Buffer]]:
     """Return, for each call, the buffers of the arena that come into use with it: they hold nothing yet."""
     seen: set[Buffer] = set()
     begins: list[list[Buffer]] = []

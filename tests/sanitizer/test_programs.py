@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from engine.compiler.emit.target import Target, host_target
-from engine.compiler.kernels.softmax import Softmax
+from engine.compiler.kernels.softmax import SoftmaxKernel
 from engine.compiler.kernels.streamed_convolution import StreamedConvolution
 from engine.compiler.memory.alignment import address_of
 from engine.compiler.memory.region import Region
 from engine.compiler.memory.view import Buffer, Home, whole
 from engine.compiler.program.assembler import compile_plan
-from engine.compiler.selection import Call
+from engine.compiler.selection import KernelCall
 from engine.dtypes import Array
 from tests.engine.compiler.harness import every_target
 from tests.engine.compiler.plans import plan_of
@@ -40,14 +40,14 @@ MIXED = (
 X = np.random.default_rng(0).standard_normal((2, 4, 6)).astype(np.float32)
 
 
-def streamed_call(folder: Path, target: Target) -> Call:
+def streamed_call(folder: Path, target: Target) -> KernelCall:
     """Return the call of a streamed convolution, whose input was copied into one with padding around it."""
     program = compile_plan(*plan_of(folder, *DEEP), target, 1)
     (call,) = (call for call in program.calls if isinstance(call.kernel, StreamedConvolution))
     return call
 
 
-def run_alone(call: Call, target: Target) -> None:
+def run_alone(call: KernelCall, target: Target) -> None:
     shadows, places, arrays = Shadows(), [], []
     for place, view in enumerate(call.arguments):
         size = view.buffer.size
@@ -69,12 +69,12 @@ def test_streamed_convolution_of_an_input_without_its_padding_is_found(
     assert isinstance(call.kernel, StreamedConvolution)
     kernel = replace(call.kernel, x_strides=(bare.strides[0], bare.strides[2], bare.strides[3]))
     with pytest.raises(AssertionError, match="an argument ends .* elements beyond its buffer"):
-        run_alone(Call(kernel, (bare, *call.arguments[1:])), target)
+        run_alone(KernelCall(kernel, (bare, *call.arguments[1:])), target)
     # were it to state that it touches the image and nothing around it, the accesses would tell
     regions = (Region(bare.shape, bare.strides), *call.kernel.regions[1:])
     monkeypatch.setattr(StreamedConvolution, "regions", regions)
     with pytest.raises(SanitizerError, match="reads 1 elements at byte .* of argument 0, .* bytes outside"):
-        run_alone(Call(kernel, (bare, *call.arguments[1:])), target)
+        run_alone(KernelCall(kernel, (bare, *call.arguments[1:])), target)
 
 
 @every_target
@@ -95,8 +95,8 @@ def test_program_with_numpy_among_its_steps(tmp_path: Path, target: Target) -> N
 def test_kernel_of_another_shape_is_found(tmp_path: Path, target: Target, length: int, words: str) -> None:
     program = compile_plan(*plan_of(tmp_path, *MIXED), target, 1)
     last = program.calls[-1]
-    assert isinstance(last.kernel, Softmax)
-    calls = (*program.calls[:-1], Call(replace(last.kernel, length=length), last.arguments))
+    assert isinstance(last.kernel, SoftmaxKernel)
+    calls = (*program.calls[:-1], KernelCall(replace(last.kernel, length=length), last.arguments))
     with pytest.raises(SanitizerError, match=words):
         CheckedRun(replace(program, calls=calls), target).execute({"x": X}, ["y", "b"])
 

@@ -13,7 +13,7 @@ from engine.compiler.emit.types import I8
 from engine.compiler.memory.alignment import address_of
 from engine.compiler.memory.region import Region, line
 from engine.compiler.memory.view import Buffer, Home, View, whole
-from engine.compiler.selection import Call
+from engine.compiler.selection import KernelCall
 from engine.dtypes import Array
 from tests.engine.compiler.harness import every_target
 from tests.sanitizer.call import Order, Place, SanitizerError, run_call
@@ -44,7 +44,7 @@ def run(kernel: Planted, target: Target, *views: View, threads: int = 2) -> Arra
     given = shadows.at(address_of(memory), memory.size, holds_values=True)
     given[SIZE : 2 * SIZE] = 0
     places = [Place(address_of(memory), given) for _ in views]
-    run_call(Call(kernel, views), places, target, Order(threads, random.Random(0)))
+    run_call(KernelCall(kernel, views), places, target, Order(threads, random.Random(0)))
     return memory
 
 

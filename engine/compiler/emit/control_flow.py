@@ -8,7 +8,7 @@ from typing import Any
 from llvmlite import ir
 
 from engine.compiler.emit.target import Target
-from engine.compiler.emit.types import ENTRY, I64, KERNEL_TYPE, POINTER, Index, Value
+from engine.compiler.emit.types import ENTRY, I64, KERNEL_TYPE, POINTER, IRIndex, IRValue
 
 
 @dataclass(slots=True)
@@ -22,10 +22,10 @@ class Loop:
         results: values after the loop; there once it is closed.
     """
 
-    index: Value
-    carried: list[Value]
-    following: list[Value] = field(default_factory=list)
-    results: list[Value] = field(default_factory=list)
+    index: IRValue
+    carried: list[IRValue]
+    following: list[IRValue] = field(default_factory=list)
+    results: list[IRValue] = field(default_factory=list)
 
 
 class ControlFlow:
@@ -58,35 +58,35 @@ class ControlFlow:
 
     # arguments and index arithmetic
 
-    def argument(self, place: int) -> Value:
+    def argument(self, place: int) -> IRValue:
         """Return the address of the array at a place among the arguments."""
         address = self.builder.gep(self._arguments, [self.index(place)], source_etype=POINTER)
         return self.builder.load(address, typ=POINTER)
 
-    def index(self, value: Index) -> Value:
+    def index(self, value: IRIndex) -> IRValue:
         """Return an i64 of a Python number; values pass through."""
         return ir.Constant(I64, value) if isinstance(value, int) else value
 
-    def add(self, *terms: Index) -> Index:
+    def add(self, *terms: IRIndex) -> IRIndex:
         """Return the sum of indices; of Python numbers, a Python number."""
-        total: Index = sum(term for term in terms if isinstance(term, int))
+        total: IRIndex = sum(term for term in terms if isinstance(term, int))
         for term in terms:
             if not isinstance(term, int):
                 total = term if isinstance(total, int) and total == 0 else self._binary("add", total, term)
         return total
 
-    def sub(self, left: Index, right: Index) -> Index:
+    def sub(self, left: IRIndex, right: IRIndex) -> IRIndex:
         """Return left - right."""
         return self._binary("sub", left, right)
 
-    def mul(self, left: Index, right: Index) -> Index:
+    def mul(self, left: IRIndex, right: IRIndex) -> IRIndex:
         """Return left * right, folded where a factor is 0 or 1."""
         for one, other in ((left, right), (right, left)):
             if isinstance(one, int) and one in (0, 1):
                 return other if one else 0
         return self._binary("mul", left, right)
 
-    def divmod(self, left: Index, right: int) -> tuple[Index, Index]:
+    def divmod(self, left: IRIndex, right: int) -> tuple[IRIndex, IRIndex]:
         """Return quotient and remainder of an index that is not negative."""
         if isinstance(left, int):
             return divmod(left, right)
@@ -95,41 +95,43 @@ class ControlFlow:
         divisor = self.index(right)
         return self.builder.udiv(left, divisor), self.builder.urem(left, divisor)
 
-    def unravel(self, index: Index, extents: Sequence[int]) -> list[Index]:
+    def unravel(self, index: IRIndex, extents: Sequence[int]) -> list[IRIndex]:
         """Return the coordinates that an index stands for, last one fastest."""
-        coordinates: list[Index] = []
+        coordinates: list[IRIndex] = []
         for extent in reversed(extents[1:]):
             index, coordinate = self.divmod(index, extent)
             coordinates.append(coordinate)
         return [index, *reversed(coordinates)]
 
-    def minimum(self, left: Index, right: Index) -> Index:
+    def minimum(self, left: IRIndex, right: IRIndex) -> IRIndex:
         """Return the lesser of two signed indices."""
         return self._choose("<", left, right, min)
 
-    def maximum(self, left: Index, right: Index) -> Index:
+    def maximum(self, left: IRIndex, right: IRIndex) -> IRIndex:
         """Return the greater of two signed indices."""
         return self._choose(">", left, right, max)
 
-    def compare(self, how: str, left: Index, right: Index) -> Value:
+    def compare(self, how: str, left: IRIndex, right: IRIndex) -> IRValue:
         """Compare two signed indices; `how` is "<", "==" and the like."""
         return self.builder.icmp_signed(how, self.index(left), self.index(right))
 
-    def both(self, *conditions: Value) -> Value:
+    def both(self, *conditions: IRValue) -> IRValue:
         """Return whether all conditions hold."""
         result = conditions[0]
         for condition in conditions[1:]:
             result = self.builder.and_(result, condition)
         return result
 
-    def select(self, condition: Value, yes: Value, no: Value) -> Value:
+    def select(self, condition: IRValue, yes: IRValue, no: IRValue) -> IRValue:
         """Return one of two values of one type."""
         return self.builder.select(condition, yes, no)
 
     # control flow
 
     @contextmanager
-    def loop(self, start: Index, stop: Index, step: int = 1, carry: Sequence[Value] = ()) -> Iterator[Loop]:
+    def loop(
+        self, start: IRIndex, stop: IRIndex, step: int = 1, carry: Sequence[IRValue] = ()
+    ) -> Iterator[Loop]:
         """Write a loop over start, start + step, … while below stop.
 
         Args:
@@ -167,26 +169,26 @@ class ControlFlow:
             loop.results.append(phi)
 
     @contextmanager
-    def when(self, condition: Value) -> Iterator[None]:
+    def when(self, condition: IRValue) -> Iterator[None]:
         """Write what is done only where a condition holds; it may not define values for what follows."""
         with self.builder.if_then(condition):
             yield
 
-    def _binary(self, operation: str, left: Index, right: Index) -> Index:
+    def _binary(self, operation: str, left: IRIndex, right: IRIndex) -> IRIndex:
         if isinstance(left, int) and isinstance(right, int):
             return {"add": left + right, "sub": left - right, "mul": left * right}[operation]
         write = getattr(self.builder, operation)
         return write(self.index(left), self.index(right), flags=["nsw"])
 
-    def _choose(self, how: str, left: Index, right: Index, fold: Any) -> Index:
+    def _choose(self, how: str, left: IRIndex, right: IRIndex, fold: Any) -> IRIndex:
         if isinstance(left, int) and isinstance(right, int):
             return fold(left, right)
         return self.builder.select(self.compare(how, left, right), self.index(left), self.index(right))
 
-    def _block(self, name: str) -> Value:
+    def _block(self, name: str) -> IRValue:
         return self.function.append_basic_block(name)
 
-    def _phi(self, kind: Value, *incoming: tuple[Value, Value]) -> Value:
+    def _phi(self, kind: IRValue, *incoming: tuple[IRValue, IRValue]) -> IRValue:
         phi = self.builder.phi(kind)
         for value, block in incoming:
             phi.add_incoming(value, block)

@@ -12,7 +12,7 @@ from llvmlite import ir
 
 from engine.compiler.emit.control_flow import ControlFlow
 from engine.compiler.emit.target import Target
-from engine.compiler.emit.types import F32, I1, I32, I64, POINTER, Index, Value
+from engine.compiler.emit.types import F32, I1, I32, I64, POINTER, IRIndex, IRValue
 
 
 class Emitter(ControlFlow):
@@ -25,14 +25,14 @@ class Emitter(ControlFlow):
 
     # memory
 
-    def address(self, base: Value, *offset: Index) -> Value:
+    def address(self, base: IRValue, *offset: IRIndex) -> IRValue:
         """Return the address of an element."""
         total = self.add(*offset)
         if isinstance(total, int) and total == 0:
             return base
         return self.builder.gep(base, [self.index(total)], source_etype=F32)
 
-    def load(self, base: Value, *offset: Index, count: int | None = None, rest: float = 0.0) -> Value:
+    def load(self, base: IRValue, *offset: IRIndex, count: int | None = None, rest: float = 0.0) -> IRValue:
         """Load a vector; of `count` lanes only, the others `rest`, where a count is given."""
         place = self.address(base, *offset)
         if count is None or count == self.lanes:
@@ -41,7 +41,7 @@ class Emitter(ControlFlow):
             place, ir.Constant(I32, 4), self._mask(count), self.splat(rest)
         )
 
-    def store(self, value: Value, base: Value, *offset: Index, count: int | None = None) -> None:
+    def store(self, value: IRValue, base: IRValue, *offset: IRIndex, count: int | None = None) -> None:
         """Store a vector, or its first `count` lanes."""
         place = self.address(base, *offset)
         if count is None or count == self.lanes:
@@ -51,15 +51,15 @@ class Emitter(ControlFlow):
             value, place, ir.Constant(I32, 4), self._mask(count)
         )
 
-    def load_scalar(self, base: Value, *offset: Index) -> Value:
+    def load_scalar(self, base: IRValue, *offset: IRIndex) -> IRValue:
         """Load one element."""
         return self.builder.load(self.address(base, *offset), align=4, typ=F32)
 
-    def store_scalar(self, value: Value, base: Value, *offset: Index) -> None:
+    def store_scalar(self, value: IRValue, base: IRValue, *offset: IRIndex) -> None:
         """Store one element."""
         self.builder.store(value, self.address(base, *offset), align=4)
 
-    def table(self, values: Sequence[int] | Sequence[float]) -> Value:
+    def table(self, values: Sequence[int] | Sequence[float]) -> IRValue:
         """Return the address of constants that the kernel brings along: indices or float32, as the first one is."""
         kind = I64 if isinstance(values[0], int) else F32
         name = f"table.{len(self.module.globals)}"
@@ -68,22 +68,22 @@ class Emitter(ControlFlow):
         table.global_constant, table.linkage = True, "private"
         return table
 
-    def load_index(self, table: Value, place: Index) -> Value:
+    def load_index(self, table: IRValue, place: IRIndex) -> IRValue:
         """Load an index of a table."""
         address = self.builder.gep(table, [self.index(place)], source_etype=I64)
         return self.builder.load(address, typ=I64)
 
-    def load_broadcast(self, base: Value, *offset: Index) -> Value:
+    def load_broadcast(self, base: IRValue, *offset: IRIndex) -> IRValue:
         """Load one element into all lanes."""
         return self.broadcast(self.load_scalar(base, *offset))
 
-    def prefetch(self, base: Value, *offset: Index) -> None:
+    def prefetch(self, base: IRValue, *offset: IRIndex) -> None:
         """Ask for the cache line of an element to come near; it need not exist."""
         read, second_level, data = (ir.Constant(I32, value) for value in (0, 2, 1))
         function = self._intrinsic("llvm.prefetch.p0", ir.VoidType(), [POINTER, I32, I32, I32])
         self.builder.call(function, [self.address(base, *offset), read, second_level, data])
 
-    def copy(self, source: Value, target: Value, count: int) -> None:
+    def copy(self, source: IRValue, target: IRValue, count: int) -> None:
         """Write a loop that copies `count` elements that lie side by side."""
         whole = count - count % self.lanes
         with self.loop(0, whole, self.lanes) as loop:
@@ -91,7 +91,7 @@ class Emitter(ControlFlow):
         if whole < count:
             self.store(self.load(source, whole, count=count - whole), target, whole, count=count - whole)
 
-    def fill(self, target: Value, start: int, stop: int) -> None:
+    def fill(self, target: IRValue, start: int, stop: int) -> None:
         """Write a loop that sets the elements from `start` up to `stop` to zero."""
         whole = start + (stop - start) // self.lanes * self.lanes
         with self.loop(start, whole, self.lanes) as loop:
@@ -101,71 +101,71 @@ class Emitter(ControlFlow):
 
     # vectors; every one of these takes scalars (float) as well, all of one kind in a call
 
-    def splat(self, value: float) -> Value:
+    def splat(self, value: float) -> IRValue:
         """Return a vector that holds a number in all lanes."""
         return self.constant([value] * self.lanes)
 
-    def scalar(self, value: float) -> Value:
+    def scalar(self, value: float) -> IRValue:
         """Return a number as a scalar."""
         return ir.Constant(F32, float(value))
 
-    def keep(self, vector: Value, count: int) -> Value:
+    def keep(self, vector: IRValue, count: int) -> IRValue:
         """Return a vector's first `count` lanes, the others 0."""
         return vector if count == self.lanes else self.select(self._mask(count), vector, self.splat(0.0))
 
-    def constant(self, values: Sequence[float]) -> Value:
+    def constant(self, values: Sequence[float]) -> IRValue:
         """Return a vector of given numbers, one per lane."""
         return ir.Constant(self.vector_type, [ir.Constant(F32, float(value)) for value in values])
 
-    def like(self, value: Value, number: float) -> Value:
+    def like(self, value: IRValue, number: float) -> IRValue:
         """Return a number in the form of a value: a vector or a scalar."""
         return ir.Constant(F32, float(number)) if value.type == F32 else self.splat(number)
 
-    def broadcast(self, scalar: Value) -> Value:
+    def broadcast(self, scalar: IRValue) -> IRValue:
         """Return a vector that holds a scalar in all lanes."""
         undefined = ir.Constant(self.vector_type, ir.Undefined)
         first = self.builder.insert_element(undefined, scalar, ir.Constant(I32, 0))
         lanes = ir.Constant(ir.VectorType(I32, self.lanes), [ir.Constant(I32, 0)] * self.lanes)
         return self.builder.shuffle_vector(first, undefined, lanes)
 
-    def fadd(self, left: Value, right: Value) -> Value:
+    def fadd(self, left: IRValue, right: IRValue) -> IRValue:
         """Return left + right."""
         return self.builder.fadd(left, right)
 
-    def fsub(self, left: Value, right: Value) -> Value:
+    def fsub(self, left: IRValue, right: IRValue) -> IRValue:
         """Return left - right."""
         return self.builder.fsub(left, right)
 
-    def fmul(self, left: Value, right: Value) -> Value:
+    def fmul(self, left: IRValue, right: IRValue) -> IRValue:
         """Return left * right."""
         return self.builder.fmul(left, right)
 
-    def fdiv(self, left: Value, right: Value) -> Value:
+    def fdiv(self, left: IRValue, right: IRValue) -> IRValue:
         """Return left / right."""
         return self.builder.fdiv(left, right)
 
-    def fma(self, left: Value, right: Value, addend: Value) -> Value:
+    def fma(self, left: IRValue, right: IRValue, addend: IRValue) -> IRValue:
         """Return left * right + addend, rounded once where the target can."""
         if not self.target.has_fma:
             return self.builder.fadd(self.builder.fmul(left, right), addend)
         return self.call("llvm.fma", left, right, addend)
 
-    def fmax(self, left: Value, right: Value) -> Value:
+    def fmax(self, left: IRValue, right: IRValue) -> IRValue:
         """Return the greater; `right` where either is NaN, so that a NaN on the right goes on."""
         return self.builder.select(self.builder.fcmp_ordered(">", left, right), left, right)
 
-    def fmin(self, left: Value, right: Value) -> Value:
+    def fmin(self, left: IRValue, right: IRValue) -> IRValue:
         """Return the lesser; `right` where either is NaN, so that a NaN on the right goes on."""
         return self.builder.select(self.builder.fcmp_ordered("<", left, right), left, right)
 
-    def call(self, intrinsic: str, *operands: Value) -> Value:
+    def call(self, intrinsic: str, *operands: IRValue) -> IRValue:
         """Call an intrinsic of LLVM, such as "llvm.sqrt", that takes and gives values of one float type."""
         kind = operands[0].type
         suffix = "f32" if kind == F32 else f"v{self.lanes}f32"
         function = self._intrinsic(f"{intrinsic}.{suffix}", kind, [kind] * len(operands))
         return self.builder.call(function, list(operands))
 
-    def reduce(self, how: str, vector: Value) -> Value:
+    def reduce(self, how: str, vector: IRValue) -> IRValue:
         """Return one scalar of all lanes: how is "add", "max" or "min" (NaN goes on)."""
         while vector.type.count > 1:
             half = vector.type.count // 2
@@ -178,7 +178,7 @@ class Emitter(ControlFlow):
                 vector = self.builder.call(function, [low, high])
         return self.builder.extract_element(vector, ir.Constant(I32, 0))
 
-    def transpose(self, vectors: Sequence[Value]) -> list[Value]:
+    def transpose(self, vectors: Sequence[IRValue]) -> list[IRValue]:
         """Return the elements of vectors, of which there is a power of two, one of each vector after the other.
 
         Of as many vectors as a vector has lanes these are the columns of a square.
@@ -194,30 +194,30 @@ class Emitter(ControlFlow):
     # the rest is how
 
     @property
-    def _mask_type(self) -> Value:
+    def _mask_type(self) -> IRValue:
         return ir.VectorType(I1, self.lanes)
 
-    def _mask(self, count: int) -> Value:
+    def _mask(self, count: int) -> IRValue:
         return ir.Constant(
             self._mask_type, [ir.Constant(I1, int(lane < count)) for lane in range(self.lanes)]
         )
 
-    def _masked(self, what: str, result: Value, operands: Sequence[Value]) -> Any:
+    def _masked(self, what: str, result: IRValue, operands: Sequence[IRValue]) -> Any:
         # with an operand for the alignment, as LLVM 20 has it; LLVM 22 has an attribute instead, and translates this
         function = self._intrinsic(f"llvm.masked.{what}.v{self.lanes}f32.p0", result, operands)
         return lambda *values: self.builder.call(function, list(values))
 
-    def _intrinsic(self, name: str, result: Value, operands: Sequence[Value]) -> ir.Function:
+    def _intrinsic(self, name: str, result: IRValue, operands: Sequence[IRValue]) -> ir.Function:
         if name not in self._intrinsics:
             self._intrinsics[name] = ir.Function(self.module, ir.FunctionType(result, operands), name)
         return self._intrinsics[name]
 
-    def _slice(self, vector: Value, start: int, count: int) -> Value:
+    def _slice(self, vector: IRValue, start: int, count: int) -> IRValue:
         lanes = [ir.Constant(I32, start + lane) for lane in range(count)]
         undefined = ir.Constant(vector.type, ir.Undefined)
         return self.builder.shuffle_vector(vector, undefined, ir.Constant(ir.VectorType(I32, count), lanes))
 
-    def _interleave(self, left: Value, right: Value, start: int) -> Value:
+    def _interleave(self, left: IRValue, right: IRValue, start: int) -> IRValue:
         """Return left[start], right[start], left[start + 1], … until a vector is full."""
         half = self.lanes // 2
         lanes = [ir.Constant(I32, start + lane + side) for lane in range(half) for side in (0, self.lanes)]

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from engine.compiler.emit import activations, vector_math
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.types import Value
+from engine.compiler.emit.types import IRValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,19 +21,19 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class Literal:
     """A constant. Numbers are equal where they are the same in memory: NaN is, 0 and -0 are not."""
 
     value: float
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Number) and self.value.hex() == other.value.hex()
+        return isinstance(other, Literal) and self.value.hex() == other.value.hex()
 
     def __hash__(self) -> int:
         return hash(self.value.hex())
 
 
-ZERO = Number(0.0)
+ZERO = Literal(0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +41,15 @@ class Apply:
     """A function of `FUNCTIONS` applied to expressions."""
 
     function: str
-    arguments: tuple["Expression", ...]
+    arguments: tuple["PointwiseExpression", ...]
 
 
 MAX_NODES = 64
 """Nodes of the largest expression that is compiled: each is an instruction or more."""
 
-Expression: TypeAlias = Leaf | Number | Apply
+PointwiseExpression: TypeAlias = Leaf | Literal | Apply
 
-FUNCTIONS: dict[str, Callable[..., Value]] = {
+FUNCTIONS: dict[str, Callable[..., IRValue]] = {
     "add": Emitter.fadd,
     "sub": Emitter.fsub,
     "mul": Emitter.fmul,
@@ -60,34 +60,34 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
 """Name -> what writes it, given the emitter and the arguments."""
 
 
-def apply(function: str, *arguments: "Expression | float") -> Apply:
+def apply(function: str, *arguments: "PointwiseExpression | float") -> Apply:
     """Return a function applied to expressions and numbers."""
-    return Apply(function, tuple(Number(float(a)) if isinstance(a, int | float) else a for a in arguments))
+    return Apply(function, tuple(Literal(float(a)) if isinstance(a, int | float) else a for a in arguments))
 
 
-def size(expression: Expression) -> int:
+def size(expression: PointwiseExpression) -> int:
     """Return how many nodes an expression has."""
     return 1 + sum(map(size, expression.arguments)) if isinstance(expression, Apply) else 1
 
 
-def substitute(expression: Expression, leaves: Sequence[Expression]) -> Expression:
+def substitute(expression: PointwiseExpression, leaves: Sequence[PointwiseExpression]) -> PointwiseExpression:
     """Return the expression with each leaf replaced by the one at its place."""
     if isinstance(expression, Leaf):
         return leaves[expression.place]
-    if isinstance(expression, Number):
+    if isinstance(expression, Literal):
         return expression
     return Apply(expression.function, tuple(substitute(a, leaves) for a in expression.arguments))
 
 
-def emit(e: Emitter, expression: Expression, leaves: Sequence[Value]) -> Value:
+def emit(e: Emitter, expression: PointwiseExpression, leaves: Sequence[IRValue]) -> IRValue:
     """Write an expression over the values of its leaves, all vectors or all scalars; equal parts only once."""
-    known: dict[Expression, Value] = {}
+    known: dict[PointwiseExpression, IRValue] = {}
 
-    def value(node: Expression) -> Value:
+    def value(node: PointwiseExpression) -> IRValue:
         if node not in known:
             if isinstance(node, Leaf):
                 known[node] = leaves[node.place]
-            elif isinstance(node, Number):
+            elif isinstance(node, Literal):
                 known[node] = e.like(leaves[0], node.value)
             else:
                 known[node] = FUNCTIONS[node.function](e, *map(value, node.arguments))

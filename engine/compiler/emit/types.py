@@ -10,7 +10,7 @@ KERNEL_TYPE = ir.FunctionType(ir.VoidType(), [POINTER, I64, I64])
 ENTRY = "kernel"
 """Name of the function that a kernel's module defines."""
 
-Value = Any
+IRValue = Any
 """A value of LLVM's: llvmlite has no types of its own for them."""
-Index = int | Any
+IRIndex = int | Any
 """An element offset or count: a Python number, or a value of type i64."""

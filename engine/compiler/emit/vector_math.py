@@ -11,7 +11,7 @@ import numpy as np
 from llvmlite import ir
 
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.types import F32, I32, Value
+from engine.compiler.emit.types import F32, I32, IRValue
 
 _LOG2_E = math.log2(math.e)
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
@@ -58,7 +58,7 @@ _ERF = (
 _EASY_POWERS = (0.5, 1, 2, 3, 4, 5, 6, 7, 8)
 
 
-def polynomial(e: Emitter, x: Value, coefficients: Sequence[float]) -> Value:
+def polynomial(e: Emitter, x: IRValue, coefficients: Sequence[float]) -> IRValue:
     """Return the polynomial of x, coefficients given lowest power first."""
     total = e.like(x, coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
@@ -66,12 +66,12 @@ def polynomial(e: Emitter, x: Value, coefficients: Sequence[float]) -> Value:
     return total
 
 
-def bounded(e: Emitter, x: Value, low: float, high: float) -> Value:
+def bounded(e: Emitter, x: IRValue, low: float, high: float) -> IRValue:
     """Return x drawn into [low, high]; NaN stays."""
     return e.fmin(e.like(x, high), e.fmax(e.like(x, low), x))
 
 
-def exp(e: Emitter, x: Value) -> Value:
+def exp(e: Emitter, x: IRValue) -> IRValue:
     """e^x with gradual underflow; off by 0.9 ulp."""
     x = bounded(e, x, -104.0, 89.0)
     rest, exponent = _reduced(e, x)
@@ -84,7 +84,7 @@ def exp(e: Emitter, x: Value) -> Value:
     return e.fmul(e.fmul(power, _power_of_two(e, half)), _power_of_two(e, other))
 
 
-def expm1(e: Emitter, x: Value) -> Value:
+def expm1(e: Emitter, x: IRValue) -> IRValue:
     """e^x - 1, exact near 0 too; off by 2 ulp. Beyond x = 88 infinity."""
     x = bounded(e, x, -80.0, 89.0)
     rest, exponent = _reduced(e, x)
@@ -95,7 +95,7 @@ def expm1(e: Emitter, x: Value) -> Value:
     return e.fadd(result, result)
 
 
-def exp_plus_one(e: Emitter, x: Value, sign: int = 1) -> Value:
+def exp_plus_one(e: Emitter, x: IRValue, sign: int = 1) -> IRValue:
     """1 + e^(sign · x), the denominator of sigmoid and its kin, in as few instructions as there can be.
 
     Infinite where e^(sign · x) is beyond float32; 1 where it is below 1e-37.
@@ -113,7 +113,7 @@ def exp_plus_one(e: Emitter, x: Value, sign: int = 1) -> Value:
     return e.fma(power, scale, e.like(x, 1.0))
 
 
-def log(e: Emitter, x: Value) -> Value:
+def log(e: Emitter, x: IRValue) -> IRValue:
     """Natural logarithm; off by 1 ulp. -inf of 0, NaN below."""
     tiny = e.builder.fcmp_ordered("<", x, e.like(x, 2.0**-126))
     scaled = e.select(tiny, e.fmul(x, e.like(x, 2.0**23)), x)
@@ -132,7 +132,7 @@ def log(e: Emitter, x: Value) -> Value:
     return _log_of_specials(e, x, result)
 
 
-def log1p(e: Emitter, x: Value) -> Value:
+def log1p(e: Emitter, x: IRValue) -> IRValue:
     """log(1 + x), exact near 0 too; off by 2 ulp for x > -0.5."""
     one = e.like(x, 1.0)
     rounded = e.fadd(one, x)
@@ -142,32 +142,32 @@ def log1p(e: Emitter, x: Value) -> Value:
     return e.select(e.builder.fcmp_ordered("<", x, e.like(x, 1e30)), result, log(e, x))
 
 
-def tanh(e: Emitter, x: Value) -> Value:
+def tanh(e: Emitter, x: IRValue) -> IRValue:
     """Hyperbolic tangent; off by 4 ulp."""
     return _odd_fraction(e, x, 9.02, _TANH)
 
 
-def erf(e: Emitter, x: Value) -> Value:
+def erf(e: Emitter, x: IRValue) -> IRValue:
     """Error function; off by 4 ulp."""
     return _odd_fraction(e, x, 3.95, _ERF)
 
 
-def sqrt(e: Emitter, x: Value) -> Value:
+def sqrt(e: Emitter, x: IRValue) -> IRValue:
     """Square root, correctly rounded."""
     return e.call("llvm.sqrt", x)
 
 
-def reciprocal(e: Emitter, x: Value) -> Value:
+def reciprocal(e: Emitter, x: IRValue) -> IRValue:
     """1 / x, correctly rounded."""
     return e.fdiv(e.like(x, 1.0), x)
 
 
-def rsqrt(e: Emitter, x: Value) -> Value:
+def rsqrt(e: Emitter, x: IRValue) -> IRValue:
     """1 / sqrt(x); off by 1.5 ulp."""
     return reciprocal(e, sqrt(e, x))
 
 
-def power(e: Emitter, x: Value, exponent: Value) -> Value:
+def power(e: Emitter, x: IRValue, exponent: IRValue) -> IRValue:
     """x^exponent: products for small whole exponents and a root for 0.5, otherwise the C library's, lane by lane.
 
     The products are off by 1 ulp for each of their factors.
@@ -182,17 +182,17 @@ def power(e: Emitter, x: Value, exponent: Value) -> Value:
     return reciprocal(e, result) if number < 0 else result
 
 
-def minimum(e: Emitter, left: Value, right: Value) -> Value:
+def minimum(e: Emitter, left: IRValue, right: IRValue) -> IRValue:
     """The lesser; NaN where either is."""
     return _extreme(e, e.fmin, left, right)
 
 
-def maximum(e: Emitter, left: Value, right: Value) -> Value:
+def maximum(e: Emitter, left: IRValue, right: IRValue) -> IRValue:
     """The greater; NaN where either is."""
     return _extreme(e, e.fmax, left, right)
 
 
-def known_number(value: Value) -> float | None:
+def known_number(value: IRValue) -> float | None:
     """Return the number that a value is, in all lanes, if that is known as the kernel is written."""
     if not isinstance(value, ir.Constant):
         return None
@@ -200,11 +200,11 @@ def known_number(value: Value) -> float | None:
     return float(lanes[0]) if len(set(lanes)) == 1 else None
 
 
-def _intrinsic(name: str) -> Callable[[Emitter, Value], Value]:
+def _intrinsic(name: str) -> Callable[[Emitter, IRValue], IRValue]:
     return lambda e, x: e.call(f"llvm.{name}", x)
 
 
-FUNCTIONS: dict[str, Callable[..., Value]] = {
+FUNCTIONS: dict[str, Callable[..., IRValue]] = {
     "abs": _intrinsic("fabs"),
     "ceil": _intrinsic("ceil"),
     "erf": erf,
@@ -228,7 +228,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
 """PyTorch's name -> what writes the function."""
 
 
-def _reduced(e: Emitter, x: Value) -> tuple[Value, Value]:
+def _reduced(e: Emitter, x: IRValue) -> tuple[IRValue, IRValue]:
     """Return x - n ln 2 and the integer n that makes it least."""
     shifted = e.fma(x, e.like(x, _LOG2_E), e.like(x, _ROUNDER))
     count = e.fsub(shifted, e.like(x, _ROUNDER))
@@ -238,7 +238,7 @@ def _reduced(e: Emitter, x: Value) -> tuple[Value, Value]:
     return rest, e.builder.sub(_as_integer(e, shifted), bits)
 
 
-def _power_of_two(e: Emitter, exponent: Value) -> Value:
+def _power_of_two(e: Emitter, exponent: IRValue) -> IRValue:
     """Return 2^exponent for -126 <= exponent <= 127, by writing the bits of that number."""
     width, bias = (ir.Constant(I32, number) for number in (_MANTISSA_BITS, _BIAS))
     if exponent.type != I32:
@@ -247,8 +247,8 @@ def _power_of_two(e: Emitter, exponent: Value) -> Value:
 
 
 def _odd_fraction(
-    e: Emitter, x: Value, bound: float, terms: tuple[Sequence[float], Sequence[float]]
-) -> Value:
+    e: Emitter, x: IRValue, bound: float, terms: tuple[Sequence[float], Sequence[float]]
+) -> IRValue:
     """Return x · P(x²) / Q(x²); beyond the bound the function is 1."""
     x = bounded(e, x, -bound, bound)
     square = e.fmul(x, x)
@@ -256,7 +256,7 @@ def _odd_fraction(
     return bounded(e, e.fdiv(e.fmul(x, numerator), denominator), -1.0, 1.0)
 
 
-def _log_of_specials(e: Emitter, x: Value, result: Value) -> Value:
+def _log_of_specials(e: Emitter, x: IRValue, result: IRValue) -> IRValue:
     zero, infinity = e.like(x, 0.0), e.like(x, math.inf)
     ordered = e.builder.fcmp_ordered
     result = e.select(ordered("<", x, infinity), result, x)
@@ -264,7 +264,7 @@ def _log_of_specials(e: Emitter, x: Value, result: Value) -> Value:
     return e.select(ordered("==", x, zero), e.like(x, -math.inf), result)
 
 
-def _whole_power(e: Emitter, x: Value, exponent: int) -> Value:
+def _whole_power(e: Emitter, x: IRValue, exponent: int) -> IRValue:
     """Return x^exponent, 1 at least, by squaring."""
     root = _whole_power(e, x, exponent // 2) if exponent > 1 else x
     if exponent == 1:
@@ -273,7 +273,9 @@ def _whole_power(e: Emitter, x: Value, exponent: int) -> Value:
     return e.fmul(square, x) if exponent % 2 else square
 
 
-def _extreme(e: Emitter, choose: Callable[[Value, Value], Value], left: Value, right: Value) -> Value:
+def _extreme(
+    e: Emitter, choose: Callable[[IRValue, IRValue], IRValue], left: IRValue, right: IRValue
+) -> IRValue:
     """Return the lesser or greater of two values: `choose` lets through only a NaN on its right."""
     if known_number(left) is not None:
         return choose(left, right)
@@ -282,15 +284,15 @@ def _extreme(e: Emitter, choose: Callable[[Value, Value], Value], left: Value, r
     return e.select(e.builder.fcmp_unordered("uno", left, left), left, choose(left, right))
 
 
-def _integers(e: Emitter, x: Value, number: int) -> Value:
+def _integers(e: Emitter, x: IRValue, number: int) -> IRValue:
     """Return an integer in the form of x: one in each lane of a vector, or one."""
     constant = ir.Constant(I32, number)
     return constant if x.type == F32 else ir.Constant(ir.VectorType(I32, e.lanes), [constant] * e.lanes)
 
 
-def _as_integer(e: Emitter, x: Value) -> Value:
+def _as_integer(e: Emitter, x: IRValue) -> IRValue:
     return e.builder.bitcast(x, I32 if x.type == F32 else ir.VectorType(I32, e.lanes))
 
 
-def _as_float(e: Emitter, bits: Value) -> Value:
+def _as_float(e: Emitter, bits: IRValue) -> IRValue:
     return e.builder.bitcast(bits, F32 if bits.type == I32 else e.vector_type)

@@ -4,29 +4,30 @@ A node does one or more operators of the model. Its first inputs are its own; th
 """
 
 from engine.compiler.graph.contractions import Convolution, Linear, MatrixProduct, TransposedConvolution
-from engine.compiler.graph.graph import Graph
+from engine.compiler.graph.graph import LoweredGraph
 from engine.compiler.graph.movement import Concatenation, Pad, Rearrangement, Reshape, Upsample
 from engine.compiler.graph.node import Node, Tensor, connect
 from engine.compiler.graph.normalization import GroupNorm, LayerNorm, Softmax
-from engine.compiler.graph.pointwise import Epilogued, Pointwise
+from engine.compiler.graph.pointwise import EpilogueNode, Pointwise
 from engine.compiler.graph.pooling import AdaptivePool, Pool, Reduction
 from engine.compiler.graph.recurrent import Recurrent
-from engine.compiler.graph.sources import Constant, Fallback, Value
+from engine.compiler.graph.sources import Constant, Fallback, Placeholder
 
 __all__ = [
     "AdaptivePool",
     "Concatenation",
     "Constant",
     "Convolution",
-    "Epilogued",
+    "EpilogueNode",
     "Fallback",
-    "Graph",
     "GroupNorm",
     "LayerNorm",
     "Linear",
+    "LoweredGraph",
     "MatrixProduct",
     "Node",
     "Pad",
+    "Placeholder",
     "Pointwise",
     "Pool",
     "Rearrangement",
@@ -37,6 +38,5 @@ __all__ = [
     "Tensor",
     "TransposedConvolution",
     "Upsample",
-    "Value",
     "connect",
 ]

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from engine.compiler.graph.pointwise import Epilogued
+from engine.compiler.graph.pointwise import EpilogueNode
 from engine.dtypes import Array
 
 
 @dataclass(eq=False, slots=True)
-class Convolution(Epilogued):
+class Convolution(EpilogueNode):
     """A convolution of (batch, channels, height, width), or of (batch, channels, length) as an image of one row.
 
     Attributes:
@@ -30,7 +30,7 @@ class Convolution(Epilogued):
 
 
 @dataclass(eq=False, slots=True)
-class TransposedConvolution(Epilogued):
+class TransposedConvolution(EpilogueNode):
     """A transposed convolution of (batch, channels, height, width), or of (batch, channels, length).
 
     Attributes:
@@ -55,7 +55,7 @@ class TransposedConvolution(Epilogued):
 
 
 @dataclass(eq=False, slots=True)
-class Linear(Epilogued):
+class Linear(EpilogueNode):
     """x W^T + b over the last axis.
 
     Attributes:
@@ -75,7 +75,7 @@ class Linear(Epilogued):
 
 
 @dataclass(eq=False, slots=True)
-class MatrixProduct(Epilogued):
+class MatrixProduct(EpilogueNode):
     """A (batched) matrix product of two tensors that runs differ in."""
 
     own = 2

@@ -6,7 +6,7 @@ from engine.compiler.graph.node import Node, Tensor
 
 
 @dataclass(slots=True)
-class Graph:
+class LoweredGraph:
     """What a plan computes, as nodes in the order in which they may run.
 
     Attributes:

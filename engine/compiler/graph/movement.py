@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from engine.compiler.emit.pointwise import ZERO, Number
+from engine.compiler.emit.pointwise import ZERO, Literal
 from engine.compiler.graph.node import Node
 from engine.compiler.memory.view import View
 
@@ -20,7 +20,7 @@ class Pad(Node):
 
     margins: tuple[tuple[int, int], ...]
     mode: str = "constant"
-    value: Number = ZERO
+    value: Literal = ZERO
 
     writes_anywhere = True
 

@@ -2,19 +2,19 @@
 
 from dataclasses import dataclass, field
 
-from engine.compiler.emit.pointwise import Expression, Leaf
+from engine.compiler.emit.pointwise import Leaf, PointwiseExpression
 from engine.compiler.graph.node import Node
 
 
 @dataclass(eq=False, slots=True)
-class Epilogued(Node):
+class EpilogueNode(Node):
     """A node that may go on to do pointwise work on its results.
 
     Attributes:
         epilogue: that work, as an expression over the result (`Leaf(0)`) and the inputs after the node's own.
     """
 
-    epilogue: Expression = field(default=Leaf(0), init=False)
+    epilogue: PointwiseExpression = field(default=Leaf(0), init=False)
 
     takes_epilogue = True
     writes_anywhere = True
@@ -26,7 +26,7 @@ class Epilogued(Node):
 
 
 @dataclass(eq=False, slots=True)
-class Pointwise(Epilogued):
+class Pointwise(EpilogueNode):
     """An expression over elements of its inputs, broadcast as numpy does: an epilogue of nothing, from `Leaf(1)` on."""
 
     own = 0

@@ -7,7 +7,7 @@ from engine.dtypes import Array
 
 
 @dataclass(eq=False, slots=True)
-class Value(Node):
+class Placeholder(Node):
     """A tensor that a run comes by: an input, or what a numpy layer gave.
 
     Attributes:

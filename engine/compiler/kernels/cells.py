@@ -9,7 +9,7 @@ import numpy as np
 
 from engine.compiler.emit.activations import sigmoid
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.types import Value
+from engine.compiler.emit.types import IRValue
 from engine.compiler.emit.vector_math import tanh
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.dtypes import Array
@@ -38,7 +38,7 @@ def grouped(blocks: Array, count: int) -> Array:
     return packed
 
 
-def lstm_cell(e: Emitter, gates: Sequence[Value], cell: Value) -> tuple[Value, Value]:
+def lstm_cell(e: Emitter, gates: Sequence[IRValue], cell: IRValue) -> tuple[IRValue, IRValue]:
     """Return hidden and cell state; gates in the order input, forget, cell, output."""
     entering, forgetting, candidate, leaving = gates
     fresh = e.fmul(sigmoid(e, entering), tanh(e, candidate))
@@ -46,7 +46,7 @@ def lstm_cell(e: Emitter, gates: Sequence[Value], cell: Value) -> tuple[Value, V
     return e.fmul(sigmoid(e, leaving), tanh(e, cell)), cell
 
 
-def gru_cell(e: Emitter, gates: Sequence[Value], product: Value, hidden: Value) -> Value:
+def gru_cell(e: Emitter, gates: Sequence[IRValue], product: IRValue, hidden: IRValue) -> IRValue:
     """Return the hidden state; gates in the order reset, update, new.
 
     Args:

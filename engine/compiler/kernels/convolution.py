@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import prod
 
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.types import Index, Value
+from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
 from engine.compiler.kernels.shapes import ConvShape, ImplicitPadding
 from engine.compiler.kernels.tile import LINE, Ahead, Axis, Tile, emit_tile, merged, steps_of
@@ -31,9 +31,9 @@ class _Source:
         first_row: row of output that the first staged row belongs to.
     """
 
-    base: Value
+    base: IRValue
     strides: tuple[int, int, int]
-    first_row: Index
+    first_row: IRIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,12 @@ class _Chunk:
         has_rest: whether it has the end of rows that is less than a tile; None where there is none.
     """
 
-    arguments: list[Value]
+    arguments: list[IRValue]
     source: _Source
-    image: Index
-    rows: tuple[Index, Index]
-    tiles: tuple[Index, Index]
-    has_rest: Value | None
+    image: IRIndex
+    rows: tuple[IRIndex, IRIndex]
+    tiles: tuple[IRIndex, IRIndex]
+    has_rest: IRValue | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,8 @@ class _Block:
         lanes: lanes of each of its vectors that hold filters.
     """
 
-    group: Index
-    place: Index
+    group: IRIndex
+    place: IRIndex
     lanes: list[int]
 
 
@@ -88,7 +88,7 @@ class ChunkSize:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Convolution:
+class DirectConvolution:
     """A convolution of one exact shape.
 
     Attributes:
@@ -187,7 +187,7 @@ class Convolution:
             with e.when(e.builder.not_(is_last)):
                 self._emit_block(e, chunk, _Block(group, place, [self.lanes] * self.tile.vectors))
 
-    def _chunk(self, e: Emitter, arguments: list[Value], source: _Source, part: list[Index]) -> _Chunk:
+    def _chunk(self, e: Emitter, arguments: list[IRValue], source: _Source, part: list[IRIndex]) -> _Chunk:
         first_row = e.mul(part[2], self.chunk.rows)
         last_row = e.minimum(e.add(first_row, self.chunk.rows), self.shape.size[0])
         full, rest = divmod(self.shape.size[1], self.tile.pixels)
@@ -204,7 +204,7 @@ class Convolution:
             has_rest=has_rest,
         )
 
-    def _source(self, e: Emitter, x: Value, part: list[Index]) -> _Source:
+    def _source(self, e: Emitter, x: IRValue, part: list[IRIndex]) -> _Source:
         """Return where the chunk reads its input; stages it where it has to be."""
         first_row = e.mul(part[2], self.chunk.rows)
         if self.padding is None:
@@ -224,7 +224,7 @@ class Convolution:
                 e.fill(target, 0, columns * depth)
         return _Source(scratch, (0, columns * depth, depth), first_row)
 
-    def _stage_row(self, e: Emitter, source: Value, target: Value, columns: int) -> None:
+    def _stage_row(self, e: Emitter, source: IRValue, target: IRValue, columns: int) -> None:
         """Copy a row of input, with zeros on its left and right."""
         padding, depth = self.padding, self.shape.in_channels
         if padding is None:
@@ -259,7 +259,7 @@ class Convolution:
                     self._emit_tile(e, chunk, block, (row.index, full * self.tile.pixels), rest)
 
     def _emit_tile(
-        self, e: Emitter, chunk: _Chunk, block: _Block, at: tuple[Index, Index], pixels: int
+        self, e: Emitter, chunk: _Chunk, block: _Block, at: tuple[IRIndex, IRIndex], pixels: int
     ) -> None:
         """Write one tile: the reduction, and its results through the epilogue into the output."""
         w, bias, out, *operands = chunk.arguments
@@ -286,7 +286,9 @@ class Convolution:
             steps = zip((to.image, to.row, to.pixel), self.out_strides, strict=True)
             e.store(result, out, *(e.mul(i, step) for i, step in steps), to.channel, count=block.lanes[v])
 
-    def _ahead(self, e: Emitter, weights: Value, axes: tuple[Axis, ...], at: tuple[Index, Index]) -> Ahead:
+    def _ahead(
+        self, e: Emitter, weights: IRValue, axes: tuple[Axis, ...], at: tuple[IRIndex, IRIndex]
+    ) -> Ahead:
         """Return the part of the next block's weights that the tile at a place brings near."""
         size = self.shape.taps * self.shape.channels * self.width
         tiles = max(1, min(self.chunk.tiles, self.shape.size[1] // self.tile.pixels))

@@ -22,7 +22,7 @@ import numpy as np
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.target import Target
-from engine.compiler.emit.types import Index, Value
+from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
 from engine.compiler.kernels.shapes import ConvShape, ImplicitPadding
 from engine.compiler.memory.region import Region, line
@@ -47,16 +47,16 @@ class _Row:
         taps: first kernel row that falls inside the input, and the end of them.
     """
 
-    image: Index
-    index: Index
-    taps: tuple[Index, Index]
+    image: IRIndex
+    index: IRIndex
+    taps: tuple[IRIndex, IRIndex]
 
 
 @dataclass(frozen=True, slots=True)
 class _Pixels:
     """A tile's part of a row: its first pixel and how many they are."""
 
-    start: Index
+    start: IRIndex
     count: int
 
 
@@ -64,7 +64,7 @@ class _Pixels:
 class _Channels:
     """A vector of channels: its first one and how many they are."""
 
-    start: Index
+    start: IRIndex
     count: int
 
 
@@ -200,7 +200,7 @@ class Depthwise:
             -self._whole_vectors // self.vectors
         )
 
-    def _each_vector(self, e: Emitter, part: Index) -> Iterator[_Channels]:
+    def _each_vector(self, e: Emitter, part: IRIndex) -> Iterator[_Channels]:
         """Write the loop over a chunk's vectors of channels; the one that isn't full is written after it."""
         first = e.mul(part, self.vectors)
         last = e.add(first, self.vectors)
@@ -212,7 +212,7 @@ class Depthwise:
             with e.when(e.compare(">", last, full)):
                 yield _Channels(full * self.lanes, rest)
 
-    def _each_row(self, e: Emitter, part: Index) -> Iterator[_Row]:
+    def _each_row(self, e: Emitter, part: IRIndex) -> Iterator[_Row]:
         """Write the loop over a chunk's rows."""
         first = e.mul(part, self.rows)
         with e.loop(
@@ -238,7 +238,7 @@ class Depthwise:
         last = (self.padding.x_size[1] - 1 + self.padding.before[1] - reach) // self.shape.stride[1] + 1
         return range(-(-first // self.pixels), max(0, min(last, self.shape.size[1])) // self.pixels)
 
-    def _taps(self, e: Emitter, row: Index) -> tuple[Index, Index]:
+    def _taps(self, e: Emitter, row: IRIndex) -> tuple[IRIndex, IRIndex]:
         """Return the first kernel row that falls inside the input, and the end of them."""
         above = e.sub(self.padding.before[0], e.mul(row, self.shape.stride[0]))
         round_up = self.shape.dilation[0] - 1
@@ -249,7 +249,7 @@ class Depthwise:
         return first, e.minimum(last, self.shape.kernel[0])
 
     def _emit_tile(
-        self, e: Emitter, arrays: list[Value], row: _Row, pixels: _Pixels, channels: _Channels
+        self, e: Emitter, arrays: list[IRValue], row: _Row, pixels: _Pixels, channels: _Channels
     ) -> None:
         """Write one tile; where its start is a number, what falls into the padding is left out."""
         x, weights, bias, out, *operands = arrays
@@ -270,15 +270,15 @@ class Depthwise:
             result = finish(e, self.epilogue, total, operands, place, channels.count)
             e.store(result, target, pixel * self.out_strides[2], count=channels.count)
 
-    def _offset(self, e: Emitter, pixels: _Pixels) -> Index:
+    def _offset(self, e: Emitter, pixels: _Pixels) -> IRIndex:
         """Return where a tile's first column of input lies in its row."""
         return e.mul(
             e.sub(e.mul(pixels.start, self.shape.stride[1]), self.padding.before[1]), self.x_strides[2]
         )
 
     def _emit_kernel_row(
-        self, e: Emitter, rows: tuple[Value, Value], pixels: _Pixels, count: int, sums: Sequence[Value]
-    ) -> list[Value]:
+        self, e: Emitter, rows: tuple[IRValue, IRValue], pixels: _Pixels, count: int, sums: Sequence[IRValue]
+    ) -> list[IRValue]:
         """Write one kernel row's products with one row of input; returns the sums."""
         x_row, w_row = rows
         results = list(sums)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from engine.compiler.emit import pointwise
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.pointwise import Expression, Leaf
-from engine.compiler.emit.types import Index, Value
+from engine.compiler.emit.pointwise import Leaf, PointwiseExpression
+from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.lines import (
     Compute,
     Cursor,
@@ -46,7 +46,7 @@ class Elementwise:
     shape: tuple[int, ...]
     operands: tuple[Strides, ...]
     out: Strides
-    expression: Expression
+    expression: PointwiseExpression
     turn: int | None
 
     @property
@@ -92,7 +92,9 @@ class Elementwise:
     def _compute(self, e: Emitter) -> Compute:
         return lambda values: pointwise.emit(e, self.expression, values)
 
-    def _cursors(self, e: Emitter, bases: Sequence[Value], place: Sequence[Index], turn: int) -> list[Cursor]:
+    def _cursors(
+        self, e: Emitter, bases: Sequence[IRValue], place: Sequence[IRIndex], turn: int
+    ) -> list[Cursor]:
         """Return the arrays' cursors at a place, which counts for all axes but the last and `turn`."""
         cursors = []
         for base, strides in zip(bases, (*self.operands, self.out), strict=True):
@@ -101,18 +103,18 @@ class Elementwise:
             cursors.append(Cursor(address, strides[turn] if turn >= 0 else 0, strides[-1]))
         return cursors
 
-    def _emit_piece(self, e: Emitter, bases: Sequence[Value], place: Sequence[Index]) -> None:
+    def _emit_piece(self, e: Emitter, bases: Sequence[IRValue], place: Sequence[IRIndex]) -> None:
         """Write one piece of one line."""
         *sources, out = self._cursors(e, bases, place, -1)
         length = self.shape[-1]
-        start: Index = 0 if length <= _PIECE else e.mul(place[-1], _PIECE)
-        stop: Index = length if length <= _PIECE else e.minimum(e.add(start, _PIECE), length)
+        start: IRIndex = 0 if length <= _PIECE else e.mul(place[-1], _PIECE)
+        stop: IRIndex = length if length <= _PIECE else e.minimum(e.add(start, _PIECE), length)
         if out.along == 1 and all(source.along in (0, 1) for source in sources):
             emit_line(e, self._compute(e), sources, out.base, start, stop, length)
         else:
             emit_scalar_line(e, self._compute(e), sources, out, start, stop)
 
-    def _emit_squares(self, e: Emitter, bases: Sequence[Value], place: Sequence[Index]) -> None:
+    def _emit_squares(self, e: Emitter, bases: Sequence[IRValue], place: Sequence[IRIndex]) -> None:
         """Write some squares that lie side by side across lines."""
         turn = self.turn or 0
         lines, length = self.shape[turn], self.shape[-1]
@@ -131,13 +133,18 @@ class Elementwise:
             self._emit_strip(e, cursors, (first, last), element, rest)
 
     def _emit_strip(
-        self, e: Emitter, cursors: Sequence[Cursor], span: tuple[Index, Index], element: Index, length: int
+        self,
+        e: Emitter,
+        cursors: Sequence[Cursor],
+        span: tuple[IRIndex, IRIndex],
+        element: IRIndex,
+        length: int,
     ) -> None:
         """Write `length` elements of the lines of a span, square by square."""
         lines = self.shape[self.turn or 0]
         whole = lines - lines % e.lanes
 
-        def emit_at(line: Index, count: int) -> None:
+        def emit_at(line: IRIndex, count: int) -> None:
             *sources, out = [moved(e, cursor, line, element) for cursor in cursors]
             emit_square(e, self._compute(e), sources, out, count, length)
 
@@ -150,7 +157,10 @@ class Elementwise:
 
 
 def elementwise(
-    shape: Sequence[int], operands: Sequence[Sequence[int]], out: Sequence[int], expression: Expression
+    shape: Sequence[int],
+    operands: Sequence[Sequence[int]],
+    out: Sequence[int],
+    expression: PointwiseExpression,
 ) -> Elementwise:
     """Return the kernel of an expression.
 

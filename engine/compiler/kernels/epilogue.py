@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.pointwise import Expression, Leaf, emit
-from engine.compiler.emit.types import Index, Value
+from engine.compiler.emit.pointwise import Leaf, PointwiseExpression, emit
+from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.memory.region import IMAGE, Region, pixels
 
 
@@ -22,7 +22,7 @@ class Spread(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class EpilogueOperand:
     """Another tensor that an epilogue reads; its channels lie side by side.
 
     Attributes:
@@ -42,8 +42,8 @@ RESULT = Leaf(0)
 class Epilogue:
     """An expression over a kernel's result (`Leaf(0)`) and the operands (`Leaf(1)` …)."""
 
-    expression: Expression = RESULT
-    operands: tuple[Operand, ...] = ()
+    expression: PointwiseExpression = RESULT
+    operands: tuple[EpilogueOperand, ...] = ()
 
     def regions(
         self, images: int, size: tuple[int, int], channels: int, order: tuple[int, ...] = IMAGE
@@ -67,14 +67,14 @@ NOTHING = Epilogue()
 class Place:
     """Where a result belongs: image, row, pixel (column) and first channel."""
 
-    image: Index
-    row: Index
-    pixel: Index
-    channel: Index
+    image: IRIndex
+    row: IRIndex
+    pixel: IRIndex
+    channel: IRIndex
 
 
 def _region(
-    operand: Operand, images: int, size: tuple[int, int], channels: int, order: tuple[int, ...]
+    operand: EpilogueOperand, images: int, size: tuple[int, int], channels: int, order: tuple[int, ...]
 ) -> Region:
     if operand.spread is Spread.SCALAR:
         return Region((1,), (1,))
@@ -87,11 +87,11 @@ def _region(
 def finish(
     e: Emitter,
     epilogue: Epilogue,
-    result: Value,
-    bases: Sequence[Value],
+    result: IRValue,
+    bases: Sequence[IRValue],
     place: Place,
     count: int | None = None,
-) -> Value:
+) -> IRValue:
     """Write an epilogue for the result at a place, a vector of `count` channels (all lanes by default)."""
     leaves = [result]
     for operand, base in zip(epilogue.operands, bases, strict=True):

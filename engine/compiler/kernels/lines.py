@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.types import I32, Index, Value
+from engine.compiler.emit.types import I32, IRIndex, IRValue
 
-Compute = Callable[[list[Value]], Value]
+Compute = Callable[[list[IRValue]], IRValue]
 """Makes a result of the operands' values, all vectors or all scalars."""
 
 BLOCK = 128
@@ -29,7 +29,7 @@ class Cursor:
         along: elements between two neighbours on a line.
     """
 
-    base: Value
+    base: IRValue
     across: int
     along: int
 
@@ -38,9 +38,9 @@ def emit_line(
     e: Emitter,
     compute: Compute,
     sources: Sequence[Cursor],
-    out: Value,
-    start: Index,
-    stop: Index,
+    out: IRValue,
+    start: IRIndex,
+    stop: IRIndex,
     length: int,
 ) -> None:
     """Write one line's elements start … stop, where start is a multiple of the vector and stop too, or `length`.
@@ -49,7 +49,7 @@ def emit_line(
     """
     shared = {place: e.load_broadcast(s.base) for place, s in enumerate(sources) if s.along == 0}
 
-    def emit_vector(index: Index, count: int) -> None:
+    def emit_vector(index: IRIndex, count: int) -> None:
         values = [
             shared[place] if place in shared else e.load(source.base, index, count=count)
             for place, source in enumerate(sources)
@@ -69,7 +69,7 @@ def emit_line(
 
 
 def emit_scalar_line(
-    e: Emitter, compute: Compute, sources: Sequence[Cursor], out: Cursor, start: Index, stop: Index
+    e: Emitter, compute: Compute, sources: Sequence[Cursor], out: Cursor, start: IRIndex, stop: IRIndex
 ) -> None:
     """Write elements start … stop of one line one by one, whatever the strides."""
     with e.loop(start, stop) as loop:
@@ -126,9 +126,9 @@ def _emit_dealt(e: Emitter, compute: Compute, sources: Sequence[Cursor], out: Cu
 def emit_fold(
     e: Emitter,
     length: int,
-    totals: Sequence[Value],
-    body: Callable[[Index, int, list[Value]], list[Value]],
-) -> list[Value]:
+    totals: Sequence[IRValue],
+    body: Callable[[IRIndex, int, list[IRValue]], list[IRValue]],
+) -> list[IRValue]:
     """Write a pass over a line of `length` elements, vector by vector; `body` makes new totals of the old ones.
 
     It is given the first element of a vector, how many elements the vector has, and the totals.
@@ -145,10 +145,10 @@ def emit_fold(
 def emit_fold_blocks(
     e: Emitter,
     length: int,
-    start: Sequence[Value],
-    body: Callable[[Index, list[Value]], list[Value]],
-    combine: Callable[[Value, Value], Value],
-) -> list[Value]:
+    start: Sequence[IRValue],
+    body: Callable[[IRIndex, list[IRValue]], list[IRValue]],
+    combine: Callable[[IRValue, IRValue], IRValue],
+) -> list[IRValue]:
     """Write a pass over `length` steps with totals of their own for each `BLOCK` of them: long sums lose digits."""
     with e.loop(0, length, BLOCK, carry=start) as blocks:
         stop = e.minimum(e.add(blocks.index, BLOCK), length) if length > BLOCK else length
@@ -159,13 +159,13 @@ def emit_fold_blocks(
     return blocks.results
 
 
-def moved(e: Emitter, cursor: Cursor, lines: Index, elements: Index) -> Cursor:
+def moved(e: Emitter, cursor: Cursor, lines: IRIndex, elements: IRIndex) -> Cursor:
     """Return a cursor so many lines and elements further."""
     offset = e.mul(lines, cursor.across), e.mul(elements, cursor.along)
     return Cursor(e.address(cursor.base, *offset), cursor.across, cursor.along)
 
 
-def transpose(e: Emitter, rows: Sequence[Value]) -> list[Value]:
+def transpose(e: Emitter, rows: Sequence[IRValue]) -> list[IRValue]:
     """Return the columns of a square of lanes x lanes elements.
 
     In each step pairs of rows swap halves of blocks twice as large as in the step before.
@@ -184,12 +184,12 @@ def transpose(e: Emitter, rows: Sequence[Value]) -> list[Value]:
     return rows
 
 
-def _read_turned(e: Emitter, source: Cursor, lines: int, length: int) -> list[Value]:
+def _read_turned(e: Emitter, source: Cursor, lines: int, length: int) -> list[IRValue]:
     """Read what lies side by side across lines; returns a vector along each line."""
     rows = [e.load(source.base, place * source.along, count=lines) for place in range(length)]
     return transpose(e, rows + [e.splat(0.0)] * (e.lanes - length))
 
 
-def _shuffle(e: Emitter, low: Value, high: Value, lanes: Sequence[int]) -> Value:
+def _shuffle(e: Emitter, low: IRValue, high: IRValue, lanes: Sequence[int]) -> IRValue:
     mask = ir.Constant(ir.VectorType(I32, e.lanes), [ir.Constant(I32, lane) for lane in lanes])
     return e.builder.shuffle_vector(low, high, mask)

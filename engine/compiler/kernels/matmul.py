@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.target import Target
-from engine.compiler.emit.types import Index, Value
+from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
 from engine.compiler.kernels.shapes import MatrixShape
 from engine.compiler.kernels.tile import Axis, Tile, choose_tile, emit_tile
@@ -42,7 +42,7 @@ class _Panel:
         valid: lanes of each vector that hold columns.
     """
 
-    start: Index
+    start: IRIndex
     valid: tuple[int, ...]
 
 
@@ -58,15 +58,15 @@ class _Arrays:
         scratch: memory of the thread, if it is needed.
     """
 
-    a: Value
-    b: Value
-    out: Value
-    operands: list[Value]
-    scratch: Value | None
+    a: IRValue
+    b: IRValue
+    out: IRValue
+    operands: list[IRValue]
+    scratch: IRValue | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatrixProduct:
+class MatrixProductKernel:
     """A batch of matrix products of one exact shape.
 
     Attributes:
@@ -103,7 +103,7 @@ class MatrixProduct:
         b_strides: tuple[int, int, int, int],
         out_strides: tuple[int, int, int],
         epilogue: Epilogue = NOTHING,
-    ) -> "MatrixProduct":
+    ) -> "MatrixProductKernel":
         """Return the kernel with tile, packing and chunks chosen for a target."""
         rows, vectors = shape.rows, -(-shape.columns // target.lanes)
         # wide panels: the last one is written for its own width, so that what it lacks costs nothing
@@ -181,8 +181,8 @@ class MatrixProduct:
             -(-self.shape.rows // self.chunk_rows),
         )
 
-    def _arrays(self, e: Emitter, at: tuple[Index, Index]) -> _Arrays:
-        def of_product(place: int, strides: tuple[int, ...]) -> Value:
+    def _arrays(self, e: Emitter, at: tuple[IRIndex, IRIndex]) -> _Arrays:
+        def of_product(place: int, strides: tuple[int, ...]) -> IRValue:
             return e.address(e.argument(place), e.mul(at[0], strides[0]), e.mul(at[1], strides[1]))
 
         count = len(self.epilogue.operands)
@@ -196,7 +196,7 @@ class MatrixProduct:
             scratch,
         )
 
-    def _each_panel(self, e: Emitter, part: Index, arrays: _Arrays) -> Iterator[_Panel]:
+    def _each_panel(self, e: Emitter, part: IRIndex, arrays: _Arrays) -> Iterator[_Panel]:
         """Write the loop over a chunk's panels, each copied where it has to be; full ones and the last one apart."""
         first = e.mul(part, self.panels)
         full, rest = divmod(self.shape.columns, self._width)
@@ -212,7 +212,7 @@ class MatrixProduct:
                 with e.when(e.compare("==", loop.index, full)):
                     yield _Panel(start, valid)
 
-    def _each_tile(self, e: Emitter, rows: tuple[Index, Index]) -> Iterator[tuple[Index, int]]:
+    def _each_tile(self, e: Emitter, rows: tuple[IRIndex, IRIndex]) -> Iterator[tuple[IRIndex, int]]:
         """Write the loop over a chunk's tiles, as first row and count; the one that isn't full is written after it."""
         first, last = rows
         whole = self.shape.rows - self.shape.rows % self.tile.pixels
@@ -224,8 +224,8 @@ class MatrixProduct:
                 yield whole, self.shape.rows - whole
 
     def _multiply(
-        self, e: Emitter, arrays: _Arrays, b: tuple[Value, int], rows: tuple[Index, int], panel: _Panel
-    ) -> list[Value]:
+        self, e: Emitter, arrays: _Arrays, b: tuple[IRValue, int], rows: tuple[IRIndex, int], panel: _Panel
+    ) -> list[IRValue]:
         """Write the product of some rows of a and a panel; returns the sums, a row's vectors together."""
         start, count = rows
         *_, row_step, step = self.a_strides
@@ -234,7 +234,7 @@ class MatrixProduct:
         a = e.address(arrays.a, e.mul(start, row_step))
         return emit_tile(e, tile, (Axis(self.shape.depth, step, b[1]),), a, row_step, b[0], zeros)
 
-    def _store(self, e: Emitter, arrays: _Arrays, sums: list[Value], first: Place, panel: _Panel) -> None:
+    def _store(self, e: Emitter, arrays: _Arrays, sums: list[IRValue], first: Place, panel: _Panel) -> None:
         """Write the epilogue and the stores of a tile whose first result belongs at a place."""
         out = e.address(arrays.out, e.mul(first.pixel, self.out_strides[2]), first.channel)
         vectors = len(panel.valid)
@@ -246,7 +246,7 @@ class MatrixProduct:
             e.store(result, out, row * self.out_strides[2], vector * self.lanes, count=panel.valid[vector])
 
 
-def _pack_panel(e: Emitter, product: MatrixProduct, arrays: _Arrays, start: Index) -> None:
+def _pack_panel(e: Emitter, product: MatrixProductKernel, arrays: _Arrays, start: IRIndex) -> None:
     """Write the copy of the panel that starts at a column into scratch memory, rows of its width below each other.
 
     Lanes beyond the columns may hold anything: the results that they lead to are never stored.
@@ -264,10 +264,10 @@ def _pack_panel(e: Emitter, product: MatrixProduct, arrays: _Arrays, start: Inde
         _pack_row(e, (here, there), column_step, count)
 
 
-def _pack_row(e: Emitter, move: tuple[Value, Value], step: int, count: Index) -> None:
+def _pack_row(e: Emitter, move: tuple[IRValue, IRValue], step: int, count: IRIndex) -> None:
     """Write the copy of the first `count` elements of a row with a step between them."""
     here, there = move
-    whole: Index = 0
+    whole: IRIndex = 0
     if step == 1:
         whole = e.mul(e.divmod(count, e.lanes)[0], e.lanes)
         with e.loop(0, whole, e.lanes) as column:
@@ -276,7 +276,9 @@ def _pack_row(e: Emitter, move: tuple[Value, Value], step: int, count: Index) ->
         e.store_scalar(e.load_scalar(here, e.mul(column.index, step)), there, column.index)
 
 
-def _pack_transposed(e: Emitter, product: MatrixProduct, move: tuple[Value, Value], count: Index) -> None:
+def _pack_transposed(
+    e: Emitter, product: MatrixProductKernel, move: tuple[IRValue, IRValue], count: IRIndex
+) -> None:
     """Write the copy of a panel of `count` columns, each of which lies side by side, in squares of vectors."""
     source, target = move
     column_step, width, lanes = product.b_strides[3], product.tile.vectors * product.lanes, product.lanes

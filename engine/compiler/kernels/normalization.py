@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.types import Index, Value
+from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.emit.vector_math import rsqrt
 from engine.compiler.kernels.lines import emit_fold, emit_fold_blocks
 from engine.compiler.memory.region import Region, line
@@ -17,7 +17,7 @@ _CHUNK = 16384
 
 
 @dataclass(frozen=True, slots=True)
-class LayerNorm:
+class LayerNormKernel:
     """A normalization of lines that lie side by side in memory, each by itself.
 
     Attributes:
@@ -72,20 +72,20 @@ class LayerNorm:
             )
             self._emit_line(e, source, parameters, target)
 
-    def _emit_line(self, e: Emitter, x: Value, parameters: list[Value], out: Value) -> None:
+    def _emit_line(self, e: Emitter, x: IRValue, parameters: list[IRValue], out: IRValue) -> None:
         mean = (
             self._mean(e, lambda index, count: e.load(x, index, count=count))
             if self.is_centred
             else e.splat(0.0)
         )
 
-        def square(index: Index, count: int) -> Value:
+        def square(index: IRIndex, count: int) -> IRValue:
             distance = e.keep(e.fsub(e.load(x, index, count=count), mean), count)
             return e.fmul(distance, distance)
 
         scale = rsqrt(e, e.fadd(self._mean(e, square), e.splat(self.eps)))
 
-        def write(index: Index, count: int, totals: list[Value]) -> list[Value]:
+        def write(index: IRIndex, count: int, totals: list[IRValue]) -> list[IRValue]:
             value = e.fmul(e.fsub(e.load(x, index, count=count), mean), scale)
             extra = [e.load(parameter, index, count=count) for parameter in parameters]
             if self.has_weight:
@@ -97,7 +97,7 @@ class LayerNorm:
 
         emit_fold(e, self.length, [], write)
 
-    def _mean(self, e: Emitter, term: Callable[[Index, int], Value]) -> Value:
+    def _mean(self, e: Emitter, term: Callable[[IRIndex, int], IRValue]) -> IRValue:
         """Return the mean of terms along a line, in all lanes."""
         (sums,) = emit_fold(
             e,
@@ -109,7 +109,7 @@ class LayerNorm:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupNorm:
+class GroupNormKernel:
     """A normalization of groups of channels over all pixels of an image, channels last.
 
     With one channel a group this is instance normalization.
@@ -184,13 +184,13 @@ class GroupNorm:
         extra = [e.address(parameter, channel) for parameter in parameters]
         self._emit_results(e, source, target, (means, scales), extra)
 
-    def _emit_sums(self, e: Emitter, x: Value, means: Value | None, sums: Value) -> None:
+    def _emit_sums(self, e: Emitter, x: IRValue, means: IRValue | None, sums: IRValue) -> None:
         """Write each channel's sum, or its sum of squared distances from a mean."""
 
-        def emit_vector(channel: Index, count: int, totals: list[Value]) -> list[Value]:
+        def emit_vector(channel: IRIndex, count: int, totals: list[IRValue]) -> list[IRValue]:
             mean = e.load(means, channel, count=count) if means is not None else None
 
-            def add(pixel: Index, sums: list[Value]) -> list[Value]:
+            def add(pixel: IRIndex, sums: list[IRValue]) -> list[IRValue]:
                 value = e.load(x, e.mul(pixel, self.x_strides[1]), channel, count=count)
                 if mean is None:
                     return [e.fadd(sums[0], value)]
@@ -203,7 +203,7 @@ class GroupNorm:
 
         emit_fold(e, self._span * self._size, [], emit_vector)
 
-    def _emit_means(self, e: Emitter, sums: Value, function: Callable[[Value], Value]) -> None:
+    def _emit_means(self, e: Emitter, sums: IRValue, function: Callable[[IRValue], IRValue]) -> None:
         """Replace the sums of a group's channels by a function of the group's mean."""
         with e.loop(0, self._span) as groups:
             group = e.address(sums, e.mul(groups.index, self._size))
@@ -215,11 +215,16 @@ class GroupNorm:
                 e.store_scalar(result, group, loop.index)
 
     def _emit_results(
-        self, e: Emitter, x: Value, out: Value, statistics: tuple[Value, Value], parameters: list[Value]
+        self,
+        e: Emitter,
+        x: IRValue,
+        out: IRValue,
+        statistics: tuple[IRValue, IRValue],
+        parameters: list[IRValue],
     ) -> None:
         means, scales = statistics
 
-        def emit_vector(channel: Index, count: int, totals: list[Value]) -> list[Value]:
+        def emit_vector(channel: IRIndex, count: int, totals: list[IRValue]) -> list[IRValue]:
             mean, scale = (e.load(base, channel, count=count) for base in (means, scales))
             extra = [e.load(parameter, channel, count=count) for parameter in parameters]
             scale = e.fmul(scale, extra.pop(0)) if self.has_weight else scale

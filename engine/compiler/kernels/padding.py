@@ -6,8 +6,8 @@ Arguments: input, output.
 from dataclasses import dataclass
 
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.pointwise import ZERO, Number
-from engine.compiler.emit.types import Index, Value
+from engine.compiler.emit.pointwise import ZERO, Literal
+from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.lines import Cursor, emit_line, emit_scalar_line, emit_square, moved
 from engine.compiler.memory.region import MATRIX, Region, pixels
 from engine.kernels.padding import source_positions
@@ -17,7 +17,7 @@ _CHUNK = 32768
 
 
 @dataclass(frozen=True, slots=True)
-class Pad:
+class PadKernel:
     """A padding of one exact shape; a negative margin crops.
 
     Attributes:
@@ -35,7 +35,7 @@ class Pad:
     size: tuple[int, int]
     before: tuple[int, int]
     out_strides: tuple[int, ...]
-    value: Number = ZERO
+    value: Literal = ZERO
     mode: str = "constant"
 
     @property
@@ -81,7 +81,7 @@ class Pad:
             with e.when(e.builder.not_(inside)):
                 self._fill(e, line, 0, self.size[1])
 
-    def _sources(self, e: Emitter) -> tuple[Value | None, Value | None]:
+    def _sources(self, e: Emitter) -> tuple[IRValue | None, IRValue | None]:
         """Bring along which row and which column of the input each one of the output copies; None where a constant."""
         if self.mode == "constant":
             return None, None
@@ -91,7 +91,7 @@ class Pad:
         )
         return e.table(rows.tolist()), e.table(columns.tolist())
 
-    def _emit_row(self, e: Emitter, x: Value, out: Value, columns: Value | None) -> None:
+    def _emit_row(self, e: Emitter, x: IRValue, out: IRValue, columns: IRValue | None) -> None:
         """Write a row that has a part of the input in it."""
         left = self.before[1]
         start = min(max(left, 0), self.size[1])
@@ -102,7 +102,9 @@ class Pad:
             self._copy(e, source, e.address(out, start * self.out_strides[2]), stop - start)
         self._margin(e, x, out, (stop, self.size[1]), columns)
 
-    def _margin(self, e: Emitter, x: Value, out: Value, span: tuple[int, int], columns: Value | None) -> None:
+    def _margin(
+        self, e: Emitter, x: IRValue, out: IRValue, span: tuple[int, int], columns: IRValue | None
+    ) -> None:
         """Write the pixels of a row from one on up to another, none of them in their own place in the input."""
         if columns is None:
             self._fill(e, out, *span)
@@ -111,14 +113,14 @@ class Pad:
             source = e.address(x, e.mul(e.load_index(columns, loop.index), self.x_strides[3]))
             self._copy(e, source, e.address(out, e.mul(loop.index, self.out_strides[2])), 1)
 
-    def _fill(self, e: Emitter, out: Value, start: int, stop: int) -> None:
+    def _fill(self, e: Emitter, out: IRValue, start: int, stop: int) -> None:
         """Write a margin."""
         lines, length = self._lines(stop - start, self.out_strides[2])
         with e.loop(start, start + lines) as loop:
             line = e.address(out, e.mul(loop.index, self.out_strides[2]))
             emit_line(e, lambda _: e.splat(self.value.value), [], line, 0, length, length)
 
-    def _copy(self, e: Emitter, x: Value, out: Value, pixels: int) -> None:
+    def _copy(self, e: Emitter, x: IRValue, out: IRValue, pixels: int) -> None:
         """Write the pixels of a row's inner part."""
         _, channel_step, _, step = self.x_strides
         source, target = Cursor(x, step, channel_step), Cursor(out, self.out_strides[2], 1)
@@ -138,11 +140,11 @@ class Pad:
     def _turn(self, e: Emitter, source: Cursor, target: Cursor, pixels: int) -> None:
         """Copy pixels whose channels lie apart, by squares of pixels x channels."""
 
-        def emit_at(pixel: Index, count: int, channel: Index, length: int) -> None:
+        def emit_at(pixel: IRIndex, count: int, channel: IRIndex, length: int) -> None:
             cursors = [moved(e, cursor, pixel, channel) for cursor in (source, target)]
             emit_square(e, lambda values: values[0], cursors[:1], cursors[1], count, length)
 
-        def emit_pixels(channel: Index, length: int) -> None:
+        def emit_pixels(channel: IRIndex, length: int) -> None:
             whole = pixels - pixels % e.lanes
             with e.loop(0, whole, e.lanes) as loop:
                 emit_at(loop.index, e.lanes, channel, length)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.types import F32, Index, Value
+from engine.compiler.emit.types import F32, IRIndex, IRValue
 from engine.compiler.emit.vector_math import maximum
 from engine.compiler.memory.region import Region, pixels
 
@@ -50,7 +50,7 @@ class Window:
         reach = self.size - 1 - (self.kernel - 1) * self.dilation + self.padding
         return first, max(first, min(reach // self.stride + 1, self.count))
 
-    def span(self, e: Emitter, place: Index) -> tuple[Index, Index]:
+    def span(self, e: Emitter, place: IRIndex) -> tuple[IRIndex, IRIndex]:
         """Return where in the input a window's elements start, and a place past the last one."""
         start = e.sub(e.mul(place, self.stride), self.padding)
         stop = e.minimum(e.add(start, (self.kernel - 1) * self.dilation + 1), self.size)
@@ -58,7 +58,7 @@ class Window:
         missing, _ = e.divmod(e.add(outside, self.dilation - 1), self.dilation)
         return e.add(start, e.mul(missing, self.dilation)), stop
 
-    def divisor(self, e: Emitter, place: Index) -> Index:
+    def divisor(self, e: Emitter, place: IRIndex) -> IRIndex:
         """Return by what this axis divides an average."""
         start, stop = self.span(e, place)
         if self.counts_padding:
@@ -90,13 +90,13 @@ class Cells:
         """Elements of the longest cell."""
         return -(-self.size // self.count) + 1
 
-    def span(self, e: Emitter, place: Index) -> tuple[Index, Index]:
+    def span(self, e: Emitter, place: IRIndex) -> tuple[IRIndex, IRIndex]:
         """Return where in the input a cell starts and ends."""
         start, _ = e.divmod(e.mul(place, self.size), self.count)
         stop, _ = e.divmod(e.add(e.mul(e.add(place, 1), self.size), self.count - 1), self.count)
         return start, stop
 
-    def divisor(self, e: Emitter, place: Index) -> Index:
+    def divisor(self, e: Emitter, place: IRIndex) -> IRIndex:
         """Return by what this axis divides an average."""
         start, stop = self.span(e, place)
         return e.sub(stop, start)
@@ -162,7 +162,7 @@ class Pooling:
             place = e.unravel(loop.index, (self.images, self.rows.count, blocks))
             self._emit_block(e, x, out, place, width)
 
-    def _emit_block(self, e: Emitter, x: Value, out: Value, place: list[Index], width: int) -> None:
+    def _emit_block(self, e: Emitter, x: IRValue, out: IRValue, place: list[IRIndex], width: int) -> None:
         """Write one row of one block of channels, which is as wide as all but perhaps the last one."""
         image, row, block = place
         channel = e.mul(block, width)
@@ -179,7 +179,7 @@ class Pooling:
         with e.when(e.builder.not_(is_whole)):
             self._emit_row(e, source, target, row, rest)
 
-    def _emit_row(self, e: Emitter, x: Value, out: Value, row: Index, channels: int) -> None:
+    def _emit_row(self, e: Emitter, x: IRValue, out: IRValue, row: IRIndex, channels: int) -> None:
         """Write one row of some channels: windows that stand over an edge, then those inside, then the rest."""
         first, last = self.columns.inside
         for start, stop, inside in (
@@ -192,7 +192,13 @@ class Pooling:
                     self._emit_window(e, x, out, (row, loop.index), channels, inside)
 
     def _emit_window(
-        self, e: Emitter, x: Value, out: Value, place: tuple[Index, Index], channels: int, inside: bool
+        self,
+        e: Emitter,
+        x: IRValue,
+        out: IRValue,
+        place: tuple[IRIndex, IRIndex],
+        channels: int,
+        inside: bool,
     ) -> None:
         """Write one result of some channels."""
         counts = [min(e.lanes, channels - lane) for lane in range(0, channels, e.lanes)]
@@ -211,13 +217,13 @@ class Pooling:
             e.store(result, target, vector * e.lanes, count=count)
 
     def _emit_taps(
-        self, e: Emitter, line: Value, column: Index, counts: list[int], inside: bool
-    ) -> list[Value]:
+        self, e: Emitter, line: IRValue, column: IRIndex, counts: list[int], inside: bool
+    ) -> list[IRValue]:
         """Write the combination of a window's elements in one row."""
         step = self.columns.dilation
         start, stop = self.columns.span(e, column)
 
-        def take(tap: Index, totals: list[Value]) -> list[Value]:
+        def take(tap: IRIndex, totals: list[IRValue]) -> list[IRValue]:
             base = e.address(line, e.mul(tap, self.x_strides[2]))
             values = [e.load(base, v * e.lanes, count=count) for v, count in enumerate(counts)]
             return [self._combine(e, *pair) for pair in zip(totals, values, strict=True)]
@@ -232,14 +238,14 @@ class Pooling:
             loop.following = take(loop.index, loop.carried)
         return loop.results
 
-    def _start(self, e: Emitter) -> Value:
+    def _start(self, e: Emitter) -> IRValue:
         return e.splat(0.0 if self.how == "average" else float("-inf"))
 
     @property
-    def _combine(self) -> Callable[[Emitter, Value, Value], Value]:
+    def _combine(self) -> Callable[[Emitter, IRValue, IRValue], IRValue]:
         return Emitter.fadd if self.how == "average" else maximum
 
-    def _factor(self, e: Emitter, place: tuple[Index, Index]) -> Value:
+    def _factor(self, e: Emitter, place: tuple[IRIndex, IRIndex]) -> IRValue:
         """Return what makes the average of a sum."""
         if self.divisor:
             return e.splat(1 / self.divisor)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from engine.compiler.emit.activations import relu
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.target import Target
-from engine.compiler.emit.types import Index, Value
+from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.emit.vector_math import tanh
 from engine.compiler.kernels.cells import grouped, gru_cell, interleaved, lstm_cell
 from engine.compiler.kernels.recurrent_parts import RecurrentChunk, RecurrentShape, TimeStep, UnitGroup
@@ -163,12 +163,12 @@ class Recurrence:
                     e.copy(e.address(source, offset), e.address(target, row), self.shape.hidden)
 
     def _arguments(
-        self, e: Emitter, direction: Index, part: Index
-    ) -> tuple[RecurrentChunk, list[Value], list[Value | None]]:
+        self, e: Emitter, direction: IRIndex, part: IRIndex
+    ) -> tuple[RecurrentChunk, list[IRValue], list[IRValue | None]]:
         """Return the chunk, the initial states that are given, and where the final ones go that are wanted."""
         place = 0
 
-        def take() -> Value:
+        def take() -> IRValue:
             nonlocal place
             place += 1
             return e.argument(place - 1)
@@ -203,13 +203,13 @@ class Recurrence:
         )
         return chunk, states, finals
 
-    def _each_row(self, e: Emitter, chunk: RecurrentChunk) -> Iterator[tuple[Index, Index]]:
+    def _each_row(self, e: Emitter, chunk: RecurrentChunk) -> Iterator[tuple[IRIndex, IRIndex]]:
         """Write a loop over a chunk's rows, as offsets in the states outside and in scratch memory."""
         with e.loop(*chunk.rows) as row:
             outside = e.add(e.mul(chunk.direction, self.shape.batch), row.index)
             yield e.mul(outside, self.shape.hidden), e.mul(e.sub(row.index, chunk.rows[0]), self._padded)
 
-    def _start(self, e: Emitter, chunk: RecurrentChunk, states: list[Value]) -> None:
+    def _start(self, e: Emitter, chunk: RecurrentChunk, states: list[IRValue]) -> None:
         """Bring the initial states into scratch memory; units that are not there stay 0, which is no slow number."""
         for row, offset in self._each_row(e, chunk):
             for place, target in enumerate((chunk.hidden[0], chunk.cell)[: self._states]):
@@ -228,7 +228,7 @@ class Recurrence:
         if rest:
             yield UnitGroup(full, tuple(min(self.lanes, rest - done) for done in range(0, rest, self.lanes)))
 
-    def _each_tile(self, e: Emitter, rows: tuple[Index, Index]) -> Iterator[tuple[Index, int]]:
+    def _each_tile(self, e: Emitter, rows: tuple[IRIndex, IRIndex]) -> Iterator[tuple[IRIndex, int]]:
         """Write the loop over a chunk's tiles, as first row and count; the one that isn't full is written after it."""
         first, last = rows
         whole = self.shape.batch - self.shape.batch % self.tile.pixels
@@ -240,7 +240,7 @@ class Recurrence:
                 yield whole, self.shape.batch - whole
 
     def _emit_tile(
-        self, e: Emitter, chunk: RecurrentChunk, step: TimeStep, group: UnitGroup, rows: tuple[Index, int]
+        self, e: Emitter, chunk: RecurrentChunk, step: TimeStep, group: UnitGroup, rows: tuple[IRIndex, int]
     ) -> None:
         """Write the gates of some rows and blocks, and the cells that wait for them."""
         first, count = rows
@@ -275,8 +275,8 @@ class Recurrence:
         return row * self.products[1] + vector * self.lanes
 
     def _first_sum(
-        self, e: Emitter, chunk: RecurrentChunk, products: Value, row: int, vector: int, unit: Index
-    ) -> Value:
+        self, e: Emitter, chunk: RecurrentChunk, products: IRValue, row: int, vector: int, unit: IRIndex
+    ) -> IRValue:
         """Write what a sum over the state begins with: the products, but for a GRU's new gate its bias."""
         block, gate = divmod(vector, self.shape.gates)
         if self.shape.cell == "gru" and gate == 2:
@@ -287,9 +287,9 @@ class Recurrence:
         self,
         e: Emitter,
         chunk: RecurrentChunk,
-        value: Value,
-        at: tuple[Index, Index],
-        unit: Index,
+        value: IRValue,
+        at: tuple[IRIndex, IRIndex],
+        unit: IRIndex,
         lanes: int,
     ) -> None:
         """Write a block of the output of a step and a sequence, if it is wanted."""
@@ -302,10 +302,10 @@ class Recurrence:
         e: Emitter,
         chunk: RecurrentChunk,
         step: TimeStep,
-        gates: list[Value],
-        offset: Index,
-        inner: Value,
-    ) -> Value:
+        gates: list[IRValue],
+        offset: IRIndex,
+        inner: IRValue,
+    ) -> IRValue:
         """Write one block of cells; returns the new hidden state.
 
         Args:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from engine.compiler.emit.types import Index, Value
+from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.cells import GATES
 
 
@@ -45,14 +45,14 @@ class RecurrentChunk:
         cell: address, in scratch memory, of the cell state.
     """
 
-    direction: Index
-    rows: tuple[Index, Index]
-    products: Value
-    weights: Value
-    bias: Value | None
-    out: Value | None
-    hidden: tuple[Value, Value]
-    cell: Value
+    direction: IRIndex
+    rows: tuple[IRIndex, IRIndex]
+    products: IRValue
+    weights: IRValue
+    bias: IRValue | None
+    out: IRValue | None
+    hidden: tuple[IRValue, IRValue]
+    cell: IRValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,9 @@ class TimeStep:
         after: address of the hidden state after it.
     """
 
-    time: Index
-    before: Value
-    after: Value
+    time: IRIndex
+    before: IRValue
+    after: IRValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,5 +79,5 @@ class UnitGroup:
         lanes: lanes of each of its blocks that hold units.
     """
 
-    place: Index
+    place: IRIndex
     lanes: tuple[int, ...]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.types import Index, Value
+from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.emit.vector_math import maximum, minimum
 from engine.compiler.kernels.lines import emit_fold, emit_fold_blocks
 from engine.compiler.memory.region import Region
@@ -18,7 +18,7 @@ _CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Reduction:
+class ReductionKernel:
     """A reduction of one exact shape; make it by `reduction`.
 
     Attributes:
@@ -83,7 +83,7 @@ class Reduction:
             else:
                 e.store_scalar(self._scaled(e, self._along(e, source)), target)
 
-    def _emit_across(self, e: Emitter, x: Value, out: Value, lane: Index) -> None:
+    def _emit_across(self, e: Emitter, x: IRValue, out: IRValue, lane: IRIndex) -> None:
         """Write one vector of results."""
         whole, rest = divmod(self.shape[-1], e.lanes)
         for count, how in ((e.lanes if whole else 0, "<"), (rest, "==")):
@@ -91,14 +91,14 @@ class Reduction:
                 with e.when(e.compare(how, lane, whole)):
                     e.store(self._scaled(e, self._nest(e, x, 0, count)), out, count=count)
 
-    def _along(self, e: Emitter, x: Value) -> Value:
+    def _along(self, e: Emitter, x: IRValue) -> IRValue:
         """Return one result, a scalar."""
         if self.steps[-1] != 1:
             return self._nest(e, x, 0, 0)
         neutral = self._neutral
         outer = self.reduced[:-1]
 
-        def add(index: Index, totals: list[Value]) -> list[Value]:
+        def add(index: IRIndex, totals: list[IRValue]) -> list[IRValue]:
             line = e.address(x, *map(e.mul, e.unravel(index, outer or (1,)), self.steps))
             (total,) = emit_fold(
                 e,
@@ -112,13 +112,13 @@ class Reduction:
             loop.following = add(loop.index, loop.carried)
         return e.reduce("add" if self.how in ("sum", "mean") else self.how, loop.results[0])
 
-    def _nest(self, e: Emitter, x: Value, axis: int, count: int) -> Value:
+    def _nest(self, e: Emitter, x: IRValue, axis: int, count: int) -> IRValue:
         """Return the reduction over the axes from one on, of a vector of `count` results or of a scalar."""
         neutral = e.splat(self._neutral) if count else e.scalar(self._neutral)
         if axis == len(self.reduced):
             return e.load(x, count=count) if count else e.load_scalar(x)
 
-        def add(index: Index, totals: list[Value]) -> list[Value]:
+        def add(index: IRIndex, totals: list[IRValue]) -> list[IRValue]:
             part = self._nest(e, e.address(x, e.mul(index, self.steps[axis])), axis + 1, count)
             return [self._combine(e, totals[0], part)]
 
@@ -128,11 +128,11 @@ class Reduction:
     def _neutral(self) -> float:
         return {"max": -math.inf, "min": math.inf}.get(self.how, 0.0)
 
-    def _combine(self, e: Emitter, left: Value, right: Value) -> Value:
+    def _combine(self, e: Emitter, left: IRValue, right: IRValue) -> IRValue:
         combine = {"max": maximum, "min": minimum}.get(self.how, Emitter.fadd)
         return combine(e, left, right)
 
-    def _scaled(self, e: Emitter, total: Value) -> Value:
+    def _scaled(self, e: Emitter, total: IRValue) -> IRValue:
         if self.how != "mean":
             return total
         return e.fmul(total, e.like(total, 1 / math.prod(self.reduced)))
@@ -140,7 +140,7 @@ class Reduction:
 
 def reduction(
     how: str, shape: Sequence[int], strides: Sequence[int], axes: Sequence[int], out_strides: Sequence[int]
-) -> Reduction:
+) -> ReductionKernel:
     """Return the kernel of a reduction.
 
     Args:
@@ -155,7 +155,7 @@ def reduction(
     kept = sorted((axis for axis in kept if shape[axis] > 1), key=lambda axis: -step_of[axis])
     reduced = sorted((axis for axis in axes if shape[axis] > 1), key=lambda axis: -strides[axis])
     sizes, steps = _merged([(shape[axis], strides[axis]) for axis in reduced])
-    return Reduction(
+    return ReductionKernel(
         how=how,
         shape=tuple(shape[axis] for axis in kept) or (1,),
         x_strides=tuple(strides[axis] for axis in kept) or (0,),

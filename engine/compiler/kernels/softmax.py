@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.types import Index, Value
+from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.emit.vector_math import exp, log
 from engine.compiler.kernels.lines import emit_fold
 from engine.compiler.memory.region import Region
@@ -18,7 +18,7 @@ _CHUNK = 8192
 
 
 @dataclass(frozen=True, slots=True)
-class Softmax:
+class SoftmaxKernel:
     """A softmax of one exact shape.
 
     Attributes:
@@ -95,12 +95,14 @@ class Softmax:
                 places = [self._addresses(e, x, out, e.unravel(line, extents)) for line in lines]
                 self._emit_along(e, [source for source, _ in places], [target for _, target in places])
 
-    def _addresses(self, e: Emitter, x: Value, out: Value, place: Sequence[Index]) -> tuple[Value, Value]:
+    def _addresses(
+        self, e: Emitter, x: IRValue, out: IRValue, place: Sequence[IRIndex]
+    ) -> tuple[IRValue, IRValue]:
         """Return where a line starts in input and output."""
         offsets = [list(map(e.mul, place, strides)) for strides in (self.x_strides, self.out_strides)]
         return e.address(x, *offsets[0]), e.address(out, *offsets[1])
 
-    def _emit_unit(self, e: Emitter, x: Value, out: Value, place: list[Index]) -> None:
+    def _emit_unit(self, e: Emitter, x: IRValue, out: IRValue, place: list[IRIndex]) -> None:
         """Write a vector of lines, or one line."""
         lane = place[-1]
         if not self._is_across:
@@ -113,24 +115,24 @@ class Softmax:
                 with e.when(e.compare(how, lane, whole)):
                     self._emit_across(e, source, target, count)
 
-    def _emit_along(self, e: Emitter, sources: list[Value], targets: list[Value]) -> None:
+    def _emit_along(self, e: Emitter, sources: list[IRValue], targets: list[IRValue]) -> None:
         """Write some lines, vector by vector; lanes past the end hold -inf, whose exponential is 0."""
         lines = range(len(sources))
 
-        def load(bases: list[Value], index: Index, count: int) -> list[Value]:
+        def load(bases: list[IRValue], index: IRIndex, count: int) -> list[IRValue]:
             return [e.load(base, index, count=count, rest=-math.inf) for base in bases]
 
-        def store(values: list[Value], index: Index, count: int) -> None:
+        def store(values: list[IRValue], index: IRIndex, count: int) -> None:
             for value, target in zip(values, targets, strict=True):
                 e.store(value, target, index, count=count)
 
-        def largest(index: Index, count: int, totals: list[Value]) -> list[Value]:
+        def largest(index: IRIndex, count: int, totals: list[IRValue]) -> list[IRValue]:
             return [e.fmax(*pair) for pair in zip(load(sources, index, count), totals, strict=True)]
 
         peaks = emit_fold(e, self.length, [e.splat(-math.inf) for _ in lines], largest)
         peaks = [self._peak(e, e.broadcast(e.reduce("max", peak))) for peak in peaks]
 
-        def add(index: Index, count: int, totals: list[Value]) -> list[Value]:
+        def add(index: IRIndex, count: int, totals: list[IRValue]) -> list[IRValue]:
             values = zip(load(sources, index, count), peaks, strict=True)
             powers = [exp(e, e.fsub(value, peak)) for value, peak in values]
             if not self.is_log:
@@ -141,21 +143,21 @@ class Softmax:
         sums = [e.broadcast(e.reduce("add", total)) for total in sums]
         finish = [self._finish(e, *pair) for pair in zip(peaks, sums, strict=True)]
 
-        def write(index: Index, count: int, totals: list[Value]) -> list[Value]:
+        def write(index: IRIndex, count: int, totals: list[IRValue]) -> list[IRValue]:
             values = load(sources if self.is_log else targets, index, count)
             store([function(value) for function, value in zip(finish, values, strict=True)], index, count)
             return totals
 
         emit_fold(e, self.length, [], write)
 
-    def _emit_across(self, e: Emitter, x: Value, out: Value, count: int) -> None:
+    def _emit_across(self, e: Emitter, x: IRValue, out: IRValue, count: int) -> None:
         """Write `count` lines that lie side by side, or without a count one line, element by element."""
 
-        def load(base: Value, index: Index, step: int) -> Value:
+        def load(base: IRValue, index: IRIndex, step: int) -> IRValue:
             offset = e.mul(index, step)
             return e.load(base, offset, count=count) if count else e.load_scalar(base, offset)
 
-        def store(value: Value, index: Index) -> None:
+        def store(value: IRValue, index: IRIndex) -> None:
             offset = e.mul(index, self.out_step)
             if count:
                 e.store(value, out, offset, count=count)
@@ -176,14 +178,14 @@ class Softmax:
         with e.loop(0, self.length) as loop:
             store(finish(load(source, loop.index, step)), loop.index)
 
-    def _peak(self, e: Emitter, peak: Value) -> Value:
+    def _peak(self, e: Emitter, peak: IRValue) -> IRValue:
         """Return what is taken from each element before its power: the largest, or 0 where that is -inf."""
         if not self.skip_masked:
             return peak
         is_masked = e.builder.fcmp_ordered("==", peak, e.like(peak, -math.inf))
         return e.select(is_masked, e.like(peak, 0.0), peak)
 
-    def _finish(self, e: Emitter, peak: Value, total: Value) -> Callable[[Value], Value]:
+    def _finish(self, e: Emitter, peak: IRValue, total: IRValue) -> Callable[[IRValue], IRValue]:
         """Return what makes results of inputs, for the logarithm, or of their powers."""
         if self.is_log:
             logarithm = log(e, total)

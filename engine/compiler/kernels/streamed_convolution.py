@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.types import Index, Value
+from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
 from engine.compiler.kernels.shapes import ConvShape
 from engine.compiler.kernels.tile import LINE, Ahead, Axis, Tile, emit_tile, steps_of
@@ -91,14 +91,14 @@ class StreamedConvolution:
             self._multiply(e, corner, e.address(weights, e.mul(position.index, self._panel)), sums)
         self._finish(e, sums, rest)
 
-    def _start(self, e: Emitter, bias: Value, sums: Value) -> None:
+    def _start(self, e: Emitter, bias: IRValue, sums: IRValue) -> None:
         """Write the bias into the partial sums."""
         starts = [e.load(bias, vector * e.lanes) for vector in range(self.tile.vectors)]
         with e.loop(0, self.shape.pixels) as pixel:
             for vector, start in enumerate(starts):
                 e.store(start, sums, e.mul(pixel.index, self._width), vector * e.lanes)
 
-    def _multiply(self, e: Emitter, x: Value, weights: Value, sums: Value) -> None:
+    def _multiply(self, e: Emitter, x: IRValue, weights: IRValue, sums: IRValue) -> None:
         """Write what one position of the kernel adds to all partial sums."""
         axes = (Axis(self.shape.channels, 1, self._width),)
         step = self.shape.stride[1] * self.x_strides[2]
@@ -119,7 +119,7 @@ class StreamedConvolution:
             for offset, value in zip(offsets, after, strict=True):
                 e.store(value, here, offset)
 
-    def _tiles(self, e: Emitter) -> Iterator[tuple[Index, Index, Index, int]]:
+    def _tiles(self, e: Emitter) -> Iterator[tuple[IRIndex, IRIndex, IRIndex, int]]:
         """Write the loops over tiles; yields image, row, first pixel and pixels of each."""
         full, rest = divmod(self.shape.size[1], self.tile.pixels)
         with e.loop(0, self.shape.images * self.shape.size[0]) as rows:
@@ -129,14 +129,14 @@ class StreamedConvolution:
             if rest:
                 yield image, row, full * self.tile.pixels, rest
 
-    def _ahead(self, e: Emitter, following: Value, axes: Sequence[Axis], place: Index) -> Ahead:
+    def _ahead(self, e: Emitter, following: IRValue, axes: Sequence[Axis], place: IRIndex) -> Ahead:
         """Return the part of the next position's weights that the tile at a place brings near."""
         tiles = max(1, self.shape.pixels // self.tile.pixels)
         lines = max(1, round(self._panel / (LINE * tiles * steps_of(axes))))
         part = e.divmod(place, self.tile.pixels)[0]
         return Ahead(e.address(following, e.mul(part, lines * LINE * steps_of(axes))), lines)
 
-    def _finish(self, e: Emitter, sums: Value, arguments: Sequence[Value]) -> None:
+    def _finish(self, e: Emitter, sums: IRValue, arguments: Sequence[IRValue]) -> None:
         """Write the sums through the epilogue into the output; of the last block only the filters that there are."""
         last = self.shape.filters - (self.chunks - 1) * self._width
         if last == self._width or self.chunks == 1:
@@ -148,7 +148,7 @@ class StreamedConvolution:
         with e.when(e.builder.not_(is_last)):
             self._finish_block(e, sums, arguments, self._width)
 
-    def _finish_block(self, e: Emitter, sums: Value, arguments: Sequence[Value], filters: int) -> None:
+    def _finish_block(self, e: Emitter, sums: IRValue, arguments: Sequence[IRValue], filters: int) -> None:
         out, *operands = arguments
         with e.loop(0, self.shape.pixels) as loop:
             image, row, pixel = e.unravel(loop.index, (self.shape.images, *self.shape.size))

@@ -10,7 +10,7 @@ from math import prod
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.target import Target
-from engine.compiler.emit.types import Value
+from engine.compiler.emit.types import IRValue
 
 LINE = 16
 """Elements of a cache line."""
@@ -96,7 +96,7 @@ class Ahead:
         lines: cache lines that each step of the innermost loop brings.
     """
 
-    start: Value
+    start: IRValue
     lines: int
 
 
@@ -109,12 +109,12 @@ def emit_tile(
     e: Emitter,
     tile: Tile,
     axes: Sequence[Axis],
-    x: Value,
+    x: IRValue,
     pixel_step: int,
-    w: Value,
-    start: Sequence[Value],
+    w: IRValue,
+    start: Sequence[IRValue],
     ahead: Ahead | None = None,
-) -> list[Value]:
+) -> list[IRValue]:
     """Write the reduction of one tile.
 
     Args:
@@ -144,7 +144,7 @@ class _Reduction:
     pixel_step: int
     lines: int
 
-    def emit(self, axes: tuple[Axis, ...], x: Value, w: Value, carried: list[Value]) -> list[Value]:
+    def emit(self, axes: tuple[Axis, ...], x: IRValue, w: IRValue, carried: list[IRValue]) -> list[IRValue]:
         """Write the loops over the axes; returns what they carry out."""
         e, axis, inner = self.e, axes[0], axes[1:]
         unroll = 1 if inner else _unroll(axis)
@@ -160,7 +160,7 @@ class _Reduction:
                 loop.following = self._bring(loop.following)
         return loop.results
 
-    def _multiply(self, x: Value, w: Value, carried: list[Value]) -> list[Value]:
+    def _multiply(self, x: IRValue, w: IRValue, carried: list[IRValue]) -> list[IRValue]:
         """Write one step: every pixel's number times every vector of weights."""
         e, vectors = self.e, self.tile.vectors
         weights = [e.load(w, vector * e.lanes) for vector in range(vectors)]
@@ -171,7 +171,7 @@ class _Reduction:
             results += [e.fma(number, weight, total) for weight, total in zip(weights, row, strict=True)]
         return results + carried[self.tile.pixels * vectors :]
 
-    def _bring(self, carried: list[Value]) -> list[Value]:
+    def _bring(self, carried: list[IRValue]) -> list[IRValue]:
         if not self.lines:
             return carried
         *accumulators, address = carried

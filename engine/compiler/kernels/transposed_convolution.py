@@ -18,7 +18,7 @@ import numpy as np
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.target import Target
-from engine.compiler.emit.types import Index, Value
+from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
 from engine.compiler.kernels.tile import Axis, Tile, choose_tile, emit_tile
 from engine.compiler.kernels.transposed_geometry import Taps, TransposedShape, taps_of
@@ -43,9 +43,9 @@ class _Block:
         valid: lanes of each of its vectors that hold filters.
     """
 
-    number: Index
-    group: Index
-    channel: Index
+    number: IRIndex
+    group: IRIndex
+    channel: IRIndex
     valid: tuple[int, ...]
 
 
@@ -53,12 +53,12 @@ class _Block:
 class _Pixels:
     """A tile's pixels, of one phase: where the first one lies in its row, and how many they are."""
 
-    start: Index
+    start: IRIndex
     count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransposedConvolution:
+class TransposedConvolutionKernel:
     """A transposed convolution of one exact shape.
 
     Attributes:
@@ -93,7 +93,7 @@ class TransposedConvolution:
         x_strides: tuple[int, int, int],
         out_strides: tuple[int, int, int],
         epilogue: Epilogue = NOTHING,
-    ) -> "TransposedConvolution":
+    ) -> "TransposedConvolutionKernel":
         """Return the kernel with tile and chunks chosen for a target."""
         vectors = -(-shape.filters // target.lanes)
         tile = choose_tile(target, -(-shape.size[1] // shape.axes[1].stride), vectors)
@@ -195,7 +195,7 @@ class TransposedConvolution:
         rows = self.shape.images * self.shape.size[0]
         return -(-self.shape.groups * self._group_blocks // self.blocks), -(-rows // self.rows)
 
-    def _each_block(self, e: Emitter, part: Index) -> Iterator[_Block]:
+    def _each_block(self, e: Emitter, part: IRIndex) -> Iterator[_Block]:
         """Write the loop over a chunk's blocks; full ones and those at the end of a group are written apart."""
         first = e.mul(part, self.blocks)
         last = e.minimum(e.add(first, self.blocks), self.shape.groups * self._group_blocks)
@@ -228,7 +228,12 @@ class TransposedConvolution:
                     yield _Pixels(e.add(phase.index, full * self.tile.pixels * stride), rest)
 
     def _emit_tile(
-        self, e: Emitter, arrays: list[Value], block: _Block, at: tuple[Index, Index, Taps], pixels: _Pixels
+        self,
+        e: Emitter,
+        arrays: list[IRValue],
+        block: _Block,
+        at: tuple[IRIndex, IRIndex, Taps],
+        pixels: _Pixels,
     ) -> None:
         """Write a tile: bias, the reduction over the taps that it meets, and the epilogue."""
         x, weights, bias, out, *operands = arrays
@@ -249,12 +254,12 @@ class TransposedConvolution:
     def _reduce(
         self,
         e: Emitter,
-        arrays: tuple[Value, Value],
+        arrays: tuple[IRValue, IRValue],
         block: _Block,
-        at: tuple[Index, Index, Taps],
+        at: tuple[IRIndex, IRIndex, Taps],
         pixels: _Pixels,
-        start: list[Value],
-    ) -> list[Value]:
+        start: list[IRValue],
+    ) -> list[IRValue]:
         """Write the loops over a tile's kernel rows and columns, and the channels; returns the sums."""
         image, _, rows = at
         tile = Tile(pixels.count, len(block.valid))
@@ -275,8 +280,8 @@ class TransposedConvolution:
         return down.results
 
     def _meet(
-        self, e: Emitter, bases: tuple[Value, Value], taps: Taps, number: Index, axis: int, w_step: int
-    ) -> tuple[Value, Value]:
+        self, e: Emitter, bases: tuple[IRValue, IRValue], taps: Taps, number: IRIndex, axis: int, w_step: int
+    ) -> tuple[IRValue, IRValue]:
         """Return the addresses of input and weights at one of the taps of an axis, by number."""
         geometry = self.shape.axes[axis]
         place = e.sub(e.add(taps.source, self.halo[axis]), e.mul(number, geometry.input_step))

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.types import Index
+from engine.compiler.emit.types import IRIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +64,12 @@ class Taps:
         source: input position that meets the first one; may be negative.
     """
 
-    first: Index
-    count: Index
-    source: Index
+    first: IRIndex
+    count: IRIndex
+    source: IRIndex
 
 
-def taps_of(e: Emitter, axis: TransposedAxis, position: Index) -> Taps:
+def taps_of(e: Emitter, axis: TransposedAxis, position: IRIndex) -> Taps:
     """Write which taps a position meets: those where tap * dilation = position + padding, modulo the stride."""
     step, back = axis.tap_step, axis.input_step
     place, rest = e.divmod(e.add(position, axis.padding), axis.divisor)

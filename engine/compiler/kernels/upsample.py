@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.types import Index, Value
+from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.lines import emit_fold
 from engine.compiler.memory.region import Region, pixels
 from engine.kernels.resampling import Table, resampling_tables
@@ -19,7 +19,7 @@ _CHUNK = 16384
 
 
 @dataclass(frozen=True, slots=True)
-class Upsample:
+class UpsampleKernel:
     """A resampling of one exact shape.
 
     Attributes:
@@ -96,10 +96,12 @@ class Upsample:
         )
         return [()] * first + tables
 
-    def _emit_pixel(self, e: Emitter, lines: Sequence["_Tap"], columns: Sequence["_Tap"], out: Value) -> None:
+    def _emit_pixel(
+        self, e: Emitter, lines: Sequence["_Tap"], columns: Sequence["_Tap"], out: IRValue
+    ) -> None:
         """Write one pixel: in each of the lines that it is made of the columns are weighed first."""
 
-        def emit_vector(channel: Index, count: int, totals: list[Value]) -> list[Value]:
+        def emit_vector(channel: IRIndex, count: int, totals: list[IRValue]) -> list[IRValue]:
             parts = []
             for line, line_weight in lines:
                 values = [(e.load(line, offset, channel, count=count), weight) for offset, weight in columns]
@@ -110,7 +112,7 @@ class Upsample:
         emit_fold(e, self.channels, [], emit_vector)
 
 
-_Tap = tuple[Value, Value | None]
+_Tap = tuple[IRValue, IRValue | None]
 """Where an element lies, or the element, and its weight in all lanes; None is 1."""
 
 
@@ -118,7 +120,7 @@ _Tap = tuple[Value, Value | None]
 class _Taps:
     """Tables in the kernel: for each place of the output the elements that it is made of, and their weights."""
 
-    tables: tuple[tuple[Value, Value | None], ...]
+    tables: tuple[tuple[IRValue, IRValue | None], ...]
 
     @classmethod
     def of(cls, e: Emitter, table: Table, count: int, step: int) -> "_Taps":
@@ -135,7 +137,7 @@ class _Taps:
             )
         )
 
-    def at(self, e: Emitter, place: Index) -> list[_Tap]:
+    def at(self, e: Emitter, place: IRIndex) -> list[_Tap]:
         """Return offsets and weights of a place's elements."""
         return [
             (e.load_index(offsets, place), None if weights is None else e.load_broadcast(weights, place))
@@ -143,7 +145,7 @@ class _Taps:
         ]
 
 
-def _weighed(e: Emitter, parts: Sequence[_Tap]) -> Value:
+def _weighed(e: Emitter, parts: Sequence[_Tap]) -> IRValue:
     """Return the sum of values times their weights."""
     total = None
     for value, weight in parts:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.types import Index, Value
+from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
 from engine.compiler.kernels.shapes import ConvShape, ImplicitPadding
 from engine.compiler.kernels.tile import LINE, Ahead, Axis, Tile, emit_tile, steps_of
@@ -148,7 +148,7 @@ class Winograd:
             self._transform_result(e, (products, bias, out, *operands), e.add(first, loop.index), loop.index)
 
     def _transform_patch(
-        self, e: Emitter, x: Value, patches: Value, border: Value, tile: Index, place: Index
+        self, e: Emitter, x: IRValue, patches: IRValue, border: IRValue, tile: IRIndex, place: IRIndex
     ) -> None:
         """Write B^T d B of one tile into its row of every position's matrix."""
         side = self.transforms.inputs
@@ -180,7 +180,7 @@ class Winograd:
             self._transform_channels(e, pixels, target, whole, self.shape.channels - whole)
 
     def _transform_channels(
-        self, e: Emitter, pixels: Sequence[Value], target: Value, channel: Index, count: int | None
+        self, e: Emitter, pixels: Sequence[IRValue], target: IRValue, channel: IRIndex, count: int | None
     ) -> None:
         side = self.transforms.inputs
         here = [e.load(pixel, channel, count=count) for pixel in pixels]
@@ -188,10 +188,10 @@ class Winograd:
         for position, value in enumerate(transformed(e, self.transforms.patch, patch)):
             e.store(value, target, position * self._planes[0], channel)
 
-    def _offset(self, e: Emitter, place: Sequence[Index]) -> list[Index]:
+    def _offset(self, e: Emitter, place: Sequence[IRIndex]) -> list[IRIndex]:
         return [e.mul(index, step) for index, step in zip(place, self.x_strides, strict=True)]
 
-    def _copy_border(self, e: Emitter, corner: Value, border: Value, top: Index, left: Index) -> None:
+    def _copy_border(self, e: Emitter, corner: IRValue, border: IRValue, top: IRIndex, left: IRIndex) -> None:
         """Copy a patch that reaches over the border, with zeros for what lies beyond."""
         side = self.transforms.inputs
         with e.loop(0, side) as rows, e.loop(0, side) as columns:
@@ -211,14 +211,14 @@ class Winograd:
             with e.when(e.builder.not_(there)), e.loop(0, self._depth, self.lanes) as loop:
                 e.store(e.splat(0.0), target, loop.index)
 
-    def _copy_channels(self, e: Emitter, source: Value, target: Value) -> None:
+    def _copy_channels(self, e: Emitter, source: IRValue, target: IRValue) -> None:
         whole = self.shape.channels // self.lanes * self.lanes
         with e.loop(0, whole, self.lanes) as loop:
             e.store(e.load(source, loop.index), target, loop.index)
         if whole < self.shape.channels:
             e.store(e.load(source, whole, count=self.shape.channels - whole), target, whole)
 
-    def _multiply(self, e: Emitter, patches: Value, u: Value, products: Value, count: Index) -> None:
+    def _multiply(self, e: Emitter, patches: IRValue, u: IRValue, products: IRValue, count: IRIndex) -> None:
         """Write, for every position and block of filters, tiles x channels times channels x filters."""
         height = self.tile.pixels
         panel = self._depth * self._width
@@ -244,13 +244,15 @@ class Winograd:
                     tile, vector = divmod(place, self.tile.vectors)
                     e.store(value, target, tile * self._blocks * self._width + vector * self.lanes)
 
-    def _ahead(self, e: Emitter, following: Value, axes: tuple[Axis, ...], strip: Index) -> Ahead:
+    def _ahead(self, e: Emitter, following: IRValue, axes: tuple[Axis, ...], strip: IRIndex) -> Ahead:
         """Return the part of the next panel of weights that a strip of tiles brings near."""
         share = -(-self.tiles // self.tile.pixels) * steps_of(axes)
         lines = -(-self._depth * self._width // (LINE * share))
         return Ahead(e.address(following, e.mul(strip, lines * LINE * steps_of(axes))), lines)
 
-    def _transform_result(self, e: Emitter, arguments: Sequence[Value], tile: Index, place: Index) -> None:
+    def _transform_result(
+        self, e: Emitter, arguments: Sequence[IRValue], tile: IRIndex, place: IRIndex
+    ) -> None:
         """Write A^T m A of one tile, all its filters, through the epilogue into the output."""
         products, *rest = arguments
         image, row, column = e.unravel(tile, (self.shape.images, *self.grid))
@@ -265,10 +267,10 @@ class Winograd:
     def _finish_filters(
         self,
         e: Emitter,
-        source: Value,
-        arguments: Sequence[Value],
-        corner: tuple[Index, Index, Index],
-        channel: Index,
+        source: IRValue,
+        arguments: Sequence[IRValue],
+        corner: tuple[IRIndex, IRIndex, IRIndex],
+        channel: IRIndex,
         count: int | None,
     ) -> None:
         bias, out, *operands = arguments
@@ -285,7 +287,7 @@ class Winograd:
 
             place = Place(image, row, pixel, channel)
 
-            def put(value: Value = value, place: Place = place) -> None:
+            def put(value: IRValue = value, place: Place = place) -> None:
                 result = finish(e, self.epilogue, e.fadd(value, start), operands, place, count)
                 steps = zip((place.image, place.row, place.pixel), self.out_strides, strict=True)
                 e.store(result, out, *(e.mul(i, step) for i, step in steps), channel, count=count)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.types import Value
+from engine.compiler.emit.types import IRValue
 
 Matrix = tuple[tuple[float, ...], ...]
 
@@ -57,13 +57,13 @@ TRANSFORMS = {2: F2, 4: F4}
 """By the rows and columns of a tile's outputs."""
 
 
-def transformed(e: Emitter, matrix: Matrix, tile: Sequence[Sequence[Value]]) -> list[Value]:
+def transformed(e: Emitter, matrix: Matrix, tile: Sequence[Sequence[IRValue]]) -> list[IRValue]:
     """Return matrix @ tile @ matrix^T, row after row."""
     columns = [[_combine(e, row, [line[j] for line in tile]) for row in matrix] for j in range(len(tile[0]))]
     return [_combine(e, row, [column[i] for column in columns]) for i in range(len(matrix)) for row in matrix]
 
 
-def _combine(e: Emitter, coefficients: Sequence[float], values: Sequence[Value]) -> Value:
+def _combine(e: Emitter, coefficients: Sequence[float], values: Sequence[IRValue]) -> IRValue:
     """Return the sum of coefficient * value, without the multiplications by 0, 1 and -1."""
     terms = [(k, value) for k, value in zip(coefficients, values, strict=True) if k]
     terms.sort(key=lambda term: term[0] != 1)  # one that needs no multiplication starts the sum

@@ -12,15 +12,22 @@ from engine.compiler.lowering import (
     reduction,
     shape,
 )
+from engine.compiler.lowering.context import (
+    LAYER_RULES,
+    RULES,
+    LoweringContext,
+    LoweringRule,
+    lowers,
+    lowers_layer,
+)
 from engine.compiler.lowering.shape import TAKES_APART
-from engine.compiler.lowering.site import LAYER_RULES, RULES, Rule, Site, lowers, lowers_layer
 
 __all__ = [
     "LAYER_RULES",
     "RULES",
     "TAKES_APART",
-    "Rule",
-    "Site",
+    "LoweringContext",
+    "LoweringRule",
     "attention",
     "convolution",
     "lowers",

@@ -1,15 +1,15 @@
 """Products of computed tensors."""
 
 from engine.compiler.graph import MatrixProduct, Node
-from engine.compiler.lowering.site import Site, lowers
+from engine.compiler.lowering.context import LoweringContext, lowers
 
 
 @lowers("torch.matmul", "torch.bmm", "torch.mm")
-def matrix_product(site: Site) -> Node | None:
+def matrix_product(context: LoweringContext) -> Node | None:
     """Lower a product of two tensors of two or more axes."""
-    if len(site.inputs) != 2 or not (site.is_float(0) and site.is_float(1)):
+    if len(context.inputs) != 2 or not (context.is_float(0) and context.is_float(1)):
         return None
-    left, right = site.operand(0), site.operand(1)
+    left, right = context.operand(0), context.operand(1)
     if min(left.rank, right.rank) < 2 or max(left.rank, right.rank) > 4:
         return None
-    return MatrixProduct([site.index], [left, right])
+    return MatrixProduct([context.index], [left, right])

@@ -8,17 +8,17 @@ from engine.compiler.graph import (
     Concatenation,
     Constant,
     Fallback,
-    Graph,
+    LoweredGraph,
     Node,
+    Placeholder,
     Reshape,
     Tensor,
-    Value,
     connect,
 )
-from engine.compiler.lowering import LAYER_RULES, RULES, TAKES_APART, Rule, Site
+from engine.compiler.lowering import LAYER_RULES, RULES, TAKES_APART, LoweringContext, LoweringRule
 from engine.dtypes import Array
 from engine.errors import KuiperError
-from engine.expression import ListNode, Operand, parse
+from engine.expression import ListNode, OperandNode, parse
 from engine.layers import BUILT_IN
 from engine.operator import OUTPUT
 from engine.plan import Plan, Step
@@ -31,7 +31,7 @@ LARGEST_CONSTANT = 16 << 20
 """Elements of a tensor that is computed at build because no input changes it."""
 
 
-def make_graph(plan: Plan, leaving: Sequence[int], kinds: Collection[type[Node]]) -> Graph:
+def make_graph(plan: Plan, leaving: Sequence[int], kinds: Collection[type[Node]]) -> LoweredGraph:
     """Lower every operator of a plan that a rule takes; numpy keeps the others.
 
     Args:
@@ -52,7 +52,7 @@ class _Builder:
         self._specs: dict[int, Spec] = {
             slot: plan.specs[name] for slot, name in names.items() if name in plan.specs
         }
-        self.graph = Graph(leaving=tuple(leaving))
+        self.graph = LoweredGraph(leaving=tuple(leaving))
         self._steps = plan.steps
         self._readers: dict[int, list[int]] = {}
         for index, step in enumerate(plan.steps):
@@ -106,7 +106,7 @@ class _Builder:
         inputs = [self._specs[slot] for slot in step.inputs]
         if any(isinstance(spec, TensorSpec) and not spec.size for spec in inputs):
             return None
-        site = Site(
+        context = LoweringContext(
             index,
             step,
             inputs,
@@ -115,7 +115,7 @@ class _Builder:
             constant=self._constant,
             add=self._add,
         )
-        node = rule(site)
+        node = rule(context)
         return (
             node
             if node is None or isinstance(node, Reshape | Concatenation) or type(node) in self._kinds
@@ -163,7 +163,7 @@ class _Builder:
                 spec = self._specs[slot]
                 if not isinstance(spec, TensorSpec):
                     raise TypeError(f"slot {slot} carries no tensor")
-                self.graph.tensors[slot] = self._add(Value([], [], slot=slot), spec.shape)[0]
+                self.graph.tensors[slot] = self._add(Placeholder([], [], slot=slot), spec.shape)[0]
         return self.graph.tensors[slot]
 
     def _constant(self, slot: int) -> Array | None:
@@ -186,7 +186,7 @@ def _is_small(spec: Spec) -> bool:
     return isinstance(spec, TensorSpec) and spec.size <= LARGEST_CONSTANT
 
 
-def _rule_of(step: Step) -> Rule | None:
+def _rule_of(step: Step) -> LoweringRule | None:
     """Return the rule that was written for the very layer that runs an operator, None where there is none."""
     layer = step.layer.layer
     return RULES.get(layer.type) if is_engines(step) else LAYER_RULES.get(layer.forward)
@@ -211,7 +211,7 @@ def _collects(step: Step) -> bool:
     if step.operator.type != "pnnx.Expression" or not isinstance(source, str) or not source.startswith("["):
         return False
     root = parse(source)
-    return isinstance(root, ListNode) and all(isinstance(item, Operand) for item in root.items)
+    return isinstance(root, ListNode) and all(isinstance(item, OperandNode) for item in root.items)
 
 
 def _is_pure(step: Step) -> bool:

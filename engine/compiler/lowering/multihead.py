@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from engine.compiler.emit.pointwise import Expression, Leaf, apply
+from engine.compiler.emit.pointwise import Leaf, PointwiseExpression, apply
 from engine.compiler.graph import LayerNorm, Linear, MatrixProduct, Node, Reshape, Softmax, Tensor
+from engine.compiler.lowering.context import FLOAT, LoweringContext, lowers
 from engine.compiler.lowering.pointwise import pointwise
-from engine.compiler.lowering.site import FLOAT, Site, lowers
 from engine.compiler.memory.view import View
 from engine.dtypes import Array
 from engine.kernels.attention_operands import Layout, place_operands
@@ -22,40 +22,40 @@ _HEADS = (0, 2, 1, 3)
 
 
 @lowers("F.scaled_dot_product_attention")
-def scaled_dot_product_attention(site: Site) -> Node | None:
+def scaled_dot_product_attention(context: LoweringContext) -> Node | None:
     """Lower softmax(scale · q kᵀ + mask) v, where heads are as many on both sides."""
     names = ("query", "key", "value")
-    if not all(map(site.has_operand, names)) or site.value("enable_gqa"):
+    if not all(map(context.has_operand, names)) or context.value("enable_gqa"):
         return None
-    query, key, value = map(site.tensor, names)
-    output = site.outputs[0]
+    query, key, value = map(context.tensor, names)
+    output = context.outputs[0]
     if not isinstance(output, TensorSpec) or max(query.rank, key.rank, value.rank) > 4:
         return None
     scores = (*output.shape[:-1], key.shape[-2])
-    masks = _masks(site, scores)
+    masks = _masks(context, scores)
     if masks is None:
         return None
-    if site.value("is_causal"):
+    if context.value("is_causal"):
         hidden = np.triu(np.ones(scores[-2:], np.bool_), 1)
-        masks.append(site.make_constant(_hidden(hidden)))
-    scale = site.value("scale")
+        masks.append(context.make_constant(_hidden(hidden)))
+    scale = context.value("scale")
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    return attend(site, (query, key, value), masks, factor, skip_masked=True)
+    return attend(context, (query, key, value), masks, factor, skip_masked=True)
 
 
-def _masks(site: Site, scores: tuple[int, ...]) -> list[Tensor] | None:
+def _masks(context: LoweringContext, scores: tuple[int, ...]) -> list[Tensor] | None:
     """Return what is added to scores of a shape; None where kernels do not read it."""
-    spec = site.spec("attn_mask")
+    spec = context.spec("attn_mask")
     if spec is None:
         return []
     if np.broadcast_shapes(spec.shape, scores) != scores:
         return None
-    if site.has_operand("attn_mask"):
-        return [site.tensor("attn_mask")]
-    mask = site.value("attn_mask")
+    if context.has_operand("attn_mask"):
+        return [context.tensor("attn_mask")]
+    mask = context.value("attn_mask")
     if mask is None or mask.dtype not in (np.bool_, FLOAT):
         return None
-    return [site.make_constant(_hidden(~mask) if mask.dtype == np.bool_ else mask)]
+    return [context.make_constant(_hidden(~mask) if mask.dtype == np.bool_ else mask)]
 
 
 def _hidden(mask: Array) -> Array:
@@ -64,7 +64,7 @@ def _hidden(mask: Array) -> Array:
 
 
 def attend(
-    site: Site,
+    context: LoweringContext,
     sequences: tuple[Tensor, Tensor, Tensor],
     masks: Sequence[Tensor],
     scale: float,
@@ -74,7 +74,7 @@ def attend(
     """Add all nodes of softmax(scale · q kᵀ + masks) v but the last, which is returned.
 
     Args:
-        site: the operator.
+        context: the operator.
         sequences: query, key and value, (…, length, features).
         masks: what is added to the scores.
         scale: factor of the products.
@@ -82,48 +82,48 @@ def attend(
     """
     query, key, value = sequences
     turned = (*range(key.rank - 2), key.rank - 1, key.rank - 2)
-    keys = look(site, key, [key.shape[axis] for axis in turned], lambda view: view.permuted(turned))
+    keys = look(context, key, [key.shape[axis] for axis in turned], lambda view: view.permuted(turned))
     leading = np.broadcast_shapes(query.shape[:-2], key.shape[:-2])
     shape = (*leading, query.shape[-2], key.shape[-2])
-    (scores,) = site.add(MatrixProduct([site.index], [query, keys]), shape)
-    expression: Expression = apply("mul", Leaf(1), scale)
+    (scores,) = context.add(MatrixProduct([context.index], [query, keys]), shape)
+    expression: PointwiseExpression = apply("mul", Leaf(1), scale)
     for place in range(len(masks)):
         expression = apply("add", expression, Leaf(place + 2))
-    scaled = pointwise(site, [scores, *masks], expression)
+    scaled = pointwise(context, [scores, *masks], expression)
     if scaled is None:
         raise ValueError(f"no kernel for a scale of {scale}")
-    (seen,) = site.add(scaled, shape)
-    node = Softmax([site.index], [seen], axis=len(shape) - 1, skip_masked=skip_masked)
-    (weights,) = site.add(node, shape)
-    return MatrixProduct([site.index], [weights, value])
+    (seen,) = context.add(scaled, shape)
+    node = Softmax([context.index], [seen], axis=len(shape) - 1, skip_masked=skip_masked)
+    (weights,) = context.add(node, shape)
+    return MatrixProduct([context.index], [weights, value])
 
 
-def look(site: Site, tensor: Tensor, shape: Sequence[int], seen: Any) -> Tensor:
+def look(context: LoweringContext, tensor: Tensor, shape: Sequence[int], seen: Any) -> Tensor:
     """Add another look at a tensor: `seen` makes its view of the tensor's, or None where that needs a copy."""
 
     def views(view: View) -> list[View] | None:
         result = seen(view)
         return None if result is None else [result]
 
-    return site.add(Reshape([site.index], [tensor], look=views), tuple(shape))[0]
+    return context.add(Reshape([context.index], [tensor], look=views), tuple(shape))[0]
 
 
-def linear(site: Site, x: Tensor, weight: Array, bias: Array | None) -> Tensor:
+def linear(context: LoweringContext, x: Tensor, weight: Array, bias: Array | None) -> Tensor:
     """Add a linear layer of an operator that has several."""
-    node = Linear([site.index], [x], weight=weight, bias=bias, is_computed=True)
-    return site.add(node, (*x.shape[:-1], len(weight)))[0]
+    node = Linear([context.index], [x], weight=weight, bias=bias, is_computed=True)
+    return context.add(node, (*x.shape[:-1], len(weight)))[0]
 
 
-def add(site: Site, left: Tensor, right: Tensor) -> Tensor:
+def add(context: LoweringContext, left: Tensor, right: Tensor) -> Tensor:
     """Add the sum of two tensors of one shape."""
-    node = pointwise(site, [left, right], apply("add", Leaf(1), Leaf(2)))
+    node = pointwise(context, [left, right], apply("add", Leaf(1), Leaf(2)))
     if node is None:
         raise ValueError("no kernel for a sum")
-    return site.add(node, left.shape)[0]
+    return context.add(node, left.shape)[0]
 
 
 def multihead(
-    site: Site,
+    context: LoweringContext,
     sequences: tuple[Tensor, Tensor, Tensor],
     weights: tuple[Sequence[Array], Sequence[Array | None]],
     heads: int,
@@ -133,7 +133,7 @@ def multihead(
     """Add the nodes of attention with several heads, without the projection behind it.
 
     Args:
-        site: the operator.
+        context: the operator.
         sequences: query, key and value, (batch, length, features), or where not `is_batch_first` (length, batch, …).
         weights: projections of query, key and value, and what is added to each.
         heads: number of heads.
@@ -145,7 +145,7 @@ def multihead(
     """
     query = sequences[0]
     features = len(weights[0][0])
-    projected = _projected(site, sequences, weights)
+    projected = _projected(context, sequences, weights)
     axes = _HEADS if is_batch_first else (1, 2, 0, 3)
 
     def split(tensor: Tensor, part: int) -> Tensor:
@@ -156,20 +156,20 @@ def multihead(
             cut = view.sliced(2, part * features, features).reshaped(own)
             return None if cut is None else cut.permuted(axes)
 
-        return look(site, tensor, [own[axis] for axis in axes], seen)
+        return look(context, tensor, [own[axis] for axis in axes], seen)
 
     q, k, v = (split(*each) for each in projected)
     scale = 1 / math.sqrt(features // heads)
-    node = attend(site, (q, k, v), masks, scale, skip_masked=False)
-    (found,) = site.add(node, (*q.shape[:-1], features // heads))
+    node = attend(context, (q, k, v), masks, scale, skip_masked=False)
+    (found,) = context.add(node, (*q.shape[:-1], features // heads))
     back = _HEADS if is_batch_first else (2, 0, 1, 3)
-    turned = look(site, found, [found.shape[axis] for axis in back], lambda view: view.permuted(back))
+    turned = look(context, found, [found.shape[axis] for axis in back], lambda view: view.permuted(back))
     shape = (*query.shape[:2], features)
-    return look(site, turned, shape, lambda view: view.reshaped(shape))
+    return look(context, turned, shape, lambda view: view.reshaped(shape))
 
 
 def _projected(
-    site: Site,
+    context: LoweringContext,
     sequences: tuple[Tensor, Tensor, Tensor],
     weights: tuple[Sequence[Array], Sequence[Array | None]],
 ) -> list[tuple[Tensor, int]]:
@@ -177,30 +177,32 @@ def _projected(
     if sequences[0] is sequences[1] is sequences[2]:
         biases = [bias for bias in weights[1] if bias is not None]
         bias = np.concatenate(biases) if biases else None
-        whole = linear(site, sequences[0], np.concatenate(weights[0]), bias)
+        whole = linear(context, sequences[0], np.concatenate(weights[0]), bias)
         return [(whole, part) for part in range(3)]
-    return [(linear(site, x, weight, bias), 0) for x, weight, bias in zip(sequences, *weights, strict=True)]
+    return [
+        (linear(context, x, weight, bias), 0) for x, weight, bias in zip(sequences, *weights, strict=True)
+    ]
 
 
 @lowers("nn.MultiheadAttention")
-def multihead_attention(site: Site) -> Node | None:
+def multihead_attention(context: LoweringContext) -> Node | None:
     """Lower attention whose weights nobody asks for, over batches or single sequences."""
-    weights = site.step.layer.arguments
+    weights = context.step.layer.arguments
     extras = ("add_zero_attn", "bias_k", "bias_v")
-    if site.step.layer.results != (0,) or any(
+    if context.step.layer.results != (0,) or any(
         weights.get(name) is not None and weights[name] is not False for name in extras
     ):
         return None
     names = [
-        n for n in ("query", "key", "value", "key_padding_mask", "attn_mask") if site.spec(n) is not None
+        n for n in ("query", "key", "value", "key_padding_mask", "attn_mask") if context.spec(n) is not None
     ]
-    specs = [spec for spec in map(site.spec, names) if spec is not None]
+    specs = [spec for spec in map(context.spec, names) if spec is not None]
     matrices, biases = _input_weights(weights)
-    is_batch_first, heads = bool(site.value("batch_first")), site.value("num_heads")
+    is_batch_first, heads = bool(context.value("batch_first")), context.value("num_heads")
     layout = Layout(heads, tuple(matrix.shape[1] for matrix in matrices), is_batch_first)
     places = place_operands(specs, names[-1] == "attn_mask", layout)
     sequences = [names[place] for place in places[:3]]
-    if not all(map(site.has_operand, sequences)):
+    if not all(map(context.has_operand, sequences)):
         return None
     is_single = specs[places.query].rank == 2
     is_batch_first |= is_single
@@ -208,18 +210,18 @@ def multihead_attention(site: Site) -> Node | None:
     masks = []
     for place, axes in ((places.attn_mask, None), (places.key_padding_mask, (batch, 1, 1, -1))):
         if place is not None:
-            mask = _additive(site, names[place], axes or _of_heads(specs[place].shape, batch, heads))
+            mask = _additive(context, names[place], axes or _of_heads(specs[place].shape, batch, heads))
             if mask is None:
                 return None
             masks.append(mask)
-    tensors = {name: _batched(site, site.tensor(name)) for name in dict.fromkeys(sequences)}
+    tensors = {name: _batched(context, context.tensor(name)) for name in dict.fromkeys(sequences)}
     query, key, value = (tensors[name] for name in sequences)
-    found = multihead(site, (query, key, value), (matrices, biases), heads, masks, is_batch_first)
+    found = multihead(context, (query, key, value), (matrices, biases), heads, masks, is_batch_first)
     if is_single:
         shape = found.shape[1:]
-        found = look(site, found, shape, lambda view: view.reshaped(shape))
+        found = look(context, found, shape, lambda view: view.reshaped(shape))
     return Linear(
-        [site.index],
+        [context.index],
         [found],
         weight=weights["out_proj.weight"],
         bias=weights.get("out_proj.bias"),
@@ -236,10 +238,10 @@ def _input_weights(weights: Any) -> tuple[list[Array], list[Array | None]]:
     return matrices, [None] * 3 if bias is None else [*np.split(bias, 3)]
 
 
-def _batched(site: Site, tensor: Tensor) -> Tensor:
+def _batched(context: LoweringContext, tensor: Tensor) -> Tensor:
     """Return a sequence as a batch of one, unless it is a batch."""
     shape = (1, *tensor.shape)
-    return tensor if tensor.rank == 3 else look(site, tensor, shape, lambda view: view.reshaped(shape))
+    return tensor if tensor.rank == 3 else look(context, tensor, shape, lambda view: view.reshaped(shape))
 
 
 def _of_heads(shape: tuple[int, ...], batch: int, heads: int) -> tuple[int, ...]:
@@ -247,85 +249,89 @@ def _of_heads(shape: tuple[int, ...], batch: int, heads: int) -> tuple[int, ...]
     return (batch, heads, *shape[1:]) if len(shape) == 3 else (1, 1, *shape)
 
 
-def _additive(site: Site, name: str, shape: tuple[int, ...]) -> Tensor | None:
+def _additive(context: LoweringContext, name: str, shape: tuple[int, ...]) -> Tensor | None:
     """Return what a mask adds to the scores, in a shape; None where kernels do not read it. True hides a key."""
-    if site.is_constant(name):
-        mask = site.value(name)
+    if context.is_constant(name):
+        mask = context.value(name)
         if mask is None or mask.dtype not in (np.bool_, FLOAT):
             return None
-        return site.make_constant((_hidden(mask) if mask.dtype == np.bool_ else mask).reshape(shape))
-    if not site.has_operand(name):
+        return context.make_constant((_hidden(mask) if mask.dtype == np.bool_ else mask).reshape(shape))
+    if not context.has_operand(name):
         return None
-    tensor = site.tensor(name)
+    tensor = context.tensor(name)
     sizes = tuple(tensor.shape[-1] if size < 0 else size for size in shape)
-    return look(site, tensor, sizes, lambda view: view.reshaped(sizes))
+    return look(context, tensor, sizes, lambda view: view.reshaped(sizes))
 
 
-def _native_mask(site: Site) -> list[Tensor] | None:
+def _native_mask(context: LoweringContext) -> list[Tensor] | None:
     """Return the constant mask of ATen's operators, which hides what it is not 0 at; None where a run brings it."""
-    if site.spec("mask") is None:
+    if context.spec("mask") is None:
         return []
-    mask = site.value("mask") if site.is_constant("mask") else None
+    mask = context.value("mask") if context.is_constant("mask") else None
     if mask is None:
         return None
     hidden = mask != 0
-    hidden = hidden[:, None, None] if site.value("mask_type") == _PADDING else hidden
-    return [site.make_constant(_hidden(hidden))]
+    hidden = hidden[:, None, None] if context.value("mask_type") == _PADDING else hidden
+    return [context.make_constant(_hidden(hidden))]
 
 
 def _native_heads(
-    site: Site, sequences: tuple[Tensor, Tensor, Tensor], masks: list[Tensor], heads: int
+    context: LoweringContext, sequences: tuple[Tensor, Tensor, Tensor], masks: list[Tensor], heads: int
 ) -> Tensor:
-    matrices, biases = (np.split(site.value(name), 3) for name in ("qkv_weight", "qkv_bias"))
-    return multihead(site, sequences, (matrices, list(biases)), heads, masks)
+    matrices, biases = (np.split(context.value(name), 3) for name in ("qkv_weight", "qkv_bias"))
+    return multihead(context, sequences, (matrices, list(biases)), heads, masks)
 
 
 @lowers("aten::_native_multi_head_attention")
-def native_multi_head_attention(site: Site) -> Node | None:
+def native_multi_head_attention(context: LoweringContext) -> Node | None:
     """Lower the fast path of nn.MultiheadAttention, without weights for the caller."""
     names = ("query", "key", "value")
     weights = ("qkv_weight", "qkv_bias", "proj_weight", "proj_bias")
-    masks = _native_mask(site)
-    is_plain = site.step.layer.results == (0,) and all(map(site.has_operand, names))
-    if masks is None or not is_plain or not all(map(site.is_constant, weights)):
+    masks = _native_mask(context)
+    is_plain = context.step.layer.results == (0,) and all(map(context.has_operand, names))
+    if masks is None or not is_plain or not all(map(context.is_constant, weights)):
         return None
-    places = site.step.layer.operand_places
-    slots = {site.step.inputs[places[name]]: site.tensor(name) for name in names}
-    query, key, value = (slots[site.step.inputs[places[name]]] for name in names)
-    found = _native_heads(site, (query, key, value), masks, site.value("num_head"))
-    matrix, bias = site.value("proj_weight"), site.value("proj_bias")
-    return Linear([site.index], [found], weight=matrix, bias=bias, is_computed=True)
+    places = context.step.layer.operand_places
+    slots = {context.step.inputs[places[name]]: context.tensor(name) for name in names}
+    query, key, value = (slots[context.step.inputs[places[name]]] for name in names)
+    found = _native_heads(context, (query, key, value), masks, context.value("num_head"))
+    matrix, bias = context.value("proj_weight"), context.value("proj_bias")
+    return Linear([context.index], [found], weight=matrix, bias=bias, is_computed=True)
 
 
 @lowers("aten::_transformer_encoder_layer_fwd")
-def transformer_encoder_layer(site: Site) -> Node | None:
+def transformer_encoder_layer(context: LoweringContext) -> Node | None:
     """Lower the fast path of nn.TransformerEncoderLayer."""
     weights = ("qkv_weight", "qkv_bias", "proj_weight", "proj_bias", "norm_weight_1", "norm_bias_1")
     others = ("norm_weight_2", "norm_bias_2", "ffn_weight_1", "ffn_bias_1", "ffn_weight_2", "ffn_bias_2")
-    masks = _native_mask(site)
-    if masks is None or not site.has_operand("src") or not all(map(site.is_constant, (*weights, *others))):
+    masks = _native_mask(context)
+    if (
+        masks is None
+        or not context.has_operand("src")
+        or not all(map(context.is_constant, (*weights, *others)))
+    ):
         return None
-    heads, is_first, eps = site.value("num_heads"), bool(site.value("norm_first")), site.value("eps")
+    heads, is_first, eps = context.value("num_heads"), bool(context.value("norm_first")), context.value("eps")
 
     def normalised(x: Tensor, place: int) -> LayerNorm:
-        scale, shift = site.value(f"norm_weight_{place}"), site.value(f"norm_bias_{place}")
-        return LayerNorm([site.index], [x], axes=1, weight=scale, bias=shift, eps=eps)
+        scale, shift = context.value(f"norm_weight_{place}"), context.value(f"norm_bias_{place}")
+        return LayerNorm([context.index], [x], axes=1, weight=scale, bias=shift, eps=eps)
 
     def norm(x: Tensor, place: int) -> Tensor:
-        return site.add(normalised(x, place), x.shape)[0]
+        return context.add(normalised(x, place), x.shape)[0]
 
-    x = site.tensor("src")
+    x = context.tensor("src")
     inner = norm(x, 1) if is_first else x
-    found = _native_heads(site, (inner, inner, inner), masks, heads)
-    x = add(site, x, linear(site, found, site.value("proj_weight"), site.value("proj_bias")))
+    found = _native_heads(context, (inner, inner, inner), masks, heads)
+    x = add(context, x, linear(context, found, context.value("proj_weight"), context.value("proj_bias")))
     x = x if is_first else norm(x, 1)
     inner = norm(x, 2) if is_first else x
-    hidden = linear(site, inner, site.value("ffn_weight_1"), site.value("ffn_bias_1"))
-    activation = pointwise(site, [hidden], apply("gelu" if site.value("use_gelu") else "relu", Leaf(1)))
+    hidden = linear(context, inner, context.value("ffn_weight_1"), context.value("ffn_bias_1"))
+    activation = pointwise(context, [hidden], apply("gelu" if context.value("use_gelu") else "relu", Leaf(1)))
     if activation is None:
         raise ValueError("no kernel for an activation")
-    (active,) = site.add(activation, hidden.shape)
-    fed = linear(site, active, site.value("ffn_weight_2"), site.value("ffn_bias_2"))
+    (active,) = context.add(activation, hidden.shape)
+    fed = linear(context, active, context.value("ffn_weight_2"), context.value("ffn_bias_2"))
     if is_first:
-        return pointwise(site, [x, fed], apply("add", Leaf(1), Leaf(2)))
-    return normalised(add(site, x, fed), 2)
+        return pointwise(context, [x, fed], apply("add", Leaf(1), Leaf(2)))
+    return normalised(add(context, x, fed), 2)

@@ -4,8 +4,8 @@ import math
 
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.graph import Node, Reduction, Tensor
+from engine.compiler.lowering.context import LoweringContext, lowers
 from engine.compiler.lowering.pointwise import pointwise, pointwise_tensor
-from engine.compiler.lowering.site import Site, lowers
 from engine.spec import TensorSpec
 
 _HOW = {"torch.mean": "mean", "torch.sum": "sum"}
@@ -13,67 +13,67 @@ _HOW |= {"torch.amax": "max", "torch.max": "max", "torch.amin": "min", "torch.mi
 
 
 @lowers(*_HOW)
-def reduction(site: Site) -> Node | None:
+def reduction(context: LoweringContext) -> Node | None:
     """Lower a mean, sum, largest or smallest value; not where it is."""
-    axes = _axes(site)
+    axes = _axes(context)
     if axes is None:
         return None
-    return Reduction([site.index], [site.tensor("input")], how=_HOW[site.type], axes=axes)
+    return Reduction([context.index], [context.tensor("input")], how=_HOW[context.type], axes=axes)
 
 
 @lowers("torch.var", "torch.std")
-def spread(site: Site) -> Node | None:
+def spread(context: LoweringContext) -> Node | None:
     """Lower variance and standard deviation: the mean of squared distances from the mean."""
-    axes = _axes(site)
+    axes = _axes(context)
     if axes is None:
         return None
-    x, correction = site.tensor("input"), site.value("correction")
-    taken = float(site.value("unbiased")) if correction is None else float(correction)
+    x, correction = context.tensor("input"), context.value("correction")
+    taken = float(context.value("unbiased")) if correction is None else float(correction)
     count = math.prod(x.shape[axis] for axis in axes)
-    mean = reduce(site, "mean", x, axes)
-    squares = pointwise_tensor(site, x, apply("square", apply("sub", Leaf(1), Leaf(2))), mean)
-    total = reduce(site, "sum", squares, axes, _output_shape(site))
+    mean = reduce(context, "mean", x, axes)
+    squares = pointwise_tensor(context, x, apply("square", apply("sub", Leaf(1), Leaf(2))), mean)
+    total = reduce(context, "sum", squares, axes, _output_shape(context))
     variance = apply("div", Leaf(1), max(count - taken, 0.0))
-    return pointwise(site, [total], apply("sqrt", variance) if site.type == "torch.std" else variance)
+    return pointwise(context, [total], apply("sqrt", variance) if context.type == "torch.std" else variance)
 
 
 @lowers("torch.norm")
-def norm(site: Site) -> Node | None:
+def norm(context: LoweringContext) -> Node | None:
     """Lower the length of vectors, by the sum of their squares or of their absolute values."""
-    axes, order = _axes(site), site.value("p")
+    axes, order = _axes(context), context.value("p")
     if axes is None or order not in (None, "fro", 1, 2):
         return None
-    x, shape = site.tensor("input"), _output_shape(site)
+    x, shape = context.tensor("input"), _output_shape(context)
     if order == 1:
-        sizes = pointwise_tensor(site, x, apply("abs", Leaf(1)))
-        return Reduction([site.index], [sizes], how="sum", axes=axes)
-    total = reduce(site, "sum", pointwise_tensor(site, x, apply("square", Leaf(1))), axes, shape)
-    return pointwise(site, [total], apply("sqrt", Leaf(1)))
+        sizes = pointwise_tensor(context, x, apply("abs", Leaf(1)))
+        return Reduction([context.index], [sizes], how="sum", axes=axes)
+    total = reduce(context, "sum", pointwise_tensor(context, x, apply("square", Leaf(1))), axes, shape)
+    return pointwise(context, [total], apply("sqrt", Leaf(1)))
 
 
 def reduce(
-    site: Site, how: str, x: Tensor, axes: tuple[int, ...], shape: tuple[int, ...] | None = None
+    context: LoweringContext, how: str, x: Tensor, axes: tuple[int, ...], shape: tuple[int, ...] | None = None
 ) -> Tensor:
     """Put a reduction before an operator's own node; by default the axes stay, with one element each."""
     kept = tuple(1 if axis in axes else extent for axis, extent in enumerate(x.shape))
-    node = Reduction([site.index], [x], how=how, axes=axes)
-    return site.add(node, kept if shape is None else shape)[0]
+    node = Reduction([context.index], [x], how=how, axes=axes)
+    return context.add(node, kept if shape is None else shape)[0]
 
 
-def _axes(site: Site) -> tuple[int, ...] | None:
+def _axes(context: LoweringContext) -> tuple[int, ...] | None:
     """Return what is reduced, counted from the front; None where it is no float32 or the result is another dtype."""
-    shape, output = site.shape("input"), site.outputs[0]
-    is_float = isinstance(output, TensorSpec) and len(site.outputs) == 1 and site.has_operand("input")
-    if shape is None or not is_float or site.value("dtype") not in (None, site.spec("input").dtype):  # type: ignore[union-attr]  # shape tells that there is one
+    shape, output = context.shape("input"), context.outputs[0]
+    is_float = isinstance(output, TensorSpec) and len(context.outputs) == 1 and context.has_operand("input")
+    if shape is None or not is_float or context.value("dtype") not in (None, context.spec("input").dtype):  # type: ignore[union-attr]  # shape tells that there is one
         return None
-    dims = site.value("dim")
+    dims = context.value("dim")
     if dims is None or dims == ():
         return tuple(range(len(shape)))
     return tuple(sorted(axis % len(shape) for axis in (dims if isinstance(dims, tuple) else (dims,))))
 
 
-def _output_shape(site: Site) -> tuple[int, ...]:
-    output = site.outputs[0]
+def _output_shape(context: LoweringContext) -> tuple[int, ...]:
+    output = context.outputs[0]
     if not isinstance(output, TensorSpec):
         raise TypeError("a reduction gives a tensor")
     return output.shape

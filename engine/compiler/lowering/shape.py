@@ -3,7 +3,7 @@
 import numpy as np
 
 from engine.compiler.graph import Concatenation, Node, Rearrangement, Reshape, Tensor
-from engine.compiler.lowering.site import Site, lowers
+from engine.compiler.lowering.context import LoweringContext, lowers
 from engine.compiler.memory.view import View
 from engine.spec import Spec, TensorSpec, arrays_in
 
@@ -26,38 +26,42 @@ TAKES_APART = (
     "F.dropout2d", "F.dropout3d", "F.alpha_dropout", "F.feature_alpha_dropout", "torch.clone", "Tensor.clone"
 )
 @lowers("Tensor.contiguous", "Tensor.detach", "Tensor.alias")
-def same(site: Site) -> Node | None:
+def same(context: LoweringContext) -> Node | None:
     """Lower an operator that gives its input as it is."""
-    return Reshape([site.index], [site.operand(0)], look=lambda view: [view]) if site.is_float(0) else None
+    return (
+        Reshape([context.index], [context.operand(0)], look=lambda view: [view])
+        if context.is_float(0)
+        else None
+    )
 
 
 @lowers("Tensor.reshape", "Tensor.view", "torch.flatten", "torch.unflatten", "Tensor.unflatten")
 @lowers("torch.squeeze", "torch.unsqueeze", "Tensor.permute", "torch.permute", "torch.transpose", "torch.t")
 @lowers("Tensor.slice", "Tensor.select", "torch.narrow", "Tensor.expand")
 @lowers(*TAKES_APART)
-def look(site: Site) -> Node | None:
+def look(context: LoweringContext) -> Node | None:
     """Lower an operator whose numpy forward gives views of its input: the layer itself shows where they lie."""
-    if not site.is_float(0) or any(isinstance(spec, TensorSpec) for spec in site.inputs[1:]):
+    if not context.is_float(0) or any(isinstance(spec, TensorSpec) for spec in context.inputs[1:]):
         return None
-    if site.step.operator.type == "Tensor.select" and isinstance(site.value("index"), tuple):
+    if context.step.operator.type == "Tensor.select" and isinstance(context.value("index"), tuple):
         return None  # several indices: a copy
 
     def look_through(view: View) -> list[View] | None:
-        return _views(site, view)
+        return _views(context, view)
 
-    return Reshape([site.index], [site.operand(0)], look=look_through)
+    return Reshape([context.index], [context.operand(0)], look=look_through)
 
 
-def _views(site: Site, view: View) -> list[View] | None:
+def _views(context: LoweringContext, view: View) -> list[View] | None:
     """Run the layer on memory laid out as a view is; returns where in it the outputs lie."""
     if view.size == 0:
         return None
     last = sum((extent - 1) * stride for extent, stride in zip(view.shape, view.strides, strict=True))
     memory = np.empty(last + 1, np.float32)
     steps = tuple(stride * memory.itemsize for stride in view.strides)
-    given: list[Spec | np.ndarray] = list(site.inputs)
+    given: list[Spec | np.ndarray] = list(context.inputs)
     given[0] = np.lib.stride_tricks.as_strided(memory, view.shape, steps)
-    results = site.step.layer.forward(given)  # type: ignore[arg-type]  # scalars' specs are the scalars
+    results = context.step.layer.forward(given)  # type: ignore[arg-type]  # scalars' specs are the scalars
     views = []
     for result in arrays_in(results):
         if not np.may_share_memory(result, memory):
@@ -71,75 +75,75 @@ def _views(site: Site, view: View) -> list[View] | None:
 
 
 @lowers("nn.PixelShuffle", "F.pixel_shuffle")
-def pixel_shuffle(site: Site) -> Node | None:
+def pixel_shuffle(context: LoweringContext) -> Node | None:
     """Lower channels that become pixels."""
-    shape, factor = site.shape("input"), site.value("upscale_factor")
+    shape, factor = context.shape("input"), context.value("upscale_factor")
     if shape is None or len(shape) != 4:
         return None
     images, channels, rows, columns = shape
     parts = (images, channels // factor**2, factor, factor, rows, columns)
-    return Rearrangement([site.index], [site.tensor("input")], parts=parts, axes=(0, 1, 4, 2, 5, 3))
+    return Rearrangement([context.index], [context.tensor("input")], parts=parts, axes=(0, 1, 4, 2, 5, 3))
 
 
 @lowers("nn.PixelUnshuffle", "F.pixel_unshuffle")
-def pixel_unshuffle(site: Site) -> Node | None:
+def pixel_unshuffle(context: LoweringContext) -> Node | None:
     """Lower pixels that become channels."""
-    shape, factor = site.shape("input"), site.value("downscale_factor")
+    shape, factor = context.shape("input"), context.value("downscale_factor")
     if shape is None or len(shape) != 4:
         return None
     images, channels, rows, columns = shape
     parts = (images, channels, rows // factor, factor, columns // factor, factor)
-    return Rearrangement([site.index], [site.tensor("input")], parts=parts, axes=(0, 1, 3, 5, 2, 4))
+    return Rearrangement([context.index], [context.tensor("input")], parts=parts, axes=(0, 1, 3, 5, 2, 4))
 
 
 @lowers("nn.ChannelShuffle")
-def channel_shuffle(site: Site) -> Node | None:
+def channel_shuffle(context: LoweringContext) -> Node | None:
     """Lower channels that are dealt out: first of each group, second of each group, …."""
-    shape, groups = site.shape("input"), site.value("groups")
+    shape, groups = context.shape("input"), context.value("groups")
     if shape is None:
         return None
     parts = (shape[0], groups, shape[1] // groups, *shape[2:])
     axes = (0, 2, 1, *range(3, len(parts)))
-    return Rearrangement([site.index], [site.tensor("input")], parts=parts, axes=axes)
+    return Rearrangement([context.index], [context.tensor("input")], parts=parts, axes=axes)
 
 
 @lowers("torch.stack")
-def stack(site: Site) -> Node | None:
+def stack(context: LoweringContext) -> Node | None:
     """Lower tensors side by side along a new axis."""
-    output = site.outputs[0]
-    places = range(len(site.inputs))
-    if not isinstance(output, TensorSpec) or not all(map(site.is_float, places)):
+    output = context.outputs[0]
+    places = range(len(context.inputs))
+    if not isinstance(output, TensorSpec) or not all(map(context.is_float, places)):
         return None
-    axis = site.value("dim") % output.rank
+    axis = context.value("dim") % output.rank
     shape = (*output.shape[:axis], 1, *output.shape[axis + 1 :])
 
     def look(view: View) -> list[View] | None:
         seen = view.reshaped(shape)
         return None if seen is None else [seen]
 
-    parts = [site.add(Reshape([site.index], [site.operand(p)], look=look), shape)[0] for p in places]
-    return Concatenation([site.index], parts, axis=axis)
+    parts = [context.add(Reshape([context.index], [context.operand(p)], look=look), shape)[0] for p in places]
+    return Concatenation([context.index], parts, axis=axis)
 
 
 @lowers("torch.roll")
-def roll(site: Site) -> Node | None:
+def roll(context: LoweringContext) -> Node | None:
     """Lower a shift along some axes: along each, the last places come before the first ones."""
-    shape, axes = site.shape("input"), site.value("dims")
+    shape, axes = context.shape("input"), context.value("dims")
     if shape is None or not axes:
         return None
     shifts: dict[int, int] = {}
-    for axis, shift in zip(axes, site.value("shifts"), strict=True):
+    for axis, shift in zip(axes, context.value("shifts"), strict=True):
         shifts[axis % len(shape)] = (shifts.get(axis % len(shape), 0) + shift) % shape[axis]
     moved = [(axis, shift) for axis, shift in shifts.items() if shift]
     if not moved:
-        return same(site)
-    x = site.tensor("input")
+        return same(context)
+    x = context.tensor("input")
     for axis, shift in moved[:-1]:
-        (x,) = site.add(_rolled(site, x, axis, shift), shape)
-    return _rolled(site, x, *moved[-1])
+        (x,) = context.add(_rolled(context, x, axis, shift), shape)
+    return _rolled(context, x, *moved[-1])
 
 
-def _rolled(site: Site, x: Tensor, axis: int, shift: int) -> Concatenation:
+def _rolled(context: LoweringContext, x: Tensor, axis: int, shift: int) -> Concatenation:
     """Return the node of a shift along one axis, by more than nothing and less than all."""
     first = x.shape[axis] - shift
 
@@ -147,17 +151,19 @@ def _rolled(site: Site, x: Tensor, axis: int, shift: int) -> Concatenation:
         return [view.sliced(axis, first, shift), view.sliced(axis, 0, first)]
 
     shapes = [(*x.shape[:axis], extent, *x.shape[axis + 1 :]) for extent in (shift, first)]
-    return Concatenation([site.index], site.add(Reshape([site.index], [x], look=look), *shapes), axis=axis)
+    return Concatenation(
+        [context.index], context.add(Reshape([context.index], [x], look=look), *shapes), axis=axis
+    )
 
 
 @lowers("torch.cat")
-def concatenate(site: Site) -> Node | None:
+def concatenate(context: LoweringContext) -> Node | None:
     """Lower a concatenation of float32 tensors."""
-    output = site.outputs[0]
-    places = range(len(site.inputs))
-    if not isinstance(output, TensorSpec) or not all(map(site.is_float, places)):
+    output = context.outputs[0]
+    places = range(len(context.inputs))
+    if not isinstance(output, TensorSpec) or not all(map(context.is_float, places)):
         return None
-    tensors = [site.operand(place) for place in places]
+    tensors = [context.operand(place) for place in places]
     if any(tensor.rank != output.rank or 0 in tensor.shape for tensor in tensors):
         return None
-    return Concatenation([site.index], tensors, axis=site.value("dim") % output.rank)
+    return Concatenation([context.index], tensors, axis=context.value("dim") % output.rank)

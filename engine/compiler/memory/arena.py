@@ -16,8 +16,8 @@ class Lifetime:
 
     Attributes:
         size: bytes.
-        first: action that fills it.
-        last: last action that reads it.
+        first: instruction that fills it.
+        last: last instruction that reads it.
     """
 
     size: int

@@ -7,13 +7,13 @@ from collections.abc import Collection
 
 import numpy as np
 
-from engine.compiler.emit.pointwise import MAX_NODES, Apply, Expression, Leaf, size, substitute
+from engine.compiler.emit.pointwise import MAX_NODES, Apply, Leaf, PointwiseExpression, size, substitute
 from engine.compiler.graph import (
     Constant,
     Convolution,
-    Epilogued,
-    Graph,
+    EpilogueNode,
     Linear,
+    LoweredGraph,
     Node,
     Pad,
     Pointwise,
@@ -25,7 +25,7 @@ MAX_OPERANDS = 6
 """Tensors that an epilogue reads; each takes a register for its address."""
 
 
-def fuse(graph: Graph) -> None:
+def fuse(graph: LoweredGraph) -> None:
     """Move zeros around images into the convolutions that read them, and pointwise nodes into their producers."""
     order = {node: place for place, node in enumerate(graph.nodes)}
     leaving = {graph.tensors[slot] for slot in graph.leaving if slot in graph.tensors}
@@ -62,13 +62,15 @@ def _fold_margins(node: Pad, leaving: Collection[Tensor]) -> bool:
     return True
 
 
-def _best_producer(node: Pointwise, order: dict[Node, int], leaving: Collection[Tensor]) -> Epilogued | None:
+def _best_producer(
+    node: Pointwise, order: dict[Node, int], leaving: Collection[Tensor]
+) -> EpilogueNode | None:
     """Return the node that computes an operand and may do this one's work as well, the last of several."""
     shape = node.output.shape
     candidates = [
         tensor.node
         for tensor in node.inputs
-        if isinstance(tensor.node, Epilogued)
+        if isinstance(tensor.node, EpilogueNode)
         and tensor.shape == shape
         and all(user is node for user in tensor.users)
         and not tensor.is_kept
@@ -78,7 +80,7 @@ def _best_producer(node: Pointwise, order: dict[Node, int], leaving: Collection[
     return max(candidates, key=order.__getitem__, default=None)
 
 
-def _may_take(producer: Epilogued, node: Pointwise, via: Tensor) -> bool:
+def _may_take(producer: EpilogueNode, node: Pointwise, via: Tensor) -> bool:
     others = [tensor for tensor in node.inputs if tensor is not via]
     if len(producer.inputs) - producer.own + len(others) > MAX_OPERANDS:
         return False
@@ -101,9 +103,9 @@ def spreads(shape: tuple[int, ...], over: tuple[int, ...], channel_axis: int) ->
     )
 
 
-def _absorb(producer: Epilogued, node: Pointwise) -> None:
+def _absorb(producer: EpilogueNode, node: Pointwise) -> None:
     """Make a pointwise node's work the end of its producer's."""
-    leaves: list[Expression] = [Leaf(0)]
+    leaves: list[PointwiseExpression] = [Leaf(0)]
     for tensor in node.inputs:
         if tensor.node is producer:
             leaves.append(producer.epilogue)
@@ -115,14 +117,14 @@ def _absorb(producer: Epilogued, node: Pointwise) -> None:
     _take_place(producer, node)
 
 
-def _take_place(producer: Epilogued, node: Pointwise) -> None:
+def _take_place(producer: EpilogueNode, node: Pointwise) -> None:
     producer.steps += node.steps
     producer.outputs = node.outputs
     node.output.node = producer
     node.inputs.clear()  # it and what it read would keep each other, and the weights, until the garbage is collected
 
 
-def _fold_affine(producer: Epilogued, node: Pointwise) -> bool:
+def _fold_affine(producer: EpilogueNode, node: Pointwise) -> bool:
     """Fold multiplication and addition by constants per channel into weights and bias; tells whether it could."""
     if not isinstance(producer, Convolution | Linear) or producer.epilogue != Leaf(0):
         return False
@@ -139,7 +141,7 @@ def _fold_affine(producer: Epilogued, node: Pointwise) -> bool:
     return True
 
 
-def _affine(node: Pointwise, producer: Epilogued) -> tuple[Array, Array] | None:
+def _affine(node: Pointwise, producer: EpilogueNode) -> tuple[Array, Array] | None:
     """Return scale and shift of `x * scale + shift` over constants per channel, None for any other expression."""
     match node.epilogue:
         case Apply("add", (Apply("mul", (Leaf(1), Leaf(2))), Leaf(3))):

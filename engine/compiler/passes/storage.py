@@ -10,10 +10,11 @@ from engine.compiler.graph import (
     Constant,
     Convolution,
     Fallback,
-    Graph,
     GroupNorm,
+    LoweredGraph,
     Node,
     Pad,
+    Placeholder,
     Pointwise,
     Pool,
     Rearrangement,
@@ -23,7 +24,6 @@ from engine.compiler.graph import (
     Tensor,
     TransposedConvolution,
     Upsample,
-    Value,
 )
 from engine.compiler.memory.alignment import aligned
 from engine.compiler.memory.view import Buffer, Home, View, whole
@@ -38,7 +38,7 @@ _LIKE_INPUT = (Pointwise, Concatenation, Reduction, GroupNorm, Pad, Rearrangemen
 Order = tuple[int, ...]
 
 
-def place(graph: Graph) -> None:
+def place(graph: LoweredGraph) -> None:
     """Give every tensor its view, and add the copies that this takes to the graph's nodes."""
     _Placer(graph).place()
 
@@ -55,7 +55,7 @@ class Copy(Node):
 
 
 class _Placer:
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: LoweredGraph) -> None:
         self._graph = graph
         self._orders: dict[Tensor, Order] = {}
         self._leaving = {
@@ -140,7 +140,7 @@ class _Placer:
         if isinstance(node, Constant):
             array = aligned(np.ascontiguousarray(node.array, np.float32))
             return whole(Buffer(Home.CONSTANT, tensor_size(tensor), lambda: array), tensor.shape)
-        if isinstance(node, Value):
+        if isinstance(node, Placeholder):
             return whole(Buffer(Home.VALUE, tensor_size(tensor), slot=node.slot), tensor.shape)
         order = self._orders[tensor]
         slot = self._leaving.get(tensor)
@@ -184,7 +184,7 @@ class _Placer:
         """
         for slot, step in slots.items():
             tensor = self._graph.tensors.get(slot)
-            if tensor is None or slot in self._left or isinstance(tensor.node, Value | Constant):
+            if tensor is None or slot in self._left or isinstance(tensor.node, Placeholder | Constant):
                 continue  # what kernels do not compute is an array of its own already
             self._left.add(slot)
             view = _view(tensor)

@@ -8,7 +8,7 @@ from engine.compiler.memory.alignment import WORD, address_of
 from engine.compiler.memory.region import RegionError
 from engine.compiler.memory.view import Buffer, Home
 from engine.compiler.program.program import Patch
-from engine.compiler.selection import Call
+from engine.compiler.selection import KernelCall
 from engine.dtypes import Array
 
 
@@ -23,7 +23,7 @@ class AddressTable:
         self._relative: list[int] = []
         self._patches: dict[Home, dict[int, list[tuple[int, int]]]] = {Home.VALUE: {}, Home.OUTPUT: {}}
 
-    def add(self, call: Call) -> int:
+    def add(self, call: KernelCall) -> int:
         """Append a call's addresses; returns the place of the first."""
         first = len(self._words)
         for view in call.arguments:

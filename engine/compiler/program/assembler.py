@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from engine.compiler.emit.jit import cache
 from engine.compiler.emit.target import Target
-from engine.compiler.graph import Constant, Fallback, Graph, Node, Value
+from engine.compiler.graph import Constant, Fallback, LoweredGraph, Node, Placeholder
 from engine.compiler.lowering.builder import make_graph
 from engine.compiler.memory.alignment import WORD
 from engine.compiler.memory.arena import ArenaPool, Lifetime, arrange, least_size
@@ -14,11 +14,11 @@ from engine.compiler.memory.view import Buffer, Home, View
 from engine.compiler.memory.weights import PackedStore
 from engine.compiler.passes.fusion import fuse
 from engine.compiler.passes.storage import place
-from engine.compiler.program.action import NativeSteps, NumpyStep
 from engine.compiler.program.address_table import AddressTable
+from engine.compiler.program.instruction import NativeSteps, NumpyStep
 from engine.compiler.program.observable import find_observables, written_by
 from engine.compiler.program.program import Program
-from engine.compiler.selection import RULES, Call, Selector
+from engine.compiler.selection import RULES, KernelCall, Selector
 from engine.compiler.threads.runner import runner
 from engine.compiler.threads.segment import NativeStep, Segment
 from engine.operator import OUTPUT
@@ -58,12 +58,12 @@ class _Use:
 @dataclass(slots=True)
 class _Assembler:
     plan: Plan
-    graph: Graph
+    graph: LoweredGraph
     target: Target
     threads: int
     packed: PackedStore
-    calls: list[tuple[Call, Node]] = field(default_factory=list)
-    actions: list[list[int] | NumpyStep] = field(default_factory=list)
+    calls: list[tuple[KernelCall, Node]] = field(default_factory=list)
+    instructions: list[list[int] | NumpyStep] = field(default_factory=list)
     uses: dict[Buffer, _Use] = field(default_factory=dict)
     written: dict[View, int] = field(default_factory=dict)
     given: dict[int, int] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class _Assembler:
         shapes = {slot: spec.shape for slot, spec in tensors.items() if isinstance(spec, TensorSpec)}
         return Program(
             plan=self.plan,
-            actions=tuple(self._in_order(steps)),
+            instructions=tuple(self._in_order(steps)),
             calls=tuple(call for call, _ in self.calls),
             values=self._values(),
             inputs=table.patches(Home.VALUE, shapes),
@@ -120,7 +120,7 @@ class _Assembler:
             for tensor in node.inputs:
                 if tensor.view is not None:
                     self._use(tensor.view)
-            self.actions.append(NumpyStep(node.steps[0], self.moment, node.collects))
+            self.instructions.append(NumpyStep(node.steps[0], self.moment, node.collects))
             self.given.update(dict.fromkeys(self.plan.steps[node.steps[0]].outputs, self.moment))
             self.moment += 1
             return
@@ -139,22 +139,22 @@ class _Assembler:
 
     def _extend_segment(self) -> None:
         """Let the call that comes next run in one go with those before it, if numpy did nothing in between."""
-        if not self.actions or isinstance(self.actions[-1], NumpyStep):
-            self.actions.append([])
-        current = self.actions[-1]
+        if not self.instructions or isinstance(self.instructions[-1], NumpyStep):
+            self.instructions.append([])
+        current = self.instructions[-1]
         if isinstance(current, list):
             current.append(len(self.calls))
 
     def _in_order(self, steps: Sequence[NativeStep]) -> Iterator[NativeSteps | NumpyStep]:
         done = 0
-        for action in self.actions:
-            if isinstance(action, NumpyStep):
-                yield action
+        for instruction in self.instructions:
+            if isinstance(instruction, NumpyStep):
+                yield instruction
                 done += 1
                 continue
-            owners = tuple(self.calls[place][1].steps[0] for place in action)
-            yield NativeSteps(Segment([steps[place] for place in action]), owners, done)
-            done += len(action)
+            owners = tuple(self.calls[place][1].steps[0] for place in instruction)
+            yield NativeSteps(Segment([steps[place] for place in instruction]), owners, done)
+            done += len(instruction)
 
     def _use(self, view: View) -> None:
         buffer = view.buffer
@@ -172,30 +172,32 @@ class _Assembler:
         return {
             slot: tensor.view
             for slot, tensor in self.graph.tensors.items()
-            if tensor.is_kept and tensor.view is not None and not isinstance(tensor.node, Value | Constant)
+            if tensor.is_kept
+            and tensor.view is not None
+            and not isinstance(tensor.node, Placeholder | Constant)
         }
 
     def _releases(self) -> tuple[tuple[int, ...], ...]:
         last: dict[int, int] = {}
-        for moment, action in enumerate(self.actions):
-            last.update(dict.fromkeys(self._values_of(action), moment))
+        for moment, instruction in enumerate(self.instructions):
+            last.update(dict.fromkeys(self._values_of(instruction), moment))
         kept = {*self.graph.leaving, *self.graph.constants}
-        releases: list[list[int]] = [[] for _ in self.actions]
+        releases: list[list[int]] = [[] for _ in self.instructions]
         for slot, moment in last.items():
             if slot not in kept:
                 releases[moment].append(slot)
         return tuple(map(tuple, releases))
 
-    def _values_of(self, action: list[int] | NumpyStep) -> Iterator[int]:
-        """Yield the slots whose values an action reads or makes."""
-        if isinstance(action, NumpyStep):
-            step = self.plan.steps[action.step]
+    def _values_of(self, instruction: list[int] | NumpyStep) -> Iterator[int]:
+        """Yield the slots whose values an instruction reads or makes."""
+        if isinstance(instruction, NumpyStep):
+            step = self.plan.steps[instruction.step]
             yield from step.outputs
             tensors = [self.graph.tensors.get(slot) for slot in step.inputs]
             yield from (slot for slot, tensor in zip(step.inputs, tensors, strict=True) if tensor is None)
             views = [tensor.view for tensor in tensors if tensor is not None and tensor.view is not None]
         else:
-            views = [view for place in action for view in self.calls[place][0].arguments]
+            views = [view for place in instruction for view in self.calls[place][0].arguments]
         yield from (view.buffer.slot for view in views if view.buffer.home is Home.VALUE)
 
     def _order(self) -> tuple[int, ...]:

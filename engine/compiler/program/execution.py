@@ -9,12 +9,12 @@ import numpy as np
 from engine.compiler.memory.alignment import WORD, address_of
 from engine.compiler.memory.arena import Arena
 from engine.compiler.memory.view import Buffer, Home, View
-from engine.compiler.program.action import NativeSteps, NumpyStep
+from engine.compiler.program.instruction import NativeSteps, NumpyStep
 from engine.compiler.program.observable import BEFORE_ALL
 from engine.compiler.program.program import Patch, Program
 from engine.compiler.threads.segment import Segment
-from engine.compiler.threads.team import run_alone
-from engine.compiler.threads.team_pool import teams
+from engine.compiler.threads.thread_team import run_alone
+from engine.compiler.threads.thread_team_pool import teams
 from engine.dtypes import Array
 from engine.errors import LayerError, RunStoppedError
 from engine.plan import Step, check_step
@@ -22,14 +22,14 @@ from engine.run import StopCheck, as_tensors
 from engine.spec import Value, arrays_in
 from engine.stop import StopSignal
 
-Stamps = dict[int, tuple[int, int]]
+StepTimes = dict[int, tuple[int, int]]
 """Step -> when it began and how long it took, in nanoseconds."""
 
 
 class Watch(Protocol):
     """Looks at what a run computes, while it goes on."""
 
-    def cuts(self, action: NativeSteps) -> Sequence[int]:
+    def cuts(self, instruction: NativeSteps) -> Sequence[int]:
         """Return after how many of some calls the run has to show what it has, in order; the last is all of them."""
 
     def look(self, number: int, value: Callable[[int], Value]) -> None:
@@ -70,7 +70,7 @@ class NativeRun:
         self._is_timed = is_timed
         self._max_bytes = max_bytes
         self.values: list[Any] = list(program.values)
-        self.stamps: Stamps = {}
+        self.stamps: StepTimes = {}
         self._pending = {patch.slot: patch for patch in program.inputs}
         self._held: dict[int, Array | None] = {}  # arrays that the arena's table points at
 
@@ -97,24 +97,24 @@ class NativeRun:
             self.values[patch.slot] = array = np.empty(patch.shape, np.float32)
             _fill_in(arena, patch, array)
         self._show(BEFORE_ALL, arena)
-        for action, release in zip(self._program.actions, self._program.releases, strict=True):
-            if isinstance(action, NumpyStep):
-                self._run_numpy(action, arena)
-                self._show(action.number, arena)
+        for instruction, release in zip(self._program.instructions, self._program.releases, strict=True):
+            if isinstance(instruction, NumpyStep):
+                self._run_numpy(instruction, arena)
+                self._show(instruction.number, arena)
             else:
-                self._run_native(action, arena)
+                self._run_native(instruction, arena)
             if not self._is_timed:  # the trace looks at them all
                 for slot in release:
                     self.values[slot] = self._held[slot] = None
 
-    def _run_native(self, action: NativeSteps, arena: Arena) -> None:
+    def _run_native(self, instruction: NativeSteps, arena: Arena) -> None:
         for slot in [slot for slot in self._pending if self.values[slot] is not None]:
             self._held[slot] = array = _row_by_row(self.values[slot])
             _fill_in(arena, self._pending.pop(slot), array)
         done = 0
-        for end in (len(action.segment),) if self._watch is None else self._watch.cuts(action):
-            self._run_calls(action.part(done, end), arena)
-            self._show(action.first + end - 1, arena)
+        for end in (len(instruction.segment),) if self._watch is None else self._watch.cuts(instruction):
+            self._run_calls(instruction.part(done, end), arena)
+            self._show(instruction.first + end - 1, arena)
             done = end
 
     def _show(self, number: int, arena: Arena) -> None:
@@ -123,21 +123,25 @@ class NativeRun:
             with np.errstate(all="ignore"):  # who looks may compute with inf and nan
                 self._watch.look(number, lambda slot: self._seen(slot, places[slot].view, arena))
 
-    def _run_calls(self, action: NativeSteps, arena: Arena) -> None:
-        segment = action.segment
+    def _run_calls(self, instruction: NativeSteps, arena: Arena) -> None:
+        segment = instruction.segment
         stamps = np.empty(len(segment) + 1, np.int64) if self._is_timed else None
         if self._stop is None or isinstance(self._stop, StopSignal):
             done = self._run_segment(segment, arena, stamps, self._stop)
             if done < len(segment):
-                self._give_up(action.owners[done], None if self._stop is None else self._stop())
+                self._give_up(instruction.owners[done], None if self._stop is None else self._stop())
         else:
-            self._run_asking(action, arena, stamps, self._stop)
+            self._run_asking(instruction, arena, stamps, self._stop)
         if stamps is not None:
-            self._note(action.owners, stamps.tolist())
+            self._note(instruction.owners, stamps.tolist())
 
-    def _run_asking(self, action: NativeSteps, arena: Arena, stamps: Array | None, stop: StopCheck) -> None:
+    def _run_asking(
+        self, instruction: NativeSteps, arena: Arena, stamps: Array | None, stop: StopCheck
+    ) -> None:
         """Run a segment step by step: native code cannot ask a function of Python's."""
-        for place, (step, owner) in enumerate(zip(action.segment.steps, action.owners, strict=True)):
+        for place, (step, owner) in enumerate(
+            zip(instruction.segment.steps, instruction.owners, strict=True)
+        ):
             if (reason := stop()) is not None:
                 self._give_up(owner, reason)
             self._run_segment(
@@ -152,15 +156,15 @@ class NativeRun:
         with teams.lease(self._program.threads) as team:
             return team.run(segment, arena.table_address, stamps, stop)
 
-    def _run_numpy(self, action: NumpyStep, arena: Arena) -> None:
+    def _run_numpy(self, instruction: NumpyStep, arena: Arena) -> None:
         """Run a layer's own forward on arrays that lie in the arena or came by values."""
-        place = action.step
+        place = instruction.step
         step = self._program.plan.steps[place]
         if self._stop is not None and (reason := self._stop()) is not None:
             self._give_up(place, reason)
         started = perf_counter_ns()
         results: Sequence[Value]
-        if action.collects:
+        if instruction.collects:
             results = step.layer.forward([self.values[slot] for slot in step.inputs])
         else:
             results = self._forward(step, arena)

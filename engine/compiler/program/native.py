@@ -5,7 +5,7 @@ from time import perf_counter_ns
 from weakref import WeakKeyDictionary
 
 from engine.compiler.program.execution import NativeRun
-from engine.compiler.program.observation import Observer, Records
+from engine.compiler.program.observation import Records, RunObserver
 from engine.compiler.program.program import Program
 from engine.compiler.program.programs import Programs
 from engine.compiler.program.tracing import Tracer
@@ -91,7 +91,7 @@ class NativeExecutor:
         level, capture, stop, _ = options
         records = Records(capture, level)
         watched = program.plan.slots if level >= TraceLevel.STATISTICS else capture
-        observer = Observer(program, watched, records.look)
+        observer = RunObserver(program, watched, records.look)
         run = NativeRun(program, stop, bool(level), self._max_run_bytes, observer)
         started = perf_counter_ns()
         outputs = run.execute(inputs, self._outputs)

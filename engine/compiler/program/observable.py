@@ -3,7 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from engine.compiler.graph import Concatenation, Constant, Fallback, Graph, Node, Reshape, Tensor, Value
+from engine.compiler.graph import (
+    Concatenation,
+    Constant,
+    Fallback,
+    LoweredGraph,
+    Node,
+    Placeholder,
+    Reshape,
+    Tensor,
+)
 from engine.compiler.memory.view import View
 from engine.compiler.passes.storage import Copy
 from engine.plan import Plan
@@ -48,7 +57,7 @@ def written_by(node: Node) -> tuple[View, ...]:
 
 
 def find_observables(
-    plan: Plan, graph: Graph, written: Mapping[View, int], given: Mapping[int, int]
+    plan: Plan, graph: LoweredGraph, written: Mapping[View, int], given: Mapping[int, int]
 ) -> Observables:
     """Tell what of a plan exists in the runs of its program.
 
@@ -64,24 +73,24 @@ def find_observables(
         tensor = graph.tensors.get(slot)
         if slot in graph.constants:
             found[slot] = Observable(BEFORE_ALL)
-        elif tensor is None or isinstance(tensor.node, Value):
+        elif tensor is None or isinstance(tensor.node, Placeholder):
             found[slot] = Observable(given.get(slot, BEFORE_ALL))
         elif tensor in moments:
             found[slot] = Observable(moments[tensor], tensor.view)
     return Observables(found, _ends(plan, graph, found))
 
 
-def _lists(plan: Plan, graph: Graph) -> set[int]:
+def _lists(plan: Plan, graph: LoweredGraph) -> set[int]:
     """Return the slots of lists that no run makes: a look gives their members as what they are unpacked into."""
     looks = [step for node in graph.nodes if isinstance(node, Reshape) for step in node.steps]
     return {slot for step in looks for slot in plan.steps[step].outputs if slot not in graph.tensors}
 
 
-def _moments(graph: Graph, written: Mapping[View, int], given: Mapping[int, int]) -> dict[Tensor, int]:
+def _moments(graph: LoweredGraph, written: Mapping[View, int], given: Mapping[int, int]) -> dict[Tensor, int]:
     """Return, for every tensor that exists, the moment from which on it is whole."""
     moments: dict[Tensor, int] = {}
     for node in graph.nodes:
-        if isinstance(node, Value):
+        if isinstance(node, Placeholder):
             moments[node.output] = given.get(node.slot, BEFORE_ALL)
         elif isinstance(node, Constant):
             moments[node.output] = BEFORE_ALL
@@ -117,7 +126,7 @@ def _seen_from(node: Reshape, view: View, written: Mapping[View, int], moments: 
     return max(moment for place, moment in written.items() if place.buffer is view.buffer)
 
 
-def _ends(plan: Plan, graph: Graph, found: Mapping[int, Observable]) -> dict[int, int]:
+def _ends(plan: Plan, graph: LoweredGraph, found: Mapping[int, Observable]) -> dict[int, int]:
     slots = {tensor: slot for slot, tensor in graph.tensors.items()}
     ends: dict[int, int] = {}
     for node in graph.nodes:

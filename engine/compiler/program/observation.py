@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.compiler.program.action import NativeSteps
 from engine.compiler.program.execution import NativeRun
+from engine.compiler.program.instruction import NativeSteps
 from engine.compiler.program.program import Program
 from engine.dtypes import Array
 from engine.operator import RuntimeOperator
@@ -35,7 +35,7 @@ class Observation:
     value: Value
 
 
-class Observer:
+class RunObserver:
     """Looks at chosen operands of one run.
 
     Args:
@@ -54,10 +54,10 @@ class Observer:
             if place is not None:
                 self._due.setdefault(place.moment, []).append((name, slots[name]))
 
-    def cuts(self, action: NativeSteps) -> Sequence[int]:
+    def cuts(self, instruction: NativeSteps) -> Sequence[int]:
         """Return after how many of some calls there is something to look at, and how many they are."""
-        count = len(action.segment)
-        return [done for done in range(1, count) if action.first + done - 1 in self._due] + [count]
+        count = len(instruction.segment)
+        return [done for done in range(1, count) if instruction.first + done - 1 in self._due] + [count]
 
     def look(self, number: int, value: Callable[[int], Value]) -> None:
         """Look at the operands that are whole right after a call or numpy step."""
@@ -138,7 +138,7 @@ def observe(
     def keep(name: str, value: Value) -> None:
         values[name] = kept(value)
 
-    observer = Observer(program, program.plan.slots.keys(), keep)
+    observer = RunObserver(program, program.plan.slots.keys(), keep)
     NativeRun(program, None, False, max_run_bytes, observer).execute(inputs, outputs)
     for place in program.order:
         operator = program.plan.steps[place].operator

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from engine.compiler.memory.arena import ArenaPool, Arrangement
 from engine.compiler.memory.view import Buffer, View
-from engine.compiler.program.action import NativeSteps, NumpyStep
+from engine.compiler.program.instruction import NativeSteps, NumpyStep
 from engine.compiler.program.observable import Observables
-from engine.compiler.selection import Call
+from engine.compiler.selection import KernelCall
 from engine.dtypes import Array
 from engine.footprint import Footprint
 from engine.plan import Plan
@@ -34,13 +34,13 @@ class Program:
 
     Attributes:
         plan: the plan that it was made of.
-        actions: what a run does, in order.
+        instructions: what a run does, in order.
         calls: what its kernels are called on, in order.
         values: slot -> value that no input changes; None elsewhere.
         inputs: addresses of arrays that come by slots.
         outputs: addresses of arrays that a run leaves behind.
         exports: slot -> where the tensor lies that numpy layers read, for those that no value of the run is.
-        releases: for each action, the slots whose values nothing reads after it.
+        releases: for each instruction, the slots whose values nothing reads after it.
         order: the steps as they are done, fused ones after what they are fused into.
         fused_into: step -> the step whose kernel does its work.
         fused: step -> the steps whose work its kernel does besides.
@@ -56,8 +56,8 @@ class Program:
     """
 
     plan: Plan
-    actions: tuple[NativeSteps | NumpyStep, ...]
-    calls: tuple[Call, ...]
+    instructions: tuple[NativeSteps | NumpyStep, ...]
+    calls: tuple[KernelCall, ...]
     values: tuple[object, ...]
     inputs: tuple[Patch, ...]
     outputs: tuple[Patch, ...]
@@ -100,5 +100,5 @@ class Program:
             scratch_bytes=self.scratch_bytes,
             constant_bytes=sum(array.nbytes for array in self.constants),
             native=len(self.native),
-            numpy=sum(isinstance(action, NumpyStep) for action in self.actions),
+            numpy=sum(isinstance(instruction, NumpyStep) for instruction in self.instructions),
         )

@@ -12,9 +12,9 @@ import numpy as np
 from engine.compiler.emit.target import host_target
 from engine.compiler.memory.region import RegionError
 from engine.compiler.memory.weights import PackedStore
-from engine.compiler.program.action import NativeSteps
 from engine.compiler.program.assembler import compile_plan
 from engine.compiler.program.background import compile_beside
+from engine.compiler.program.instruction import NativeSteps
 from engine.compiler.program.program import Program
 from engine.compiler.program.verifier import verify
 from engine.dtypes import Array
@@ -163,7 +163,11 @@ class Programs:
         # constants may be out of range here as in a run
         with np.errstate(all="ignore"):
             program = compile_plan(plan, slots, host_target(), self._threads, self._packed)
-        return program if any(isinstance(action, NativeSteps) for action in program.actions) else None
+        return (
+            program
+            if any(isinstance(instruction, NativeSteps) for instruction in program.instructions)
+            else None
+        )
 
 
 def _key(inputs: Iterable[TensorSpec | Array]) -> _Key:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from engine.compiler.program.execution import NativeRun, Stamps
+from engine.compiler.program.execution import NativeRun, StepTimes
 from engine.compiler.program.program import Program
 from engine.dtypes import pnnx_name
 from engine.operator import RuntimeOperand
@@ -56,7 +56,7 @@ class Tracer:
         stamps = run.stamps
         return RunTrace(total, lambda: self._layers(stamps, started, None), started)
 
-    def _layers(self, stamps: Stamps, started: int, run: NativeRun | None) -> tuple[LayerTrace, ...]:
+    def _layers(self, stamps: StepTimes, started: int, run: NativeRun | None) -> tuple[LayerTrace, ...]:
         durations = [stamps[row.place][1] / 1000 if row.place in stamps else 0.0 for row in self._rows]
         layers = []
         now = started

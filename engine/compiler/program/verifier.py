@@ -14,7 +14,7 @@ import numpy as np
 
 from engine.compiler.memory.alignment import WORD
 from engine.compiler.program.execution import NativeRun
-from engine.compiler.program.observation import Observer, kept
+from engine.compiler.program.observation import RunObserver, kept
 from engine.compiler.program.program import Program
 from engine.compiler.program.trial import nudged, trial_inputs
 from engine.dtypes import Array
@@ -119,7 +119,7 @@ class _Comparison:
             LayerError: a layer cannot run on what reached it.
         """
         self._poison()
-        observer = Observer(self._program, self._names.keys(), self._look)
+        observer = RunObserver(self._program, self._names.keys(), self._look)
         NativeRun(self._program, None, False, MAX_RUN_BYTES, observer).execute(arrays, outputs)
         if self.refusal is None and self._next < len(self._steps):
             place, step = self._steps[self._next]

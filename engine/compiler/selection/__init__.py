@@ -11,11 +11,11 @@ from engine.compiler.selection import (
     transposed_convolution,
     upsample,
 )
-from engine.compiler.selection.call import RULES, Call, Selector
+from engine.compiler.selection.call import RULES, KernelCall, Selector
 
 __all__ = [
     "RULES",
-    "Call",
+    "KernelCall",
     "Selector",
     "convolution",
     "linear",

@@ -11,14 +11,14 @@ from engine.compiler.emit.jit import Kernel
 from engine.compiler.emit.target import Target
 from engine.compiler.graph import (
     Convolution,
-    Epilogued,
+    EpilogueNode,
     Linear,
     Node,
     Recurrent,
     Tensor,
     TransposedConvolution,
 )
-from engine.compiler.kernels.epilogue import Epilogue, Operand, Spread
+from engine.compiler.kernels.epilogue import Epilogue, EpilogueOperand, Spread
 from engine.compiler.memory.alignment import aligned
 from engine.compiler.memory.region import check_arguments
 from engine.compiler.memory.view import Buffer, Home, View, whole
@@ -31,7 +31,7 @@ Weighted: TypeAlias = Convolution | TransposedConvolution | Linear | Recurrent
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class KernelCall:
     """One kernel on its arguments.
 
     Attributes:
@@ -57,7 +57,7 @@ class Selector:
     target: Target
     threads: int
     packed: PackedStore
-    calls: list[Call] = field(default_factory=list)
+    calls: list[KernelCall] = field(default_factory=list)
 
     @property
     def lanes(self) -> int:
@@ -71,7 +71,7 @@ class Selector:
             RegionError: the kernel could touch memory that is no part of its arguments.
         """
         check_arguments(type(kernel).__name__, kernel.regions, arguments)
-        self.calls.append(Call(kernel, arguments))
+        self.calls.append(KernelCall(kernel, arguments))
 
     def copy(self, source: View, target: View) -> None:
         """Add the call that copies a view to another of its shape."""
@@ -111,16 +111,16 @@ class Selector:
 _PART = 1 << 20
 """Multiply-adds of a part, at least."""
 
-Rule: TypeAlias = Callable[[Selector, Any], None]
+SelectionRule: TypeAlias = Callable[[Selector, Any], None]
 
-RULES: dict[type[Node], Rule] = {}
+RULES: dict[type[Node], SelectionRule] = {}
 """Kind of node -> what chooses its kernels."""
 
 
-def selects(kind: type[Node]) -> Callable[[Rule], Rule]:
+def selects(kind: type[Node]) -> Callable[[SelectionRule], SelectionRule]:
     """Register the rule of a kind of node."""
 
-    def register(rule: Rule) -> Rule:
+    def register(rule: SelectionRule) -> SelectionRule:
         RULES[kind] = rule
         return rule
 
@@ -180,7 +180,7 @@ def row_by_row(selector: Selector, view: View) -> View:
     return copy
 
 
-def image_epilogue(selector: Selector, node: Epilogued) -> tuple[Epilogue, list[View]]:
+def image_epilogue(selector: Selector, node: EpilogueNode) -> tuple[Epilogue, list[View]]:
     """Return the epilogue of a node that computes an image, and the views that it reads."""
     rank, output = node.output.rank, image_of(node.output).shape
     operands, views = [], []
@@ -189,12 +189,12 @@ def image_epilogue(selector: Selector, node: Epilogued) -> tuple[Epilogue, list[
         view = as_image(view.expanded((*(1,) * (rank - len(view.shape)), *view.shape)))
         if view.shape == output:
             view = channels_last(selector, view)
-            operands.append(Operand(Spread.FULL, image_strides(view)))
+            operands.append(EpilogueOperand(Spread.FULL, image_strides(view)))
         elif view.size == 1:
-            operands.append(Operand(Spread.SCALAR))
+            operands.append(EpilogueOperand(Spread.SCALAR))
         else:
             view = channels_last(selector, view)
-            operands.append(Operand(Spread.CHANNEL, (view.strides[0] if view.shape[0] > 1 else 0,)))
+            operands.append(EpilogueOperand(Spread.CHANNEL, (view.strides[0] if view.shape[0] > 1 else 0,)))
         views.append(view)
     return Epilogue(node.epilogue, tuple(operands)), views
 

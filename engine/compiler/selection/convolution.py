@@ -4,12 +4,11 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from engine.compiler.graph import Convolution
-from engine.compiler.kernels.convolution import ChunkSize
-from engine.compiler.kernels.convolution import Convolution as Direct
+from engine.compiler.kernels.convolution import ChunkSize, DirectConvolution
 from engine.compiler.kernels.depthwise import Depthwise
 from engine.compiler.kernels.epilogue import Epilogue, Spread
 from engine.compiler.kernels.shapes import ConvShape, ImplicitPadding
-from engine.compiler.kernels.streamed_convolution import StreamedConvolution as Streamed
+from engine.compiler.kernels.streamed_convolution import StreamedConvolution
 from engine.compiler.kernels.tile import Tile, choose_tile
 from engine.compiler.kernels.winograd import Winograd
 from engine.compiler.memory.view import View
@@ -202,7 +201,7 @@ def _direct(selector: Selector, work: Work) -> None:
     if not is_staged:
         work = replace(work, x=_padded(selector, work))
     chunk = _staged_chunk(selector, work) if is_staged else _chunk(selector, work, tile, shape.size)
-    kernel = Direct(
+    kernel = DirectConvolution(
         shape=shape,
         x_strides=image_strides(work.x),
         out_strides=image_strides(work.out),
@@ -215,8 +214,8 @@ def _direct(selector: Selector, work: Work) -> None:
     _call(selector, work, kernel)
 
 
-def _streamed_kernel(selector: Selector, work: Work, shape: ConvShape, tile: Tile) -> Streamed:
-    return Streamed(
+def _streamed_kernel(selector: Selector, work: Work, shape: ConvShape, tile: Tile) -> StreamedConvolution:
+    return StreamedConvolution(
         shape=shape,
         x_strides=image_strides(work.x),
         out_strides=image_strides(work.out),
@@ -226,7 +225,9 @@ def _streamed_kernel(selector: Selector, work: Work, shape: ConvShape, tile: Til
     )
 
 
-def _call(selector: Selector, work: Work, kernel: Direct | Streamed | Winograd | Depthwise) -> None:
+def _call(
+    selector: Selector, work: Work, kernel: DirectConvolution | StreamedConvolution | Winograd | Depthwise
+) -> None:
     """Add the call of a convolution's kernel, with its weights packed for it."""
     weights, bias = selector.weights(work.node, kernel, work.node.weight, work.node.bias)
     selector.call(kernel, work.x, weights, bias, work.out, *work.operands)

@@ -3,9 +3,8 @@
 from math import prod
 
 from engine.compiler.graph import Linear
-from engine.compiler.kernels.convolution import ChunkSize
-from engine.compiler.kernels.convolution import Convolution as Direct
-from engine.compiler.kernels.epilogue import Epilogue, Operand, Spread
+from engine.compiler.kernels.convolution import ChunkSize, DirectConvolution
+from engine.compiler.kernels.epilogue import Epilogue, EpilogueOperand, Spread
 from engine.compiler.kernels.shapes import ConvShape
 from engine.compiler.kernels.tile import choose_tile
 from engine.compiler.memory.view import View
@@ -36,13 +35,13 @@ def select_linear(selector: Selector, node: Linear) -> None:
         selector.copy(target, view_of(node.output))
 
 
-def linear_kernel(selector: Selector, x: View, out: View, epilogue: Epilogue) -> Direct:
+def linear_kernel(selector: Selector, x: View, out: View, epilogue: Epilogue) -> DirectConvolution:
     """Return the kernel of a matrix times packed weights, for rows of input and output."""
     rows, columns = out.shape
     blocks = -(-columns // selector.lanes)
     tile = choose_tile(selector.target, rows, blocks, _WIDTH_WORTH)
     parts = -(-blocks // tile.vectors)
-    return Direct(
+    return DirectConvolution(
         shape=ConvShape(images=1, size=(1, rows), channels=x.shape[1], filters=columns),
         x_strides=(0, 0, x.strides[0]),
         out_strides=(0, 0, out.strides[0]),
@@ -75,11 +74,11 @@ def _epilogue(selector: Selector, node: Linear) -> tuple[Epilogue, list[View]]:
         view = view_of(tensor)
         rows = copied_rows(selector, view)
         if view.size == prod(shape):
-            operands.append(Operand(Spread.FULL, (0, 0, rows.strides[0])))
+            operands.append(EpilogueOperand(Spread.FULL, (0, 0, rows.strides[0])))
         elif view.size == 1:
-            operands.append(Operand(Spread.SCALAR))
+            operands.append(EpilogueOperand(Spread.SCALAR))
         else:
-            operands.append(Operand(Spread.CHANNEL, (0,)))
+            operands.append(EpilogueOperand(Spread.CHANNEL, (0,)))
         views.append(rows)
     return Epilogue(node.epilogue, tuple(operands)), views
 

@@ -1,8 +1,8 @@
 """Kernels for products of tensors that runs differ in."""
 
 from engine.compiler.graph import MatrixProduct
-from engine.compiler.kernels.epilogue import Epilogue, Operand, Spread
-from engine.compiler.kernels.matmul import MatrixProduct as Kernel
+from engine.compiler.kernels.epilogue import Epilogue, EpilogueOperand, Spread
+from engine.compiler.kernels.matmul import MatrixProductKernel
 from engine.compiler.kernels.shapes import MatrixShape
 from engine.compiler.memory.view import View
 from engine.compiler.selection.call import Selector, row_by_row, selects, view_of
@@ -20,7 +20,7 @@ def select_matrix_product(selector: Selector, node: MatrixProduct) -> None:
     left, right = (view.expanded((*batch, *view.shape[2:])) for view in (left, right))
     epilogue, operands = _epilogue(selector, node, out)
     shape = MatrixShape(batch=batch, rows=out.shape[2], depth=left.shape[3], columns=out.shape[3])
-    kernel = Kernel.tuned(
+    kernel = MatrixProductKernel.tuned(
         selector.target,
         shape=shape,
         a_strides=_strides(left),
@@ -44,11 +44,11 @@ def _epilogue(selector: Selector, node: MatrixProduct, out: View) -> tuple[Epilo
     for tensor in node.inputs[node.own :]:
         view = _spread(view_of(tensor))
         if view.size == 1:
-            operands.append(Operand(Spread.SCALAR))
+            operands.append(EpilogueOperand(Spread.SCALAR))
         else:
             view = view if view.strides[3] == 1 else row_by_row(selector, view)
             is_full = view.shape == out.shape
             steps = (view.strides[0], view.strides[1], view.strides[2]) if is_full else (0,)
-            operands.append(Operand(Spread.FULL if is_full else Spread.CHANNEL, steps))
+            operands.append(EpilogueOperand(Spread.FULL if is_full else Spread.CHANNEL, steps))
         views.append(view)
     return Epilogue(node.epilogue, tuple(operands)), views

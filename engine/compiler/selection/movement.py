@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from engine.compiler.emit.pointwise import ZERO, Expression, Leaf, Number, substitute
+from engine.compiler.emit.pointwise import ZERO, Leaf, Literal, PointwiseExpression, substitute
 from engine.compiler.graph import Pad as PadNode
 from engine.compiler.graph import Pointwise, Rearrangement
 from engine.compiler.kernels.elementwise import elementwise
-from engine.compiler.kernels.padding import Pad
+from engine.compiler.kernels.padding import PadKernel
 from engine.compiler.memory.view import View
 from engine.compiler.passes.storage import Copy
 from engine.compiler.selection.call import Selector, image_of, selects, view_of
@@ -24,7 +24,7 @@ def select_pointwise(selector: Selector, node: Pointwise) -> None:
     output = view_of(node.output)
     views = [view_of(tensor).expanded(output.shape) for tensor in node.inputs]
     # a pointwise node has no result of its own: its inputs are Leaf(1) and on
-    leaves: list[Expression] = [Leaf(0), *(Leaf(place) for place in range(len(views)))]
+    leaves: list[PointwiseExpression] = [Leaf(0), *(Leaf(place) for place in range(len(views)))]
     move(selector, substitute(node.epilogue, leaves), views, output)
 
 
@@ -36,7 +36,7 @@ def select_rearrangement(selector: Selector, node: Rearrangement) -> None:
     move(selector, Leaf(0), [source], target)
 
 
-def move(selector: Selector, expression: Expression, views: list[View], output: View) -> None:
+def move(selector: Selector, expression: PointwiseExpression, views: list[View], output: View) -> None:
     """Compute an expression over views of one shape into another."""
     kernel = elementwise(output.shape, [view.strides for view in views], output.strides, expression)
     selector.call(kernel, *views, output)
@@ -77,7 +77,7 @@ def pad(
     x: View,
     padded: View,
     before: tuple[int, int],
-    value: Number = ZERO,
+    value: Literal = ZERO,
     mode: str = "constant",
 ) -> None:
     """Copy an image into a larger one whose channels lie side by side, with margins around it.
@@ -91,7 +91,7 @@ def pad(
         mode: how margins are filled.
     """
     images, channels, rows, columns = x.shape
-    kernel = Pad(
+    kernel = PadKernel(
         shape=(images, channels, rows, columns),
         x_strides=(x.strides[0], x.strides[1], x.strides[2], x.strides[3]),
         size=(padded.shape[2], padded.shape[3]),

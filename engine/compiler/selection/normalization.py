@@ -3,9 +3,8 @@
 from math import prod
 
 from engine.compiler.graph import GroupNorm, LayerNorm, Softmax
-from engine.compiler.kernels.normalization import GroupNorm as GroupKernel
-from engine.compiler.kernels.normalization import LayerNorm as LayerKernel
-from engine.compiler.kernels.softmax import Softmax as SoftmaxKernel
+from engine.compiler.kernels.normalization import GroupNormKernel, LayerNormKernel
+from engine.compiler.kernels.softmax import SoftmaxKernel
 from engine.compiler.memory.view import View, whole
 from engine.compiler.passes.storage import CHANNELS_LAST
 from engine.compiler.selection.call import Selector, has_channels_last, image_of, row_by_row, selects, view_of
@@ -39,7 +38,7 @@ def select_layer_norm(selector: Selector, node: LayerNorm) -> None:
     if lines is None or lines.strides[1] != 1:
         lines = row_by_row(selector, x).in_shape(shape)
     parameters = [array for array in (node.weight, node.bias) if array is not None]
-    kernel = LayerKernel(
+    kernel = LayerNormKernel(
         lines=lines.shape[0],
         length=lines.shape[1],
         x_step=lines.strides[0],
@@ -59,7 +58,7 @@ def select_group_norm(selector: Selector, node: GroupNorm) -> None:
     parameters = [array for array in (node.weight, node.bias) if array is not None]
     pixels = _pixels(selector, x)
     target = out if out.strides[1] == 1 else selector.temporary(out.shape, CHANNELS_LAST)
-    kernel = GroupKernel(
+    kernel = GroupNormKernel(
         images=x.shape[0],
         pixels=pixels.shape[1],
         channels=x.shape[1],

@@ -1,7 +1,7 @@
 """Kernels for transposed convolutions."""
 
 from engine.compiler.graph import TransposedConvolution
-from engine.compiler.kernels.transposed_convolution import TransposedConvolution as Kernel
+from engine.compiler.kernels.transposed_convolution import TransposedConvolutionKernel
 from engine.compiler.kernels.transposed_geometry import TransposedAxis, TransposedShape
 from engine.compiler.memory.view import View
 from engine.compiler.selection.call import (
@@ -33,7 +33,7 @@ def select_transposed_convolution(selector: Selector, node: TransposedConvolutio
         groups=node.groups,
         axes=(rows, columns),
     )
-    choice = Kernel.tuned(
+    choice = TransposedConvolutionKernel.tuned(
         selector.target,
         shape=shape,
         halo=halo,

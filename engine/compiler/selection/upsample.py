@@ -1,7 +1,7 @@
 """Kernels for resizing."""
 
 from engine.compiler.graph import Upsample
-from engine.compiler.kernels.upsample import Upsample as Kernel
+from engine.compiler.kernels.upsample import UpsampleKernel
 from engine.compiler.selection.call import Selector, channels_last, image_of, image_strides, selects
 
 
@@ -9,7 +9,7 @@ from engine.compiler.selection.call import Selector, channels_last, image_of, im
 def select_upsample(selector: Selector, node: Upsample) -> None:
     """Choose the kernel of a resizing."""
     x, out = channels_last(selector, image_of(node.inputs[0])), image_of(node.output)
-    kernel = Kernel(
+    kernel = UpsampleKernel(
         mode=node.how,
         images=x.shape[0],
         channels=x.shape[1],

@@ -20,9 +20,9 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 from engine.compiler.emit.jit import Code, compile_module
-from engine.compiler.emit.routine import Routine, Word
+from engine.compiler.emit.routine import MachineWord, Routine
 from engine.compiler.emit.target import host_target
-from engine.compiler.emit.types import Value
+from engine.compiler.emit.types import IRValue
 from engine.compiler.threads import libc
 from engine.stop import NEVER
 
@@ -251,18 +251,18 @@ def _write_dismiss(module: ir.Module) -> None:
     r.give(0)
 
 
-def _row(r: Routine, rows: Word, step: Word) -> Value:
+def _row(r: Routine, rows: MachineWord, step: MachineWord) -> IRValue:
     """Return the address of a step's row."""
     return r.add(rows, r.mul(step, 8 * ROW_WORDS))
 
 
-def _stamp(r: Routine, stamps: Value, place: Word) -> None:
+def _stamp(r: Routine, stamps: IRValue, place: MachineWord) -> None:
     """Write down the time, where stamps are asked for."""
     with r.when(r.compare("!=", stamps, 0)):
         r.store(r.call("now"), r.add(stamps, r.mul(place, 8)))
 
 
-def _begin(r: Routine, team: Value, step: Word) -> Value:
+def _begin(r: Routine, team: IRValue, step: MachineWord) -> IRValue:
     """Offer the chunks of a step; returns how many there are."""
     chunks = r.load(_row(r, r.load(team, ROWS), step), CHUNKS)
     r.store(0, team, DONE)
@@ -270,7 +270,7 @@ def _begin(r: Routine, team: Value, step: Word) -> Value:
     return chunks
 
 
-def _end(r: Routine, team: Value, done: Value, thread: Value) -> None:
+def _end(r: Routine, team: IRValue, done: IRValue, thread: IRValue) -> None:
     """End the run and return."""
     r.store(done, team, RESULT)
     r.write(ENDED, team, STATE)
@@ -280,11 +280,11 @@ def _end(r: Routine, team: Value, done: Value, thread: Value) -> None:
     r.give(0)
 
 
-def _return_when_changed(r: Routine, team: Value, seen: Value) -> None:
+def _return_when_changed(r: Routine, team: IRValue, seen: IRValue) -> None:
     with r.when(r.compare("!=", r.read(team, STATE), seen)):
         r.give(0)
 
 
-def _call_threads(r: Routine, name: str, *arguments: Word) -> None:
+def _call_threads(r: Routine, name: str, *arguments: MachineWord) -> None:
     llvm.add_symbol(name, libc.address_of(name) or 0)
     r.call(name, *arguments)

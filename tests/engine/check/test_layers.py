@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.check import compare_layers, main
-from engine.compiler.graph import Epilogued, Linear
+from engine.compiler.graph import EpilogueNode, Linear
 from engine.compiler.selection import RULES, Selector
 from engine.dtypes import Array
 from engine.errors import InputError
@@ -165,7 +165,7 @@ def test_wrong_kernel_behind_operands_that_are_nowhere(
     assert "layers  1 ends of groups computed by native agree with numpy" in printed
     rule = RULES[Linear]
 
-    def select_wrong(selector: Selector, node: Epilogued) -> None:
+    def select_wrong(selector: Selector, node: EpilogueNode) -> None:
         if isinstance(node, Linear) and node.bias is not None:
             node.bias = node.bias + 1
         rule(selector, node)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from engine.compiler.emit.target import host_target
-from engine.compiler.graph import Constant, Graph, Node, Value
+from engine.compiler.graph import Constant, LoweredGraph, Node, Placeholder
 from engine.compiler.lowering.builder import make_graph
 from engine.compiler.program.assembler import compile_plan
 from engine.compiler.program.program import Program
@@ -74,7 +74,7 @@ def plan_of(
     return plan, [plan.slots[operand.name] for operator in ends for operand in operator.inputs]
 
 
-def lowered(folder: Path, *lines: str) -> Graph:
+def lowered(folder: Path, *lines: str) -> LoweredGraph:
     """Return the compiler's graph of a model."""
     plan, leaving = plan_of(folder, *lines)
     return make_graph(plan, leaving, RULES)
@@ -86,11 +86,11 @@ def compiled(folder: Path, *lines: str, threads: int = 1) -> Program:
     return compile_plan(plan, leaving, host_target(), threads)
 
 
-def work_of(graph: Graph) -> list[Node]:
+def work_of(graph: LoweredGraph) -> list[Node]:
     """Return the nodes that compute something."""
-    return [node for node in graph.nodes if not isinstance(node, Value | Constant)]
+    return [node for node in graph.nodes if not isinstance(node, Placeholder | Constant)]
 
 
-def kinds_of(graph: Graph) -> list[str]:
+def kinds_of(graph: LoweredGraph) -> list[str]:
     """Return the kinds of the nodes that compute something."""
     return [type(node).__name__ for node in work_of(graph)]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.pointwise import Expression, emit
+from engine.compiler.emit.pointwise import PointwiseExpression, emit
 from engine.compiler.memory.region import Region, line
 
 
@@ -13,7 +13,7 @@ class Pointwise:
 
     size: int
     operands: int
-    expression: Expression
+    expression: PointwiseExpression
     chunks: int = 1
     scratch: int = 0
 

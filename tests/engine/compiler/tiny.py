@@ -11,7 +11,7 @@ from llvmlite import ir
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.jit import Code, Kernel, cache
 from engine.compiler.emit.target import host_target
-from engine.compiler.emit.types import I64, Value
+from engine.compiler.emit.types import I64, IRValue
 from engine.compiler.memory.region import Region
 from engine.compiler.threads.segment import NativeStep, Segment
 from engine.dtypes import Array
@@ -70,15 +70,15 @@ class Meeting:
         wait_for(e, arrived, self.chunks)
 
 
-def word(e: Emitter, base: Value, place: Value) -> Value:
+def word(e: Emitter, base: IRValue, place: IRValue) -> IRValue:
     return e.builder.load(e.builder.gep(base, [place], source_etype=I64), align=8, typ=I64)
 
 
-def set_word(e: Emitter, value: Value, base: Value, place: Value) -> None:
+def set_word(e: Emitter, value: IRValue, base: IRValue, place: IRValue) -> None:
     e.builder.store(value, e.builder.gep(base, [place], source_etype=I64), align=8)
 
 
-def wait_for(e: Emitter, address: Value, value: int) -> None:
+def wait_for(e: Emitter, address: IRValue, value: int) -> None:
     top, after = (e.function.append_basic_block(name) for name in ("wait", "go"))
     e.builder.branch(top)
     e.builder.position_at_end(top)

@@ -5,7 +5,15 @@ import numpy as np
 import pytest
 
 from engine.errors import ExpressionError
-from engine.expression import Call, Node, compile_expression, compile_source, evaluate, infer, parse
+from engine.expression import (
+    CallNode,
+    ExpressionNode,
+    compile_expression,
+    compile_source,
+    evaluate,
+    infer,
+    parse,
+)
 from engine.spec import UNKNOWN, Spec, TensorSpec, Value, spec_of
 
 X = np.array([[1, 4, 9], [16, 25, 36]], np.float32)
@@ -292,8 +300,8 @@ def test_an_expression_names_its_operands_and_prints_itself() -> None:
 
 def test_a_tree_made_by_hand_must_be_made_of_known_nodes_and_functions() -> None:
     with pytest.raises(TypeError, match="Node is no node"):
-        compile_expression(Node())
+        compile_expression(ExpressionNode())
     with pytest.raises(ExpressionError, match="unknown function 'foo'"):
-        compile_expression(Call("foo", ()))
+        compile_expression(CallNode("foo", ()))
     with pytest.raises(ExpressionError, match="add takes 2 arguments, got 0"):
-        compile_expression(Call("add", ()))
+        compile_expression(CallNode("add", ()))

@@ -3,7 +3,16 @@ import math
 import pytest
 
 from engine.errors import ExpressionError
-from engine.expression import Call, Constant, ListNode, Node, Number, Operand, operands, parse
+from engine.expression import (
+    CallNode,
+    ConstantNode,
+    ExpressionNode,
+    ListNode,
+    NumberNode,
+    OperandNode,
+    operands,
+    parse,
+)
 from engine.expression.parser import MAX_DEPTH
 
 
@@ -32,14 +41,14 @@ def test_a_tree_prints_as_it_was_written(source: str) -> None:
 
 def test_the_tree() -> None:
     tree = parse("add( mul(@0,2), [None,True,1.5] )")
-    assert isinstance(tree, Call)
+    assert isinstance(tree, CallNode)
     assert (tree.function, tree.position) == ("add", 0)
     product, items = tree.arguments
-    assert isinstance(product, Call)
-    assert product.arguments == (Operand(0), Number(2))
+    assert isinstance(product, CallNode)
+    assert product.arguments == (OperandNode(0), NumberNode(2))
     assert product.position == 5
     assert isinstance(items, ListNode)
-    assert items.items == (Constant(None), Constant(True), Number(1.5))
+    assert items.items == (ConstantNode(None), ConstantNode(True), NumberNode(1.5))
     assert tree.source == "add( mul(@0,2), [None,True,1.5] )"
 
 
@@ -62,7 +71,7 @@ def test_the_tree() -> None:
 )
 def test_numbers(source: str, value: complex) -> None:
     node = parse(source)
-    assert isinstance(node, Number)
+    assert isinstance(node, NumberNode)
     assert node.value == value
     assert type(node.value) is type(value)
 
@@ -70,7 +79,7 @@ def test_numbers(source: str, value: complex) -> None:
 @pytest.mark.parametrize("source", ["nan", "nan.0", "-nan"])
 def test_nan(source: str) -> None:
     node = parse(source)
-    assert isinstance(node, Number)
+    assert isinstance(node, NumberNode)
     assert isinstance(node.value, float)
     assert math.isnan(node.value)
 
@@ -169,16 +178,16 @@ def test_deep_trees_compare_hash_and_print() -> None:
 
 
 def test_nodes_are_equal_by_what_they_say_not_by_where_it_stands() -> None:
-    assert parse(" add( @0, 1 )") == Call("add", (Operand(0), Number(1)))
+    assert parse(" add( @0, 1 )") == CallNode("add", (OperandNode(0), NumberNode(1)))
     assert parse("add(@0,1)") != parse("add(@0,1.0)")
     assert parse("1") != "1"
 
 
 def test_a_node_made_by_hand_shows_itself_in_errors() -> None:
-    error = Call("add", (Operand(0), Number(1))).error("wrong")
+    error = CallNode("add", (OperandNode(0), NumberNode(1))).error("wrong")
     assert str(error).splitlines() == ["wrong", "    add(@0,1)", "    ^"]
 
 
 def test_the_base_node_has_no_label() -> None:
     with pytest.raises(NotImplementedError):
-        str(Node())
+        str(ExpressionNode())

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
-from engine.compiler.kernels.convolution import ChunkSize, Convolution
-from engine.compiler.kernels.epilogue import Epilogue, Operand, Spread
+from engine.compiler.kernels.convolution import ChunkSize, DirectConvolution
+from engine.compiler.kernels.epilogue import Epilogue, EpilogueOperand, Spread
 from engine.compiler.kernels.shapes import ConvShape, ImplicitPadding
 from engine.compiler.kernels.streamed_convolution import StreamedConvolution
 from engine.compiler.kernels.tile import Tile
@@ -34,7 +34,7 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
     weight = numbers(filters * groups, channels, *kernel, seed=1)
     bias = numbers(filters * groups, seed=2) if data.draw(st.booleans()) else None
     size = output_size(x, kernel, stride, dilation)
-    made = Convolution(
+    made = DirectConvolution(
         shape=ConvShape(
             images=len(x),
             size=size,
@@ -73,7 +73,7 @@ def test_staged_padding(target: Target, data: st.DataObject) -> None:
     x = wide[..., :channels]
     weight, bias = numbers(5, channels, *kernel, seed=1), numbers(5, seed=2)
     size = output_size(x, kernel, stride, (1, 1), padding)
-    made = Convolution(
+    made = DirectConvolution(
         shape=ConvShape(images=2, size=size, channels=channels, filters=5, kernel=kernel, stride=stride),
         x_strides=strides(rows, columns, channels + gap),
         out_strides=strides(*size, 5),
@@ -131,12 +131,12 @@ def test_epilogue_reads_every_kind_of_operand(target: Target, streamed: bool) ->
     other = numbers(*expected.shape, seed=5)
     size = expected.shape[1], expected.shape[2]
     operands = (
-        Operand(Spread.CHANNEL, (19,)),
-        Operand(Spread.FULL, strides(*size, 19)),
-        Operand(Spread.SCALAR),
+        EpilogueOperand(Spread.CHANNEL, (19,)),
+        EpilogueOperand(Spread.FULL, strides(*size, 19)),
+        EpilogueOperand(Spread.SCALAR),
     )
     epilogue = Epilogue(EPILOGUE, operands)
-    made: Convolution | StreamedConvolution = Convolution(
+    made: DirectConvolution | StreamedConvolution = DirectConvolution(
         shape=ConvShape(images=2, size=size, channels=7, filters=19, kernel=(3, 3)),
         x_strides=strides(5, 6, 7),
         out_strides=strides(*size, 19),
@@ -164,7 +164,7 @@ def test_epilogue_reads_every_kind_of_operand(target: Target, streamed: bool) ->
 def test_results_do_not_depend_on_the_tile(target: Target) -> None:
     """Every sum is made in the same order, whatever the tile and the chunks: the same to the bit."""
     x, weight, bias = numbers(1, 6, 11, 13), numbers(33, 13, 3, 3, seed=1), numbers(33, seed=2)
-    first = Convolution(
+    first = DirectConvolution(
         shape=ConvShape(images=1, size=(4, 9), channels=13, filters=33, kernel=(3, 3)),
         x_strides=strides(6, 11, 13),
         out_strides=strides(4, 9, 33),

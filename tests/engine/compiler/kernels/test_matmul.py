@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from engine.compiler.emit.jit import cache
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
-from engine.compiler.kernels.epilogue import Epilogue, Operand, Spread
-from engine.compiler.kernels.matmul import MatrixProduct
+from engine.compiler.kernels.epilogue import Epilogue, EpilogueOperand, Spread
+from engine.compiler.kernels.matmul import MatrixProductKernel
 from engine.compiler.kernels.shapes import MatrixShape
 from engine.compiler.kernels.tile import Tile
 from engine.dtypes import Array
@@ -28,10 +28,10 @@ def four(view: Array) -> tuple[int, int, int, int]:
 
 def kernel_for(
     target: Target, a: Array, b: Array, epilogue: Epilogue | None = None
-) -> tuple[MatrixProduct, Array]:
+) -> tuple[MatrixProductKernel, Array]:
     """Return the tuned kernel for views of four axes, and an output without gaps for it."""
     out = np.full((*a.shape[:3], b.shape[3]), 7, np.float32)
-    made = MatrixProduct.tuned(
+    made = MatrixProductKernel.tuned(
         target,
         shape=MatrixShape(batch=a.shape[:2], rows=a.shape[2], depth=a.shape[3], columns=b.shape[3]),
         a_strides=four(a),
@@ -81,7 +81,7 @@ def test_attention_over_one_tensor_of_queries_keys_and_values(target: Target, to
     mask = numbers(tokens, tokens, seed=1)
     q, k, v = (fused[:, :, part].transpose(0, 2, 1, 3) for part in range(3))
     epilogue = Epilogue(
-        apply("add", apply("mul", Leaf(0), 0.25), Leaf(1)), (Operand(Spread.FULL, (0, 0, tokens)),)
+        apply("add", apply("mul", Leaf(0), 0.25), Leaf(1)), (EpilogueOperand(Spread.FULL, (0, 0, tokens)),)
     )
     made, scores = kernel_for(target, q, k.swapaxes(2, 3), epilogue)
     # the harness knows whole arrays only: the views begin inside of `fused`
@@ -111,7 +111,9 @@ def test_neither_axis_of_b_lies_side_by_side(target: Target) -> None:
 def test_operands_that_repeat_over_the_batch(target: Target) -> None:
     """Stride 0: one matrix times each of a batch; a bias per column."""
     a, b, bias = numbers(2, 3, 4, 10), numbers(1, 1, 10, 19, seed=1), numbers(19, seed=2)
-    epilogue = Epilogue(apply("relu", apply("add", Leaf(0), Leaf(1))), (Operand(Spread.CHANNEL, (0,)),))
+    epilogue = Epilogue(
+        apply("relu", apply("add", Leaf(0), Leaf(1))), (EpilogueOperand(Spread.CHANNEL, (0,)),)
+    )
     made, out = kernel_for(target, a, np.broadcast_to(b, (2, 3, 10, 19)), epilogue)
     out = run(made, target, a, b, out, bias)[2]
     np.testing.assert_allclose(out, np.maximum(a @ b + bias, 0), rtol=1e-4, atol=1e-5)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.compiler.emit.target import Target, supported_targets
-from engine.compiler.kernels.normalization import GroupNorm, LayerNorm
+from engine.compiler.kernels.normalization import GroupNormKernel, LayerNormKernel
 from engine.dtypes import Array
 from engine.kernels.normalization import group_norm, layer_norm, rms_norm
 from tests.engine.compiler.harness import every_target, run
@@ -39,7 +39,7 @@ def test_layer_norm(
     x = _random(lines, length + gap)
     weight = _random(length) if has_weight else None
     bias = _random(length) + 1 if has_bias else None
-    kernel = LayerNorm(lines, length, length + gap, length, 1e-5, has_weight, has_bias, is_centred)
+    kernel = LayerNormKernel(lines, length, length + gap, length, 1e-5, has_weight, has_bias, is_centred)
     arrays = [x, *(array for array in (weight, bias) if array is not None)]
     result = run(kernel, target, *arrays, np.full((lines, length), np.nan, np.float32))[-1]
     if is_centred:
@@ -66,7 +66,7 @@ def test_group_norm(
     weight = _random(channels) if has_weight else None
     bias = _random(channels) + 1 if has_bias else None
     strides = (pixels * channels, channels)
-    kernel = GroupNorm(images, pixels, channels, groups, strides, strides, 1e-5, has_weight, has_bias)
+    kernel = GroupNormKernel(images, pixels, channels, groups, strides, strides, 1e-5, has_weight, has_bias)
     arrays = [x, *(array for array in (weight, bias) if array is not None)]
     result = run(kernel, target, *arrays, np.full_like(x, np.nan))[-1]
     expected = group_norm(x.transpose(0, 2, 1), groups, weight, bias, 1e-5).transpose(0, 2, 1)
@@ -77,7 +77,7 @@ def test_group_norm(
 @pytest.mark.parametrize("is_centred", [True, False])
 def test_long_lines(is_centred: bool, target: Target) -> None:
     x = _random(50, 777)
-    kernel = LayerNorm(50, 777, 777, 777, 1e-6, False, False, is_centred)
+    kernel = LayerNormKernel(50, 777, 777, 777, 1e-6, False, False, is_centred)
     expected = layer_norm(x, 1, None, None, 1e-6) if is_centred else rms_norm(x, 1, None, 1e-6)
     np.testing.assert_allclose(
         run(kernel, target, x, np.full_like(x, np.nan))[1], expected, rtol=1e-5, atol=1e-5

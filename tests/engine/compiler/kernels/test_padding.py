@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.compiler.emit.pointwise import Number
+from engine.compiler.emit.pointwise import Literal
 from engine.compiler.emit.target import Target, supported_targets
-from engine.compiler.kernels.padding import Pad
+from engine.compiler.kernels.padding import PadKernel
 from engine.dtypes import Array
 from tests.engine.compiler.harness import run
 from tests.engine.compiler.kernels.images import steps
@@ -49,7 +49,7 @@ def test_any_margins(
     if min(size) < 1:
         return
     out = np.full((shape[0], *size, shape[1] + gap), 7, np.float32)
-    kernel = Pad(shape, steps(x), size, (margins[0], margins[2]), steps(out)[:3], Number(value))
+    kernel = PadKernel(shape, steps(x), size, (margins[0], margins[2]), steps(out)[:3], Literal(value))
     result = run(kernel, target, memory, out)[1]
     np.testing.assert_array_equal(result[..., : shape[1]], _expected(x, margins, value))
     np.testing.assert_array_equal(result[..., shape[1] :], 7)
@@ -61,7 +61,7 @@ def test_large_images_are_split(channels_last: bool) -> None:
     memory = np.ascontiguousarray(x.transpose(0, 2, 3, 1)) if channels_last else x
     view = memory.transpose(0, 3, 1, 2) if channels_last else memory
     out = np.full((1, 230, 230, 3), np.nan, np.float32)
-    kernel = Pad((1, 3, 224, 224), steps(view), (230, 230), (3, 3), steps(out)[:3])
+    kernel = PadKernel((1, 3, 224, 224), steps(view), (230, 230), (3, 3), steps(out)[:3])
     assert kernel.chunks == 5
     expected = np.pad(x, ((0, 0), (0, 0), (3, 3), (3, 3))).transpose(0, 2, 3, 1)
     np.testing.assert_array_equal(run(kernel, supported_targets()[0], memory, out)[1], expected)

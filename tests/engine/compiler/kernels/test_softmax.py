@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.compiler.emit.target import Target, supported_targets
-from engine.compiler.kernels.softmax import Softmax
+from engine.compiler.kernels.softmax import SoftmaxKernel
 from engine.kernels.softmax import log_softmax, softmax
 from tests.engine.compiler.harness import every_target, run
 from tests.engine.compiler.kernels.images import steps
@@ -32,7 +32,7 @@ def test_any_axis(shape: list[int], data: st.DataObject, is_log: bool, target: T
     x = memory.transpose([order.index(place) for place in range(len(shape))])
     out = np.full(shape, np.nan, np.float32)
     others = [place for place in range(len(shape)) if place != axis]
-    kernel = Softmax(
+    kernel = SoftmaxKernel(
         x.shape[axis],
         steps(x)[axis],
         steps(out)[axis],
@@ -56,7 +56,7 @@ def test_numbers_that_are_not(strides: tuple[int, int], target: Target) -> None:
     x[3] = -math.inf
     x[4, 0], x[5] = 1e30, np.linspace(-104, 0, 37)
     memory = x if strides[0] == 1 else np.ascontiguousarray(x.T)
-    kernel = Softmax(37, strides[0], strides[0], (6,), (strides[1],), (strides[1],))
+    kernel = SoftmaxKernel(37, strides[0], strides[0], (6,), (strides[1],), (strides[1],))
     result = run(kernel, target, memory, np.zeros_like(memory))[1]
     with np.errstate(invalid="ignore"):
         expected = softmax(x, 1)
@@ -70,7 +70,7 @@ def test_line_of_nothing_but_minus_infinity(strides: tuple[int, int], target: Ta
     x = np.random.default_rng(0).standard_normal((6, 37)).astype(np.float32)
     x[1], x[3, 5:], x[4, 2] = -math.inf, -math.inf, math.nan
     memory = x if strides[0] == 1 else np.ascontiguousarray(x.T)
-    kernel = Softmax(37, strides[0], strides[0], (6,), (strides[1],), (strides[1],), skip_masked=True)
+    kernel = SoftmaxKernel(37, strides[0], strides[0], (6,), (strides[1],), (strides[1],), skip_masked=True)
     result = run(kernel, target, memory, np.zeros_like(memory))[1]
     result = result if strides[0] == 1 else result.T
     with np.errstate(invalid="ignore"):

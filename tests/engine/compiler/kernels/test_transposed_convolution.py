@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
-from engine.compiler.kernels.epilogue import Epilogue, Operand, Spread
+from engine.compiler.kernels.epilogue import Epilogue, EpilogueOperand, Spread
 from engine.compiler.kernels.tile import Tile
-from engine.compiler.kernels.transposed_convolution import TransposedConvolution
+from engine.compiler.kernels.transposed_convolution import TransposedConvolutionKernel
 from engine.compiler.kernels.transposed_geometry import TransposedAxis, TransposedShape
 from engine.dtypes import Array
 from engine.kernels.transposed_convolution import transposed_convolve
@@ -33,12 +33,12 @@ def reference(
 def kernel_for(
     target: Target, x: Array, size: tuple[int, int], weight: Array, axes: Axes, groups: int = 1,
     epilogue: Epilogue | None = None,
-) -> tuple[TransposedConvolution, Array]:  # fmt: skip
+) -> tuple[TransposedConvolutionKernel, Array]:  # fmt: skip
     """Return the tuned kernel for an input that lies without gaps, and that input as the kernel wants it padded."""
     halos = [axis.halo(n, m) for axis, n, m in zip(axes, x.shape[1:3], size, strict=True)]
     padded = np.pad(x, ((0, 0), *halos, (0, 0)))
     filters = weight.shape[1]
-    made = TransposedConvolution.tuned(
+    made = TransposedConvolutionKernel.tuned(
         target,
         shape=TransposedShape(
             images=x.shape[0],
@@ -106,7 +106,7 @@ def test_doubling_an_image(target: Target, kernel: int, padding: int) -> None:
     x, weight = np.abs(numbers(1, 9, 20, 18)) + 1, np.abs(numbers(18, 24, kernel, kernel, seed=1)) + 1
     x[0, 3, 4, 5], x[0, 7, 9, 11] = np.nan, np.inf
     full, bias = numbers(1, 18, 40, 24, seed=2), numbers(24, seed=3)
-    operand = Operand(Spread.FULL, strides(18, 40, 24))
+    operand = EpilogueOperand(Spread.FULL, strides(18, 40, 24))
     epilogue = Epilogue(apply("add", apply("relu", Leaf(0)), Leaf(1)), (operand,))
     made, padded = kernel_for(target, x, (18, 40), weight, (axis, axis), epilogue=epilogue)
     assert (padded.shape == x.shape) == (kernel == 2)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.compiler.emit.target import Target, supported_targets
-from engine.compiler.kernels.upsample import Upsample
+from engine.compiler.kernels.upsample import UpsampleKernel
 from engine.dtypes import Array
 from engine.kernels.resampling import resample
 from tests.engine.compiler.harness import every_target, run
@@ -27,7 +27,7 @@ def _resampled(
     source = np.ascontiguousarray(x.transpose(0, 2, 3, 1))
     out = np.full((images, size[0], size[1], channels), np.nan, np.float32)
     strides = [(h * w * channels, w * channels, channels) for h, w in ((height, width), (size[0], size[1]))]
-    kernel = Upsample(
+    kernel = UpsampleKernel(
         mode,
         images,
         channels,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
-from engine.compiler.kernels.epilogue import Epilogue, Operand, Spread
+from engine.compiler.kernels.epilogue import Epilogue, EpilogueOperand, Spread
 from engine.compiler.kernels.shapes import ConvShape, ImplicitPadding
 from engine.compiler.kernels.tile import Tile
 from engine.compiler.kernels.winograd import Winograd
@@ -102,7 +102,7 @@ def test_epilogue(target: Target) -> None:
     expected = convolved(x, weight, bias, padding=(2, 2))
     other = numbers(*expected.shape, seed=3)
     epilogue = Epilogue(
-        apply("relu", apply("add", Leaf(0), Leaf(1))), (Operand(Spread.FULL, strides(7, 6, 18)),)
+        apply("relu", apply("add", Leaf(0), Leaf(1))), (EpilogueOperand(Spread.FULL, strides(7, 6, 18)),)
     )
     made = Winograd(
         shape=ConvShape(images=1, size=(7, 6), channels=9, filters=18, kernel=(3, 3)),

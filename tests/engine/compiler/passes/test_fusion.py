@@ -5,15 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.compiler.emit.pointwise import MAX_NODES, Leaf, Number, apply, size
-from engine.compiler.graph import Convolution, Epilogued, Graph, Linear
+from engine.compiler.emit.pointwise import MAX_NODES, Leaf, Literal, apply, size
+from engine.compiler.graph import Convolution, EpilogueNode, Linear, LoweredGraph
 from engine.compiler.passes.fusion import MAX_OPERANDS, fuse, spreads
 from tests.engine.compiler.plans import IMAGE, ROWS, batch_norm, conv, kinds_of, linear, lowered, work_of
 
 RELU = "F.relu {0} 1 1 {1} {2} $input={1}"
 
 
-def fused(folder: Path, *lines: str) -> Graph:
+def fused(folder: Path, *lines: str) -> LoweredGraph:
     graph = lowered(folder, *lines)
     fuse(graph)
     return graph
@@ -176,9 +176,9 @@ def test_operand_that_spreads_over_channels(tmp_path: Path, shape: tuple[int, ..
 
 
 def test_numbers_are_equal_where_kernels_are() -> None:
-    assert Number(0.0) != Number(-0.0)
-    assert Number(float("nan")) == Number(float("nan"))
-    assert len({Number(1.0), Number(1.0), Number(-0.0), Number(0.0)}) == 3
+    assert Literal(0.0) != Literal(-0.0)
+    assert Literal(float("nan")) == Literal(float("nan"))
+    assert len({Literal(1.0), Literal(1.0), Literal(-0.0), Literal(0.0)}) == 3
 
 
 def test_spreads() -> None:
@@ -203,7 +203,7 @@ def test_expressions_do_not_grow_without_end(tmp_path: Path) -> None:
         f"pnnx.Expression e{i} 1 1 {'x' if not i else f'b{i - 1}'} b{i} expr=mul(@0,@0)" for i in range(30)
     ]
     nodes = work_of(fused(tmp_path, IMAGE, *lines, out("b29")))
-    assert all(isinstance(node, Epilogued) and size(node.epilogue) <= MAX_NODES for node in nodes)
+    assert all(isinstance(node, EpilogueNode) and size(node.epilogue) <= MAX_NODES for node in nodes)
     assert sum(len(node.steps) for node in nodes) == 30
 
 
@@ -213,5 +213,7 @@ def test_epilogue_reads_so_many_operands(tmp_path: Path) -> None:
     sums = [add(f"e{i}", names[i], f"w{i}", names[i + 1]) for i in range(MAX_OPERANDS + 3)]
     graph = fused(tmp_path, IMAGE, *others, conv("c", "x", "a"), *sums, out(names[-1]))
     assert all(
-        len(node.inputs) - node.own <= MAX_OPERANDS for node in work_of(graph) if isinstance(node, Epilogued)
+        len(node.inputs) - node.own <= MAX_OPERANDS
+        for node in work_of(graph)
+        if isinstance(node, EpilogueNode)
     )

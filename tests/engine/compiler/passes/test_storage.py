@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.compiler.graph import Concatenation, Convolution, Graph, Node, Pool, Softmax
+from engine.compiler.graph import Concatenation, Convolution, LoweredGraph, Node, Pool, Softmax
 from engine.compiler.memory.view import Home, View
 from engine.compiler.passes.fusion import fuse
 from engine.compiler.passes.storage import Copy, place
@@ -16,14 +16,14 @@ POOL = (
 )
 
 
-def placed(folder: Path, *lines: str) -> Graph:
+def placed(folder: Path, *lines: str) -> LoweredGraph:
     graph = lowered(folder, *lines)
     fuse(graph)
     place(graph)
     return graph
 
 
-def of_kind(graph: Graph, kind: type[Node]) -> list[Node]:
+def of_kind(graph: LoweredGraph, kind: type[Node]) -> list[Node]:
     return [node for node in graph.nodes if isinstance(node, kind)]
 
 
@@ -32,7 +32,7 @@ def view_of(node: Node) -> View:
     return node.output.view
 
 
-def copies(graph: Graph) -> list[Copy]:
+def copies(graph: LoweredGraph) -> list[Copy]:
     return [node for node in graph.nodes if isinstance(node, Copy)]
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from engine import LayerError, RunStoppedError, RuntimeGraph, TraceLevel
-from engine.compiler.program.action import NativeSteps, NumpyStep
 from engine.compiler.program.execution import NativeRun
+from engine.compiler.program.instruction import NativeSteps, NumpyStep
 from engine.dtypes import Array
 from engine.stop import StopSignal
 from tests.engine.compiler.plans import IMAGE, compiled, conv, weights_of
@@ -149,17 +149,17 @@ def test_values_are_let_go_after_their_last_use(tmp_path: Path, monkeypatch: pyt
         "pnnx.Output out 1 0 y",
     )
     program = compiled(tmp_path, *lines)
-    assert [type(action) for action in program.actions] == [NumpyStep, NativeSteps, NumpyStep, NativeSteps]
+    assert list(map(type, program.instructions)) == [NumpyStep, NativeSteps, NumpyStep, NativeSteps]
     alive: list[weakref.ref[Array]] = []
     seen: list[int] = []
     run_numpy, run_native = NativeRun._run_numpy, NativeRun._run_native
 
-    def watch_numpy(run: NativeRun, action: NumpyStep, arena: object) -> None:
-        run_numpy(run, action, arena)  # type: ignore[arg-type]
-        alive.append(weakref.ref(run.values[program.plan.steps[action.step].outputs[0]]))
+    def watch_numpy(run: NativeRun, instruction: NumpyStep, arena: object) -> None:
+        run_numpy(run, instruction, arena)  # type: ignore[arg-type]
+        alive.append(weakref.ref(run.values[program.plan.steps[instruction.step].outputs[0]]))
 
-    def watch_native(run: NativeRun, action: NativeSteps, arena: object) -> None:
-        run_native(run, action, arena)  # type: ignore[arg-type]
+    def watch_native(run: NativeRun, instruction: NativeSteps, arena: object) -> None:
+        run_native(run, instruction, arena)  # type: ignore[arg-type]
         gc.collect()
         seen.append(sum(ref() is not None for ref in alive))
 

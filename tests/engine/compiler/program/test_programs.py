@@ -11,6 +11,7 @@ import pytest
 
 from engine.compiler.emit.jit import cache
 from engine.compiler.program.assembler import compile_plan
+from engine.compiler.program.instruction import NativeSteps
 from engine.compiler.program.programs import Programs
 from engine.executor import PROGRAMS_KEPT
 from engine.plan import Plan
@@ -107,7 +108,8 @@ def test_kernels_go_with_the_programs_that_use_them(tmp_path: Path) -> None:
     programs = Programs(["x"], ["y"], 1, verifies=False)
     program = programs.find(shapes(37), plan_for(tmp_path, 37))
     assert program is not None
-    codes = [weakref.ref(step.code) for action in program.actions for step in action.segment.steps]  # type: ignore[union-attr]
+    segments = [step.segment for step in program.instructions if isinstance(step, NativeSteps)]
+    codes = [weakref.ref(step.code) for segment in segments for step in segment.steps]
     before = len(cache._codes)
     del program, programs
     gc.collect()

@@ -196,7 +196,7 @@ def test_a_verification_that_fails_leaves_the_model_to_numpy(
 def test_a_program_that_was_not_compared_to_its_end_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(observation.Observer, "look", lambda *_: None)
+    monkeypatch.setattr(observation.RunObserver, "look", lambda *_: None)
     graph = open_graph(tmp_path, *LINES)
     assert backends(graph, X) == {"numpy"}
     (refusal,) = graph.verification.refused

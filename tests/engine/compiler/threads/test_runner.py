@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.compiler.threads.segment import NativeStep, Segment
-from engine.compiler.threads.team_pool import TeamPool
+from engine.compiler.threads.thread_team_pool import ThreadTeamPool
 from engine.dtypes import Array
 from engine.stop import StopSignal
 from tests.engine.compiler.tiny import Gate, Tables, Work, compiled, table, wait_until
 
-pool = TeamPool()
+pool = ThreadTeamPool()
 WIDTHS = (1, 2, 3, 16)
 
 

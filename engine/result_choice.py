@@ -23,7 +23,7 @@ from typing import Any
 from engine.errors import BuildError, LayerError, ParameterError, describe_problem
 from engine.pnnx import Operator, TensorType
 from engine.pnnx.tensor_type import format_tensor_type
-from engine.results import Places, Results, Traits, fits
+from engine.results import ResultPlaces, Results, Traits, fits
 from engine.spec import Spec
 
 _STATES = ("h_n", "c_n", "Y_h", "Y_c")
@@ -50,7 +50,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ResultChoice:
     """What an operator's outputs are.
 
     Attributes:
@@ -59,12 +59,12 @@ class Choice:
         warning: what a user should know of it, None where it is certain.
     """
 
-    places: Places
-    others: tuple[Places, ...] = ()
+    places: ResultPlaces
+    others: tuple[ResultPlaces, ...] = ()
     warning: str | None = None
 
 
-def choose(operator: Operator, results: Results, evidence: Evidence) -> Choice:
+def choose(operator: Operator, results: Results, evidence: Evidence) -> ResultChoice:
     """Decide which results an operator's outputs are.
 
     Raises:
@@ -73,11 +73,11 @@ def choose(operator: Operator, results: Results, evidence: Evidence) -> Choice:
     """
     place = f"{operator.type} {operator.name}"
     if PARAMETER in operator.params:
-        return Choice(_stated(place, operator, results, evidence))
+        return ResultChoice(_stated(place, operator, results, evidence))
     count = len(operator.outputs)
     natural = tuple(range(len(results.names)))
     if count > len(natural):
-        return Choice(tuple(range(count)))  # the layer's shape rule says what is wrong
+        return ResultChoice(tuple(range(count)))  # the layer's shape rule says what is wrong
     traits = evidence.traits or Traits(natural, (natural,))
     fitting = _fitting(list(permutations(natural, count)), evidence)
     used = [reading for reading in fitting if _agrees(reading, operator, results, evidence.uses)] or fitting
@@ -91,11 +91,11 @@ def choose(operator: Operator, results: Results, evidence: Evidence) -> Choice:
     same = [reading for reading in used if _values([reading], traits) == _values([chosen], traits)]
     others = tuple(reading for reading in same if reading != chosen)
     warning = _warning(place, operator, results, chosen, used) if len(fitting) > 1 else None
-    return Choice(chosen, others, warning)
+    return ResultChoice(chosen, others, warning)
 
 
 def check_same(
-    operator: Operator, results: Results, given: Sequence[Any], readings: Sequence[Places]
+    operator: Operator, results: Results, given: Sequence[Any], readings: Sequence[ResultPlaces]
 ) -> None:
     """Check that results which are the same at the declared shapes have one shape here, so are the same still.
 
@@ -121,7 +121,7 @@ def check_same(
             )
 
 
-def _stated(place: str, operator: Operator, results: Results, evidence: Evidence) -> Places:
+def _stated(place: str, operator: Operator, results: Results, evidence: Evidence) -> ResultPlaces:
     """Return what the parameter says."""
     value = operator.params[PARAMETER]
     names = value.split(",") if isinstance(value, str) else value
@@ -140,7 +140,7 @@ def _stated(place: str, operator: Operator, results: Results, evidence: Evidence
     return places
 
 
-def _fitting(readings: list[Places], evidence: Evidence) -> list[Places]:
+def _fitting(readings: list[ResultPlaces], evidence: Evidence) -> list[ResultPlaces]:
     """Return the readings that the declared types allow; all, where none is."""
     if evidence.results is None:
         return readings
@@ -151,19 +151,19 @@ def _fitting(readings: list[Places], evidence: Evidence) -> list[Places]:
     return exact or [r for r in readings if all(map(fits, (first[p] for p in r), evidence.types))] or readings
 
 
-def _agrees(reading: Places, operator: Operator, results: Results, uses: Mapping[str, str]) -> bool:
+def _agrees(reading: ResultPlaces, operator: Operator, results: Results, uses: Mapping[str, str]) -> bool:
     named = zip(operator.outputs, reading, strict=True)
     return all(uses.get(operand, results.names[place]) == results.names[place] for operand, place in named)
 
 
-def _follows(reading: Places, order: Places) -> bool:
+def _follows(reading: ResultPlaces, order: ResultPlaces) -> bool:
     """Tell whether a reading is what is left of an order when some results are dropped."""
     left: Iterator[int] = iter(order)
     return all(place in left for place in reading)
 
 
 def _differ_in_a_state(
-    readings: Sequence[Places], results: Results, evidence: Evidence, traits: Traits
+    readings: Sequence[ResultPlaces], results: Results, evidence: Evidence, traits: Traits
 ) -> bool:
     """Tell whether readings that types allow differ in one output only, a state, and the first has no value twice."""
     if evidence.results is None or not readings:
@@ -176,11 +176,11 @@ def _differ_in_a_state(
     return states == {traits.values[place] for place in differing[0]}
 
 
-def _values(readings: Sequence[Places], traits: Traits) -> set[Places]:
+def _values(readings: Sequence[ResultPlaces], traits: Traits) -> set[ResultPlaces]:
     return {tuple(traits.values[place] for place in reading) for reading in readings}
 
 
-def _refusal(place: str, operator: Operator, results: Results, readings: Sequence[Places]) -> str:
+def _refusal(place: str, operator: Operator, results: Results, readings: Sequence[ResultPlaces]) -> str:
     spelled = [_spell(reading, results) for reading in readings]
     outputs = ", ".join(map(repr, operator.outputs))
     problem = (
@@ -192,7 +192,7 @@ def _refusal(place: str, operator: Operator, results: Results, readings: Sequenc
 
 
 def _warning(
-    place: str, operator: Operator, results: Results, chosen: Places, readings: Sequence[Places]
+    place: str, operator: Operator, results: Results, chosen: ResultPlaces, readings: Sequence[ResultPlaces]
 ) -> str:
     outputs, spelled = ", ".join(map(repr, operator.outputs)), _spell(chosen, results)
     others = " or ".join(_spell(reading, results) for reading in readings if reading != chosen)
@@ -207,5 +207,5 @@ def _declared(known: TensorType | None) -> str:
     return "nothing" if known is None else format_tensor_type(known)
 
 
-def _spell(reading: Places, results: Results) -> str:
+def _spell(reading: ResultPlaces, results: Results) -> str:
     return ",".join(results.names[place] for place in reading)

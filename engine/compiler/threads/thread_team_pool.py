@@ -8,10 +8,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from engine.compiler.threads.team import Team
+from engine.compiler.threads.thread_team import ThreadTeam
 
 
-class TeamPool:
+class ThreadTeamPool:
     """Lends teams to runs: made when one is missing, so that there are never more than runs went on at once.
 
     Safe to use from any thread. A forked child begins with an empty pool.
@@ -22,7 +22,7 @@ class TeamPool:
         _pools.add(self)
 
     @contextmanager
-    def lease(self, threads: int) -> Iterator[Team]:
+    def lease(self, threads: int) -> Iterator[ThreadTeam]:
         """Lend a team to a `with` block.
 
         Args:
@@ -43,15 +43,15 @@ class TeamPool:
         for team in idle:
             team.close()
 
-    def _take(self, threads: int) -> tuple[Team, int]:
+    def _take(self, threads: int) -> tuple[ThreadTeam, int]:
         with self._lock:
             closings = self._closings
             idle = self._idle[threads]
             if idle:
                 return idle.pop(), closings
-        return Team(threads), closings
+        return ThreadTeam(threads), closings
 
-    def _give_back(self, team: Team, threads: int, closings: int) -> None:
+    def _give_back(self, team: ThreadTeam, threads: int, closings: int) -> None:
         if not team.is_ours:
             return
         with self._lock:
@@ -63,11 +63,11 @@ class TeamPool:
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
-        self._idle: defaultdict[int, list[Team]] = defaultdict(list)
+        self._idle: defaultdict[int, list[ThreadTeam]] = defaultdict(list)
         self._closings = 0
 
 
-_pools: weakref.WeakSet[TeamPool] = weakref.WeakSet()
+_pools: weakref.WeakSet[ThreadTeamPool] = weakref.WeakSet()
 
 
 def _reset_pools() -> None:
@@ -75,7 +75,7 @@ def _reset_pools() -> None:
         pool._reset()
 
 
-teams = TeamPool()
+teams = ThreadTeamPool()
 """The teams of this process."""
 
 atexit.register(teams.close)

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from engine.declaration import argument_names
 from engine.pnnx import Operator
-from engine.readings import PARAMETER
 from engine.registry import Layer
+from engine.result_choice import PARAMETER
 
 _TOLD_BY_WEIGHTS = """
     affine bias add_bias_kv elementwise_affine track_running_stats

@@ -13,7 +13,7 @@ from engine.spec import Spec, TensorSpec
 FLOAT = np.dtype(np.float32)
 
 
-class Site:
+class LoweringContext:
     """One operator that is being lowered.
 
     Attributes:
@@ -120,31 +120,31 @@ def of_image(values: Sequence[T], of_rows: T) -> tuple[T, T]:
     return (of_rows, values[0]) if len(values) == 1 else (values[0], values[1])
 
 
-Rule: TypeAlias = Callable[[Site], Node | None]
+LoweringRule: TypeAlias = Callable[[LoweringContext], Node | None]
 """Returns the node that does an operator's work, its outputs not made yet; None where numpy has to."""
 
-RULES: dict[str, Rule] = {}
+RULES: dict[str, LoweringRule] = {}
 """PNNX type -> rule."""
 
 
-LAYER_RULES: dict[Callable[..., Any], Rule] = {}
+LAYER_RULES: dict[Callable[..., Any], LoweringRule] = {}
 """Function of a layer that is not the engine's own -> rule. Whatever takes the layer's place is not lowered by it."""
 
 
-def lowers_layer(function: Callable[..., Any]) -> Callable[[Rule], Rule]:
+def lowers_layer(function: Callable[..., Any]) -> Callable[[LoweringRule], LoweringRule]:
     """Register the rule of a layer outside the engine, by the function that `@layer` registered."""
 
-    def register(rule: Rule) -> Rule:
+    def register(rule: LoweringRule) -> LoweringRule:
         LAYER_RULES[function] = rule
         return rule
 
     return register
 
 
-def lowers(*types: str) -> Callable[[Rule], Rule]:
+def lowers(*types: str) -> Callable[[LoweringRule], LoweringRule]:
     """Register the rule of some of the engine's own operator types."""
 
-    def register(rule: Rule) -> Rule:
+    def register(rule: LoweringRule) -> LoweringRule:
         for name in types:
             RULES[name] = rule
         return rule

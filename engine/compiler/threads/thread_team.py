@@ -17,7 +17,7 @@ from engine.stop import StopSignal
 _OWN_FAULTS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP")
 
 
-class Team:
+class ThreadTeam:
     """The calling thread and the helpers that work with it, asleep between runs.
 
     Helpers are threads of the system that never touch the interpreter. They belong to the process that made them: in
@@ -81,7 +81,7 @@ class Team:
 def run_alone(
     segment: Segment, table_address: int, stamps: Array | None = None, stop: StopSignal | None = None
 ) -> int:
-    """Run a segment on the calling thread; all else as `Team.run`."""
+    """Run a segment on the calling thread; all else as `ThreadTeam.run`."""
     return runner().alone(*_arguments(segment, table_address, stamps, stop))
 
 

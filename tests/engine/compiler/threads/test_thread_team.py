@@ -14,8 +14,8 @@ import pytest
 from engine.compiler.threads import libc
 from engine.compiler.threads.runner import runner
 from engine.compiler.threads.segment import NativeStep, Segment
-from engine.compiler.threads.team import Team
-from engine.compiler.threads.team_pool import TeamPool
+from engine.compiler.threads.thread_team import ThreadTeam
+from engine.compiler.threads.thread_team_pool import ThreadTeamPool
 from tests.engine.compiler.tiny import PATIENCE, Meeting, Work, compiled, table, wait_until
 
 TASKS = Path("/proc/self/task")
@@ -23,8 +23,8 @@ sees_threads = pytest.mark.skipif(not TASKS.exists(), reason="the system does no
 
 
 @pytest.fixture
-def pool() -> Iterator[TeamPool]:
-    pool = TeamPool()
+def pool() -> Iterator[ThreadTeamPool]:
+    pool = ThreadTeamPool()
     yield pool
     pool.close()
 
@@ -33,7 +33,7 @@ def tasks() -> set[str]:
     return {task.name for task in TASKS.iterdir()}
 
 
-def meet(team: Team, threads: int) -> None:
+def meet(team: ThreadTeam, threads: int) -> None:
     """Come back once that many threads have met in a step, each with a number of its own."""
     arrived, numbers = np.zeros(1, np.int64), np.full(threads, -1, np.int64)
     addresses = table([arrived, numbers])
@@ -44,19 +44,19 @@ def meet(team: Team, threads: int) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 4])
-def test_all_of_a_team_work_at_the_same_time(threads: int, pool: TeamPool) -> None:
+def test_all_of_a_team_work_at_the_same_time(threads: int, pool: ThreadTeamPool) -> None:
     with pool.lease(threads) as team:
         assert team.threads == threads
         for _ in range(5):
             meet(team, threads)
 
 
-def test_runs_at_the_same_time_have_different_teams(pool: TeamPool) -> None:
+def test_runs_at_the_same_time_have_different_teams(pool: ThreadTeamPool) -> None:
     with pool.lease(2) as one, pool.lease(2) as other:
         assert one is not other
 
 
-def test_teams_are_used_again(pool: TeamPool) -> None:
+def test_teams_are_used_again(pool: ThreadTeamPool) -> None:
     with pool.lease(2) as first:
         pass
     with pool.lease(2) as second:
@@ -65,7 +65,7 @@ def test_teams_are_used_again(pool: TeamPool) -> None:
         assert third is not first
 
 
-def test_a_team_comes_back_after_an_error(pool: TeamPool) -> None:
+def test_a_team_comes_back_after_an_error(pool: ThreadTeamPool) -> None:
     with pytest.raises(KeyError), pool.lease(2) as first:
         raise KeyError
     with pool.lease(2) as second:
@@ -73,7 +73,7 @@ def test_a_team_comes_back_after_an_error(pool: TeamPool) -> None:
 
 
 @sees_threads
-def test_there_are_never_more_teams_than_runs_at_once(pool: TeamPool) -> None:
+def test_there_are_never_more_teams_than_runs_at_once(pool: ThreadTeamPool) -> None:
     before = tasks()
     for _ in range(20):
         with pool.lease(2) as team:
@@ -82,7 +82,7 @@ def test_there_are_never_more_teams_than_runs_at_once(pool: TeamPool) -> None:
 
 
 @sees_threads
-def test_no_thread_is_left_after_a_close(pool: TeamPool) -> None:
+def test_no_thread_is_left_after_a_close(pool: ThreadTeamPool) -> None:
     before = tasks()
     with pool.lease(4) as team:
         meet(team, 4)
@@ -92,7 +92,7 @@ def test_no_thread_is_left_after_a_close(pool: TeamPool) -> None:
 
 
 @sees_threads
-def test_a_team_that_is_lent_during_a_close_ends_when_it_comes_back(pool: TeamPool) -> None:
+def test_a_team_that_is_lent_during_a_close_ends_when_it_comes_back(pool: ThreadTeamPool) -> None:
     before = tasks()
     with pool.lease(2) as team:
         pool.close()
@@ -106,14 +106,14 @@ def test_a_team_that_is_lent_during_a_close_ends_when_it_comes_back(pool: TeamPo
 @sees_threads
 def test_a_team_that_nobody_holds_ends() -> None:
     before = tasks()
-    team = Team(3)
+    team = ThreadTeam(3)
     meet(team, 3)
     del team
     wait_until(lambda: tasks() <= before)
 
 
 def test_a_closed_team_works_alone() -> None:
-    team = Team(2)
+    team = ThreadTeam(2)
     team.close()
     team.close()
     assert team.threads == 1
@@ -127,9 +127,9 @@ def test_a_closed_team_keeps_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads that compile the runner at the same time have one each, of which others know only the last."""
     native = runner.__wrapped__()
     code = weakref.ref(native.code)
-    monkeypatch.setattr("engine.compiler.threads.team.runner", [native].pop)
+    monkeypatch.setattr("engine.compiler.threads.thread_team.runner", [native].pop)
     del native
-    team = Team(1)
+    team = ThreadTeam(1)
     monkeypatch.undo()
     team.close()
     gc.collect()
@@ -147,7 +147,7 @@ def test_a_team_makes_do_with_the_threads_there_are(monkeypatch: pytest.MonkeyPa
         return start(function, argument)
 
     monkeypatch.setattr(libc, "start_thread", start_one)
-    team = Team(4)
+    team = ThreadTeam(4)
     assert team.threads == 2
     meet(team, 2)
     team.close()
@@ -155,7 +155,7 @@ def test_a_team_makes_do_with_the_threads_there_are(monkeypatch: pytest.MonkeyPa
 
 def test_without_threads_of_the_system_the_caller_works_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(libc, "has_threads", lambda: False)
-    team = Team(4)
+    team = ThreadTeam(4)
     assert team.threads == 1
     meet(team, 1)
 
@@ -167,7 +167,7 @@ def switches(task: str) -> str:
 
 
 @sees_threads
-def test_helpers_sleep_between_runs(pool: TeamPool) -> None:
+def test_helpers_sleep_between_runs(pool: ThreadTeamPool) -> None:
     before = tasks()
     with pool.lease(3) as team:
         meet(team, 3)
@@ -186,7 +186,7 @@ def test_helpers_sleep_between_runs(pool: TeamPool) -> None:
         assert [switches(task) for task in helpers] != asleep
 
 
-def test_many_teams_at_once_on_few_cores(pool: TeamPool) -> None:
+def test_many_teams_at_once_on_few_cores(pool: ThreadTeamPool) -> None:
     work = Work([4, 1, 9] * 20)
 
     def run(_: int) -> None:
@@ -203,7 +203,7 @@ SCRIPT = """
 import os, sys, threading
 import numpy as np
 from engine.compiler.threads.segment import NativeStep, Segment
-from engine.compiler.threads.team_pool import teams
+from engine.compiler.threads.thread_team_pool import teams
 from tests.engine.compiler.tiny import Gate, Work, compiled, table, wait_until
 
 work = Work([4, 4])

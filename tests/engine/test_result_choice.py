@@ -5,7 +5,7 @@ import pytest
 
 from engine import BuildError, pnnx
 from engine.pnnx import TensorType
-from engine.readings import Choice, Evidence, choose
+from engine.result_choice import Evidence, ResultChoice, choose
 from engine.results import Results, Traits
 from engine.spec import TensorSpec
 
@@ -23,7 +23,7 @@ def choice(
     results: tuple[TensorSpec, ...] | None = (LONG, STATE, STATE),
     uses: dict[str, str] | None = None,
     **params: str,
-) -> Choice:
+) -> ResultChoice:
     names = list("abc"[: len(declared)])
     operator = pnnx.Operator("nn.LSTM", "lstm", ["x"], names, dict(params), {}, {})
     types = [None if spec is None else TensorType(spec.shape, "f32") for spec in declared]
@@ -32,8 +32,8 @@ def choice(
 
 
 def test_what_shapes_tell_is_certain() -> None:
-    assert choice(LONG) == Choice((0,))
-    assert choice(LONG, STATE, results=(LONG, STATE, TensorSpec((1, 2, 3), F32))) == Choice((0, 1))
+    assert choice(LONG) == ResultChoice((0,))
+    assert choice(LONG, STATE, results=(LONG, STATE, TensorSpec((1, 2, 3), F32))) == ResultChoice((0, 1))
 
 
 def test_states_come_in_pytorchs_order_with_a_warning() -> None:
@@ -96,8 +96,8 @@ def test_use_that_no_reading_agrees_with_is_no_help() -> None:
 
 
 def test_statement_is_believed() -> None:
-    assert choice(STATE, outputs="c_n") == Choice((2,))
-    assert choice(STATE, STATE, outputs="c_n,h_n") == Choice((2, 1))
+    assert choice(STATE, outputs="c_n") == ResultChoice((2,))
+    assert choice(STATE, STATE, outputs="c_n,h_n") == ResultChoice((2, 1))
 
 
 def test_file_without_types_is_believed_where_it_keeps_everything() -> None:

@@ -6,18 +6,18 @@ from typing import Any
 import numpy as np
 
 from engine.dtypes import Array
-from engine.registry import Function, layer
+from engine.registry import LayerFunction, layer
 from engine.spec import TensorSpec, spec_of
 
 
-def stand_in(spec: TensorSpec) -> Array:
+def placeholder_array(spec: TensorSpec) -> Array:
     """Return an array of a spec's shape and dtype that takes the memory of one element."""
     return np.broadcast_to(np.zeros((), spec.dtype), spec.shape)
 
 
 def _to_array(value: Any) -> Any:
     if isinstance(value, TensorSpec):
-        return stand_in(value)
+        return placeholder_array(value)
     return tuple(map(_to_array, value)) if isinstance(value, tuple | list) else value
 
 
@@ -35,10 +35,10 @@ def by_views(forward: Callable[..., Any]) -> Callable[..., Any]:
     return infer
 
 
-def view_layer(*type_names: str) -> Callable[[Function], Function]:
+def view_layer(*type_names: str) -> Callable[[LayerFunction], LayerFunction]:
     """Register a layer that only looks at its inputs in another way; its shape rule is itself on stand-ins."""
 
-    def register(function: Function) -> Function:
+    def register(function: LayerFunction) -> LayerFunction:
         return layer(*type_names, infer=by_views(function))(function)
 
     return register
