@@ -88,7 +88,7 @@ def test_program_with_numpy_among_its_steps(tmp_path: Path, target: Target) -> N
 @pytest.mark.parametrize(
     ("length", "words"),
     [
-        (5, r"^F\.softmax soft, Softmax: an argument ends 6 elements beyond its buffer"),
+        (5, r"^F\.softmax soft, SoftmaxKernel: an argument ends 6 elements beyond its buffer"),
         (3, r"^a result of shape \(2, 4, 6\) has elements that nothing wrote"),
     ],
 )

@@ -173,7 +173,7 @@ def test_deep_trees_compare_hash_and_print() -> None:
     one, other = parse(source), parse(source)
     assert one == other
     assert hash(one) == hash(other)
-    assert repr(one).startswith("<Call add(@0,add(")
+    assert repr(one).startswith("<CallNode add(@0,add(")
     assert one != parse("add(@0,1)")
 
 

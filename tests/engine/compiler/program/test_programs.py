@@ -108,8 +108,12 @@ def test_kernels_go_with_the_programs_that_use_them(tmp_path: Path) -> None:
     programs = Programs(["x"], ["y"], 1, verifies=False)
     program = programs.find(shapes(37), plan_for(tmp_path, 37))
     assert program is not None
-    segments = [step.segment for step in program.instructions if isinstance(step, NativeSteps)]
-    codes = [weakref.ref(step.code) for segment in segments for step in segment.steps]
+    codes = [
+        weakref.ref(step.code)
+        for steps in program.instructions
+        if isinstance(steps, NativeSteps)
+        for step in steps.segment.steps
+    ]
     before = len(cache._codes)
     del program, programs
     gc.collect()
