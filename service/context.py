@@ -12,7 +12,7 @@ from starlette.types import Scope
 REQUEST_ID_HEADER = "X-Request-ID"
 _ACCEPTABLE_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _KEY = "kuiper.context"
-_ids = Random()  # noqa: S311  # ids are no secrets; the system's randomness would cost a switch of threads for each
+_ids = Random()  # noqa: S311  # ids are no secrets, and the randomness of the system would cost a system call for each
 
 
 @dataclass(slots=True)
@@ -20,9 +20,9 @@ class RequestContext:
     """One request.
 
     Attributes:
-        request_id: the client's own id, or one made for it.
-        started: when it came, on the clock of `time.perf_counter`.
-        model: name of the loaded model that it asked for; never what a client typed.
+        request_id: the id that the client sent, or a new one.
+        started: when the request arrived, on the clock of `time.perf_counter`.
+        model: name of the loaded model that the request asks for; never text that a client made up.
     """
 
     request_id: str
@@ -30,7 +30,7 @@ class RequestContext:
     model: str | None = None
 
     def elapsed(self) -> float:
-        """Return the seconds since the request came."""
+        """Return the seconds since the request arrived."""
         return perf_counter() - self.started
 
 
@@ -55,10 +55,10 @@ def context_in(scope: Scope) -> RequestContext:
 
 
 def choose_request_id(headers: Iterable[tuple[bytes, bytes]]) -> str:
-    """Return the client's own id where it sent an acceptable one, else a new one.
+    """Return the id that the client sent, or a new one if it sent none or an unacceptable one.
 
     Args:
-        headers: names in lower case and values.
+        headers: pairs of a name in lower case and a value.
     """
     wanted = REQUEST_ID_HEADER.lower().encode()
     for name, value in headers:

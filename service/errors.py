@@ -1,4 +1,4 @@
-"""The one error shape of the service: `{"error": "one sentence", "code": "machine_readable", "details": {…}}`."""
+"""Errors of the service; clients see `{"error": "one sentence", "code": "machine_readable", "details": {…}}`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ class ServiceError(Exception):
         status: HTTP status.
         code: machine-readable name of the error, `snake_case`.
         message: one sentence for people.
-        details: what a program needs to react.
+        details: values that a program may need to react.
         headers: HTTP headers to answer with, e.g. `Retry-After`.
     """
 
@@ -44,7 +44,7 @@ def shown(value: object) -> str:
 
 
 def engine_error(error: InputError | LayerError) -> ServiceError:
-    """Return what a client is told when its arrays do not run."""
+    """Return the error to answer with when a model does not run on the arrays of a request."""
     if isinstance(error, InputError):
         return ServiceError(422, "input_mismatch", str(error))
     if isinstance(error.__cause__, MemoryError):

@@ -14,10 +14,10 @@ class Phase(Enum):
 
 
 class Lifecycle:
-    """The server's phase; changed by the event loop's thread only.
+    """The server's phase; only the thread of the event loop changes it.
 
     Attributes:
-        failure: why start-up failed, for people; None unless it did.
+        failure: why the server could not start, for people; None otherwise.
     """
 
     def __init__(self) -> None:
@@ -32,16 +32,16 @@ class Lifecycle:
 
     @property
     def accepted(self) -> int:
-        """Requests that were accepted and are not answered yet."""
+        """Number of requests that were accepted and are not answered yet."""
         return self._accepted
 
     def started(self) -> None:
-        """Tell that models are loaded and workers run; a server that drains already goes on draining."""
+        """Note that models are loaded and workers run; a server that is draining already keeps draining."""
         if self._phase is Phase.STARTING:
             self._phase = Phase.READY
 
     def drain(self) -> None:
-        """Accept nothing more."""
+        """Accept no more requests."""
         self._phase = Phase.DRAINING
 
     def enter(self) -> None:

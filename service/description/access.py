@@ -1,4 +1,4 @@
-"""What the API's description says of keys, and of answers that come from before the routes."""
+"""Adds API keys, and answers given before a route is called, to the OpenAPI description."""
 
 from typing import Any
 
@@ -10,16 +10,16 @@ _SCHEMES = {
     "apiKey": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
 }
 _DESCRIPTIONS = {
-    401: "The request has no key, or none that is known.",
-    403: "The call changes the server, and the key is no admin key.",
-    503: "The server starts or shuts down.",
+    401: "The request has no valid key.",
+    403: "The operation changes the server, and the key is not an admin key.",
+    503: "The server is starting or shutting down.",
 }
 _NEVER_ANSWERED = ("HTTPValidationError", "ValidationError")
-"""FastAPI's own shape of a wrong parameter: errors of this server have another."""
+"""FastAPI's schemas of errors in parameters, which this server never answers with."""
 
 
 def describe_access(schema: dict[str, Any], access: Access) -> None:
-    """Write into a description what each operation answers before its route is asked."""
+    """Add to each operation of a description the answers that are given before its route is called."""
     for path, operations in schema["paths"].items():
         for method, operation in operations.items():
             responses = operation["responses"]

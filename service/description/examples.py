@@ -1,4 +1,4 @@
-"""Examples of requests that work with the models that are served, for the API's description."""
+"""Examples of requests for the models that are served, for the OpenAPI description."""
 
 from collections.abc import Iterable
 from math import prod
@@ -23,7 +23,7 @@ _MOST_CHARACTERS = 8192
 def examples_for(models: Iterable[LoadedModel]) -> Examples:
     """Return an example of each kind of body that each model takes, with the curl command that sends one.
 
-    JSON and CSV stand as they are sent; images, npy and npz are in base64, as OpenAPI has bytes.
+    JSON and CSV are shown as they are sent; images, npy and npz in base64, as is usual for bytes in OpenAPI.
     """
     examples: Examples = {}
     for model in models:
@@ -54,12 +54,12 @@ def _sample_arrays(model: LoadedModel) -> dict[str, Array]:
     if not ports or any(prod(_shape(port)) > _MOST_ELEMENTS or _dtype(port).kind == "c" for port in ports):
         return {}
     if model.graph.declared_plan() is None:
-        return {}  # shapes are not declared, or it does not run on 1 for each open dimension
+        return {}  # no shapes are declared, or the model does not run with 1 for each open dimension
     return {port.operator: np.zeros(_shape(port), _dtype(port)) for port in ports}
 
 
 def _shape(port: Port) -> tuple[int, ...]:
-    """Return an input's declared shape, open dimensions taken as 1."""
+    """Return the declared shape of an input, with 1 for each open dimension."""
     return tuple(1 if dim is None else dim for dim in port.shape or ())
 
 

@@ -1,4 +1,4 @@
-"""The API's description: what FastAPI cannot work out from the routes' signatures."""
+"""The OpenAPI description: what FastAPI cannot derive from the signatures of the routes."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -19,35 +19,35 @@ from service.services import services_of
 
 DESCRIPTION = """Serves PNNX models and shows what every layer did.
 
-Every answer carries `X-Request-ID`, the client's own or one made for it. Every error looks like this:
-`{"error": "one sentence", "code": "machine_readable", "details": {…}}`. So do answers to what never becomes a
-request: 400 where it is not sound HTTP, 408 and 431 where its head takes too long or is too large."""
+Every answer carries `X-Request-ID`: the id that the client sent, or a new one. Every error looks like this:
+`{"error": "one sentence", "code": "machine_readable", "details": {…}}`. So do the answers to requests that cannot be
+read: 400 if the HTTP is malformed, 408 if the head takes too long to arrive, 431 if it is too large."""
 
-MODEL_DESCRIPTION = "name of the model; may be left out where one model is served"
+MODEL_DESCRIPTION = "name of the model; may be left out if only one model is served"
 VERSION_DESCRIPTION = "version of the model; by default the highest that is served"
 
 _OPTION_DESCRIPTIONS = {
     "trace": "how much of the run to show; stats adds statistics of every output",
-    "capture": "names of operands to return, commas between",
-    "top_k": "how many predictions; by default as the model's configuration says",
+    "capture": "names of operands to return, separated by commas",
+    "top_k": "number of predictions; by default the number in the model's configuration",
 }
 
 _ERRORS = {
-    400: "The body is not what it claims to be.",
+    400: "The body does not match its content type.",
     404: "There is no such model.",
-    406: "The answer comes as JSON or npz, and the request takes neither.",
+    406: "The answer is JSON or npz, and the request accepts neither.",
     408: "The body took too long to arrive.",
-    413: "The body, an image or a tensor is larger than the server takes.",
-    415: "The body is of no type that is taken.",
-    422: "The request is sound, but not for this model, or a parameter has no such value.",
-    500: "The server failed; its log has the reason under the request's id.",
-    503: "The queue is full, the model is broken, or the server starts or shuts down; see `Retry-After`.",
+    413: "The body, an image or a tensor exceeds a limit of the server.",
+    415: "The content type of the body is not supported.",
+    422: "The request does not fit the model, or a parameter has an invalid value.",
+    500: "The server failed; its log gives the reason under the id of the request.",
+    503: "The queue is full, the model is broken, or the server is starting or shutting down; see `Retry-After`.",
     504: "The request took too long and was stopped.",
 }
 
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the description of errors that a route answers."""
+    """Return the description of the errors that a route may answer with."""
     return {status: {"model": ErrorBody, "description": _ERRORS[status]} for status in statuses}
 
 
@@ -74,22 +74,24 @@ INFER_OPERATION: dict[str, Any] = {
     ],
     "requestBody": {"required": True, "content": {}},
 }
-"""What of `POST /infer` the route's signature does not say; its content is that of the payload formats."""
+"""What the signature of `POST /infer` does not say; the payload formats fill in the media types."""
 
 
 def install_openapi(app: FastAPI, access: Access, described_only: Sequence[APIRouter]) -> None:
-    """Put examples for the models that are served, and which calls need keys, into the application's description.
+    """Add examples for the models that are served, and which operations need keys, to the application's description.
 
     Args:
         app: the application, with all its routes.
-        access: which calls need keys.
-        described_only: routers of what plain ASGI routes answer, which FastAPI knows nothing of.
+        access: which operations need keys.
+        described_only: routers that describe what plain ASGI routes answer, which FastAPI cannot see.
     """
     routes = [*(route for router in described_only for route in router.routes), *app.routes]
 
     @lru_cache(maxsize=1)
     def described(loaded: ModelRepository | None, generation: int) -> dict[str, Any]:
-        del generation  # the examples are those of the models that are served at the moment
+        del (
+            generation
+        )  # the key under which the description is remembered: examples are those of the models now served
         schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=routes)
         describe_access(schema, access)
         describe_predictions(schema)
@@ -104,7 +106,7 @@ def install_openapi(app: FastAPI, access: Access, described_only: Sequence[APIRo
 
 
 def _describe_payloads(schema: dict[str, Any], examples: Examples) -> None:
-    """Write into a description which bodies `/infer` takes and answers."""
+    """Add the media types that `/infer` accepts and answers to a description."""
     operation = schema["paths"]["/infer"]["post"]
     taken: dict[str, Any] = {}
     answered = operation["responses"]["200"]["content"]

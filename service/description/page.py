@@ -1,4 +1,4 @@
-"""The API's description as a page for people: plain HTML, made here, that loads nothing from anywhere."""
+"""The OpenAPI description as a page of plain HTML that loads nothing else."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ _METHODS = ("get", "post", "put", "patch", "delete")
 
 
 def render_docs(description: OpenApiObject) -> str:
-    """Return an OpenAPI description as a page of HTML: operations by tag, schemas, examples."""
+    """Render an OpenAPI description as a page of HTML: operations by tag, schemas and examples."""
     info = description["info"]
     title = escape(f"{info['title']} {info['version']}")
     parts = [
@@ -144,7 +144,7 @@ def _fields(schema: OpenApiObject) -> str:
 
 
 def _type(schema: Any) -> str:
-    """Return a schema in a few words, with links to those that have names."""
+    """Render a schema in a few words, with links to named schemas."""
     if not isinstance(schema, Mapping):
         return "anything" if schema else "nothing"
     if "$ref" in schema:
@@ -176,7 +176,7 @@ def _table(title: str, rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def _paragraphs(text: str) -> str:
-    """Return text with its paragraphs and its `code`, the only marks that the description has."""
+    """Render text with its paragraphs and `code`, the only markup that the description uses."""
     paragraphs = []
     for paragraph in filter(None, text.split("\n\n")):
         pieces = escape(paragraph).split("`")

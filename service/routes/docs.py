@@ -1,4 +1,4 @@
-"""`GET /docs`: the API's description for people."""
+"""`GET /docs`: the OpenAPI description for people."""
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
@@ -6,7 +6,7 @@ from fastapi.responses import HTMLResponse
 from service.description.page import render_docs
 
 _HEADERS = {
-    # nothing is loaded, run or sent: whatever a model's name or description holds stays text
+    # nothing is loaded, run or sent, so that the name or description of a model can do no harm
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),

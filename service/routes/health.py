@@ -1,4 +1,4 @@
-"""`GET /livez` and `GET /readyz`: for whoever watches over the process."""
+"""`GET /livez` and `GET /readyz`: probes for whatever supervises the process."""
 
 from fastapi import APIRouter, Request
 
@@ -12,13 +12,13 @@ router = APIRouter(tags=["health"])
 @router.head("/livez", include_in_schema=False)
 @router.get("/livez", responses=error_responses(500))
 async def show_alive() -> Health:
-    """Tell that the process lives."""
+    """Report that the process is alive."""
     return Health(status="alive")
 
 
 @router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", responses=error_responses(500, 503))
 async def show_ready(request: Request) -> Health:
-    """Tell whether requests are accepted: models are loaded and the server is not shutting down."""
+    """Report whether requests are accepted: models are loaded and the server is not shutting down."""
     services_of(request).check_ready()
     return Health(status="ready")

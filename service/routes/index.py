@@ -1,4 +1,4 @@
-"""`GET /`: where everything is."""
+"""`GET /`: the models and endpoints of the server."""
 
 from fastapi import APIRouter, Request
 

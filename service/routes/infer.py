@@ -9,4 +9,4 @@ described = APIRouter(tags=["inference"])
 
 @described.post("/infer", openapi_extra=INFER_OPERATION, responses=INFER_RESPONSES, response_class=Response)
 async def infer() -> None:
-    """Run a model on one request's inputs, and tell what every layer did."""
+    """Run a model on the inputs of one request, and show what every layer did."""

@@ -17,7 +17,7 @@ router = APIRouter(tags=["monitoring"])
     responses={200: {"content": _CONTENT}, **error_responses(500)},
 )
 def show_metrics(request: Request) -> Response:
-    """Show the metrics in Prometheus' text format, or as OpenMetrics where `Accept` asks for it."""
+    """Show the metrics in the text format of Prometheus, or as OpenMetrics if `Accept` asks for it."""
     services = services_of(request)
     telemetry = services.telemetry
     snapshot = take_snapshot(

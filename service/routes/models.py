@@ -1,4 +1,4 @@
-"""`GET /models`: what is served."""
+"""`GET /models`: the models that are served."""
 
 from typing import Annotated
 
@@ -14,7 +14,7 @@ router = APIRouter(tags=["models"])
 
 @router.get("/models", responses=error_responses(500, 503))
 async def list_models(request: Request) -> ModelList:
-    """List all models, those that are not served included."""
+    """List all models, including those that are not served."""
     repository = services_of(request).repository
     return ModelList(models=[ModelSummary.of(entry) for entry in repository.entries])
 

@@ -1,4 +1,4 @@
-"""`GET /traces` and `GET /traces/{request_id}`: what the last traced runs did."""
+"""`GET /traces` and `GET /traces/{request_id}`: the most recent traced runs."""
 
 from collections.abc import Iterable
 from typing import Annotated, Literal
@@ -26,7 +26,7 @@ router = APIRouter(tags=["monitoring"])
     responses={200: {"model": TraceList | ChromeTrace}, **error_responses(422, 500, 503)},
 )
 def list_traces(request: Request, format: TraceFormat = "json") -> Response:
-    """List the last traced runs, newest first, or draw them all together."""
+    """List the most recent traced runs, newest first, or draw them all on one timeline."""
     runs = services_of(request).telemetry.recent.newest_first()
     if format == "chrome":
         return _chrome(runs)
@@ -39,7 +39,7 @@ def list_traces(request: Request, format: TraceFormat = "json") -> Response:
     responses={200: {"model": TraceDetail | ChromeTrace}, **error_responses(404, 422, 500, 503)},
 )
 def show_trace(request: Request, request_id: str, format: TraceFormat = "json") -> Response:
-    """Show or draw the newest traced run of a request."""
+    """Show or draw the most recent traced run of a request."""
     run = services_of(request).telemetry.recent.find(request_id)
     if run is None:
         message = f"no traced run of a request {request_id[:80]!r} is kept; GET /traces lists those that are"

@@ -1,5 +1,5 @@
-"""The Open Inference Protocol (v2), as Triton and its clients speak it: bytes to arrays, results to bytes.
+"""The Open Inference Protocol (v2), as Triton and its clients use it: requests to arrays, results to answers.
 
-`Exchange` is one inference request and its answer; `describe_model` and its like are what the other calls answer.
-Nothing here knows of the framework; the calls themselves are in `service.routes.v2`.
+`Exchange` is one inference request and its answer; functions such as `describe_model` make the other answers. Nothing
+here depends on the web framework; the routes are in `service.routes.v2`.
 """

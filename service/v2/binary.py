@@ -1,4 +1,4 @@
-"""Binary tensor data <-> arrays. What comes in stays where it is: arrays are views of the body."""
+"""Binary tensor data <-> arrays. Input is not copied: arrays are views of the body."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,16 +11,16 @@ from service.v2.datatypes import BF16, BOOL, DTYPES, WIRE_SIZES, to_bfloat16
 from service.v2.request import InputTensor
 
 HEADER = "Inference-Header-Content-Length"
-"""Header that holds the length of the JSON part; its presence tells that binary data follows."""
+"""Header with the length of the JSON part; its presence means that binary data follows."""
 
 _LITTLE_ENDIAN = frozenset(DTYPES.values())
 _LENGTH_BYTES = 4
 _ALIGNMENT = 16
-"""What addresses of Python's bytes are multiples of, at least."""
+"""The alignment, in bytes, that the memory of Python's bytes objects has at least."""
 
 
 def parse_header_length(value: str | None) -> int | None:
-    """Read the header that tells where the JSON part ends; None where it is not sent.
+    """Read the header that says where the JSON part ends; None if it is not sent.
 
     Raises:
         ServiceError: 400 `invalid_header`.
@@ -34,22 +34,22 @@ def parse_header_length(value: str | None) -> int | None:
 
 
 def padding_of(header_length: int | None) -> int:
-    """Return how many bytes to put before a body so that the binary data in it is aligned."""
+    """Return the number of bytes to put before a body so that the binary data in it is aligned."""
     return 0 if header_length is None else -header_length % _ALIGNMENT
 
 
 def split(
     body: bytes | bytearray, header_length: int | None, padding: int = 0
 ) -> tuple[memoryview, memoryview]:
-    """Return the JSON part of a body, and the binary data behind it.
+    """Return the JSON part of a body and the binary data that follows it.
 
     Args:
         body: the body.
-        header_length: length of the JSON part; None where there is nothing else.
-        padding: how many zero bytes stand before it.
+        header_length: length of the JSON part; None if there is nothing else.
+        padding: number of zero bytes before it.
 
     Raises:
-        ServiceError: 400 `invalid_header` where the JSON part would be longer than the body.
+        ServiceError: 400 `invalid_header` if the JSON part would be longer than the body.
     """
     view = memoryview(body).toreadonly()[padding:]
     if header_length is None:
@@ -61,10 +61,10 @@ def split(
 
 
 def distribute(tensors: Sequence[InputTensor], data: memoryview) -> list[memoryview]:
-    """Return the bytes of each tensor; none for one whose elements stand in the JSON part.
+    """Return the bytes of each tensor; none for a tensor whose elements are in the JSON part.
 
     Raises:
-        ServiceError: 400 `wrong_size` where there are fewer or more bytes than the tensors say.
+        ServiceError: 400 `wrong_size` if there are fewer or more bytes than the tensors declare.
     """
     sizes = [tensor.binary_size or 0 for tensor in tensors]
     if sum(sizes) != len(data):
@@ -78,10 +78,10 @@ def distribute(tensors: Sequence[InputTensor], data: memoryview) -> list[memoryv
 
 
 def read_array(tensor: InputTensor, data: memoryview, limits: Limits) -> Array:
-    """Return the elements of a tensor that is not BYTES, without copying them where the datatype allows it.
+    """Return the elements of a tensor of any datatype but BYTES, without copying them if possible.
 
     Returns:
-        A read-only view of `data`, a copy where that is not aligned; of BF16 a float32 array.
+        A read-only view of `data`, or a copy if `data` is not aligned; for BF16, a float32 array.
 
     Raises:
         ServiceError: 400 `wrong_size`, 413 `tensor_too_large`.
@@ -106,7 +106,7 @@ def read_array(tensor: InputTensor, data: memoryview, limits: Limits) -> Array:
 
 
 def read_strings(tensor: InputTensor, data: memoryview) -> list[bytes]:
-    """Return the elements of a BYTES tensor, each of which comes behind its length in four bytes.
+    """Return the elements of a BYTES tensor, each of which is preceded by its length in four bytes.
 
     Raises:
         ServiceError: 400 `wrong_size`.
@@ -131,7 +131,7 @@ def read_strings(tensor: InputTensor, data: memoryview) -> list[bytes]:
 
 
 def write_array(array: Array, datatype: str) -> memoryview:
-    """Return the little-endian bytes of an array, those of the array itself where it has them so already."""
+    """Return the little-endian bytes of an array; its own memory if that is in this form already."""
     if datatype == BF16:
         array = to_bfloat16(array)
     if not (array.flags.c_contiguous and array.dtype in _LITTLE_ENDIAN):
@@ -145,7 +145,7 @@ def write_strings(elements: Iterable[bytes]) -> bytes:
 
 
 def _booleans(raw: Array) -> Array:
-    """Return bytes as booleans: any but 0 is true."""
+    """Return bytes as booleans: every value but 0 is true."""
     if raw.size and raw.max() > 1:
         return np.asarray(raw != 0)
     return raw.view(np.bool_)

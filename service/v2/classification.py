@@ -10,12 +10,12 @@ from service.errors import ServiceError
 
 
 def classify(array: Array, count: int, labels: Sequence[str] | None, name: str) -> Array:
-    """Name the largest elements of each item of a batch, largest first; NaN comes last.
+    """Describe the largest elements of each item of a batch, largest first and NaN last.
 
     Args:
-        array: the output; its first dimension is the batch where it has more than one.
-        count: how many; all where there are fewer.
-        labels: names of the classes, in order of index; left out where there are none, or not as many as classes.
+        array: the output; its first dimension is the batch if it has more than one.
+        count: how many elements; all of them if there are fewer.
+        labels: names of the classes, in order of index; not used if their number differs from that of the classes.
         name: the output's name, for messages.
 
     Returns:
@@ -50,7 +50,7 @@ def _largest(row: Array, count: int) -> Array:
     is_float = row.dtype.kind == "f"
     keys = np.where(np.isnan(row), -np.inf, row) if is_float else row
     candidates = np.arange(row.size)
-    if count < row.size:  # sorting all of them takes many times as long
+    if count < row.size:  # sorting all elements takes many times as long
         candidates = np.flatnonzero(keys >= np.partition(keys, row.size - count)[row.size - count])
     order = candidates[::-1][np.argsort(keys[candidates][::-1], kind="stable")][::-1]
     if is_float:

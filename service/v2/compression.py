@@ -1,7 +1,7 @@
 """Content codings: gzip and deflate, both ways.
 
-"deflate" is the zlib format (RFC 9110, section 8.4.1.2); of bodies the bare stream, which some clients send under
-that name, is taken as well.
+"deflate" is the zlib format (RFC 9110, section 8.4.1.2). Bodies may also be the raw stream, which some clients send
+under that name.
 """
 
 import re
@@ -13,12 +13,12 @@ from service.errors import ServiceError
 IDENTITY, GZIP, DEFLATE = "identity", "gzip", "deflate"
 
 WORTH_BYTES = 1024
-"""Answers shorter than this are sent as they are."""
+"""Answers with fewer bytes are not compressed."""
 _STEP = 1 << 16
 _SAMPLE = 1 << 14
 _WORTH_RATIO = 0.9
 _LEVEL = 1
-"""Tensors do not get much smaller at higher levels, only later."""
+"""Higher levels take longer without making tensors much smaller."""
 
 _GZIP_BITS, _ZLIB_BITS, _BARE_BITS = 31, 15, -15
 _BITS = {GZIP: _GZIP_BITS, DEFLATE: _ZLIB_BITS}
@@ -46,9 +46,9 @@ def parse_encoding(header: str | None) -> str:
 
 
 def decompress(body: bytes | bytearray, encoding: str, limits: Limits) -> bytes | bytearray:
-    """Undo a body's coding.
+    """Decompress a body.
 
-    It is unpacked step by step, and given up as soon as it grows beyond what a body may have.
+    It is decompressed step by step, and abandoned as soon as the result is larger than a body may be.
 
     Raises:
         ServiceError: 400 `invalid_encoding`, 413 `body_too_large`.
@@ -62,7 +62,7 @@ def decompress(body: bytes | bytearray, encoding: str, limits: Limits) -> bytes 
 
 
 def choose_encoding(accept: str | None) -> str:
-    """Choose the coding of an answer by `Accept-Encoding`: gzip, deflate, or identity where it takes neither."""
+    """Choose the coding of an answer by `Accept-Encoding`: gzip, deflate, or identity if it accepts neither."""
     if not accept:
         return IDENTITY
     qualities = dict(_parse_coding(item) for item in accept.lower().split(","))
@@ -73,10 +73,10 @@ def choose_encoding(accept: str | None) -> str:
 
 
 def compress(body: bytes, encoding: str) -> tuple[bytes, str]:
-    """Apply a coding to an answer where it makes it smaller by a tenth at least.
+    """Compress an answer if that makes it smaller by at least a tenth.
 
     Returns:
-        The body, and the coding that it has now.
+        The body and its coding.
     """
     if encoding == IDENTITY or len(body) < WORTH_BYTES:
         return body, IDENTITY
@@ -97,7 +97,7 @@ def _bits(body: bytes | bytearray, encoding: str) -> int:
 
 
 def _inflate(body: bytes | bytearray, bits: int, limits: Limits) -> bytes:
-    """Unpack a body in steps of bounded size both in and out: zlib copies what it has not taken yet at each of them."""
+    """Decompress a body in steps of bounded input and output: zlib copies the rest of its input at each step."""
     unpacker = zlib.decompressobj(bits)
     chunks: list[bytes] = []
     size = 0

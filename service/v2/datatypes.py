@@ -1,6 +1,6 @@
 """Datatypes of the Open Inference Protocol <-> numpy and PNNX types.
 
-Complex numbers, which the protocol has not, are floats with one more dimension of 2: real part, imaginary part.
+The protocol has no complex numbers: they are floats with an extra last dimension of 2, the real and the imaginary part.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "FP64": np.dtype("<f8"),
     BF16: np.dtype("<f4"),
 }
-"""Datatype -> dtype that computes with it. BYTES has none; BF16 is computed in float32."""
+"""Datatype -> dtype of its arrays. BYTES has none; BF16 is held as float32."""
 
 WIRE_SIZES = {name: 2 if name == BF16 else dtype.itemsize for name, dtype in DTYPES.items()}
 """Datatype -> bytes of one element in binary tensor data."""
@@ -34,11 +34,11 @@ WIRE_SIZES = {name: 2 if name == BF16 else dtype.itemsize for name, dtype in DTY
 _OF_DTYPE = {dtype: name for name, dtype in DTYPES.items() if name != BF16}
 _OF_PARTS = {np.dtype("<c8"): "FP32", np.dtype("<c16"): "FP64"}
 UNDECLARED = "FP32"
-"""What is told of a tensor whose type the model's file does not declare."""
+"""The datatype shown for a tensor whose type the model's file does not declare."""
 
 
 def is_complex(port: Port) -> bool:
-    """Tell whether an input or output carries complex numbers."""
+    """Return whether an input or output holds complex numbers."""
     return port.dtype is not None and PNNX_COMPUTE[port.dtype].kind == "c"
 
 
@@ -53,7 +53,7 @@ def datatype_of(port: Port) -> str:
 
 
 def accepted_datatypes(port: Port) -> tuple[str, ...]:
-    """Return the datatypes that an input takes: its own, FP32 for BF16, any where none is declared."""
+    """Return the datatypes that an input accepts: its own, FP32 for BF16, or any if none is declared."""
     if port.dtype is None:
         return tuple(name for name, dtype in DTYPES.items() if dtype in PNNX_COMPUTE.values())
     own = datatype_of(port)
@@ -61,14 +61,14 @@ def accepted_datatypes(port: Port) -> tuple[str, ...]:
 
 
 def outgoing(array: Array, declared: str | None) -> tuple[str, Array]:
-    """Return the datatype of an output, and its elements as that datatype has them (BF16 still as float32).
+    """Return the datatype of an output, and its elements in that datatype (BF16 still as float32).
 
     Args:
-        array: what a run gave.
-        declared: PNNX dtype of the output, None where the file declares none.
+        array: the output of a run.
+        declared: PNNX dtype of the output; None if the file declares none.
 
     Raises:
-        ServiceError: 400 `unsupported_output` for a dtype that the protocol has no name for.
+        ServiceError: 400 `unsupported_output` for a dtype that the protocol cannot express.
     """
     if array.dtype.kind == "c":
         array = np.stack([array.real, array.imag], axis=-1)
@@ -82,9 +82,9 @@ def outgoing(array: Array, declared: str | None) -> tuple[str, Array]:
 
 
 def to_bfloat16(array: Array) -> Array:
-    """Round float32 to bfloat16, to the nearest and ties to even; returns the bits as uint16.
+    """Round float32 to bfloat16, to nearest with ties to even; return the bits as uint16.
 
-    Half a unit in the last place is added before the lower 16 bits are cut off; a NaN stays one, made quiet.
+    Half a unit in the last place is added before the lower 16 bits are dropped; every NaN becomes a quiet NaN.
     """
     bits = np.ascontiguousarray(array, "<f4").view("<u4")
     rounded = (bits + (0x7FFF + ((bits >> 16) & 1)).astype("<u4")) >> 16

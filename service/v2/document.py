@@ -1,4 +1,4 @@
-"""JSON bodies -> dicts, and the members of those dicts checked."""
+"""Reads JSON bodies and checks their members."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ Document = dict[str, Any]
 def parse_object(data: bytes | bytearray | memoryview, what: str = "the body") -> Document:
     """Read a JSON object.
 
-    NaN, Infinity and -Infinity without quotes, which JSON has not but clients write, are read too.
+    Bare NaN, Infinity and -Infinity are accepted although they are not JSON, because clients write them.
 
     Raises:
         ServiceError: 400 `invalid_json`.
@@ -35,7 +35,7 @@ def parse_object(data: bytes | bytearray | memoryview, what: str = "the body") -
 
 
 def parse_optional_object(data: bytes | bytearray, what: str = "the body") -> Document:
-    """Read a JSON object where there is one; an empty body stands for an empty object.
+    """Read a JSON object; an empty body is read as an empty object.
 
     Raises:
         ServiceError: 400 `invalid_json`.
@@ -44,7 +44,7 @@ def parse_optional_object(data: bytes | bytearray, what: str = "the body") -> Do
 
 
 def member(document: Document, key: str, kind: type, place: str) -> Any:
-    """Return a member of a dict, checked; None where it is missing or null.
+    """Return a member of an object, after checking its type; None if it is missing or null.
 
     Raises:
         ServiceError: 400 `invalid_request`.
@@ -57,12 +57,12 @@ def member(document: Document, key: str, kind: type, place: str) -> Any:
 
 
 def invalid(message: str) -> ServiceError:
-    """Word the error for bytes that are not the JSON they should be."""
+    """Return the error for bytes that are not the expected JSON."""
     return ServiceError(400, "invalid_json", message)
 
 
 def bad_request(message: str) -> ServiceError:
-    """Word the error for a document that does not say what it should."""
+    """Return the error for a document with missing or wrong members."""
     return ServiceError(400, "invalid_request", message)
 
 
@@ -74,7 +74,7 @@ def _has_bare_name(data: bytes | bytearray | memoryview, position: int) -> bool:
 def _parse_leniently(data: bytes | bytearray | memoryview, what: str) -> Any:
     try:
         document = json.loads(str(data, "utf-8"))
-        # halves of surrogate pairs, which orjson refuses, are text that no answer could hold
+        # refuses lone surrogates, as orjson does: no answer could hold them
         json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise _not_json(what, error) from error

@@ -1,13 +1,13 @@
-"""Errors as clients of the protocol know them: the same body, with one of Triton's statuses."""
+"""Errors as clients of the protocol expect them: the same body, with the status that Triton uses."""
 
 from service.errors import ServiceError
 
 _STATUSES = {406: 400, 415: 400, 422: 400}
-"""Status elsewhere -> status here: Triton answers 400 to every request that is at fault."""
+"""Status elsewhere -> status in the protocol: Triton answers 400 to every faulty request."""
 
 
 def as_v2(error: ServiceError) -> ServiceError:
-    """Return an error with the status that it has here."""
+    """Return an error with the status that it has in the protocol."""
     status = _STATUSES.get(error.status)
     if status is None:
         return error

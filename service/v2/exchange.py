@@ -13,10 +13,10 @@ from service.v2.binary import split
 from service.v2.compression import IDENTITY, decompress
 from service.v2.document import Document, parse_object
 from service.v2.inputs import read_inputs
-from service.v2.parameters import Parameters
+from service.v2.parameters import InferParameters
 from service.v2.raw import raw_input
 from service.v2.request import InferRequest, RequestedOutput, parse_request, request_parameters
-from service.v2.response import check_names, choose, compressed, write_answer
+from service.v2.response import check_names, compressed, select_outputs, write_answer
 
 RAW = 0
 """Length of the JSON part that tells that there is none: the whole body is one input."""
@@ -71,7 +71,7 @@ class Exchange:
         """Whether the body has to be unpacked, which is no work for the event loop."""
         return self._encoding != IDENTITY
 
-    def scheduling(self) -> Parameters:
+    def scheduling(self) -> InferParameters:
         """Return what the request says of its timeout and priority; its other parameters may be left out.
 
         A large JSON part is parsed only where these words occur in it: a worker does it later. A brief one is checked
@@ -81,14 +81,14 @@ class Exchange:
             ServiceError: 400 or 413.
         """
         if self._header_length == RAW:
-            return Parameters()
+            return InferParameters()
         body = decompress(self._body, self._encoding, self._limits)
         text, _ = split(body, self._header_length, self._padding)
         if self._header_length is not None and len(text) <= _BRIEF:
             self._described = _parse_brief(bytes(text))
             return self._described.parameters
         if len(text) > _SMALL and not _mentions(body, _SCHEDULING):
-            return Parameters()
+            return InferParameters()
         document = _parse(text)
         if len(text) <= _SMALL or not self.is_compressed:
             self._document = document
@@ -106,7 +106,7 @@ class Exchange:
         graph, config = self._model.graph, self._model.config
         if self._header_length == RAW:
             tensor, data = raw_input(data, graph.inputs, config, self._open_batch)
-            request = InferRequest(None, Parameters(binary_output=True), (tensor,))
+            request = InferRequest(None, InferParameters(binary_output=True), (tensor,))
         else:
             request = self._described or parse_request(self._document or _parse(text))
         self._document = self._described = None
@@ -131,8 +131,8 @@ class Exchange:
             head["parameters"] = {"trace": describe_trace(outcome.result.trace)}
         wanted: tuple[RequestedOutput, ...] = request.outputs
         binary = request.parameters.binary_output
-        chosen = choose(wanted, outcome.result.outputs, self._model.graph.outputs, binary)
-        return compressed(write_answer(head, chosen, self._model.config.labels), self._answer_encoding)
+        selected = select_outputs(wanted, outcome.result.outputs, self._model.graph.outputs, binary)
+        return compressed(write_answer(head, selected, self._model.config.labels), self._answer_encoding)
 
 
 def _parse(text: bytes | memoryview) -> Document:

@@ -1,4 +1,4 @@
-"""Inputs of a request -> arrays, as the graph takes them."""
+"""Converts the inputs of a request to arrays for the graph."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,18 +32,18 @@ def read_inputs(
     """Read the inputs of a request.
 
     Args:
-        tensors: the inputs as the JSON part describes them.
-        data: the binary data behind it.
+        tensors: the inputs that the JSON part describes.
+        data: the binary data after it.
         ports: the graph's inputs.
         config: the model's configuration.
-        open_batch: whether the first dimension of the inputs takes any extent, whatever the file declares.
-        limits: what is too much.
+        open_batch: whether the first dimension of the inputs may have any extent, even if the file fixes it.
+        limits: upper bounds on the size of a request.
 
     Returns:
-        Operand name -> array, in the order of the graph's inputs. Of binary data the arrays are read-only views.
+        Operand name -> array, in the order of the graph's inputs. Arrays of binary data are read-only views.
 
     Raises:
-        ServiceError: 400 or 413 of this package's, 400, 413 or 422 of those for images.
+        ServiceError: 400 or 413; for images also 422.
     """
     parts = distribute(tensors, data)
     pairs: list[tuple[Port, Array]] = []
@@ -59,7 +59,7 @@ def read_inputs(
 
 
 def as_input(port: Port, array: Array) -> Array:
-    """Return an array in the form in which the graph takes it: pairs of floats become complex numbers."""
+    """Return an array in the form that the graph expects: pairs of floats become complex numbers."""
     if not is_complex(port):
         return array
     pairs = np.ascontiguousarray(array)
@@ -99,7 +99,7 @@ def _images(tensor: InputTensor, part: memoryview, port: Port, config: ModelConf
 
 
 def _texts(data: Any) -> list[Any]:
-    """Return the elements of strings in JSON, nested as [batch, 1] or flat."""
+    """Return strings in JSON as a flat list; they may be nested as [batch, 1]."""
     if not isinstance(data, list):
         return [data]
     if data and all(isinstance(item, list) for item in data):
@@ -119,5 +119,5 @@ def _prepare(
 
 
 def _opened(port: Port) -> Port:
-    """Return an input with a first dimension of any extent."""
+    """Return an input whose first dimension may have any extent."""
     return port if not port.shape else replace(port, shape=(None, *port.shape[1:]))

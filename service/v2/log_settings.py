@@ -1,6 +1,6 @@
 """The logging extension: the lowest severity that is logged, read and changed while the server runs.
 
-The severity is a threshold: whoever logs one severity also logs all higher ones.
+The severity is a threshold: everything from it upwards is logged.
 """
 
 import logging
@@ -22,7 +22,7 @@ _Flag = Annotated[StrictBool, expected("true or false")]
 
 
 class LogSettings(BaseModel):
-    """All log settings, those that a client changes among them.
+    """All log settings, with the changes that a client asks for.
 
     Attributes:
         log_file: fixed: the log goes to standard error.

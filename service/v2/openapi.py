@@ -1,4 +1,4 @@
-"""The API's description of the protocol's calls: what FastAPI cannot work out from the routes' signatures."""
+"""The OpenAPI description of the protocol: what FastAPI cannot derive from the signatures of the routes."""
 
 from typing import Any
 
@@ -9,33 +9,37 @@ from service.v2.response import BINARY_TYPE, JSON_TYPE
 from service.v2.schemas import InferResponse
 
 _BINARY = {"type": "string", "format": "binary"}
-_HEADER_TEXT = "length of the JSON part in bytes, before compression; the tensors' bytes follow it"
+_HEADER_TEXT = "length of the JSON part in bytes, before compression; the bytes of the tensors follow it"
 _ERRORS = {
-    400: "The request is not sound, or not for this model.",
-    403: "Models are neither loaded nor unloaded by request.",
+    400: "The request is malformed, or does not fit the model.",
+    403: "Loading and unloading models on request is turned off.",
     404: "There is no such model, or no such version of it.",
     408: "The body took too long to arrive.",
-    413: "The body, before or after compression, an image or a tensor is larger than the server takes.",
-    500: "The server failed; its log has the reason under the request's id.",
-    501: "The body has a Content-Encoding other than gzip, deflate and identity.",
-    503: "The queue is full, the model is broken, or the server starts or shuts down; see `Retry-After`.",
+    413: "The body (compressed or decompressed), an image or a tensor exceeds a limit of the server.",
+    500: "The server failed; its log gives the reason under the id of the request.",
+    501: "The body has a Content-Encoding other than gzip, deflate or identity.",
+    503: "The queue is full, the model is broken, or the server is starting or shutting down; see `Retry-After`.",
     504: "The request took too long and was stopped.",
 }
 
 DOCUMENT_OPERATION: dict[str, Any] = {
     "requestBody": {"required": False, "content": {JSON_TYPE: {"schema": {"type": "object"}}}}
 }
-"""A call with a small JSON body."""
+"""An operation with a small JSON body."""
 
 
 def v2_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the description of errors that a call answers."""
+    """Return the description of the errors that an operation may answer with."""
     return {status: {"model": ErrorBody, "description": _ERRORS[status]} for status in statuses}
 
 
 _PARAMETERS = {
-    "priority": {"type": "integer", "minimum": 0, "description": "1 is served first; 0: the model's own"},
-    "trace": {"type": "boolean", "description": "tell what every layer did, in the answer's parameters"},
+    "priority": {
+        "type": "integer",
+        "minimum": 0,
+        "description": "1 is served first; 0: the default priority of the model",
+    },
+    "trace": {"type": "boolean", "description": "show what every layer did, in the parameters of the answer"},
     "binary_data_output": {"type": "boolean", "description": "send outputs as binary data"},
 }
 _INPUT = {
@@ -49,7 +53,7 @@ _INPUT = {
             "type": "object",
             "properties": {"binary_data_size": {"type": "integer", "minimum": 0}},
         },
-        "data": {"description": "numbers, nested or flat; of BYTES images in base64"},
+        "data": {"description": "numbers, nested or flat; for BYTES, images in base64"},
     },
 }
 _OUTPUT = {
@@ -73,7 +77,7 @@ _REQUEST = {
         "id": {"type": "string"},
         "parameters": {
             "type": "object",
-            # told in words: requests that are made from this description by chance would all run out of time
+            # described in words, because requests generated at random from a schema would nearly all time out
             "description": "beside these, `timeout`: whole microseconds that the answer may take, 0 for the "
             "server's own; 504 when they are over",
             "properties": _PARAMETERS,
@@ -97,7 +101,7 @@ INFER_OPERATION: dict[str, Any] = {
         "required": True,
         "content": {
             JSON_TYPE: {"schema": _REQUEST},
-            BINARY_TYPE: {"schema": _BINARY | {"description": "JSON, and behind it the tensors' bytes"}},
+            BINARY_TYPE: {"schema": _BINARY | {"description": "JSON, followed by the bytes of the tensors"}},
         },
     },
 }

@@ -1,6 +1,6 @@
-"""`parameters` of an inference request.
+"""The `parameters` of an inference request.
 
-Those that nobody knows are let pass, as Triton does: clients send some of their own.
+Unknown parameters are ignored, as Triton does, because clients send some of their own.
 """
 
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ _MAX_PRIORITY = (1 << 32) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Parameters:
-    """What a request may ask for beside its inputs.
+class InferParameters:
+    """What a request asks for besides its inputs and outputs.
 
     Attributes:
-        timeout: seconds until it is given up; None where it does not say.
-        priority: 1 is served first; 0 where it does not say.
-        trace: how much of the run to tell in the answer; None where it does not say.
-        binary_output: outputs come as binary data where they do not say otherwise themselves.
+        timeout: seconds after which the request is abandoned; None if it sets none.
+        priority: 1 is served first; 0 if it sets none.
+        trace: how much of the run the answer shows; None if it does not say.
+        binary_output: whether outputs are sent as binary data unless they say otherwise.
     """
 
     timeout: float | None = None
@@ -33,12 +33,12 @@ class Parameters:
     binary_output: bool = False
 
 
-def parse_parameters(values: Document) -> Parameters:
+def parse_parameters(values: Document) -> InferParameters:
     """Read the parameters of a request: `timeout` (µs), `priority`, `trace`, `binary_data_output`.
 
     Raises:
-        ServiceError: 400 `invalid_request`, `invalid_parameter`, or `unsupported_sequence` where the request is part
-            of a sequence: models keep no state between requests.
+        ServiceError: 400 `invalid_request`, `invalid_parameter`, or `unsupported_sequence` if the request is part of
+            a sequence: models keep no state between requests.
     """
     for name in _SEQUENCE:
         if values.get(name) not in _NO_SEQUENCE:
@@ -47,7 +47,7 @@ def parse_parameters(values: Document) -> Parameters:
             )
             raise ServiceError(400, "unsupported_sequence", message, {"parameter": name})
     timeout = _whole(values, "timeout", (1 << 63) - 1)
-    return Parameters(
+    return InferParameters(
         timeout=timeout / 1e6 if timeout else None,
         priority=_whole(values, "priority", _MAX_PRIORITY),
         trace=parse_options({"trace": values["trace"]}).trace if "trace" in values else None,

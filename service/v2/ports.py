@@ -1,6 +1,6 @@
-"""Inputs and outputs of a model by the names and shapes that v2 clients know them by.
+"""Inputs and outputs of a model by the names and shapes that clients of the protocol use.
 
-The one name in metadata is the operand's; an operator's name is taken as well where it means a single tensor.
+Metadata shows the name of the operand; the name of an operator is accepted too if it has a single tensor.
 """
 
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ OPEN = -1
 
 
 def find_port(ports: Sequence[Port], name: str, kind: str) -> int:
-    """Return the index of the input or output of a name.
+    """Return the index of the input or output with a name.
 
     Args:
         ports: the graph's inputs or outputs.
-        name: what the client calls it.
+        name: the name that the client uses.
         kind: `input` or `output`, for the message.
 
     Raises:
@@ -41,11 +41,11 @@ def find_port(ports: Sequence[Port], name: str, kind: str) -> int:
 
 
 def wire_shape(port: Port, open_batch: bool = False) -> list[int]:
-    """Return the shape of an input or output, -1 for each dimension that is open.
+    """Return the shape of an input or output, with -1 for each open dimension.
 
     Args:
-        port: the input or output; one whose shape is not declared has a single open dimension.
-        open_batch: the first dimension takes any extent, whatever the file declares.
+        port: the input or output; if its shape is not declared, the result has a single open dimension.
+        open_batch: whether the first dimension may have any extent, even if the file fixes it.
     """
     if port.shape is None:
         return [OPEN]
@@ -56,7 +56,7 @@ def wire_shape(port: Port, open_batch: bool = False) -> list[int]:
 
 
 def check_shape(port: Port, shape: Sequence[int], open_batch: bool) -> None:
-    """Check a request's shape against what metadata says.
+    """Check the shape of a request against the one that metadata shows.
 
     Raises:
         ServiceError: 400 `wrong_shape`.

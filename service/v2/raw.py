@@ -15,13 +15,13 @@ from service.v2.request import InputTensor
 def raw_input(
     body: memoryview, ports: Sequence[Port], config: ModelConfig, open_batch: bool
 ) -> tuple[InputTensor, memoryview]:
-    """Describe a raw body as the input that it is.
+    """Describe a raw body as the only input of a model.
 
-    An open first dimension is 1; one more open dimension is worked out from the body's size. A body that is an
-    encoded image is taken as one where the model takes images.
+    An open first dimension is 1; one more open dimension is derived from the size of the body. If the model takes
+    images, the body may be an encoded image.
 
     Returns:
-        The input, and its binary data.
+        The input and its binary data.
 
     Raises:
         ServiceError: 400 `invalid_request` or `wrong_size`.

@@ -1,4 +1,4 @@
-"""The JSON part of an inference request, checked as far as it can be without its model."""
+"""The JSON part of an inference request, checked as far as that is possible without its model."""
 
 from dataclasses import dataclass
 from math import prod
@@ -8,7 +8,7 @@ from service.codec.json_tensor import parse_shape
 from service.errors import ServiceError, shown
 from service.v2.datatypes import BYTES, DTYPES
 from service.v2.document import Document, bad_request, member
-from service.v2.parameters import Parameters, parse_parameters
+from service.v2.parameters import InferParameters, parse_parameters
 
 _LARGEST = (1 << 63) - 1
 _MISSING = object()
@@ -16,14 +16,14 @@ _MISSING = object()
 
 @dataclass(frozen=True, slots=True)
 class InputTensor:
-    """An input as the request describes it.
+    """An input that a request describes.
 
     Attributes:
-        name: what the client calls it.
+        name: the name that the client uses.
         shape: its shape.
         datatype: its datatype, one of the protocol's.
-        data: its elements, where they stand in the JSON part; None where they come as binary data.
-        binary_size: how many bytes of binary data it has; None where it has none.
+        data: its elements, if they are in the JSON part; None if they are sent as binary data.
+        binary_size: number of bytes of its binary data; None if it has none.
     """
 
     name: str
@@ -34,23 +34,23 @@ class InputTensor:
 
     @property
     def elements(self) -> int:
-        """How many elements its shape has."""
+        """Number of elements of its shape."""
         return prod(self.shape)
 
     @property
     def place(self) -> str:
-        """The input for a message."""
+        """How messages refer to the input."""
         return f"input {self.name[:80]!r}"
 
 
 @dataclass(frozen=True, slots=True)
 class RequestedOutput:
-    """An output that the request asks for.
+    """An output that a request asks for.
 
     Attributes:
-        name: what the client calls it.
-        binary: send it as binary data.
-        classes: send this many classes instead of the tensor; 0 for the tensor.
+        name: the name that the client uses.
+        binary: whether to send it as binary data.
+        classes: number of classes to send instead of the tensor; 0 to send the tensor.
     """
 
     name: str
@@ -63,14 +63,14 @@ class InferRequest:
     """An inference request.
 
     Attributes:
-        id: the client's id for it, which the answer repeats; None where it gives none.
-        parameters: what it asks for beside.
-        inputs: its inputs, in its order.
-        outputs: the outputs it wants; empty for all.
+        id: the client's id, which the answer repeats; None if there is none.
+        parameters: what it asks for besides inputs and outputs.
+        inputs: its inputs, in the order of the request.
+        outputs: the outputs that it asks for; empty for all.
     """
 
     id: str | None
-    parameters: Parameters
+    parameters: InferParameters
     inputs: tuple[InputTensor, ...]
     outputs: tuple[RequestedOutput, ...] = ()
 
@@ -97,8 +97,8 @@ def parse_request(document: Document) -> InferRequest:
     )
 
 
-def request_parameters(document: Document) -> Parameters:
-    """Read the parameters of a request alone.
+def request_parameters(document: Document) -> InferParameters:
+    """Read only the parameters of a request.
 
     Raises:
         ServiceError: 400.

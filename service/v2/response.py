@@ -1,4 +1,4 @@
-"""What a run gave -> the bytes of an answer."""
+"""Converts the outputs of a run to the bytes of an answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,57 +22,57 @@ JSON_TYPE = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class SelectedOutput:
     """An output that is sent.
 
     Attributes:
-        name: its name in the answer: what the client called it.
+        name: its name in the answer: the one that the client uses.
         array: its elements.
-        port: what the file declares of it; None where a run alone could tell that it exists.
-        wanted: how the client wants it.
+        port: what the file declares about it; None if only the run could show that it exists.
+        requested: how the client wants it.
     """
 
     name: str
     array: Array
     port: Port | None
-    wanted: RequestedOutput
+    requested: RequestedOutput
 
 
-def choose(
-    wanted: Sequence[RequestedOutput], arrays: Sequence[Array], ports: Sequence[Port], binary: bool
-) -> list[Chosen]:
-    """Pick the outputs that a request asks for, in its order; all of them where it names none.
+def select_outputs(
+    requested: Sequence[RequestedOutput], arrays: Sequence[Array], ports: Sequence[Port], binary: bool
+) -> list[SelectedOutput]:
+    """Select the outputs that a request asks for, in its order; all outputs if it names none.
 
     Args:
-        wanted: what the request asks for.
+        requested: the outputs that the request asks for.
         arrays: the run's outputs.
-        ports: the graph's outputs. An operand that carries a list may make more arrays than ports: then they are
+        ports: the graph's outputs. If an operand holds a list, there may be more arrays than ports, which are then
             called `output_0`, `output_1`, …
-        binary: whether outputs that the request does not name are sent as binary data.
+        binary: whether outputs are sent as binary data if the request names none.
 
     Raises:
         ServiceError: 400 `unknown_output` or `ambiguous_name`.
     """
     known: list[Port | None] = list(ports) if len(ports) == len(arrays) else [None] * len(arrays)
     names = [f"output_{index}" if port is None else port.operand for index, port in enumerate(known)]
-    if not wanted:
+    if not requested:
         every = (RequestedOutput(name, binary) for name in names)
-        return [Chosen(*entry) for entry in zip(names, arrays, known, every, strict=True)]
-    chosen = []
-    for output in wanted:
+        return [SelectedOutput(*entry) for entry in zip(names, arrays, known, every, strict=True)]
+    selected = []
+    for output in requested:
         index = names.index(output.name) if output.name in names else _find(ports, output.name, names)
-        chosen.append(Chosen(output.name, arrays[index], known[index], output))
-    return chosen
+        selected.append(SelectedOutput(output.name, arrays[index], known[index], output))
+    return selected
 
 
-def check_names(wanted: Sequence[RequestedOutput], ports: Sequence[Port]) -> None:
+def check_names(requested: Sequence[RequestedOutput], ports: Sequence[Port]) -> None:
     """Check the names of requested outputs as far as that is possible before a run.
 
     Raises:
         ServiceError: 400 `unknown_output`, `ambiguous_name` or `duplicate_output`.
     """
     seen = set()
-    for output in wanted:
+    for output in requested:
         if output.name in seen:
             message = f"output {output.name[:80]!r} is asked for twice"
             raise ServiceError(400, "duplicate_output", message, {"name": output.name[:80]})
@@ -81,31 +81,33 @@ def check_names(wanted: Sequence[RequestedOutput], ports: Sequence[Port]) -> Non
             find_port(ports, output.name, "output")
 
 
-def write_answer(head: dict[str, Any], chosen: Sequence[Chosen], labels: Sequence[str] | None) -> Answer:
-    """Put an answer together; not compressed yet.
+def write_answer(
+    head: dict[str, Any], selected: Sequence[SelectedOutput], labels: Sequence[str] | None
+) -> Answer:
+    """Write an answer, not compressed yet.
 
     Args:
         head: its members before `outputs`.
-        chosen: the outputs.
-        labels: names of the classes, for outputs that are to be classified.
+        selected: the outputs.
+        labels: names of the classes, for outputs that are sent as classes.
 
     Raises:
         ServiceError: 400 `unsupported_output` or `no_classes`.
     """
     outputs, buffers = [], []
-    for output in chosen:
+    for output in selected:
         described, buffer = _output(output, labels)
         outputs.append(described)
         if buffer is not None:
             buffers.append(buffer)
     text = orjson.dumps({**head, "outputs": outputs}, option=orjson.OPT_SERIALIZE_NUMPY)
-    if not any(output.wanted.binary for output in chosen):
+    if not any(output.requested.binary for output in selected):
         return Answer((text,), JSON_TYPE)
     return Answer((text, *buffers), BINARY_TYPE, {HEADER: str(len(text))})
 
 
 def compressed(answer: Answer, encoding: str) -> Answer:
-    """Apply a content coding to an answer, where that is worth it."""
+    """Compress an answer if that makes it sufficiently smaller."""
     headers = {**answer.headers, "Vary": "Accept-Encoding"}
     if encoding == IDENTITY:
         return Answer(answer.pieces, answer.media_type, headers)
@@ -122,15 +124,17 @@ def _find(ports: Sequence[Port], name: str, names: Sequence[str]) -> int:
     raise ServiceError(400, "unknown_output", message, {"name": name[:80], "known": list(names)})
 
 
-def _output(output: Chosen, labels: Sequence[str] | None) -> tuple[dict[str, Any], bytes | memoryview | None]:
-    """Return the JSON of an output, and its binary data where it comes so."""
-    if output.wanted.classes:
-        array = classify(output.array, output.wanted.classes, labels, output.name)
+def _output(
+    output: SelectedOutput, labels: Sequence[str] | None
+) -> tuple[dict[str, Any], bytes | memoryview | None]:
+    """Return the JSON of an output, and its binary data if it is sent as such."""
+    if output.requested.classes:
+        array = classify(output.array, output.requested.classes, labels, output.name)
         datatype = BYTES
     else:
         datatype, array = outgoing(output.array, output.port.dtype if output.port else None)
     described: dict[str, Any] = {"name": output.name, "datatype": datatype, "shape": list(array.shape)}
-    if not output.wanted.binary:
+    if not output.requested.binary:
         described["data"] = array.ravel().tolist() if datatype == BYTES else json_data(array.reshape(-1))
         return described, None
     data = _bytes(array, datatype)

@@ -15,12 +15,12 @@ def parse_settings(kind: str, model: type[Model], values: Document) -> Model:
     """Validate settings.
 
     Args:
-        kind: what they are called in messages, such as "log setting".
-        model: the settings that exist; others are refused.
+        kind: how messages refer to a setting, such as "log setting".
+        model: the settings that exist.
         values: the settings, by name.
 
     Raises:
-        ServiceError: 400 `invalid_setting`; names the first one that is wrong.
+        ServiceError: 400 `invalid_setting` for a setting that does not exist or has an invalid value.
     """
     try:
         return model.model_validate(values)

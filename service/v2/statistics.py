@@ -1,4 +1,4 @@
-"""The account of what models did, as the protocol's statistics extension shows it."""
+"""Statistics of models in the form of the protocol's statistics extension."""
 
 from service.telemetry.statistics import BatchStatistics, Duration, ModelStatistics
 from service.v2.schemas import BatchStatisticsView, DurationView, InferStatistics, ModelStatisticsView
@@ -8,7 +8,7 @@ _BATCH_DURATIONS = ("compute_input", "compute_infer", "compute_output")
 
 
 def describe_statistics(statistics: ModelStatistics) -> ModelStatisticsView:
-    """Show the account of one model."""
+    """Return the statistics of one model."""
     durations = {name: _duration(getattr(statistics, name)) for name in _DURATIONS}
     return ModelStatisticsView(
         name=statistics.name,

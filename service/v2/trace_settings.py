@@ -23,7 +23,7 @@ _from_text = BeforeValidator(number_from_text)
 
 
 class TraceSettingChange(BaseModel):
-    """What a client sends to change a trace setting; null goes back to the value at start.
+    """The values that a client sends to change a trace setting; null restores the value at the start.
 
     Attributes:
         trace_level: whether runs are traced, alone or as the only item of a list.
@@ -67,7 +67,7 @@ def change_trace_setting(setting: TraceSetting, start: TraceSetting, values: Doc
 
     Args:
         setting: what to change.
-        start: what null goes back to: a setting whose own values are those at the start.
+        start: what null restores: a setting with the values at the start.
         values: name -> value; numbers may be text, as Triton's clients write them.
 
     Raises:

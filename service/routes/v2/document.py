@@ -1,4 +1,4 @@
-"""The small JSON body of a call that is no inference."""
+"""The JSON body of a request that is no inference."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ _MOST_BYTES = 1 << 20
 
 
 async def read_document(request: Request) -> Document:
-    """Read the JSON object in a request's body; empty where the body is.
+    """Read the JSON object in the body of a request; an empty body is read as an empty object.
 
     Raises:
         ServiceError: 400, 408, 413 or 501.

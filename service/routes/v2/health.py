@@ -13,14 +13,14 @@ router = APIRouter(tags=["v2"])
 @router.head("/v2/health/live", include_in_schema=False)
 @router.get("/v2/health/live", responses=v2_errors(500))
 async def show_live() -> Live:
-    """Tell that the process lives."""
+    """Report that the process is alive."""
     return Live()
 
 
 @router.head("/v2/health/ready", include_in_schema=False)
 @router.get("/v2/health/ready", responses=v2_errors(500, 503))
 async def show_ready(request: Request) -> Ready:
-    """Tell whether requests are accepted."""
+    """Report whether requests are accepted."""
     services_of(request).check_ready()
     return Ready()
 
@@ -28,12 +28,12 @@ async def show_ready(request: Request) -> Ready:
 @router.head("/v2/models/{name}/ready", include_in_schema=False)
 @router.get("/v2/models/{name}/ready", responses=v2_errors(400, 404, 500, 503))
 async def show_model_ready(request: Request, name: str) -> ModelReady:
-    """Tell whether a model can be asked."""
+    """Report whether a model accepts requests."""
     return ModelReady(name=find_model(request, name).name)
 
 
 @router.head("/v2/models/{name}/versions/{version}/ready", include_in_schema=False)
 @router.get("/v2/models/{name}/versions/{version}/ready", responses=v2_errors(400, 404, 500, 503))
 async def show_version_ready(request: Request, name: str, version: str) -> ModelReady:
-    """Tell whether one version of a model can be asked."""
+    """Report whether one version of a model accepts requests."""
     return ModelReady(name=find_model(request, name, version).name)

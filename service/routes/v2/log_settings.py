@@ -12,7 +12,7 @@ router = APIRouter(tags=["v2"])
 
 @router.get("/v2/logging", responses=v2_errors(500, 503))
 async def show() -> LogSettingView:
-    """Show what is logged."""
+    """Show the log settings."""
     return show_log_settings()
 
 
@@ -20,5 +20,5 @@ async def show() -> LogSettingView:
     "/v2/logging", responses=v2_errors(400, 408, 413, 500, 501, 503), openapi_extra=DOCUMENT_OPERATION
 )
 async def change(request: Request) -> LogSettingView:
-    """Change what is logged."""
+    """Change the log settings."""
     return change_log_settings(await read_document(request))

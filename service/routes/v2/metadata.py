@@ -18,7 +18,7 @@ _ERRORS = v2_errors(400, 404, 500, 503)
 @router.get("/v2/", include_in_schema=False)
 @router.get("/v2", responses=v2_errors(500, 503))
 async def show_server() -> ServerMetadata:
-    """Describe the server, and which extensions of the protocol it has."""
+    """Describe the server and the extensions of the protocol that it supports."""
     return describe_server()
 
 

@@ -8,10 +8,10 @@ from service.services import services_of
 
 
 def find_model(request: Request, name: str, version: str | None = None) -> LoadedModel:
-    """Return a model, of its highest version where the path names none.
+    """Return a model; its highest version if the path names none.
 
     Raises:
-        ServiceError: 404 where there is none, 503 where it is broken or the models are not loaded yet.
+        ServiceError: 404 if there is no such model or version, 503 if it is broken or the models are not loaded yet.
     """
     model = services_of(request).repository.find(name, version)
     context_of(request).model = model.name

@@ -24,7 +24,7 @@ _CHANGE_ERRORS = v2_errors(400, 403, 404, 408, 413, 500, 501, 503)
     response_model_exclude_none=True,
 )
 async def show_index(request: Request) -> list[IndexLine]:
-    """List every version of every model, those that are not served included; `{"ready": true}` leaves these out."""
+    """List every version of every model, including those that are not served, unless `{"ready": true}` is sent."""
     document = await read_document(request)
     only_ready = bool(member(document, "ready", bool, ""))
     lines = await asyncio.to_thread(services_of(request).repository.index)
@@ -37,7 +37,7 @@ async def show_index(request: Request) -> list[IndexLine]:
 
 @router.post("/v2/repository/models/{name}/load", responses=_CHANGE_ERRORS, openapi_extra=DOCUMENT_OPERATION)
 async def load(request: Request, name: str) -> EmptyAnswer:
-    """Load a model, or load it anew; what is served meanwhile goes on until the new one is ready."""
+    """Load or reload a model; the old versions are served until the new ones are ready."""
     repository = services_of(request).repository
     override = parse_load_parameters(name, await _parameters(request))
     await asyncio.to_thread(repository.load, name, override)
@@ -48,7 +48,7 @@ async def load(request: Request, name: str) -> EmptyAnswer:
     "/v2/repository/models/{name}/unload", responses=_CHANGE_ERRORS, openapi_extra=DOCUMENT_OPERATION
 )
 async def unload(request: Request, name: str) -> EmptyAnswer:
-    """Serve a model no longer; requests that are in its queue are still answered."""
+    """Stop serving a model; requests that are in its queue already are still answered."""
     repository = services_of(request).repository
     member(
         await _parameters(request), "unload_dependents", bool, "parameters."

@@ -17,7 +17,7 @@ _ERRORS = v2_errors(400, 404, 500, 503)
 
 @router.get("/v2/models/stats", responses=v2_errors(500, 503))
 async def show_all(request: Request) -> ModelStatisticsList:
-    """Show what every version of every model did."""
+    """Show the statistics of every version of every model."""
     services = services_of(request)
     account = services.telemetry.statistics
     models = [account.of(model.name, model.version) for model in services.repository]
@@ -26,14 +26,14 @@ async def show_all(request: Request) -> ModelStatisticsList:
 
 @router.get("/v2/models/{name}/stats", responses=_ERRORS)
 async def show_model(request: Request, name: str) -> ModelStatisticsList:
-    """Show what all versions of a model did."""
+    """Show the statistics of all versions of a model."""
     find_model(request, name)
     return _describe(request, name, services_of(request).repository.versions(name))
 
 
 @router.get("/v2/models/{name}/versions/{version}/stats", responses=_ERRORS)
 async def show_version(request: Request, name: str, version: str) -> ModelStatisticsList:
-    """Show what one version of a model did."""
+    """Show the statistics of one version of a model."""
     return _describe(request, name, [find_model(request, name, version).version])
 
 

@@ -18,13 +18,13 @@ _CHANGE_MODEL_ERRORS = v2_errors(400, 404, 408, 413, 500, 501, 503)
 
 @router.get("/v2/trace/setting", responses=v2_errors(500, 503))
 async def show(request: Request) -> TraceSettingView:
-    """Show which runs are traced unasked, of models that do not set it themselves."""
+    """Show which runs are traced without a request asking for it, for models without a setting of their own."""
     return show_trace_setting(services_of(request).dispatcher.server_tracing)
 
 
 @router.post("/v2/trace/setting", responses=_CHANGE_ERRORS, openapi_extra=DOCUMENT_OPERATION)
 async def change(request: Request) -> TraceSettingView:
-    """Change which runs are traced unasked; null goes back to what was set at start."""
+    """Change which runs are traced without a request asking for it; null restores the value at the start."""
     services = services_of(request)
     values = await read_document(request)
     start = TraceSetting(services.settings.trace_rate)
@@ -33,7 +33,7 @@ async def change(request: Request) -> TraceSettingView:
 
 @router.get("/v2/models/{name}/trace/setting", responses=v2_errors(400, 404, 500, 503))
 async def show_of_model(request: Request, name: str) -> TraceSettingView:
-    """Show which runs of a model are traced unasked."""
+    """Show which runs of a model are traced without a request asking for it."""
     return show_trace_setting(services_of(request).dispatcher.trace_setting(find_model(request, name, None)))
 
 
@@ -41,7 +41,7 @@ async def show_of_model(request: Request, name: str) -> TraceSettingView:
     "/v2/models/{name}/trace/setting", responses=_CHANGE_MODEL_ERRORS, openapi_extra=DOCUMENT_OPERATION
 )
 async def change_of_model(request: Request, name: str) -> TraceSettingView:
-    """Change which runs of a model are traced unasked; null goes back to following the server's setting."""
+    """Change which runs of a model are traced without a request asking for it; null restores the server's setting."""
     dispatcher = services_of(request).dispatcher
     setting = dispatcher.trace_setting(find_model(request, name, None))
     values = await read_document(request)
