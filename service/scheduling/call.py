@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, TypeVar
 
-from engine.run import RunResult
+from engine import RunResult
 from service.codec import Decoded
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.timestamps import Timestamps

@@ -10,8 +10,7 @@ from threading import current_thread
 from time import perf_counter_ns
 from typing import Any
 
-from engine import RunResult, RunStoppedError, TraceLevel
-from engine.stop import StopSignal
+from engine import RunResult, RunStoppedError, StopSignal, TraceLevel
 from service.scheduling.call import RunOutcome
 from service.scheduling.call_record import CallStatus
 from service.scheduling.progress import Result

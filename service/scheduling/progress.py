@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from engine import RunTrace, TraceLevel
-from engine.dtypes import Array
+from engine import Array, RunTrace, TraceLevel
 from service.codec import Decoded
 from service.scheduling.call_record import CallStatus
 from service.scheduling.rows import Signature

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from engine import Port
-from engine.dtypes import Array
+from engine import Array, Port
 
 Signature = tuple[tuple[tuple[int, ...], "np.dtype[Any]"], ...]
 """Shape of a row and dtype of each input: calls of equal signature can be run together."""

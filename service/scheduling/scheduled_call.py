@@ -6,7 +6,7 @@ from itertools import count
 from time import monotonic, perf_counter_ns
 from typing import Final, Generic, Protocol, TypeVar
 
-from engine.stop import OVERDUE
+from engine import OVERDUE
 from service.scheduling.call import Call
 from service.scheduling.cancellation import Cancellation
 from service.scheduling.progress import Progress, Result

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import Any
 
-from engine.stop import StopSignal
+from engine import StopSignal
 from service.scheduling.scheduled_call import ScheduledCall
 
 

@@ -7,7 +7,7 @@ import weakref
 import pytest
 from starlette.requests import ClientDisconnect
 
-from engine.stop import StopSignal
+from engine import StopSignal
 from service.codec import Decoded
 from service.errors import ServiceError
 from service.scheduling import disconnect_watcher
