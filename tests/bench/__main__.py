@@ -1,8 +1,8 @@
-"""This engine against other runtimes, in turns, float32, batch 1.
+"""This engine against other runtimes, interleaved, float32, batch 1.
 
 Run: make bench        (or python -m tests.bench [--models NAME …] [--threads N …] [--rounds N] [--save])
 
-Every contender runs in a process of its own that keeps one model, and its outputs are compared with PyTorch's before
+Every runtime runs in a process of its own that keeps one model, and its outputs are compared with PyTorch's before
 it is timed. Tables are printed; build/bench.json has all figures, every layer's among them. With --save they go to
 docs/bench/ as well, and a plot with them.
 """
@@ -15,29 +15,29 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from tests.bench import asides, report
-from tests.bench.contenders import BASE, CONTENDERS, Contender, installed
+from tests.bench import report, secondary
 from tests.bench.export import export
+from tests.bench.interleaving import measure_in_turns
 from tests.bench.layers import layer_table
 from tests.bench.machine import machine
-from tests.bench.models import MODELS, Files, Model
-from tests.bench.race import race
+from tests.bench.models import MODELS, BenchModel, ModelFiles
 from tests.bench.results import (
     BUILD,
     SAVED,
+    BenchReport,
     LayerTable,
-    Report,
-    Result,
-    Split,
+    RuntimeResult,
+    StartupPhases,
     Throughput,
     TraceCost,
     to_json,
 )
+from tests.bench.runtimes import BASE, RUNTIMES, Runtime, installed
 from tests.bench.worker import WorkerError, in_own_process
 
 LAYER_RUNS = 9
 TRACE_ROUNDS = 40
-BESIDES = "resnet18"
+SECONDARY_MODEL = "resnet18"
 """The model whose trace, throughput and build are measured too."""
 
 
@@ -48,7 +48,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         found = run(
             [MODELS[name] for name in arguments.models],
-            [contender for contender in installed() if contender.name in arguments.contenders],
+            [runtime for runtime in installed() if runtime.name in arguments.runtimes],
             sorted(set(arguments.threads)),
             arguments.rounds,
             Path(folder),
@@ -63,7 +63,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--models", nargs="+", choices=tuple(MODELS), default=list(MODELS), metavar="NAME")
     parser.add_argument(
-        "--contenders", nargs="+", choices=tuple(CONTENDERS), default=list(CONTENDERS), metavar="NAME"
+        "--runtimes", nargs="+", choices=tuple(RUNTIMES), default=list(RUNTIMES), metavar="NAME"
     )
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], metavar="N")
     parser.add_argument("--rounds", type=int, default=20, help="at most; fewer on slow models")
@@ -72,33 +72,33 @@ def parse() -> argparse.Namespace:
 
 
 def run(
-    models: Sequence[Model],
-    contenders: Sequence[Contender],
+    models: Sequence[BenchModel],
+    runtimes: Sequence[Runtime],
     threads: Sequence[int],
     rounds: int,
     folder: Path,
-) -> Report:
+) -> BenchReport:
     """Return all that is measured."""
-    results: list[Result] = []
+    results: list[RuntimeResult] = []
     tables: list[LayerTable] = []
     notes: list[str] = []
-    found = Report(machine(), rounds, import_seconds=asides.import_seconds())
+    found = BenchReport(machine(), rounds, import_seconds=secondary.import_seconds())
     for model in models:
-        files = Files(model, folder / model.name)
+        files = ModelFiles(model, folder / model.name)
         _say(f"{model.title}: export")
         in_own_process(export, files)
         for count in threads:
             _say(f"{model.title}: {count} thread{'s'[: count > 1]}")
-            results += race(files, contenders, count, rounds)
+            results += measure_in_turns(files, runtimes, count, rounds)
             tables += _unless_it_fails(notes, in_own_process, layer_table, files, count, LAYER_RUNS)
-        if model.name == BESIDES:
+        if model.name == SECONDARY_MODEL:
             _say(f"{model.title}: trace, throughput, build")
-            found = _besides(found, files, contenders, threads, notes)
-    notes += [f"{r.model}, {r.contender}, {r.threads} threads: {r.failure}" for r in results if r.failure]
+            found = _secondary(found, files, runtimes, threads, notes)
+    notes += [f"{r.model}, {r.runtime}, {r.threads} threads: {r.failure}" for r in results if r.failure]
     return replace(found, results=tuple(results), layers=tuple(tables), notes=tuple(notes))
 
 
-def write(found: Report, is_saved: bool) -> None:
+def write(found: BenchReport, is_saved: bool) -> None:
     """Write the figures, and the plot where they are saved."""
     for path in [BUILD, SAVED] if is_saved else [BUILD]:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -109,20 +109,20 @@ def write(found: Report, is_saved: bool) -> None:
         plot.write(found, plot.PLOT)
 
 
-def _besides(
-    found: Report,
-    files: Files,
-    contenders: Sequence[Contender],
+def _secondary(
+    found: BenchReport,
+    files: ModelFiles,
+    runtimes: Sequence[Runtime],
     threads: Sequence[int],
     notes: list[str],
-) -> Report:
+) -> BenchReport:
     traces: list[TraceCost] = []
     for count in threads:
-        traces += _unless_it_fails(notes, in_own_process, asides.trace_cost, files, count, TRACE_ROUNDS)
+        traces += _unless_it_fails(notes, in_own_process, secondary.trace_cost, files, count, TRACE_ROUNDS)
     rates: list[Throughput] = []
-    if any(contender.name == BASE for contender in contenders):
-        rates = _unless_it_fails(notes, asides.throughput, files)
-    splits: list[Split] = _unless_it_fails(notes, in_own_process, asides.split, files)
+    if any(runtime.name == BASE for runtime in runtimes):
+        rates = _unless_it_fails(notes, secondary.throughput, files)
+    splits: list[StartupPhases] = _unless_it_fails(notes, in_own_process, secondary.split, files)
     return replace(
         found,
         traces=tuple(traces),

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from tests.bench.models import Files
+from tests.bench.models import ModelFiles
 
 OPSET = 17
 """Version of ONNX's operators; has layer normalization as one operator."""
 SECONDS = 300
 
 
-def export(files: Files) -> None:
+def export(files: ModelFiles) -> None:
     """Write a model's files; to be called in a process of its own.
 
     Raises:
@@ -39,7 +39,7 @@ def export(files: Files) -> None:
         _export_pnnx(module, tensor, files)
 
 
-def _export_pnnx(module: Any, tensor: Any, files: Files) -> None:
+def _export_pnnx(module: Any, tensor: Any, files: ModelFiles) -> None:
     import torch
 
     from tests.golden.networks.export import find_exporter

@@ -5,12 +5,12 @@ from statistics import median
 
 from engine import RuntimeGraph, TraceLevel
 from engine.trace import LayerTrace, RunTrace
-from tests.bench.models import Files
+from tests.bench.models import ModelFiles
 from tests.bench.peak import peak_gflops
-from tests.bench.results import Layer, LayerTable
+from tests.bench.results import LayerTable, LayerTime
 
 
-def layer_table(files: Files, threads: int, runs: int) -> LayerTable:
+def layer_table(files: ModelFiles, threads: int, runs: int) -> LayerTable:
     """Return the layers of a model, each with the median of some traced runs; runs in a process of its own."""
     from threadpoolctl import threadpool_limits
 
@@ -25,7 +25,7 @@ def layer_table(files: Files, threads: int, runs: int) -> LayerTable:
     return LayerTable(files.model.name, threads, peak, tuple(rows))
 
 
-def layer_rows(traces: Sequence[RunTrace], peak: float) -> list[Layer]:
+def layer_rows(traces: Sequence[RunTrace], peak: float) -> list[LayerTime]:
     """Return the layers that take time; the operations of fused operators count where their work is done."""
     multiply_adds: dict[str, int] = {}
     for layer in traces[0].layers:
@@ -39,9 +39,9 @@ def layer_rows(traces: Sequence[RunTrace], peak: float) -> list[Layer]:
     return rows
 
 
-def _row(layer: LayerTrace, seconds: float, operations: int, peak: float) -> Layer:
+def _row(layer: LayerTrace, seconds: float, operations: int, peak: float) -> LayerTime:
     gflops = operations / seconds / 1e9
     shape = next((output.shape for output in layer.outputs if output.shape is not None), ())
-    return Layer(
+    return LayerTime(
         layer.name, layer.type, layer.backend, len(layer.fused), shape, seconds, gflops, gflops / peak
     )

@@ -11,7 +11,7 @@ from engine.dtypes import Array
 
 
 @dataclass(frozen=True)
-class Model:
+class BenchModel:
     """A network with weights from a seed, and the shape of its input.
 
     Attributes:
@@ -36,12 +36,12 @@ class Model:
 
 
 _MODELS = (
-    Model("resnet18", "ResNet18 224²", "resnet18", (1, 3, 224, 224)),
-    Model("yolov5s", "YOLOv5s 640², raw heads", "yolov5", (1, 3, 640, 640), {"width": 0.5, "raw": True}),
-    Model("unet", "UNet 256², base 32", "unet", (1, 3, 256, 256), {"base": 32}),
-    Model("mobilenet_v2", "MobileNetV2 224²", "mobilenet_v2", (1, 3, 224, 224)),
-    Model("mobilenet_v3_small", "MobileNetV3-small 224²", "mobilenet_v3_small", (1, 3, 224, 224)),
-    Model("vit", "small ViT 224²", "vit", (1, 3, 224, 224), is_averaged=False),
+    BenchModel("resnet18", "ResNet18 224²", "resnet18", (1, 3, 224, 224)),
+    BenchModel("yolov5s", "YOLOv5s 640², raw heads", "yolov5", (1, 3, 640, 640), {"width": 0.5, "raw": True}),
+    BenchModel("unet", "UNet 256², base 32", "unet", (1, 3, 256, 256), {"base": 32}),
+    BenchModel("mobilenet_v2", "MobileNetV2 224²", "mobilenet_v2", (1, 3, 224, 224)),
+    BenchModel("mobilenet_v3_small", "MobileNetV3-small 224²", "mobilenet_v3_small", (1, 3, 224, 224)),
+    BenchModel("vit", "small ViT 224²", "vit", (1, 3, 224, 224), is_averaged=False),
 )
 
 MODELS = {model.name: model for model in _MODELS}
@@ -49,7 +49,7 @@ MODELS = {model.name: model for model in _MODELS}
 
 
 @dataclass(frozen=True)
-class Files:
+class ModelFiles:
     """A folder with one model in the formats of all runtimes, and what PyTorch computes.
 
     Attributes:
@@ -57,7 +57,7 @@ class Files:
         folder: where to.
     """
 
-    model: Model
+    model: BenchModel
     folder: Path
 
     @property

@@ -8,13 +8,13 @@ from collections.abc import Callable
 import numpy as np
 
 from engine.dtypes import Array
-from tests.bench.models import Files
+from tests.bench.models import ModelFiles
 
 Call = Callable[[], list[Array]]
 """Runs a model once on its input; returns its outputs."""
 
 
-def onnxruntime(files: Files, threads: int) -> Call:
+def onnxruntime(files: ModelFiles, threads: int) -> Call:
     """Prepare an onnxruntime session on the CPU."""
     import onnxruntime
 
@@ -26,7 +26,7 @@ def onnxruntime(files: Files, threads: int) -> Call:
     return lambda: session.run(None, feeds)
 
 
-def openvino(files: Files, threads: int) -> Call:
+def openvino(files: ModelFiles, threads: int) -> Call:
     """Prepare an OpenVINO request; by itself it would compute in bfloat16 where the processor can."""
     import openvino
 
@@ -48,7 +48,7 @@ def openvino(files: Files, threads: int) -> Call:
     return call
 
 
-def ncnn(files: Files, threads: int) -> Call:
+def ncnn(files: ModelFiles, threads: int) -> Call:
     """Prepare an ncnn net, which knows no batch."""
     import ncnn
 
@@ -75,7 +75,7 @@ def ncnn(files: Files, threads: int) -> Call:
     return call
 
 
-def torch(files: Files, threads: int) -> Call:
+def torch(files: ModelFiles, threads: int) -> Call:
     """Prepare the module itself in inference mode."""
     import torch
 

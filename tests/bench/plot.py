@@ -14,10 +14,10 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tests.bench.contenders import BASE
 from tests.bench.models import MODELS
 from tests.bench.ratios import to_base
-from tests.bench.results import SAVED, Report, from_json
+from tests.bench.results import SAVED, BenchReport, from_json
+from tests.bench.runtimes import BASE
 
 PLOT = Path("docs/bench/plot.svg")
 COLOURS = {
@@ -44,7 +44,7 @@ STYLE: Any = {
 
 
 @rc_context(STYLE)
-def draw(report: Report) -> Figure:
+def draw(report: BenchReport) -> Figure:
     """Return the figure: one panel for each number of threads, below one another, on white."""
     threads = report.threads
     height = LEGEND_HEIGHT + PANEL_HEIGHT * len(threads)
@@ -59,7 +59,7 @@ def draw(report: Report) -> Figure:
 
 
 @rc_context(STYLE)
-def write(report: Report, path: Path) -> None:
+def write(report: BenchReport, path: Path) -> None:
     """Write the plot of a report, in the format that the file's name ends in, without date and version."""
     kind = path.suffix.removeprefix(".")
     metadata = {"Date": None, "Creator": None} if kind == "svg" else None
@@ -69,7 +69,7 @@ def write(report: Report, path: Path) -> None:
     path.write_bytes(target.getvalue())
 
 
-def _panel(axes: Axes, report: Report, threads: int) -> None:
+def _panel(axes: Axes, report: BenchReport, threads: int) -> None:
     """Draw the groups of bars for one number of threads."""
     width = 0.84 / len(COLOURS)
     for position, (name, colour) in enumerate(COLOURS.items()):

@@ -1,12 +1,12 @@
-"""Ratios between contenders, and their means over models."""
+"""Ratios between runtimes, and their means over models."""
 
 from collections.abc import Iterable
 from math import exp, log
 from statistics import fmean
 
-from tests.bench.contenders import BASE, PEERS
 from tests.bench.models import MODELS
-from tests.bench.results import Report, Result
+from tests.bench.results import BenchReport, RuntimeResult
+from tests.bench.runtimes import BASE, PEERS
 
 
 def geometric_mean(values: Iterable[float]) -> float | None:
@@ -15,29 +15,29 @@ def geometric_mean(values: Iterable[float]) -> float | None:
     return exp(fmean(logarithms)) if logarithms else None
 
 
-def fastest_peer(results: dict[str, Result]) -> Result | None:
+def fastest_peer(results: dict[str, RuntimeResult]) -> RuntimeResult | None:
     """Return the other runtime with the least time; None where none has a time."""
     peers = [results[name] for name in PEERS if name in results and results[name].seconds is not None]
     return min(peers, key=lambda result: result.seconds or 0.0, default=None)
 
 
-def to_base(results: dict[str, Result], contender: str) -> float | None:
-    """Return a contender's time over onnxruntime's."""
-    return _ratio(results.get(contender), results.get(BASE))
+def to_base(results: dict[str, RuntimeResult], runtime: str) -> float | None:
+    """Return a runtime's time over onnxruntime's."""
+    return _ratio(results.get(runtime), results.get(BASE))
 
 
-def to_fastest(results: dict[str, Result], contender: str) -> float | None:
-    """Return a contender's time over that of the fastest other runtime."""
-    return _ratio(results.get(contender), fastest_peer(results))
+def to_fastest(results: dict[str, RuntimeResult], runtime: str) -> float | None:
+    """Return a runtime's time over that of the fastest other runtime."""
+    return _ratio(results.get(runtime), fastest_peer(results))
 
 
-def means(report: Report, threads: int, contender: str) -> tuple[float | None, float | None]:
+def means(report: BenchReport, threads: int, runtime: str) -> tuple[float | None, float | None]:
     """Return the geometric means over the averaged models of both ratios, to onnxruntime and to the fastest peer.
 
     None where a ratio of one of the report's models is missing: a mean over other models would compare with nothing.
     """
     tables = [report.find(name, threads) for name in report.models if MODELS[name].is_averaged]
-    return _mean([to_base(t, contender) for t in tables]), _mean([to_fastest(t, contender) for t in tables])
+    return _mean([to_base(t, runtime) for t in tables]), _mean([to_fastest(t, runtime) for t in tables])
 
 
 def _mean(ratios: list[float | None]) -> float | None:
@@ -45,7 +45,7 @@ def _mean(ratios: list[float | None]) -> float | None:
     return geometric_mean(known) if len(known) == len(ratios) else None
 
 
-def _ratio(result: Result | None, other: Result | None) -> float | None:
+def _ratio(result: RuntimeResult | None, other: RuntimeResult | None) -> float | None:
     if result is None or other is None or result.seconds is None or other.seconds is None:
         return None
     return result.seconds / other.seconds

@@ -10,10 +10,10 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.bench.contenders import BASE, CONTENDERS
 from tests.bench.models import MODELS
 from tests.bench.ratios import fastest_peer, means, to_base, to_fastest
-from tests.bench.results import SAVED, LayerTable, Report, Result, from_json
+from tests.bench.results import SAVED, BenchReport, LayerTable, RuntimeResult, from_json
+from tests.bench.runtimes import BASE, RUNTIMES
 
 SLOWEST = 12
 
@@ -28,8 +28,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def summary(report: Report) -> str:
-    """Return the tables of times: milliseconds of all contenders, and this engine's ratios."""
+def summary(report: BenchReport) -> str:
+    """Return the tables of times: milliseconds of all runtimes, and this engine's ratios."""
     parts = []
     for threads in report.threads:
         parts.append(f"{_threads(threads).capitalize()}, median ms; in brackets the ratio to {BASE}:")
@@ -37,19 +37,19 @@ def summary(report: Report) -> str:
     return "\n\n".join(parts)
 
 
-def full(report: Report) -> str:
+def full(report: BenchReport) -> str:
     """Return all tables, of layers the slowest."""
     parts = [
         f"{report.machine['processor']}; {report.machine['versions']}; {_rounds(report)}",
         summary(report),
     ]
-    parts += [starts(report), asides(report)]
+    parts += [starts(report), secondary(report)]
     parts += [layers(found, SLOWEST) for found in report.layers]
     parts += [note for note in report.notes if note]
     return "\n\n".join(part for part in parts if part)
 
 
-def starts(report: Report) -> str:
+def starts(report: BenchReport) -> str:
     """Return the table of what it takes to be ready, and how exact the outputs are; of the fewest threads."""
     rows = []
     for name in report.models:
@@ -60,7 +60,7 @@ def starts(report: Report) -> str:
                 rows.append(
                     [
                         _title(name),
-                        result.contender,
+                        result.runtime,
                         _milliseconds(start.load_seconds),
                         _milliseconds(start.build_seconds),
                         peak,
@@ -71,7 +71,7 @@ def starts(report: Report) -> str:
     return table(head, rows) if rows else ""
 
 
-def asides(report: Report) -> str:
+def secondary(report: BenchReport) -> str:
     """Return the figures besides times of models, one a line."""
     lines = [
         f"- Trace on against off, {_title(cost.model)}, {_threads(cost.threads)}: {cost.overhead:+.1%}."
@@ -131,13 +131,13 @@ def layers(found: LayerTable, most: int | None = None) -> str:
     return f"{title}\n\n{table(head, rows)}"
 
 
-def _times(report: Report, threads: int) -> str:
-    names = [name for name in CONTENDERS if any(name in report.find(m, threads) for m in report.models)]
+def _times(report: BenchReport, threads: int) -> str:
+    names = [name for name in RUNTIMES if any(name in report.find(m, threads) for m in report.models)]
     rows = []
     for model in report.models:
         results = report.find(model, threads)
         best, ratio = fastest_peer(results), to_fastest(results, "native")
-        last = f"{best.contender}, {ratio:.2f}" if best is not None and ratio is not None else ""
+        last = f"{best.runtime}, {ratio:.2f}" if best is not None and ratio is not None else ""
         rows.append([_title(model), *(_time(results, name) for name in names), last])
     mean = {name: means(report, threads, name) for name in names}
     averaged = [_ratio(mean[name][0]) for name in names]
@@ -148,7 +148,7 @@ def _times(report: Report, threads: int) -> str:
     return table(["model", *names, "fastest peer, native's ratio to it"], rows)
 
 
-def _time(results: dict[str, Result], name: str) -> str:
+def _time(results: dict[str, RuntimeResult], name: str) -> str:
     result = results.get(name)
     if result is None:
         return ""
@@ -166,7 +166,7 @@ def _milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:.2f}" if seconds < 0.01 else f"{seconds * 1e3:.1f}"
 
 
-def _rounds(report: Report) -> str:
+def _rounds(report: BenchReport) -> str:
     fewest = report.fewest_rounds
     return f"{report.rounds} rounds" + (
         f" ({fewest} of the slowest models)" if fewest < report.rounds else ""

@@ -14,8 +14,8 @@ _DIGITS, _LINE = 5, 320
 
 
 @dataclass(frozen=True)
-class Start:
-    """What it took until a contender could run.
+class Startup:
+    """What it took until a runtime could run.
 
     Attributes:
         load_seconds: from files to ready, imports done before.
@@ -36,27 +36,27 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Result:
-    """One contender on one model with a number of threads.
+class RuntimeResult:
+    """One runtime on one model with a number of threads.
 
     Attributes:
         seconds: median over the rounds; None where it failed.
         start: what it took until it could run.
         failure: why it has no time.
-        rounds: in how many it had a turn.
+        rounds: how many samples it has.
     """
 
     model: str
     threads: int
-    contender: str
+    runtime: str
     seconds: float | None
-    start: Start | None
+    start: Startup | None
     failure: str | None = None
     rounds: int = 0
 
 
 @dataclass(frozen=True)
-class Layer:
+class LayerTime:
     """One layer of the native backend.
 
     Attributes:
@@ -86,12 +86,12 @@ class LayerTable:
     model: str
     threads: int
     peak_gflops: float
-    layers: tuple[Layer, ...]
+    layers: tuple[LayerTime, ...]
 
 
 @dataclass(frozen=True)
 class TraceCost:
-    """Median seconds of a run without and with trace, turn by turn."""
+    """Median seconds of a run without and with trace, sample by sample."""
 
     model: str
     threads: int
@@ -114,7 +114,7 @@ class Throughput:
 
 
 @dataclass(frozen=True)
-class Split:
+class StartupPhases:
     """Where the time until the first answer goes, imports apart."""
 
     model: str
@@ -126,26 +126,26 @@ class Split:
 
 
 @dataclass(frozen=True)
-class Report:
+class BenchReport:
     """A run of the benchmark."""
 
     machine: dict[str, str]
     rounds: int
-    results: tuple[Result, ...] = ()
+    results: tuple[RuntimeResult, ...] = ()
     layers: tuple[LayerTable, ...] = ()
     traces: tuple[TraceCost, ...] = ()
     throughput: Throughput | None = None
-    split: Split | None = None
+    split: StartupPhases | None = None
     import_seconds: float | None = None
     notes: tuple[str, ...] = field(default=())
 
-    def find(self, model: str, threads: int) -> dict[str, Result]:
-        """Return a model's results by contender."""
-        return {r.contender: r for r in self.results if (r.model, r.threads) == (model, threads)}
+    def find(self, model: str, threads: int) -> dict[str, RuntimeResult]:
+        """Return a model's results by runtime."""
+        return {r.runtime: r for r in self.results if (r.model, r.threads) == (model, threads)}
 
     @property
     def fewest_rounds(self) -> int:
-        """The rounds of the slowest model: races have a limit of time."""
+        """The rounds of the slowest model: comparisons have a limit of time."""
         return min((result.rounds for result in self.results if result.seconds is not None), default=0)
 
     @property
@@ -159,30 +159,31 @@ class Report:
         return sorted({result.threads for result in self.results})
 
 
-def to_json(report: Report) -> str:
+def to_json(report: BenchReport) -> str:
     """Return a report as JSON, with each row of a table on one line."""
     data = _rounded(dataclasses.asdict(report))
     return _lines(data, "") + "\n"
 
 
-def from_json(text: str) -> Report:
+def from_json(text: str) -> BenchReport:
     """Return the report of a JSON text that `to_json` wrote."""
     data = json.loads(text)
     data["results"] = tuple(
-        Result(**row | {"start": Start(**row["start"]) if row["start"] else None}) for row in data["results"]
+        RuntimeResult(**row | {"start": Startup(**row["start"]) if row["start"] else None})
+        for row in data["results"]
     )
     data["layers"] = tuple(
         LayerTable(
             **table
-            | {"layers": tuple(Layer(**row | {"shape": tuple(row["shape"])}) for row in table["layers"])}
+            | {"layers": tuple(LayerTime(**row | {"shape": tuple(row["shape"])}) for row in table["layers"])}
         )
         for table in data["layers"]
     )
     data["traces"] = tuple(TraceCost(**row) for row in data["traces"])
     data["throughput"] = Throughput(**data["throughput"]) if data["throughput"] else None
-    data["split"] = Split(**data["split"]) if data["split"] else None
+    data["split"] = StartupPhases(**data["split"]) if data["split"] else None
     data["notes"] = tuple(data["notes"])
-    return Report(**data)
+    return BenchReport(**data)
 
 
 def _rounded(value: Any) -> Any:

@@ -11,8 +11,8 @@ from matplotlib.colors import to_hex
 
 from tests.bench import plot
 from tests.bench.ratios import to_base
-from tests.bench.results import SAVED, Report, from_json
-from tests.bench.sample import sample_report
+from tests.bench.results import SAVED, BenchReport, from_json
+from tests.bench.sample_report import sample_report
 
 ROOT = Path(__file__).parents[2]
 LABEL = re.compile(r"n/a|\d+\.\d\d")
@@ -20,7 +20,7 @@ TEXT = "{http://www.w3.org/2000/svg}text"
 
 
 @pytest.fixture
-def report() -> Report:
+def report() -> BenchReport:
     return sample_report()
 
 
@@ -38,7 +38,7 @@ def svg_texts(svg: bytes) -> list[str | None]:
     return [element.text for element in ElementTree.fromstring(svg).iter(TEXT)]
 
 
-def test_each_number_of_threads_has_a_panel(report: Report) -> None:
+def test_each_number_of_threads_has_a_panel(report: BenchReport) -> None:
     one, two = plot.draw(report).axes
     assert one.get_title(loc="left") == "time relative to onnxruntime's, 1 thread; less is better"
     assert two.get_title(loc="left") == "time relative to onnxruntime's, 2 threads; less is better"
@@ -49,27 +49,29 @@ def test_each_number_of_threads_has_a_panel(report: Report) -> None:
     ]
 
 
-def test_bars_are_as_high_as_the_ratios_and_end_at_the_longest(report: Report) -> None:
+def test_bars_are_as_high_as_the_ratios_and_end_at_the_longest(report: BenchReport) -> None:
     for axes in plot.draw(report).axes:
         assert heights(axes, "native") == pytest.approx([0.8, 0.8, plot.LONGEST])
         assert heights(axes, "openvino") == pytest.approx([1.6, 0.5, 1.0])
         assert heights(axes, "ncnn") == [0.0, 0.0, 0.0]
 
 
-def test_labels_tell_the_ratio_of_bars_that_are_cut_off_and_that_some_are_missing(report: Report) -> None:
+def test_labels_tell_the_ratio_of_bars_that_are_cut_off_and_that_some_are_missing(
+    report: BenchReport,
+) -> None:
     for axes in plot.draw(report).axes:
         assert labels(axes).count("50.00") == 1
         assert labels(axes).count("n/a") == 3
         assert len(labels(axes)) == 3 * len(plot.COLOURS)
 
 
-def test_bars_do_not_overlap(report: Report) -> None:
+def test_bars_do_not_overlap(report: BenchReport) -> None:
     axes = plot.draw(report).axes[0]
     spans = sorted((bar.get_x(), bar.get_x() + bar.get_width()) for bar in axes.patches)  # type: ignore[attr-defined]
     assert all(end < start for (_, end), (start, _) in pairwise(spans))
 
 
-def test_same_report_gives_the_same_bytes(report: Report, tmp_path: Path) -> None:
+def test_same_report_gives_the_same_bytes(report: BenchReport, tmp_path: Path) -> None:
     files = tmp_path / "one.svg", tmp_path / "two.svg"
     for file in files:
         plot.write(report, file)

@@ -5,12 +5,12 @@ from tests.bench import report
 from tests.bench.memory import parse_peak, peak_bytes
 from tests.bench.models import MODELS, relative_error
 from tests.bench.ratios import fastest_peer, geometric_mean, means, to_base, to_fastest
-from tests.bench.results import Report, from_json, to_json
-from tests.bench.sample import sample_report
+from tests.bench.results import BenchReport, from_json, to_json
+from tests.bench.sample_report import sample_report
 
 
 @pytest.fixture
-def found() -> Report:
+def found() -> BenchReport:
     return sample_report()
 
 
@@ -20,38 +20,38 @@ def test_geometric_mean_multiplies() -> None:
     assert geometric_mean([]) is None
 
 
-def test_ratios_are_to_onnxruntime_and_to_the_fastest_other_runtime(found: Report) -> None:
+def test_ratios_are_to_onnxruntime_and_to_the_fastest_other_runtime(found: BenchReport) -> None:
     unet = found.find("unet", 1)
     best = fastest_peer(unet)
     assert best is not None
-    assert best.contender == "openvino"
+    assert best.runtime == "openvino"
     assert to_base(unet, "native") == pytest.approx(0.8)
     assert to_fastest(unet, "native") == pytest.approx(1.6)
 
 
-def test_this_engine_is_no_peer_of_itself(found: Report) -> None:
+def test_this_engine_is_no_peer_of_itself(found: BenchReport) -> None:
     best = fastest_peer(found.find("vit", 1))
     assert best is not None
-    assert best.contender == "onnxruntime"
+    assert best.runtime == "onnxruntime"
 
 
-def test_contender_that_failed_has_no_ratio(found: Report) -> None:
+def test_runtime_that_failed_has_no_ratio(found: BenchReport) -> None:
     assert to_base(found.find("unet", 1), "ncnn") is None
     assert to_base(found.find("unet", 1), "nobody") is None
     assert fastest_peer({}) is None
 
 
-def test_mean_leaves_out_models_that_do_not_count(found: Report) -> None:
+def test_mean_leaves_out_models_that_do_not_count(found: BenchReport) -> None:
     to_onnxruntime, to_best = means(found, 1, "native")
     assert to_onnxruntime == pytest.approx((0.8 * 0.8) ** 0.5)
     assert to_best == pytest.approx((0.8 * 1.6) ** 0.5)
 
 
-def test_mean_needs_every_model(found: Report) -> None:
+def test_mean_needs_every_model(found: BenchReport) -> None:
     assert means(found, 1, "ncnn") == (None, None)
 
 
-def test_json_gives_the_report_back(found: Report) -> None:
+def test_json_gives_the_report_back(found: BenchReport) -> None:
     text = to_json(found)
     assert from_json(text) == found
     assert max(map(len, text.splitlines())) < 350
@@ -60,16 +60,16 @@ def test_json_gives_the_report_back(found: Report) -> None:
 
 
 def test_json_of_a_report_without_measurements() -> None:
-    empty = Report({"processor": "x"}, 3)
+    empty = BenchReport({"processor": "x"}, 3)
     assert from_json(to_json(empty)) == empty
 
 
 def test_json_rounds() -> None:
-    report = Report({}, 1, import_seconds=0.123456789)
+    report = BenchReport({}, 1, import_seconds=0.123456789)
     assert '"import_seconds": 0.12346' in to_json(report)
 
 
-def test_summary_shows_times_ratios_failures_and_means(found: Report) -> None:
+def test_summary_shows_times_ratios_failures_and_means(found: BenchReport) -> None:
     lines = [line.split("|") for line in report.summary(found).splitlines() if line.startswith("|")]
     cells = [[cell.strip() for cell in line[1:-1]] for line in lines]
     head, _, resnet18, unet, vit, mean = cells[:6]
@@ -85,7 +85,7 @@ def test_summary_shows_times_ratios_failures_and_means(found: Report) -> None:
     assert len(cells) == 12
 
 
-def test_full_report_has_every_figure(found: Report) -> None:
+def test_full_report_has_every_figure(found: BenchReport) -> None:
     text = report.full(found)
     for part in (
         "20 rounds (7 of the slowest models)",
@@ -101,7 +101,7 @@ def test_full_report_has_every_figure(found: Report) -> None:
     assert "no such <layer>" in text
 
 
-def test_layers_keep_their_order_and_drop_the_fast_ones(found: Report) -> None:
+def test_layers_keep_their_order_and_drop_the_fast_ones(found: BenchReport) -> None:
     both = report.layers(found.layers[0]).splitlines()
     assert both[0].startswith("ResNet18 224², one thread, all layers; machine's peak 400 GFLOP/s")
     assert "conv1" in both[4]

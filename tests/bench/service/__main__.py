@@ -20,12 +20,12 @@ import numpy as np
 from tests.bench.machine import machine
 from tests.bench.service.candidates import FORMS, Candidate, candidates
 from tests.bench.service.load import LoadError, Timings, find_wrk, measure
-from tests.bench.service.models import Model, make_models
+from tests.bench.service.models import ServedModel, make_models
 from tests.bench.service.overhead import measure_overhead, too_slow
 from tests.bench.service.report import tables
-from tests.bench.service.request import Request
+from tests.bench.service.request import PostRequest
 from tests.bench.service.results import BUILD, SAVED, LoadResult, ServiceReport, StartResult, to_json
-from tests.bench.service.server import Server, free_port
+from tests.bench.service.server import MeasuredServer, free_port
 from tests.bench.service.speedup import shortfalls, speedups
 
 CONNECTIONS = (1, 4, 16)
@@ -82,7 +82,7 @@ def parse() -> argparse.Namespace:
 
 
 def _measure(
-    models: Sequence[Model], servers: Sequence[Candidate], seconds: int
+    models: Sequence[ServedModel], servers: Sequence[Candidate], seconds: int
 ) -> tuple[list[StartResult], list[LoadResult]]:
     starts: list[StartResult] = []
     loads: list[LoadResult] = []
@@ -103,7 +103,9 @@ def _measure(
     return starts, loads
 
 
-def _load(candidate: Candidate, model: Model, form: str, url: str, seconds: int) -> Iterator[LoadResult]:
+def _load(
+    candidate: Candidate, model: ServedModel, form: str, url: str, seconds: int
+) -> Iterator[LoadResult]:
     """Check an answer of a server, then measure it with each number of connections."""
     request = candidate.request(model, form)
     scores = candidate.read(request.send(url))
@@ -116,11 +118,11 @@ def _load(candidate: Candidate, model: Model, form: str, url: str, seconds: int)
         yield LoadResult(candidate.name, model.name, form, connections, timings)
 
 
-def _ceiling(model: Model, seconds: int) -> Timings:
+def _ceiling(model: ServedModel, seconds: int) -> Timings:
     """Return what the generator makes of a server that does nothing."""
     port = free_port()
-    request = Request("/", model.array.tobytes(), {})
-    with Server([sys.executable, "-m", "tests.bench.service.echo", str(port)], port, "/") as server:
+    request = PostRequest("/", model.array.tobytes(), {})
+    with MeasuredServer([sys.executable, "-m", "tests.bench.service.echo", str(port)], port, "/") as server:
         return measure(server.url, request.to_bytes(), max(CONNECTIONS), seconds)
 
 

@@ -13,9 +13,9 @@ import numpy as np
 import orjson
 
 from engine.dtypes import Array
-from tests.bench.service.models import Model
-from tests.bench.service.request import Request
-from tests.bench.service.server import Server, free_port
+from tests.bench.service.models import ServedModel
+from tests.bench.service.request import PostRequest
+from tests.bench.service.server import MeasuredServer, free_port
 from tests.bench.service.speedup import OURS
 
 FORMS = ("JSON", "binary", "image")
@@ -33,14 +33,14 @@ class Candidate:
     """
 
     name: str
-    start: Callable[[Model, Path, int], Server]
-    request: Callable[[Model, str], Request]
+    start: Callable[[ServedModel, Path, int], MeasuredServer]
+    request: Callable[[ServedModel, str], PostRequest]
     read: Callable[[httpx.Response], Array]
 
 
-def json_request(path: str, document: Any) -> Request:
+def json_request(path: str, document: Any) -> PostRequest:
     """Return a request whose body is a document as JSON."""
-    return Request(path, orjson.dumps(document), {"Content-Type": "application/json"})
+    return PostRequest(path, orjson.dumps(document), {"Content-Type": "application/json"})
 
 
 def _text(data: bytes) -> str:
@@ -63,14 +63,16 @@ def kuiper_command(models: Path, port: int, workers: int) -> list[str]:
     ]
 
 
-def _start_kuiper(model: Model, scratch: Path, workers: int) -> Server:
+def _start_kuiper(model: ServedModel, scratch: Path, workers: int) -> MeasuredServer:
     port = free_port()
-    return Server(kuiper_command(model.folder / model.name, port, workers), port, "/readyz")
+    return MeasuredServer(kuiper_command(model.folder / model.name, port, workers), port, "/readyz")
 
 
-def _request_kuiper(model: Model, form: str) -> Request:
+def _request_kuiper(model: ServedModel, form: str) -> PostRequest:
     if form == "image":
-        return Request(f"/infer?model={model.name}&trace=off", model.picture, {"Content-Type": "image/png"})
+        return PostRequest(
+            f"/infer?model={model.name}&trace=off", model.picture, {"Content-Type": "image/png"}
+        )
     described = {"name": "0", "shape": model.array.shape, "datatype": "FP32"}
     path = f"/v2/models/{model.name}/infer"
     if form == "JSON":
@@ -78,12 +80,12 @@ def _request_kuiper(model: Model, form: str) -> Request:
     return binary_request(path, described, model.array)
 
 
-def binary_request(path: str, described: Mapping[str, Any], array: Array) -> Request:
+def binary_request(path: str, described: Mapping[str, Any], array: Array) -> PostRequest:
     """Return a request of the protocol with one input, both ways in binary."""
     entry = {**described, "parameters": {"binary_data_size": array.nbytes}}
     text = orjson.dumps({"inputs": [entry], "parameters": {"binary_data_output": True}})
     headers = {"Inference-Header-Content-Length": str(len(text)), "Content-Type": "application/octet-stream"}
-    return Request(path, text + array.tobytes(), headers)
+    return PostRequest(path, text + array.tobytes(), headers)
 
 
 def _read_kuiper(answer: httpx.Response) -> Array:
@@ -92,27 +94,27 @@ def _read_kuiper(answer: httpx.Response) -> Array:
     return np.array(orjson.loads(answer.content)["outputs"][0]["data"], np.float32).ravel()
 
 
-def _environment(model: Model, port: int, workers: int) -> dict[str, str]:
+def _environment(model: ServedModel, port: int, workers: int) -> dict[str, str]:
     # one thread each: a server that runs several requests side by side has no more to give
     limits = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     bench = {"BENCH_MODEL": str(model.folder), "BENCH_PORT": str(port), "BENCH_WORKERS": str(workers)}
     return limits | bench
 
 
-def _starter(python: Path, module: str) -> Callable[[Model, Path, int], Server]:
-    def start(model: Model, scratch: Path, workers: int) -> Server:
+def _starter(python: Path, module: str) -> Callable[[ServedModel, Path, int], MeasuredServer]:
+    def start(model: ServedModel, scratch: Path, workers: int) -> MeasuredServer:
         port = free_port()
         command = [str(python), "-m", f"tests.bench.service.peers.{module}"]
-        return Server(command, port, "/ready", _environment(model, port, workers))
+        return MeasuredServer(command, port, "/ready", _environment(model, port, workers))
 
     return start
 
 
-def _request_fastapi(model: Model, form: str) -> Request:
+def _request_fastapi(model: ServedModel, form: str) -> PostRequest:
     if form == "JSON":
         return json_request("/json", {"data": model.array.ravel().tolist()})
     kind = {"Content-Type": "application/octet-stream"}
-    return Request(f"/{form}", model.picture if form == "image" else model.array.tobytes(), kind)
+    return PostRequest(f"/{form}", model.picture if form == "image" else model.array.tobytes(), kind)
 
 
 def _read_fastapi(answer: httpx.Response) -> Array:
@@ -121,7 +123,7 @@ def _read_fastapi(answer: httpx.Response) -> Array:
     return np.frombuffer(answer.content, np.float32)
 
 
-def _request_litserve(model: Model, form: str) -> Request:
+def _request_litserve(model: ServedModel, form: str) -> PostRequest:
     if form == "JSON":
         return json_request("/predict", {"data": model.array.ravel().tolist()})
     if form == "binary":
@@ -129,8 +131,8 @@ def _request_litserve(model: Model, form: str) -> Request:
     return json_request("/predict", {"image": _text(model.picture)})
 
 
-def _mlserver_starter(python: Path, parallel: bool) -> Callable[[Model, Path, int], Server]:
-    def start(model: Model, scratch: Path, workers: int) -> Server:
+def _mlserver_starter(python: Path, parallel: bool) -> Callable[[ServedModel, Path, int], MeasuredServer]:
+    def start(model: ServedModel, scratch: Path, workers: int) -> MeasuredServer:
         folder = scratch / f"mlserver-{model.name}-{parallel}"
         folder.mkdir(parents=True, exist_ok=True)
         ports = [free_port() for _ in range(3)]
@@ -147,12 +149,12 @@ def _mlserver_starter(python: Path, parallel: bool) -> Callable[[Model, Path, in
         (folder / "model-settings.json").write_text(json.dumps(described))
         command = [str(python.parent / "mlserver"), "start", str(folder)]
         ready = f"/v2/models/{model.name}/ready"
-        return Server(command, ports[0], ready, _environment(model, ports[0], workers))
+        return MeasuredServer(command, ports[0], ready, _environment(model, ports[0], workers))
 
     return start
 
 
-def _request_mlserver(model: Model, form: str) -> Request:
+def _request_mlserver(model: ServedModel, form: str) -> PostRequest:
     path = f"/v2/models/{model.name}/infer"
     if form == "JSON":
         numbers = {"name": "numbers", "shape": model.array.shape, "datatype": "FP32"}

@@ -29,7 +29,7 @@ std = {STD}
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class ServedModel:
     """A model, and what is asked of it.
 
     Attributes:
@@ -49,13 +49,13 @@ class Model:
     of_picture: Array
 
 
-def make_models(root: Path) -> list[Model]:
+def make_models(root: Path) -> list[ServedModel]:
     """Write the models' files to `root`, unless they are there."""
     torch.set_num_threads(1)
     return [_digits(root / "digits"), _resnet18(root / "resnet18")]
 
 
-def _digits(folder: Path) -> Model:
+def _digits(folder: Path) -> ServedModel:
     module = _digits_module()
     if not (folder / "digits").exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -85,7 +85,7 @@ def _digits_module() -> Any:
     return module
 
 
-def _resnet18(folder: Path) -> Model:
+def _resnet18(folder: Path) -> ServedModel:
     module = build("resnet18").eval()
     served = folder / "resnet18"
     if not (served / "model.toml").exists():
@@ -103,7 +103,7 @@ def _resnet18(folder: Path) -> Model:
 
 def _model(
     name: str, folder: Path, module: Any, array: Array, picture: bytes, prepared: Array, image: Any
-) -> Model:
+) -> ServedModel:
     path = folder / "model.onnx"
     if not path.exists():
         with warnings.catch_warnings():
@@ -112,4 +112,4 @@ def _model(
         (folder / "image.json").write_text(json.dumps(image))
     with torch.inference_mode():
         scores, of_picture = (module(torch.from_numpy(given)).numpy() for given in (array, prepared))
-    return Model(name, folder, array, picture, scores, of_picture)
+    return ServedModel(name, folder, array, picture, scores, of_picture)

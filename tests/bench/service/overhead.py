@@ -15,9 +15,9 @@ from engine import RuntimeGraph
 from engine.dtypes import Array
 from tests.bench.service.candidates import binary_request, json_request, kuiper_command
 from tests.bench.service.load import measure
-from tests.bench.service.request import Request
+from tests.bench.service.request import PostRequest
 from tests.bench.service.results import Overhead
-from tests.bench.service.server import Server, free_port
+from tests.bench.service.server import MeasuredServer, free_port
 from tests.service.models import add_model
 
 SHAPE = (1, 3, 224, 224)
@@ -45,7 +45,7 @@ def measure_overhead(seconds: int) -> list[Overhead]:
         command = [*kuiper_command(root, port, 1), "--trace-rate", "0"]
         forward = {model: _forward_ms(folder, image) for model, folder in folders.items()}
         found = []
-        with Server(command, port, "/readyz") as server:
+        with MeasuredServer(command, port, "/readyz") as server:
             for model in folders:
                 for form, request in _requests(model, image).items():
                     timings = measure(server.url, request.to_bytes(), 1, seconds)
@@ -73,7 +73,7 @@ def _forward_ms(folder: Path, image: Array) -> float:
     return median(times) * 1e3
 
 
-def _requests(model: str, image: Array) -> dict[str, Request]:
+def _requests(model: str, image: Array) -> dict[str, PostRequest]:
     path = f"/v2/models/{model}/infer"
     described = {"name": "0", "shape": SHAPE, "datatype": "FP32"}
     numbers = [float(f"{value:.6g}") for value in image.ravel().tolist()]

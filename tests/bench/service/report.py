@@ -13,7 +13,7 @@ from tests.bench.service.results import SAVED, LoadResult, Overhead, ServiceRepo
 from tests.bench.service.speedup import FORM, MODEL, OURS
 
 ANSWERS = {"means": "3 numbers", "same": "150,528 numbers"}
-"""Model of the overhead -> what it answers."""
+"""The model whose overhead is measured -> what it answers."""
 
 
 def tables(report: ServiceReport) -> str:

@@ -9,7 +9,7 @@ TIMEOUT_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class PostRequest:
     """A POST request.
 
     Attributes:

@@ -27,7 +27,7 @@ def free_port() -> int:
 
 
 @dataclass
-class Server:
+class MeasuredServer:
     """A server that is started, asked and ended.
 
     Attributes:

@@ -1,10 +1,10 @@
 """What the kept runs of `make bench` and `make bench-service` found."""
 
-from tests.bench.contenders import BASE
 from tests.bench.models import MODELS
 from tests.bench.ratios import means, to_base
-from tests.bench.report import asides, summary
-from tests.bench.results import Report, from_json
+from tests.bench.report import secondary, summary
+from tests.bench.results import BenchReport, from_json
+from tests.bench.runtimes import BASE
 from tests.bench.service import results
 from tests.bench.service.report import speedups_line, tables
 from tests.docs.generated.application import ROOT
@@ -24,7 +24,7 @@ def render() -> str:
         f"{machine['processor']}, {machine['cores']} cores, {machine['instructions']}. "
         f"Versions: {machine['versions']}."
     )
-    return "\n\n".join([intro, summary(report), asides(report)])
+    return "\n\n".join([intro, summary(report), secondary(report)])
 
 
 def render_short() -> str:
@@ -57,7 +57,7 @@ def render_service() -> str:
     )
 
 
-def _against_base(report: Report, threads: int) -> str:
+def _against_base(report: BenchReport, threads: int) -> str:
     """Return how long the engine takes relative to the base: its mean, its best and its worst model."""
     ratios = {
         model: ratio
@@ -73,7 +73,7 @@ def _against_base(report: Report, threads: int) -> str:
     )
 
 
-def _report() -> Report:
+def _report() -> BenchReport:
     return from_json(RESULTS.read_text())
 
 

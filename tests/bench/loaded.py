@@ -1,44 +1,44 @@
-"""A contender with its model, ready to run, in a process of its own."""
+"""A runtime with its model, ready to run, in a process of its own."""
 
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
 
-from tests.bench.contenders import CONTENDERS
 from tests.bench.memory import peak_bytes
-from tests.bench.models import Files
+from tests.bench.models import ModelFiles
 from tests.bench.peers import Call
-from tests.bench.results import Start
+from tests.bench.results import Startup
+from tests.bench.runtimes import RUNTIMES
 
 TOLERANCE = 1e-3
 """Largest difference to PyTorch's outputs that is let pass."""
 FIRST_RUNS = 3
 """Runs until the peak of memory is read."""
 SETTLE_SECONDS, TIMED_SECONDS, MOST_CALLS = 0.01, 0.03, 20
-"""How long a turn runs untimed, and timed; at least one call each."""
+"""How long calls run untimed, then timed, for one sample; at least one call each."""
 
 
 @dataclass(frozen=True)
-class Seat:
-    """What the process of a contender holds."""
+class LoadedRuntime:
+    """What the process of a runtime holds."""
 
     call: Call
-    start: Start
+    start: Startup
 
 
-def take(name: str, files: Files, threads: int) -> Seat:
+def load(name: str, files: ModelFiles, threads: int) -> LoadedRuntime:
     """Load a model; returns how to run it and what that took.
 
     Raises:
         ValueError: the outputs are not PyTorch's.
     """
-    contender = CONTENDERS[name]
-    importlib.import_module(contender.package)
-    if not contender.is_peer:
+    runtime = RUNTIMES[name]
+    importlib.import_module(runtime.package)
+    if not runtime.is_peer:
         importlib.import_module("engine")
     started = perf_counter()
-    call = contender.prepare(files, threads)
+    call = runtime.prepare(files, threads)
     loaded = perf_counter()
     outputs = call()
     answered = perf_counter()
@@ -48,20 +48,20 @@ def take(name: str, files: Files, threads: int) -> Seat:
     error = files.error(outputs)
     if not error <= TOLERANCE:
         raise ValueError(f"outputs differ from PyTorch's by {error:.1e}")
-    return Seat(call, Start(loaded - started, answered - loaded, peak, error))
+    return LoadedRuntime(call, Startup(loaded - started, answered - loaded, peak, error))
 
 
-def start_of(seat: Seat) -> Start:
+def startup_of(loaded: LoadedRuntime) -> Startup:
     """Return what it took to load."""
-    return seat.start
+    return loaded.start
 
 
-def take_turn(seat: Seat) -> list[float]:
-    """Return the seconds of each of a turn's calls."""
-    return turn(seat.call)
+def sample(loaded: LoadedRuntime) -> list[float]:
+    """Return the seconds of each timed call of one sample."""
+    return timed_calls(loaded.call)
 
 
-def turn(call: Callable[[], object]) -> list[float]:
+def timed_calls(call: Callable[[], object]) -> list[float]:
     """Return the seconds of each of some calls, after others that put code and weights back into the caches."""
     started = perf_counter()
     while True:

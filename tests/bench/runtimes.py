@@ -1,11 +1,11 @@
-"""Who is compared: this engine's backends and the other runtimes."""
+"""The runtimes that are compared: this engine's backends and the other runtimes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 
 from tests.bench import peers
-from tests.bench.models import Files
+from tests.bench.models import ModelFiles
 from tests.bench.peers import Call
 
 BASE = "onnxruntime"
@@ -13,8 +13,8 @@ BASE = "onnxruntime"
 
 
 @dataclass(frozen=True)
-class Contender:
-    """A runtime that takes part.
+class Runtime:
+    """A runtime that is compared.
 
     Attributes:
         name: what tables call it.
@@ -25,21 +25,21 @@ class Contender:
 
     name: str
     package: str
-    prepare: Callable[[Files, int], Call]
+    prepare: Callable[[ModelFiles, int], Call]
     is_peer: bool = True
 
 
-def native(files: Files, threads: int) -> Call:
+def native(files: ModelFiles, threads: int) -> Call:
     """Prepare this engine's compiled kernels."""
     return _kuiper(files, threads, "native")
 
 
-def numpy(files: Files, threads: int) -> Call:
+def numpy(files: ModelFiles, threads: int) -> Call:
     """Prepare this engine's numpy layers."""
     return _kuiper(files, threads, "numpy")
 
 
-def _kuiper(files: Files, threads: int, backend: str) -> Call:
+def _kuiper(files: ModelFiles, threads: int, backend: str) -> Call:
     from threadpoolctl import threadpool_limits
 
     from engine import RuntimeGraph
@@ -51,20 +51,20 @@ def _kuiper(files: Files, threads: int, backend: str) -> Call:
     return lambda: graph.forward([image])
 
 
-_CONTENDERS = (
-    Contender("native", "llvmlite", native, is_peer=False),
-    Contender("numpy", "numpy", numpy, is_peer=False),
-    Contender(BASE, "onnxruntime", peers.onnxruntime),
-    Contender("openvino", "openvino", peers.openvino),
-    Contender("ncnn", "ncnn", peers.ncnn),
-    Contender("torch", "torch", peers.torch),
+_RUNTIMES = (
+    Runtime("native", "llvmlite", native, is_peer=False),
+    Runtime("numpy", "numpy", numpy, is_peer=False),
+    Runtime(BASE, "onnxruntime", peers.onnxruntime),
+    Runtime("openvino", "openvino", peers.openvino),
+    Runtime("ncnn", "ncnn", peers.ncnn),
+    Runtime("torch", "torch", peers.torch),
 )
-CONTENDERS = {contender.name: contender for contender in _CONTENDERS}
-"""All contenders by name."""
-PEERS = tuple(contender.name for contender in _CONTENDERS if contender.is_peer)
+RUNTIMES = {runtime.name: runtime for runtime in _RUNTIMES}
+"""All runtimes by name."""
+PEERS = tuple(runtime.name for runtime in _RUNTIMES if runtime.is_peer)
 """Names of the other runtimes."""
 
 
-def installed() -> list[Contender]:
-    """Return the contenders whose packages are installed."""
-    return [contender for contender in _CONTENDERS if find_spec(contender.package) is not None]
+def installed() -> list[Runtime]:
+    """Return the runtimes whose packages are installed."""
+    return [runtime for runtime in _RUNTIMES if find_spec(runtime.package) is not None]

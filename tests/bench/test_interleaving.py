@@ -4,9 +4,9 @@ import sys
 import pytest
 
 from engine.trace import LayerTrace, OperandTrace, RunTrace
+from tests.bench.interleaving import FEWEST_ROUNDS, interleave
 from tests.bench.layers import layer_rows
-from tests.bench.race import FEWEST_ROUNDS, interleave
-from tests.bench.seat import MOST_CALLS, turn
+from tests.bench.loaded import MOST_CALLS, timed_calls
 from tests.bench.worker import Worker, WorkerError, in_own_process
 
 
@@ -28,7 +28,7 @@ def refused(number: int) -> int:
 
 def loaded_modules() -> list[str]:
     import tests.bench.__main__  # with all that it needs
-    import tests.bench.seat  # noqa: F401
+    import tests.bench.loaded  # noqa: F401
 
     return list(sys.modules)
 
@@ -37,23 +37,23 @@ def ended(number: int) -> int:
     os._exit(number)
 
 
-def test_everyone_has_a_turn_each_round_in_changing_order() -> None:
+def test_each_round_samples_every_runtime_in_changing_order() -> None:
     order: list[str] = []
 
-    def contender(name: str, seconds: list[float]) -> list[float]:
+    def runtime(name: str, seconds: list[float]) -> list[float]:
         order.append(name)
         return [seconds.pop(0)] * 2
 
     times = {"a": [1.0, 2.0, 9.0, 2.0, 2.0], "b": [5.0] * 5, "c": [7.0] * 5}
-    turns = {name: (lambda name=name: contender(name, times[name])) for name in times}
-    medians = interleave(turns, 5, {}, pause=0)
+    samplers = {name: (lambda name=name: runtime(name, times[name])) for name in times}
+    medians = interleave(samplers, 5, {}, pause=0)
     assert medians == {"a": [1.0, 2.0, 9.0, 2.0, 2.0], "b": [5.0] * 5, "c": [7.0] * 5}
     rounds = [order[start : start + 3] for start in range(0, 15, 3)]
     assert all(sorted(names) == ["a", "b", "c"] for names in rounds)
     assert len({tuple(names) for names in rounds}) > 1
 
 
-def test_who_fails_takes_no_further_part() -> None:
+def test_runtime_that_fails_is_left_out_from_then_on() -> None:
     calls: list[str] = []
 
     def fail() -> list[float]:
@@ -67,14 +67,14 @@ def test_who_fails_takes_no_further_part() -> None:
     assert calls == ["fail"]
 
 
-def test_race_ends_early_when_time_is_up() -> None:
+def test_comparison_ends_early_when_time_is_up() -> None:
     times = interleave({"slow": lambda: [1.0]}, 1000, {}, pause=0, most_seconds=0)
     assert len(times["slow"]) == FEWEST_ROUNDS
 
 
-def test_turn_calls_untimed_first_and_bounds_its_calls() -> None:
+def test_sample_calls_untimed_first_and_bounds_its_calls() -> None:
     calls: list[int] = []
-    times = turn(lambda: calls.append(1))
+    times = timed_calls(lambda: calls.append(1))
     assert len(times) <= MOST_CALLS
     assert len(calls) > len(times) >= 1
 
@@ -98,7 +98,7 @@ def test_worker_that_dies_is_told_apart() -> None:
         in_own_process(ended, 7)
 
 
-def test_contenders_do_not_load_other_runtimes_by_themselves() -> None:
+def test_runtimes_do_not_load_other_runtimes_by_themselves() -> None:
     modules = in_own_process(loaded_modules)
     assert not {"torch", "onnxruntime", "openvino", "ncnn", "matplotlib"} & set(modules)
 

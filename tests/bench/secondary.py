@@ -12,19 +12,19 @@ from time import perf_counter
 from threadpoolctl import threadpool_limits
 
 from engine import RuntimeGraph, TraceLevel
-from tests.bench.contenders import BASE, CONTENDERS
-from tests.bench.models import Files
+from tests.bench.loaded import timed_calls
+from tests.bench.models import ModelFiles
 from tests.bench.peers import Call
-from tests.bench.results import Split, Throughput, TraceCost
-from tests.bench.seat import turn
+from tests.bench.results import StartupPhases, Throughput, TraceCost
+from tests.bench.runtimes import BASE, RUNTIMES
 from tests.bench.worker import Worker
 
 WINDOWS, WINDOW_SECONDS = 7, 1.0
 IMPORTS = 5
 
 
-def trace_cost(files: Files, threads: int, rounds: int) -> TraceCost:
-    """Return what a run takes without and with trace, turn by turn; runs in a process of its own."""
+def trace_cost(files: ModelFiles, threads: int, rounds: int) -> TraceCost:
+    """Return what a run takes without and with trace, sample by sample; runs in a process of its own."""
     threadpool_limits(threads)
     graph = RuntimeGraph(files.param, backend="native", threads=threads)
     graph.build()
@@ -34,12 +34,12 @@ def trace_cost(files: Files, threads: int, rounds: int) -> TraceCost:
     for _ in range(rounds):
         levels.reverse()  # neither always follows the other
         for level in levels:
-            times[level].append(median(turn(partial(graph.run, [image], trace=level))))
+            times[level].append(median(timed_calls(partial(graph.run, [image], trace=level))))
     return TraceCost(files.model.name, threads, median(times[TraceLevel.OFF]), median(times[TraceLevel.ON]))
 
 
-def throughput(files: Files) -> Throughput:
-    """Return the requests per second of two threads over one graph and over two sessions, in turns of a second."""
+def throughput(files: ModelFiles) -> Throughput:
+    """Return the requests per second of two threads over one graph and over two sessions, interleaved by the second."""
     with Worker(_one_graph, files) as native, Worker(_two_sessions, files) as base:
         rates: dict[Worker, list[float]] = {native: [], base: []}
         for _ in range(WINDOWS):
@@ -48,7 +48,7 @@ def throughput(files: Files) -> Throughput:
     return Throughput(files.model.name, median(rates[native]), median(rates[base]))
 
 
-def split(files: Files) -> Split:
+def split(files: ModelFiles) -> StartupPhases:
     """Return where the time until the first answer goes; runs in a process of its own."""
     graph = RuntimeGraph(files.param, backend="native")
     image = files.model.input()
@@ -57,7 +57,7 @@ def split(files: Files) -> Split:
     binding = _seconds(graph.build)
     first = _seconds(lambda: graph.forward([image]))
     running = median(_seconds(lambda: graph.forward([image])) for _ in range(5))
-    return Split(files.model.name, importing, reading, binding, first - running, running)
+    return StartupPhases(files.model.name, importing, reading, binding, first - running, running)
 
 
 def import_seconds() -> float:
@@ -74,12 +74,12 @@ def _seconds(call: Callable[[], object]) -> float:
     return perf_counter() - started
 
 
-def _one_graph(files: Files) -> list[Call]:
-    return [CONTENDERS["native"].prepare(files, 1)] * 2
+def _one_graph(files: ModelFiles) -> list[Call]:
+    return [RUNTIMES["native"].prepare(files, 1)] * 2
 
 
-def _two_sessions(files: Files) -> list[Call]:
-    return [CONTENDERS[BASE].prepare(files, 1) for _ in range(2)]
+def _two_sessions(files: ModelFiles) -> list[Call]:
+    return [RUNTIMES[BASE].prepare(files, 1) for _ in range(2)]
 
 
 def _requests_per_second(calls: Sequence[Call], seconds: float) -> float:
