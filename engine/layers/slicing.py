@@ -5,6 +5,9 @@ order, and per dimension either a `start`, an `end` and a `step`, or in `selects
 INT_MAX stands for "to the end" among the ends and for "no index" among the selects.
 """
 
+import functools
+import inspect
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from engine.arguments import Ints, Strings
@@ -56,20 +59,38 @@ def _one(value: int | None) -> Ints | None:
 
 def _slice_key(
     shape: tuple[int, ...],
-    dim: int | None,
-    start: int | None,
-    end: int | None,
-    step: int | None,
-    select: int | None,
-    dims: Ints | None,
-    starts: Ints | None,
-    ends: Ints | None,
-    steps: Ints | None,
-    selects: Ints | None,
+    dim: int | None = None,
+    start: int | None = None,
+    end: int | None = None,
+    step: int | None = None,
+    select: int | None = None,
+    dims: Ints | None = None,
+    starts: Ints | None = None,
+    ends: Ints | None = None,
+    steps: Ints | None = None,
+    selects: Ints | None = None,
 ) -> SliceKey:
+    """Return the key of a slice in one dimension, or in several."""
     if dims is None:
         return _key(shape, (dim or 0,), _one(start), _one(end), _one(step), _one(select))
     return _key(shape, dims, starts, ends, steps, selects)
+
+
+def _takes_slice(function: Callable[..., Array]) -> Callable[..., Array]:
+    """Return a layer's function that takes the arguments of a slice where `function` takes the key of one.
+
+    The key comes last, and is of the first of the other arguments.
+    """
+    *own, _ = inspect.signature(function).parameters.values()
+    _, *bounds = inspect.signature(_slice_key).parameters.values()
+
+    @functools.wraps(function)
+    def forward(**arguments: Any) -> Array:
+        arrays = [arguments.pop(parameter.name) for parameter in own]
+        return function(*arrays, _slice_key(arrays[0].shape, **arguments))
+
+    forward.__signature__ = inspect.Signature([*own, *bounds])  # type: ignore[attr-defined]  # read when it is registered
+    return forward
 
 
 def _sliced_shape(shape: tuple[int, ...], key: SliceKey) -> tuple[int, ...]:
@@ -85,21 +106,9 @@ def _infer_slice(input: TensorSpec, **bounds: Any) -> TensorSpec:
 
 
 @layer("Tensor.slice", infer=_infer_slice)
-def slice_tensor(
-    input: Array,
-    dim: int | None = None,
-    start: int | None = None,
-    end: int | None = None,
-    step: int | None = None,
-    select: int | None = None,
-    dims: Ints | None = None,
-    starts: Ints | None = None,
-    ends: Ints | None = None,
-    steps: Ints | None = None,
-    selects: Ints | None = None,
-) -> Array:
+@_takes_slice
+def slice_tensor(input: Array, key: SliceKey) -> Array:
     """Look at every `step`-th index from `start` up to `end`, in one dimension or several."""
-    key = _slice_key(input.shape, dim, start, end, step, select, dims, starts, ends, steps, selects)
     return input[(*key, ...)]
 
 
@@ -111,22 +120,9 @@ def _infer_slice_copy(self: TensorSpec, src: TensorSpec, **bounds: Any) -> Tenso
 
 
 @layer("Tensor.slice_copy", infer=_infer_slice_copy)
-def slice_copy(
-    self: Array,
-    src: Array,
-    dim: int | None = None,
-    start: int | None = None,
-    end: int | None = None,
-    step: int | None = None,
-    select: int | None = None,
-    dims: Ints | None = None,
-    starts: Ints | None = None,
-    ends: Ints | None = None,
-    steps: Ints | None = None,
-    selects: Ints | None = None,
-) -> Array:
+@_takes_slice
+def slice_copy(self: Array, src: Array, key: SliceKey) -> Array:
     """Give a copy of `self` in which the slice has the values of `src`."""
-    key = _slice_key(self.shape, dim, start, end, step, select, dims, starts, ends, steps, selects)
     result = self.copy()
     result[key] = cast(src, self.dtype)
     return result

@@ -67,7 +67,8 @@ def test_streamed_convolution_of_an_input_without_its_padding_is_found(
     run_alone(call, target)
     bare = whole(Buffer(Home.ARENA, 256 * 12 * 12), (1, 256, 12, 12), (0, 2, 3, 1))
     assert isinstance(call.kernel, StreamedConvolution)
-    kernel = replace(call.kernel, x_strides=(bare.strides[0], bare.strides[2], bare.strides[3]))
+    x_strides = bare.strides[0], bare.strides[2], bare.strides[3]
+    kernel = replace(call.kernel, strides=replace(call.kernel.strides, x=x_strides))
     with pytest.raises(AssertionError, match="an argument ends .* elements beyond its buffer"):
         run_alone(KernelCall(kernel, (bare, *call.arguments[1:])), target)
     # were it to state that it touches the image and nothing around it, the accesses would tell

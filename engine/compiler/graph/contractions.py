@@ -6,52 +6,53 @@ from engine.compiler.graph.pointwise import EpilogueNode
 from engine.dtypes import Array
 
 
-@dataclass(eq=False, slots=True)
-class Convolution(EpilogueNode):
+@dataclass(eq=False, slots=True, kw_only=True)
+class WindowedNode(EpilogueNode):
+    """What convolutions and transposed ones have in common.
+
+    Attributes:
+        weight: of all filters.
+        bias: (filters,), or None.
+        stride: rows and columns.
+        dilation: rows and columns.
+        groups: groups.
+        is_computed: whether weight or bias were computed at build, rather than read from the model's file.
+    """
+
+    weight: Array
+    bias: Array | None
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    groups: int
+    is_computed: bool = False
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Convolution(WindowedNode):
     """A convolution of (batch, channels, height, width), or of (batch, channels, length) as an image of one row.
 
+    Its weight is (filters, channels / groups, rows, columns).
+
     Attributes:
-        weight: (filters, channels / groups, rows, columns).
-        bias: (filters,), or None.
-        stride: rows and columns.
         padding: zeros above, left, below, right.
-        dilation: rows and columns.
-        groups: groups.
-        is_computed: whether weight or bias were computed at build, rather than read from the model's file.
     """
 
-    weight: Array
-    bias: Array | None
-    stride: tuple[int, int]
     padding: tuple[int, int, int, int]
-    dilation: tuple[int, int]
-    groups: int
-    is_computed: bool = False
 
 
-@dataclass(eq=False, slots=True)
-class TransposedConvolution(EpilogueNode):
+@dataclass(eq=False, slots=True, kw_only=True)
+class TransposedConvolution(WindowedNode):
     """A transposed convolution of (batch, channels, height, width), or of (batch, channels, length).
 
+    Its weight is (channels, filters / groups, rows, columns).
+
     Attributes:
-        weight: (channels, filters / groups, rows, columns).
-        bias: (filters,), or None.
-        stride: rows and columns.
         padding: rows and columns that are cut off on every side.
         output_padding: rows below and columns to the right that are added.
-        dilation: rows and columns.
-        groups: groups.
-        is_computed: whether weight or bias were computed at build, rather than read from the model's file.
     """
 
-    weight: Array
-    bias: Array | None
-    stride: tuple[int, int]
     padding: tuple[int, int]
     output_padding: tuple[int, int]
-    dilation: tuple[int, int]
-    groups: int
-    is_computed: bool = False
 
 
 @dataclass(eq=False, slots=True)

@@ -14,7 +14,7 @@ from math import prod
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
-from engine.compiler.kernels.shapes import ConvShape, ImplicitPadding
+from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.kernels.tile import LINE, Ahead, Axis, Tile, emit_tile, merged, steps_of
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.compiler.memory.region import Region, line
@@ -93,8 +93,7 @@ class DirectConvolution:
 
     Attributes:
         shape: of the convolution.
-        x_strides: elements between images, rows and pixels of the input.
-        out_strides: the same of the output.
+        strides: elements between images, rows and pixels of input and output.
         tile: register tile.
         chunk: what one chunk does.
         lanes: float32 lanes of a vector.
@@ -104,8 +103,7 @@ class DirectConvolution:
     """
 
     shape: ConvShape
-    x_strides: tuple[int, int, int]
-    out_strides: tuple[int, int, int]
+    strides: ImageStrides
     tile: Tile
     chunk: ChunkSize
     lanes: int
@@ -118,7 +116,7 @@ class DirectConvolution:
         """What the kernel touches; of an input that is not staged also the padding, which is in memory."""
         shape = self.shape
         x_size = shape.padded_size if self.padding is None else self.padding.x_size
-        x, out = shape.regions(x_size, self.x_strides, self.out_strides)
+        x, out = shape.regions(x_size, self.strides)
         operands = self.epilogue.regions(shape.images, shape.size, shape.out_channels)
         return x, *map(line, self.packed_sizes), out, *operands
 
@@ -208,18 +206,18 @@ class DirectConvolution:
         """Return where the chunk reads its input; stages it where it has to be."""
         first_row = e.mul(part[2], self.chunk.rows)
         if self.padding is None:
-            return _Source(e.address(x, e.mul(part[1], self.x_strides[0])), self.x_strides, 0)
+            return _Source(e.address(x, e.mul(part[1], self.strides.x[0])), self.strides.x, 0)
         scratch = e.address(e.argument(4 + len(self.epilogue.operands)), e.mul(e.thread, self.scratch))
         rows, columns = self._staged_size
         depth = self.shape.in_channels
-        image = e.address(x, e.mul(part[1], self.x_strides[0]))
+        image = e.address(x, e.mul(part[1], self.strides.x[0]))
         top = e.sub(e.mul(first_row, self.shape.stride[0]), self.padding.before[0])
         with e.loop(0, rows) as loop:
             row = e.add(top, loop.index)
             target = e.address(scratch, e.mul(loop.index, columns * depth))
             inside = e.both(e.compare(">=", row, 0), e.compare("<", row, self.padding.x_size[0]))
             with e.when(inside):
-                self._stage_row(e, e.address(image, e.mul(row, self.x_strides[1])), target, columns)
+                self._stage_row(e, e.address(image, e.mul(row, self.strides.x[1])), target, columns)
             with e.when(e.builder.not_(inside)):
                 e.fill(target, 0, columns * depth)
         return _Source(scratch, (0, columns * depth, depth), first_row)
@@ -233,12 +231,12 @@ class DirectConvolution:
         left = min(padding.before[1], columns)
         there = min(padding.x_size[1], columns - left)
         e.fill(target, 0, left * depth)
-        if self.x_strides[2] == depth:
+        if self.strides.x[2] == depth:
             e.copy(source, e.address(target, left * depth), there * depth)
         else:
             with e.loop(0, there) as pixel:
                 to = e.address(target, e.mul(e.add(pixel.index, left), depth))
-                e.copy(e.address(source, e.mul(pixel.index, self.x_strides[2])), to, depth)
+                e.copy(e.address(source, e.mul(pixel.index, self.strides.x[2])), to, depth)
         e.fill(target, (left + there) * depth, columns * depth)
 
     def _lanes_in_use(self, block: int) -> list[int]:
@@ -283,7 +281,7 @@ class DirectConvolution:
             p, v = divmod(index, tile.vectors)
             to = Place(chunk.image, row, e.add(pixel, p), e.add(channel, v * e.lanes))
             result = finish(e, self.epilogue, value, operands, to, block.lanes[v])
-            steps = zip((to.image, to.row, to.pixel), self.out_strides, strict=True)
+            steps = zip((to.image, to.row, to.pixel), self.strides.out, strict=True)
             e.store(result, out, *(e.mul(i, step) for i, step in steps), to.channel, count=block.lanes[v])
 
     def _ahead(

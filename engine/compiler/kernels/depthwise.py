@@ -24,7 +24,7 @@ from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.target import Target
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
-from engine.compiler.kernels.shapes import ConvShape, ImplicitPadding
+from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array
 
@@ -75,8 +75,7 @@ class Depthwise:
     Attributes:
         shape: of the convolution; each channel is a group.
         padding: zeros around the input.
-        x_strides: elements between images, rows and pixels of the input.
-        out_strides: the same of the output.
+        strides: elements between images, rows and pixels of input and output.
         pixels: pixels of a tile.
         rows: rows of one chunk, counted over all images.
         vectors: vectors of channels in one chunk.
@@ -87,8 +86,7 @@ class Depthwise:
 
     shape: ConvShape
     padding: ImplicitPadding
-    x_strides: tuple[int, int, int]
-    out_strides: tuple[int, int, int]
+    strides: ImageStrides
     pixels: int
     rows: int
     vectors: int
@@ -103,8 +101,7 @@ class Depthwise:
         *,
         shape: ConvShape,
         padding: ImplicitPadding,
-        x_strides: tuple[int, int, int],
-        out_strides: tuple[int, int, int],
+        strides: ImageStrides,
         epilogue: Epilogue = NOTHING,
     ) -> "Depthwise":
         """Return the kernel with tile, order of loops and chunks chosen for a target."""
@@ -117,8 +114,7 @@ class Depthwise:
         return cls(
             shape=shape,
             padding=padding,
-            x_strides=x_strides,
-            out_strides=out_strides,
+            strides=strides,
             pixels=_tile_pixels(target, shape.size[1], shape.kernel[1]),
             rows=-(-all_rows // row_parts),
             vectors=-(-all_vectors // vector_parts),
@@ -131,7 +127,7 @@ class Depthwise:
     def regions(self) -> tuple[Region, ...]:
         """What the kernel touches of its arguments, in their order."""
         shape = self.shape
-        x, out = shape.regions(self.padding.x_size, self.x_strides, self.out_strides)
+        x, out = shape.regions(self.padding.x_size, self.strides)
         operands = self.epilogue.regions(shape.images, shape.size, shape.out_channels)
         return x, *map(line, self.packed_sizes), out, *operands
 
@@ -254,26 +250,26 @@ class Depthwise:
         """Write one tile; where its start is a number, what falls into the padding is left out."""
         x, weights, bias, out, *operands = arrays
         filters = e.address(weights, channels.start)
-        corner = e.mul(row.image, self.x_strides[0]), channels.start, self._offset(e, pixels)
+        corner = e.mul(row.image, self.strides.x[0]), channels.start, self._offset(e, pixels)
         source = e.address(x, *corner)
         top = e.sub(e.mul(row.index, self.shape.stride[0]), self.padding.before[0])
         with e.loop(*row.taps, carry=[e.load(bias, channels.start)] * pixels.count) as taps:
             y = e.add(top, e.mul(taps.index, self.shape.dilation[0]))
-            x_row = e.address(source, e.mul(y, self.x_strides[1]))
+            x_row = e.address(source, e.mul(y, self.strides.x[1]))
             w_row = e.address(filters, e.mul(taps.index, self.shape.kernel[1] * self._packed_channels))
             taps.following = self._emit_kernel_row(e, (x_row, w_row), pixels, channels.count, taps.carried)
         indices = row.image, row.index, pixels.start
-        offset = [e.mul(index, step) for index, step in zip(indices, self.out_strides, strict=True)]
+        offset = [e.mul(index, step) for index, step in zip(indices, self.strides.out, strict=True)]
         target = e.address(out, *offset, channels.start)
         for pixel, total in enumerate(taps.results):
             place = Place(row.image, row.index, e.add(pixels.start, pixel), channels.start)
             result = finish(e, self.epilogue, total, operands, place, channels.count)
-            e.store(result, target, pixel * self.out_strides[2], count=channels.count)
+            e.store(result, target, pixel * self.strides.out[2], count=channels.count)
 
     def _offset(self, e: Emitter, pixels: _Pixels) -> IRIndex:
         """Return where a tile's first column of input lies in its row."""
         return e.mul(
-            e.sub(e.mul(pixels.start, self.shape.stride[1]), self.padding.before[1]), self.x_strides[2]
+            e.sub(e.mul(pixels.start, self.shape.stride[1]), self.padding.before[1]), self.strides.x[2]
         )
 
     def _emit_kernel_row(
@@ -288,7 +284,7 @@ class Depthwise:
                 place = pixels.start * self.shape.stride[1] - self.padding.before[1] + column
                 if not 0 <= place < self.padding.x_size[1]:
                     continue
-            number = e.load(x_row, column * self.x_strides[2], count=count)
+            number = e.load(x_row, column * self.strides.x[2], count=count)
             for pixel, tap in users:
                 results[pixel] = e.fma(number, weights[tap], results[pixel])
         return results

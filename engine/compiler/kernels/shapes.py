@@ -6,6 +6,19 @@ from math import prod
 from engine.compiler.memory.region import Region, pixels, windows
 
 
+@dataclass(frozen=True, slots=True)
+class ImageStrides:
+    """How images lie whose channels lie side by side: elements between images, rows and pixels.
+
+    Attributes:
+        x: of the input.
+        out: of the output.
+    """
+
+    x: tuple[int, int, int]
+    out: tuple[int, int, int]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvShape:
     """Shape of a convolution of images, or of a product of matrices: an image of one row and a window of one pixel.
@@ -61,22 +74,16 @@ class ConvShape:
         """Return how many rows of the input the windows of so many rows of the output reach over."""
         return windows(rows, self.kernel[0], self.stride[0], self.dilation[0])
 
-    def regions(
-        self,
-        x_size: tuple[int, int],
-        x_strides: tuple[int, int, int],
-        out_strides: tuple[int, int, int],
-    ) -> tuple[Region, Region]:
+    def regions(self, x_size: tuple[int, int], strides: ImageStrides) -> tuple[Region, Region]:
         """Return what is touched of input and output.
 
         Args:
             x_size: rows and columns of the input that are in memory.
-            x_strides: elements between images, rows and pixels of the input.
-            out_strides: the same of the output.
+            strides: of both.
         """
         return (
-            pixels(self.images, x_size, self.in_channels, x_strides),
-            pixels(self.images, self.size, self.out_channels, out_strides, is_written=True),
+            pixels(self.images, x_size, self.in_channels, strides.x),
+            pixels(self.images, self.size, self.out_channels, strides.out, is_written=True),
         )
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
-from engine.compiler.kernels.shapes import ConvShape
+from engine.compiler.kernels.shapes import ConvShape, ImageStrides
 from engine.compiler.kernels.tile import LINE, Ahead, Axis, Tile, emit_tile, steps_of
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.compiler.memory.region import Region, line
@@ -28,16 +28,14 @@ class StreamedConvolution:
 
     Attributes:
         shape: of the convolution.
-        x_strides: elements between images, rows and pixels of the input.
-        out_strides: the same of the output.
+        strides: elements between images, rows and pixels of input and output.
         tile: register tile; a block of filters is as wide.
         lanes: float32 lanes of a vector.
         epilogue: what is done to the results.
     """
 
     shape: ConvShape
-    x_strides: tuple[int, int, int]
-    out_strides: tuple[int, int, int]
+    strides: ImageStrides
     tile: Tile
     lanes: int
     epilogue: Epilogue = NOTHING
@@ -46,7 +44,7 @@ class StreamedConvolution:
     def regions(self) -> tuple[Region, ...]:
         """What the kernel touches; of the input also the padding, which is in memory."""
         shape = self.shape
-        x, out = shape.regions(shape.padded_size, self.x_strides, self.out_strides)
+        x, out = shape.regions(shape.padded_size, self.strides)
         operands = self.epilogue.regions(shape.images, shape.size, shape.filters)
         return x, *map(line, self.packed_sizes), out, *operands
 
@@ -85,8 +83,8 @@ class StreamedConvolution:
             row, column = e.divmod(position.index, self.shape.kernel[1])
             corner = e.address(
                 x,
-                e.mul(row, self.shape.dilation[0] * self.x_strides[1]),
-                e.mul(column, self.shape.dilation[1] * self.x_strides[2]),
+                e.mul(row, self.shape.dilation[0] * self.strides.x[1]),
+                e.mul(column, self.shape.dilation[1] * self.strides.x[2]),
             )
             self._multiply(e, corner, e.address(weights, e.mul(position.index, self._panel)), sums)
         self._finish(e, sums, rest)
@@ -101,12 +99,12 @@ class StreamedConvolution:
     def _multiply(self, e: Emitter, x: IRValue, weights: IRValue, sums: IRValue) -> None:
         """Write what one position of the kernel adds to all partial sums."""
         axes = (Axis(self.shape.channels, 1, self._width),)
-        step = self.shape.stride[1] * self.x_strides[2]
+        step = self.shape.stride[1] * self.strides.x[2]
         for image, row, pixel, count in self._tiles(e):
             source = e.address(
                 x,
-                e.mul(image, self.x_strides[0]),
-                e.mul(row, self.shape.stride[0] * self.x_strides[1]),
+                e.mul(image, self.strides.x[0]),
+                e.mul(row, self.shape.stride[0] * self.strides.x[1]),
                 e.mul(pixel, step),
             )
             place = e.add(e.mul(e.add(e.mul(image, self.shape.size[0]), row), self.shape.size[1]), pixel)
@@ -158,7 +156,7 @@ class StreamedConvolution:
                 place = Place(image, row, pixel, e.add(e.mul(e.chunk, self._width), start))
                 result = finish(e, self.epilogue, value, operands, place, count)
                 offset = [
-                    e.mul(i, step) for i, step in zip((image, row, pixel), self.out_strides, strict=True)
+                    e.mul(i, step) for i, step in zip((image, row, pixel), self.strides.out, strict=True)
                 ]
                 e.store(result, out, *offset, place.channel, count=count)
 

@@ -20,6 +20,7 @@ from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.target import Target
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
+from engine.compiler.kernels.shapes import ImageStrides
 from engine.compiler.kernels.tile import Axis, Tile, choose_tile, emit_tile
 from engine.compiler.kernels.transposed_geometry import Taps, TransposedShape, taps_of
 from engine.compiler.memory.region import Region, line, pixels
@@ -64,8 +65,7 @@ class TransposedConvolutionKernel:
     Attributes:
         shape: of the convolution.
         halo: rows above and columns on the left that the input is padded by.
-        x_strides: elements between images, rows and pixels of the padded input.
-        out_strides: the same of the output.
+        strides: elements between images, rows and pixels of the padded input and output.
         tile: register tile.
         rows: rows of one chunk, counted over all images.
         blocks: blocks of filters in one chunk; a block is as wide as the tile.
@@ -75,8 +75,7 @@ class TransposedConvolutionKernel:
 
     shape: TransposedShape
     halo: tuple[int, int]
-    x_strides: tuple[int, int, int]
-    out_strides: tuple[int, int, int]
+    strides: ImageStrides
     tile: Tile
     rows: int
     blocks: int
@@ -90,8 +89,7 @@ class TransposedConvolutionKernel:
         *,
         shape: TransposedShape,
         halo: tuple[int, int],
-        x_strides: tuple[int, int, int],
-        out_strides: tuple[int, int, int],
+        strides: ImageStrides,
         epilogue: Epilogue = NOTHING,
     ) -> "TransposedConvolutionKernel":
         """Return the kernel with tile and chunks chosen for a target."""
@@ -107,8 +105,7 @@ class TransposedConvolutionKernel:
         return cls(
             shape=shape,
             halo=halo,
-            x_strides=x_strides,
-            out_strides=out_strides,
+            strides=strides,
             tile=tile,
             rows=-(-all_rows // row_parts),
             blocks=-(-all_blocks // block_parts),
@@ -124,8 +121,8 @@ class TransposedConvolutionKernel:
             axis.reach(size)[1] + 1 + halo
             for axis, size, halo in zip(shape.axes, shape.size, self.halo, strict=True)
         )
-        x = pixels(shape.images, (rows, columns), shape.channels * shape.groups, self.x_strides)
-        out = pixels(shape.images, shape.size, shape.out_channels, self.out_strides, is_written=True)
+        x = pixels(shape.images, (rows, columns), shape.channels * shape.groups, self.strides.x)
+        out = pixels(shape.images, shape.size, shape.out_channels, self.strides.out, is_written=True)
         operands = self.epilogue.regions(shape.images, shape.size, shape.out_channels)
         return x, *map(line, self.packed_sizes), out, *operands
 
@@ -242,14 +239,14 @@ class TransposedConvolutionKernel:
         start = e.address(bias, e.mul(block.number, self._width))
         sums = self._reduce(e, (x, weights), block, at, pixels, [e.load(start, v) for v in vectors])
         indices = image, row, pixels.start
-        offset = [e.mul(index, step) for index, step in zip(indices, self.out_strides, strict=True)]
+        offset = [e.mul(index, step) for index, step in zip(indices, self.strides.out, strict=True)]
         target = e.address(out, *offset, block.channel)
         for number, total in enumerate(sums):
             pixel, vector = divmod(number, len(block.valid))
             distance, count = pixel * self.shape.axes[1].stride, block.valid[vector]
             place = Place(image, row, e.add(pixels.start, distance), e.add(block.channel, vectors[vector]))
             result = finish(e, self.epilogue, total, operands, place, count)
-            e.store(result, target, distance * self.out_strides[2], vectors[vector], count=count)
+            e.store(result, target, distance * self.strides.out[2], vectors[vector], count=count)
 
     def _reduce(
         self,
@@ -267,7 +264,7 @@ class TransposedConvolutionKernel:
         matrix = self.shape.channels * self._width
         line = self.shape.axes[1].kernel * matrix
         origin = e.address(
-            arrays[0], e.mul(image, self.x_strides[0]), e.mul(block.group, self.shape.channels)
+            arrays[0], e.mul(image, self.strides.x[0]), e.mul(block.group, self.shape.channels)
         )
         filters = e.address(arrays[1], e.mul(block.number, self.shape.axes[0].kernel * line))
         with e.loop(0, rows.count, carry=start * pixels.count) as down:
@@ -275,7 +272,7 @@ class TransposedConvolutionKernel:
             with e.loop(0, columns.count, carry=down.carried) as across:
                 here, w = self._meet(e, (x_row, w_row), columns, across.index, 1, matrix)
                 axes = (Axis(self.shape.channels, 1, self._width),)
-                across.following = emit_tile(e, tile, axes, here, self.x_strides[2], w, across.carried)
+                across.following = emit_tile(e, tile, axes, here, self.strides.x[2], w, across.carried)
             down.following = across.results
         return down.results
 
@@ -286,6 +283,6 @@ class TransposedConvolutionKernel:
         geometry = self.shape.axes[axis]
         place = e.sub(e.add(taps.source, self.halo[axis]), e.mul(number, geometry.input_step))
         tap = e.add(taps.first, e.mul(number, geometry.tap_step))
-        return e.address(bases[0], e.mul(place, self.x_strides[1 + axis])), e.address(
+        return e.address(bases[0], e.mul(place, self.strides.x[1 + axis])), e.address(
             bases[1], e.mul(tap, w_step)
         )

@@ -20,7 +20,7 @@ import numpy as np
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
-from engine.compiler.kernels.shapes import ConvShape, ImplicitPadding
+from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.kernels.tile import LINE, Ahead, Axis, Tile, emit_tile, steps_of
 from engine.compiler.kernels.winograd_transforms import TRANSFORMS, Transforms, transformed
 from engine.compiler.memory.alignment import aligned_zeros
@@ -35,8 +35,7 @@ class Winograd:
     Attributes:
         shape: of the convolution.
         padding: zeros around the input.
-        x_strides: elements between images, rows and pixels of the input.
-        out_strides: the same of the output.
+        strides: elements between images, rows and pixels of input and output.
         outputs: rows and columns that a tile computes, 2 or 4.
         tiles: tiles of one chunk.
         tile: register tile of the matrix products.
@@ -47,8 +46,7 @@ class Winograd:
 
     shape: ConvShape
     padding: ImplicitPadding
-    x_strides: tuple[int, int, int]
-    out_strides: tuple[int, int, int]
+    strides: ImageStrides
     outputs: int
     tiles: int
     tile: Tile
@@ -109,7 +107,7 @@ class Winograd:
     def regions(self) -> tuple[Region, ...]:
         """What the kernel touches of its arguments, in their order."""
         shape = self.shape
-        x, out = shape.regions(self.padding.x_size, self.x_strides, self.out_strides)
+        x, out = shape.regions(self.padding.x_size, self.strides)
         operands = self.epilogue.regions(shape.images, shape.size, shape.filters)
         return x, *map(line, self.packed_sizes), out, *operands
 
@@ -165,8 +163,8 @@ class Winograd:
         with e.when(e.builder.not_(inside)):
             self._copy_border(e, corner, border, top, left)
         source = e.select(inside, corner, border)
-        row_step = e.select(inside, e.index(self.x_strides[1]), e.index(side * self._depth))
-        pixel_step = e.select(inside, e.index(self.x_strides[2]), e.index(self._depth))
+        row_step = e.select(inside, e.index(self.strides.x[1]), e.index(side * self._depth))
+        pixel_step = e.select(inside, e.index(self.strides.x[2]), e.index(self._depth))
         target = e.address(patches, e.mul(place, self._depth))
         whole = self.shape.channels // self.lanes * self.lanes
         pixels = [
@@ -189,7 +187,7 @@ class Winograd:
             e.store(value, target, position * self._planes[0], channel)
 
     def _offset(self, e: Emitter, place: Sequence[IRIndex]) -> list[IRIndex]:
-        return [e.mul(index, step) for index, step in zip(place, self.x_strides, strict=True)]
+        return [e.mul(index, step) for index, step in zip(place, self.strides.x, strict=True)]
 
     def _copy_border(self, e: Emitter, corner: IRValue, border: IRValue, top: IRIndex, left: IRIndex) -> None:
         """Copy a patch that reaches over the border, with zeros for what lies beyond."""
@@ -205,7 +203,7 @@ class Winograd:
             target = e.address(border, e.mul(e.add(e.mul(rows.index, side), columns.index), self._depth))
             with e.when(there):
                 source = e.address(
-                    corner, e.mul(rows.index, self.x_strides[1]), e.mul(columns.index, self.x_strides[2])
+                    corner, e.mul(rows.index, self.strides.x[1]), e.mul(columns.index, self.strides.x[2])
                 )
                 self._copy_channels(e, source, target)
             with e.when(e.builder.not_(there)), e.loop(0, self._depth, self.lanes) as loop:
@@ -289,7 +287,7 @@ class Winograd:
 
             def put(value: IRValue = value, place: Place = place) -> None:
                 result = finish(e, self.epilogue, e.fadd(value, start), operands, place, count)
-                steps = zip((place.image, place.row, place.pixel), self.out_strides, strict=True)
+                steps = zip((place.image, place.row, place.pixel), self.strides.out, strict=True)
                 e.store(result, out, *(e.mul(i, step) for i, step in steps), channel, count=count)
 
             if self.shape.size[0] % outputs == 0 and self.shape.size[1] % outputs == 0:

@@ -7,7 +7,7 @@ from engine.compiler.graph import Convolution
 from engine.compiler.kernels.convolution import ChunkSize, DirectConvolution
 from engine.compiler.kernels.depthwise import Depthwise
 from engine.compiler.kernels.epilogue import Epilogue, Spread
-from engine.compiler.kernels.shapes import ConvShape, ImplicitPadding
+from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.kernels.streamed_convolution import StreamedConvolution
 from engine.compiler.kernels.tile import Tile, choose_tile
 from engine.compiler.kernels.winograd import Winograd
@@ -151,8 +151,7 @@ def _winograd(selector: Selector, work: Work, outputs: int) -> None:
     kernel = Winograd(
         shape=_shape(work),
         padding=_implicit_padding(work),
-        x_strides=image_strides(work.x),
-        out_strides=image_strides(work.out),
+        strides=ImageStrides(image_strides(work.x), image_strides(work.out)),
         outputs=outputs,
         tiles=count,
         tile=choose_tile(selector.target, count, -(-filters // selector.lanes)),
@@ -179,8 +178,7 @@ def _depthwise(selector: Selector, work: Work) -> None:
         selector.target,
         shape=_shape(work),
         padding=_implicit_padding(work),
-        x_strides=image_strides(work.x),
-        out_strides=image_strides(work.out),
+        strides=ImageStrides(image_strides(work.x), image_strides(work.out)),
         epilogue=work.epilogue,
     )
     _call(selector, work, kernel)
@@ -203,8 +201,7 @@ def _direct(selector: Selector, work: Work) -> None:
     chunk = _staged_chunk(selector, work) if is_staged else _chunk(selector, work, tile, shape.size)
     kernel = DirectConvolution(
         shape=shape,
-        x_strides=image_strides(work.x),
-        out_strides=image_strides(work.out),
+        strides=ImageStrides(image_strides(work.x), image_strides(work.out)),
         tile=tile,
         chunk=chunk,
         lanes=selector.lanes,
@@ -217,8 +214,7 @@ def _direct(selector: Selector, work: Work) -> None:
 def _streamed_kernel(selector: Selector, work: Work, shape: ConvShape, tile: Tile) -> StreamedConvolution:
     return StreamedConvolution(
         shape=shape,
-        x_strides=image_strides(work.x),
-        out_strides=image_strides(work.out),
+        strides=ImageStrides(image_strides(work.x), image_strides(work.out)),
         tile=tile,
         lanes=selector.lanes,
         epilogue=work.epilogue,

@@ -5,7 +5,7 @@ from math import prod
 from engine.compiler.graph import Linear
 from engine.compiler.kernels.convolution import ChunkSize, DirectConvolution
 from engine.compiler.kernels.epilogue import Epilogue, EpilogueOperand, Spread
-from engine.compiler.kernels.shapes import ConvShape
+from engine.compiler.kernels.shapes import ConvShape, ImageStrides
 from engine.compiler.kernels.tile import choose_tile
 from engine.compiler.memory.view import View
 from engine.compiler.selection.call import Selector, selects, view_of
@@ -43,8 +43,7 @@ def linear_kernel(selector: Selector, x: View, out: View, epilogue: Epilogue) ->
     parts = -(-blocks // tile.vectors)
     return DirectConvolution(
         shape=ConvShape(images=1, size=(1, rows), channels=x.shape[1], filters=columns),
-        x_strides=(0, 0, x.strides[0]),
-        out_strides=(0, 0, out.strides[0]),
+        strides=ImageStrides((0, 0, x.strides[0]), (0, 0, out.strides[0])),
         tile=tile,
         chunk=_chunk(selector, 4 * x.size, -(-rows // tile.pixels), parts),
         lanes=selector.lanes,

@@ -1,6 +1,7 @@
 """Kernels for transposed convolutions."""
 
 from engine.compiler.graph import TransposedConvolution
+from engine.compiler.kernels.shapes import ImageStrides
 from engine.compiler.kernels.transposed_convolution import TransposedConvolutionKernel
 from engine.compiler.kernels.transposed_geometry import TransposedAxis, TransposedShape
 from engine.compiler.memory.view import View
@@ -37,8 +38,7 @@ def select_transposed_convolution(selector: Selector, node: TransposedConvolutio
         selector.target,
         shape=shape,
         halo=halo,
-        x_strides=image_strides(x),
-        out_strides=image_strides(out),
+        strides=ImageStrides(image_strides(x), image_strides(out)),
         epilogue=epilogue,
     )
     weights, bias = selector.weights(node, choice, node.weight, node.bias)

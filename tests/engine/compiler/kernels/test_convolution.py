@@ -11,7 +11,7 @@ from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
 from engine.compiler.kernels.convolution import ChunkSize, DirectConvolution
 from engine.compiler.kernels.epilogue import Epilogue, EpilogueOperand, Spread
-from engine.compiler.kernels.shapes import ConvShape, ImplicitPadding
+from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.kernels.streamed_convolution import StreamedConvolution
 from engine.compiler.kernels.tile import Tile
 from tests.engine.compiler.harness import every_target, run
@@ -45,8 +45,7 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
             dilation=dilation,
             groups=groups,
         ),
-        x_strides=strides(*x.shape[1:]),
-        out_strides=strides(*size, filters * groups),
+        strides=ImageStrides(strides(*x.shape[1:]), strides(*size, filters * groups)),
         tile=Tile(data.draw(st.integers(1, 7)), data.draw(st.integers(1, 3))),
         chunk=ChunkSize(
             data.draw(st.integers(1, size[0])), data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))
@@ -75,8 +74,7 @@ def test_staged_padding(target: Target, data: st.DataObject) -> None:
     size = output_size(x, kernel, stride, (1, 1), padding)
     made = DirectConvolution(
         shape=ConvShape(images=2, size=size, channels=channels, filters=5, kernel=kernel, stride=stride),
-        x_strides=strides(rows, columns, channels + gap),
-        out_strides=strides(*size, 5),
+        strides=ImageStrides(strides(rows, columns, channels + gap), strides(*size, 5)),
         tile=Tile(4, 1),
         chunk=ChunkSize(data.draw(st.integers(1, size[0])), 100, 100),
         lanes=target.lanes,
@@ -109,8 +107,7 @@ def test_streamed(target: Target, data: st.DataObject) -> None:
             stride=stride,
             dilation=dilation,
         ),
-        x_strides=strides(*x.shape[1:]),
-        out_strides=strides(*size, filters),
+        strides=ImageStrides(strides(*x.shape[1:]), strides(*size, filters)),
         tile=Tile(data.draw(st.integers(1, 5)), data.draw(st.integers(1, 2))),
         lanes=target.lanes,
     )
@@ -138,8 +135,7 @@ def test_epilogue_reads_every_kind_of_operand(target: Target, streamed: bool) ->
     epilogue = Epilogue(EPILOGUE, operands)
     made: DirectConvolution | StreamedConvolution = DirectConvolution(
         shape=ConvShape(images=2, size=size, channels=7, filters=19, kernel=(3, 3)),
-        x_strides=strides(5, 6, 7),
-        out_strides=strides(*size, 19),
+        strides=ImageStrides(strides(5, 6, 7), strides(*size, 19)),
         tile=Tile(3, 1),
         chunk=ChunkSize(2, 1, 1),
         lanes=target.lanes,
@@ -148,8 +144,7 @@ def test_epilogue_reads_every_kind_of_operand(target: Target, streamed: bool) ->
     if streamed:
         made = StreamedConvolution(
             shape=made.shape,
-            x_strides=made.x_strides,
-            out_strides=made.out_strides,
+            strides=made.strides,
             tile=made.tile,
             lanes=target.lanes,
             epilogue=epilogue,
@@ -166,8 +161,7 @@ def test_results_do_not_depend_on_the_tile(target: Target) -> None:
     x, weight, bias = numbers(1, 6, 11, 13), numbers(33, 13, 3, 3, seed=1), numbers(33, seed=2)
     first = DirectConvolution(
         shape=ConvShape(images=1, size=(4, 9), channels=13, filters=33, kernel=(3, 3)),
-        x_strides=strides(6, 11, 13),
-        out_strides=strides(4, 9, 33),
+        strides=ImageStrides(strides(6, 11, 13), strides(4, 9, 33)),
         tile=Tile(4, 1),
         chunk=ChunkSize(4, 9, 9),
         lanes=target.lanes,

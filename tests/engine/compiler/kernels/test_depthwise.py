@@ -11,7 +11,7 @@ from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
 from engine.compiler.kernels.depthwise import Depthwise
 from engine.compiler.kernels.epilogue import Epilogue, EpilogueOperand, Spread
-from engine.compiler.kernels.shapes import ConvShape, ImplicitPadding
+from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.dtypes import Array
 from engine.kernels.convolution import convolve
 from tests.engine.compiler.harness import every_target, run
@@ -43,8 +43,7 @@ def kernel_for(
             groups=channels,
         ),
         padding=ImplicitPadding((rows, columns), (padding[0][0], padding[1][0])),
-        x_strides=strides(rows, columns, channels),
-        out_strides=strides(*size, channels),
+        strides=ImageStrides(strides(rows, columns, channels), strides(*size, channels)),
         **other,
     )
 
@@ -126,7 +125,7 @@ def test_reads_and_writes_part_of_wider_tensors(target: Target) -> None:
     wide, weight = numbers(1, 6, 10, 23), numbers(7, 1, 3, 3, seed=1)
     expected = reference(wide[..., :7], weight, None, (1, 1), ((1, 1), (1, 1)), (1, 1))
     made = kernel_for(target, wide[..., :7], (3, 3), padding=((1, 1), (1, 1)))
-    made = replace(made, x_strides=(6 * 10 * 23, 10 * 23, 23), out_strides=(6 * 10 * 29, 10 * 29, 29))
+    made = replace(made, strides=ImageStrides((6 * 10 * 23, 10 * 23, 23), (6 * 10 * 29, 10 * 29, 29)))
     *_, out = run(made, target, wide, *made.pack(weight, None), np.full((1, 6, 10, 29), 7, np.float32))
     np.testing.assert_allclose(out[..., :7], expected, rtol=1e-4, atol=1e-5)
     assert (out[..., 7:] == 7).all()

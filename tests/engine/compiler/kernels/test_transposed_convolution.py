@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
 from engine.compiler.kernels.epilogue import Epilogue, EpilogueOperand, Spread
+from engine.compiler.kernels.shapes import ImageStrides
 from engine.compiler.kernels.tile import Tile
 from engine.compiler.kernels.transposed_convolution import TransposedConvolutionKernel
 from engine.compiler.kernels.transposed_geometry import TransposedAxis, TransposedShape
@@ -49,8 +50,7 @@ def kernel_for(
             axes=axes,
         ),
         halo=(halos[0][0], halos[1][0]),
-        x_strides=strides(*padded.shape[1:]),
-        out_strides=strides(*size, filters * groups),
+        strides=ImageStrides(strides(*padded.shape[1:]), strides(*size, filters * groups)),
         epilogue=epilogue or Epilogue(),
     )
     return made, padded
@@ -121,7 +121,7 @@ def test_writes_part_of_a_wider_tensor(target: Target) -> None:
     axis = TransposedAxis(2, 2, 0, 1)
     x, weight = numbers(1, 3, 4, 6), numbers(6, 5, 2, 2, seed=1)
     made, _ = kernel_for(target, x, (6, 8), weight, (axis, axis))
-    made = replace(made, out_strides=strides(6, 8, 13))
+    made = replace(made, strides=replace(made.strides, out=strides(6, 8, 13)))
     *_, out = run(made, target, x, *made.pack(weight, None), np.full((1, 6, 8, 13), 7, np.float32))
     np.testing.assert_allclose(out[..., :5], reference(x, weight, None, (axis, axis)), rtol=1e-4, atol=1e-4)
     assert (out[..., 5:] == 7).all()

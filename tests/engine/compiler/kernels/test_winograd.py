@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
 from engine.compiler.kernels.epilogue import Epilogue, EpilogueOperand, Spread
-from engine.compiler.kernels.shapes import ConvShape, ImplicitPadding
+from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.kernels.tile import Tile
 from engine.compiler.kernels.winograd import Winograd
 from engine.compiler.kernels.winograd_transforms import TRANSFORMS
@@ -44,8 +44,7 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
     made = Winograd(
         shape=ConvShape(images=len(x), size=size, channels=channels, filters=filters, kernel=(3, 3)),
         padding=ImplicitPadding((rows, columns), (pads[0] // 2, pads[1] // 2)),
-        x_strides=strides(rows, columns, channels),
-        out_strides=strides(*size, filters),
+        strides=ImageStrides(strides(rows, columns, channels), strides(*size, filters)),
         outputs=data.draw(st.sampled_from([2, 4])),
         tiles=data.draw(st.integers(1, 9)),
         tile=Tile(data.draw(st.integers(1, 5)), data.draw(st.integers(1, 2))),
@@ -65,8 +64,7 @@ def test_rows_beyond_the_last_tile_have_room(target: Target) -> None:
     made = Winograd(
         shape=ConvShape(images=1, size=(1, 1), channels=1, filters=filters, kernel=(3, 3)),
         padding=ImplicitPadding((1, 1), (1, 1)),
-        x_strides=strides(1, 1, 1),
-        out_strides=strides(1, 1, filters),
+        strides=ImageStrides(strides(1, 1, 1), strides(1, 1, filters)),
         outputs=2,
         tiles=1,
         tile=Tile(4, 2),
@@ -85,8 +83,7 @@ def test_relative_error(target: Target) -> None:
     made = Winograd(
         shape=ConvShape(images=1, size=(12, 12), channels=64, filters=32, kernel=(3, 3)),
         padding=ImplicitPadding((12, 12), (1, 1)),
-        x_strides=strides(12, 12, 64),
-        out_strides=strides(12, 12, 32),
+        strides=ImageStrides(strides(12, 12, 64), strides(12, 12, 32)),
         outputs=4,
         tiles=9,
         tile=Tile(3, 1),
@@ -107,8 +104,7 @@ def test_epilogue(target: Target) -> None:
     made = Winograd(
         shape=ConvShape(images=1, size=(7, 6), channels=9, filters=18, kernel=(3, 3)),
         padding=ImplicitPadding((7, 6), (1, 1)),
-        x_strides=strides(7, 6, 9),
-        out_strides=strides(7, 6, 18),
+        strides=ImageStrides(strides(7, 6, 9), strides(7, 6, 18)),
         outputs=4,
         tiles=2,
         tile=Tile(2, 1),

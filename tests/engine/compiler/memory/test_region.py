@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine.compiler.emit.target import host_target
 from engine.compiler.kernels.elementwise import copy
-from engine.compiler.kernels.shapes import ConvShape
+from engine.compiler.kernels.shapes import ConvShape, ImageStrides
 from engine.compiler.kernels.streamed_convolution import StreamedConvolution
 from engine.compiler.kernels.tile import Tile
 from engine.compiler.memory.region import Region, RegionError, check_apart, check_region, line
@@ -125,8 +125,7 @@ def streamed(rows: int, columns: int) -> StreamedConvolution:
     size = (rows, columns)
     return StreamedConvolution(
         shape=ConvShape(images=1, size=size, channels=4, filters=4, kernel=(3, 3)),
-        x_strides=steps,
-        out_strides=(rows * columns * 4, columns * 4, 4),
+        strides=ImageStrides(steps, (rows * columns * 4, columns * 4, 4)),
         tile=Tile(1, 1),
         lanes=host_target().lanes,
     )
