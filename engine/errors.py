@@ -162,6 +162,3 @@ class RunStoppedError(KuiperError):
 def describe_problem(place: str, problem: str, expected: str | None = None) -> str:
     """Word a message as `place: problem; expected …`."""
     return f"{place}: {problem}" + (f"; expected {expected}" if expected else "")
-
-
-describe = describe_problem

@@ -1,5 +1,4 @@
 import gc
-import re
 import threading
 import weakref
 from collections.abc import Callable
@@ -10,12 +9,10 @@ import numpy as np
 import pytest
 
 from engine import (
-    BuildError,
     GraphState,
     InputError,
     LayerError,
     LayerRegistry,
-    ParamError,
     ParameterError,
     PnnxError,
     RunStoppedError,
@@ -324,32 +321,3 @@ def test_graph_is_freed_with_its_last_user(tmp_path: Path) -> None:
     for access in ("producer", "consumers"):
         with pytest.raises(StateError, match="operand 'b': its graph is gone"):
             getattr(operand, access)
-
-
-@pytest.mark.parametrize("threads", [-1, 0, 1025, 10**9])
-def test_number_of_threads_that_makes_no_sense_is_refused(tmp_path: Path, threads: int) -> None:
-    with pytest.raises(BuildError, match=f"threads: {threads}; expected 1 to 1024"):
-        make_graph(tmp_path, CHAIN, threads=threads)
-
-
-@pytest.mark.parametrize("path", ["", ".", "/"])
-def test_path_that_names_no_file_is_told(path: str) -> None:
-    with pytest.raises(
-        ParamError, match=rf"^{re.escape(repr(path))}: names no file; expected the path of a .param"
-    ):
-        RuntimeGraph(path)
-
-
-def test_paths_that_are_no_models_are_told(tmp_path: Path) -> None:
-    param = write_model(tmp_path, CHAIN)
-    both = (param.with_suffix(".bin"), param)
-    for paths, problem in (
-        ((tmp_path,), "is a folder; expected a .param text"),
-        ((param, tmp_path), "is a folder; expected a zip archive"),
-        ((tmp_path / "none.param",), "none.param: cannot be read: No such file"),
-        ((param, tmp_path / "none.bin"), "none.bin: cannot be read: No such file"),
-        (both, "model.bin: is a zip archive, as the .bin is; expected a .param text"),
-        ((param, param), "model.param: not a zip archive"),
-    ):
-        with pytest.raises(PnnxError, match=problem):
-            RuntimeGraph(*paths).build()
