@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-Buffer = bytes | bytearray | memoryview
+BytesLike = bytes | bytearray | memoryview
 """Contiguous bytes; each item of a memoryview is one byte."""
 
 
@@ -17,13 +17,13 @@ class Answer:
         headers: its other headers.
     """
 
-    pieces: Sequence[Buffer]
+    pieces: Sequence[BytesLike]
     media_type: str
     headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def length(self) -> int:
-        """How many bytes its body has."""
+        """Number of bytes of its body."""
         return sum(len(piece) for piece in self.pieces)
 
     @property
