@@ -1,4 +1,4 @@
-"""One inference request of the protocol: from its body to the graph's inputs, and from a run to its answer."""
+"""One inference request of the protocol: its body is decoded to the inputs of a graph, the run encoded to an answer."""
 
 from functools import lru_cache
 
@@ -19,12 +19,12 @@ from service.v2.request import InferRequest, RequestedOutput, parse_request, req
 from service.v2.response import check_names, compressed, select_outputs, write_answer
 
 RAW = 0
-"""Length of the JSON part that tells that there is none: the whole body is one input."""
+"""Length of the JSON part which means that the whole body is one input."""
 _BRIEF = 1 << 10
-"""Bytes of a JSON part that is remembered where it describes binary data: clients send the same again and again."""
+"""Most bytes of a JSON part that is remembered if it describes binary data: clients send the same one repeatedly."""
 _REMEMBERED = 256
 _SMALL = 1 << 16
-"""Bytes of JSON that are parsed before the request is queued; larger parts are so only where they must be."""
+"""Most bytes of JSON that are always parsed before the request is queued; larger parts only if they have to be."""
 _SCHEDULING = (b'"timeout"', b'"priority"')
 _MOST_QUOTES = 1000
 
@@ -38,10 +38,10 @@ class Exchange:
         model: the model.
         body: the request's whole body.
         encoding: its content coding.
-        header_length: length of its JSON part; None where it is nothing else, `RAW` where it has none.
+        header_length: length of its JSON part; None if there is nothing else, `RAW` if there is no such part.
         answer_encoding: content coding of the answer.
-        limits: how much the request may ask for.
-        padding: how many zero bytes stand before the body; none before a compressed one.
+        limits: upper bounds on the size of the request.
+        padding: number of zero bytes before the body; 0 if it is compressed.
     """
 
     def __init__(
@@ -68,14 +68,14 @@ class Exchange:
 
     @property
     def is_compressed(self) -> bool:
-        """Whether the body has to be unpacked, which is no work for the event loop."""
+        """Whether the body has to be decompressed, which the event loop should not do."""
         return self._encoding != IDENTITY
 
     def scheduling(self) -> InferParameters:
-        """Return what the request says of its timeout and priority; its other parameters may be left out.
+        """Return the parameters of the request; of a large one perhaps only its timeout and priority.
 
-        A large JSON part is parsed only where these words occur in it: a worker does it later. A brief one is checked
-        as well.
+        A large JSON part is parsed here only if it mentions one of these; otherwise a worker parses it. A short one is
+        also validated here.
 
         Raises:
             ServiceError: 400 or 413.
@@ -95,10 +95,10 @@ class Exchange:
         return request_parameters(document)
 
     def decode(self) -> Decoded:
-        """Return the graph's inputs, and what to trace; the body is dropped, but for what the inputs are views of.
+        """Return the inputs of the graph and what to trace; drop the body, except for memory that the inputs share.
 
         Raises:
-            ServiceError: the body is not what the model can take.
+            ServiceError: the body does not fit the model.
         """
         body = decompress(self._body, self._encoding, self._limits)
         self._body = b""
@@ -119,7 +119,7 @@ class Exchange:
         """Return the answer.
 
         Raises:
-            ServiceError: 400 where the run has not the outputs that were asked for, or not in a form to be sent.
+            ServiceError: 400 if the run lacks an output that was asked for, or the protocol cannot express one.
         """
         request = self._request
         if request is None:
@@ -145,7 +145,7 @@ def _parse_brief(text: bytes) -> InferRequest:
 
 
 def _mentions(body: bytes | bytearray, words: tuple[bytes, ...]) -> bool:
-    """Tell whether one of some words in quotes occurs: from quote to quote, of which a body of numbers has few."""
+    """Return whether one of some quoted words occurs; searching by quotes is fast, as a body of numbers has few."""
     start = body.find(b'"')
     for _ in range(_MOST_QUOTES):
         if start < 0:

@@ -1,4 +1,4 @@
-"""The head of an inference request of the protocol, and the call that its body makes of it."""
+"""The head of an inference request of the protocol, which makes a call once its body has arrived."""
 
 from starlette.requests import Request
 
@@ -18,13 +18,13 @@ class V2Head:
         request: the request.
         model: the model that it names.
         request_id: its id.
-        limits: how much it may ask for.
+        limits: upper bounds on its size.
 
     Attributes:
         model: the model.
         takes_encoded_body: always true.
         is_compressed: whether the body has to be decompressed to make a call.
-        padding: how many zero bytes to put before the body.
+        padding: number of zero bytes to put before the body.
 
     Raises:
         ServiceError: 400 `invalid_header`, 501 `unsupported_encoding`.

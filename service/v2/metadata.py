@@ -1,4 +1,4 @@
-"""What is told of the server and its models."""
+"""The metadata of the server and its models."""
 
 from collections.abc import Sequence
 
@@ -50,7 +50,7 @@ def describe_server() -> ServerMetadata:
 
 
 def describe_model(model: LoadedModel, versions: Sequence[str]) -> ModelMetadata:
-    """Describe a model: its inputs and outputs with the name, datatype and shape that requests need."""
+    """Describe a model: the names, datatypes and shapes of its inputs and outputs."""
     open_batch = is_batch_open(model)
     return ModelMetadata(
         name=model.name,
@@ -62,7 +62,7 @@ def describe_model(model: LoadedModel, versions: Sequence[str]) -> ModelMetadata
 
 
 def describe_config(model: LoadedModel, policy: SchedulingPolicy) -> ModelConfiguration:
-    """Describe a model's configuration as Triton's would be.
+    """Describe the configuration of a model in the form of Triton's.
 
     Args:
         model: the model.
