@@ -39,10 +39,19 @@ class Runner:
         place: the checkout that the reader is in.
         with_torch: whether to run the examples that need PyTorch; their kept results stand in for them otherwise.
         names: what the Python examples suppose to be defined.
+        find_server: returns the port of the server that a page supposes where it has started none.
     """
 
-    def __init__(self, page: str, place: Checkout, with_torch: bool, names: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        page: str,
+        place: Checkout,
+        with_torch: bool,
+        names: Mapping[str, Any],
+        find_server: Callable[[], int],
+    ) -> None:
         self._place = place
+        self._find_server = find_server
         self._with_torch = with_torch
         self._exported = EXPORTED / Path(page).stem
         self._names = dict(names)
@@ -136,10 +145,8 @@ class Runner:
             ModelConfig.model_validate(values)
 
     def _need_server(self, text: str) -> None:
-        """Start the server that a page supposes where it asks one without having started it."""
         if ADDRESS in text and self._place.servers.port is None and " serve" not in text:
-            problem = self._place.servers.start(["serve"], self._place.environment)
-            assert problem is None, problem
+            self._place.servers.lead_to(self._find_server())
 
 
 def _steps(session: str) -> Iterator[tuple[str, str]]:

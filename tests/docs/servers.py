@@ -54,7 +54,7 @@ class Servers:
         for line in server.stderr or ():
             lines.append(line)
             if found := _ADDRESS.search(line):
-                self._lead_to(int(found[1]))
+                self.lead_to(int(found[1]))
                 self._log = Thread(target=server.communicate)
                 self._log.start()
                 return None
@@ -70,7 +70,8 @@ class Servers:
             self._server.wait(SOON)
         self._server = self._log = self.port = None
 
-    def _lead_to(self, port: int) -> None:
+    def lead_to(self, port: int) -> None:
+        """Lead the examples of the folder to the server on a port."""
         self.port = port
         (self._folder / ".curlrc").write_text(f'connect-to = "127.0.0.1:8000:127.0.0.1:{port}"\n')
 

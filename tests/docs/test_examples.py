@@ -6,6 +6,7 @@ these files anew.
 """
 
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,21 @@ def names_of(page: Path) -> dict[str, Any]:
     return {"MyNet": lambda: nn.Sequential(*layers)}
 
 
+@pytest.fixture(scope="session")
+def find_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], int]]:
+    """Returns the port of one server for all pages that suppose one; it starts when it is first needed."""
+    with checkout(tmp_path_factory.mktemp("supposed"), "numpy") as place:
+
+        def find() -> int:
+            if place.servers.port is None:
+                problem = place.servers.start(["serve"], place.environment)
+                assert problem is None, problem
+            assert place.servers.port is not None
+            return place.servers.port
+
+        yield find
+
+
 @pytest.fixture(autouse=True)
 def certificate(tmp_path: Path) -> None:
     """The files that the guide on HTTPS names."""
@@ -48,9 +64,9 @@ def certificate(tmp_path: Path) -> None:
     [page for page in pages() if any(blocks(page))],
     ids=lambda page: page.relative_to(ROOT).as_posix(),
 )
-def test_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:
+def test_examples_of_a_page_run(page: Path, tmp_path: Path, find_server: Callable[[], int]) -> None:
     with checkout(tmp_path, "native" if page == NATIVE else "numpy") as place:
-        runner = Runner(page.name, place, WITH_TORCH, names_of(page))
+        runner = Runner(page.name, place, WITH_TORCH, names_of(page), find_server)
         try:
             for block in blocks(page):
                 if page == OWN_TEST and block.language == "python" and block.target is None:
