@@ -20,4 +20,4 @@ def parse_media_type(content_type: str | None) -> MediaType:
     """
     name, parameters = parse_options_header((content_type or "").encode("latin-1", "replace"))
     given = {key.decode("latin-1"): value.decode("latin-1") for key, value in parameters.items() if value}
-    return MediaType(name.decode("latin-1").strip(), given)
+    return MediaType(name.decode("latin-1").strip().lower(), given)
