@@ -23,12 +23,12 @@ class BlasThreadLimit:
         self._limit: int | None = None
 
     def begin(self, threads: int) -> None:
-        """Note that a run begins which may use so many threads."""
+        """Note that a run begins which may use `threads` threads."""
         self._counts[threads] += 1
         self._apply()
 
     def end(self, threads: int) -> None:
-        """Note that a run has ended which might use so many threads."""
+        """Note that a run has ended which could use `threads` threads."""
         self._counts[threads] -= 1
         if not self._counts[threads]:
             del self._counts[threads]

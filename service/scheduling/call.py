@@ -1,13 +1,13 @@
 """One request to run a model, whichever surface it came by.
 
 A surface turns its request into a `Call`. The dispatcher queues the call, has a worker decode, run and encode it, and
-tells the observers how it ended, by one `CallRecord`.
+passes one `CallRecord` to the observers when it has ended.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from engine import RunResult
 from service.codec import Decoded
@@ -24,8 +24,7 @@ class SurfaceName(Enum):
     V2 = "v2"
 
 
-@dataclass(frozen=True, slots=True)
-class RunOutcome:
+class RunOutcome(NamedTuple):
     """What a run of the model computed for one call.
 
     Attributes:

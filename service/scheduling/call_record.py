@@ -1,8 +1,7 @@
-"""What is known of a call that has ended, and who is told of it."""
+"""What is recorded of a call when it has ended, and the observers that get the record."""
 
-from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from engine import RunTrace
 from service.scheduling.call import SurfaceName
@@ -23,8 +22,7 @@ class CallStatus(Enum):
     """The request could not be read or decoded, or the answer could not be encoded."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallRecord:
+class CallRecord(NamedTuple):
     """How a call ended, or a request that never became a call; for statistics, metrics, recent runs and spans.
 
     Attributes:

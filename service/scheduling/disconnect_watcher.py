@@ -13,7 +13,7 @@ _DELAY = 0.02
 
 
 class DisconnectWatcher:
-    """Gives a call up when its client disconnects, as far as an ASGI channel tells.
+    """Gives a call up when a message on its ASGI channel says that the client has disconnected.
 
     Args:
         pending: the call.

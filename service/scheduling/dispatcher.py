@@ -29,7 +29,7 @@ Payload = TypeVar("Payload")
 
 
 class Dispatcher:
-    """Takes calls, has workers run them, and tells the observers how they ended.
+    """Takes calls, has workers run them, and gives the observers a record of how each call ended.
 
     Methods are called on the event loop; `retire`, `waiting`, `running` and `busy_workers` may be called on any thread.
 
@@ -83,7 +83,7 @@ class Dispatcher:
         received_ns: int,
         error: ServiceError | ClientDisconnect,
     ) -> None:
-        """Tell the observers of a request that never becomes a call."""
+        """Give the observers the record of a request that never becomes a call."""
         record = CallRecord(
             model=model.name,
             version=model.version,
@@ -126,7 +126,7 @@ class Dispatcher:
 
         Args:
             call: the call.
-            receive: the ASGI channel of its request, whose body was read; it tells when the client disconnects.
+            receive: the ASGI channel of its request, whose body was read; a client that disconnects is seen there.
 
         Raises:
             ServiceError: 503 `queue_full` or `shutting_down`, 504 `timeout`, 422 or 503 where the model fails on its

@@ -20,7 +20,7 @@ from service.scheduling.shared_stop_signal import SharedStopSignal
 
 AnyCall = ScheduledCall[Any]
 Sampler = Callable[[], bool]
-"""Tells whether the next run is sampled: traced although no client asked for a trace."""
+"""Returns whether the next run is sampled: traced although no client asked for a trace."""
 
 
 def decode(scheduled: AnyCall) -> bool:

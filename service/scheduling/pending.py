@@ -3,7 +3,6 @@
 from asyncio import TimerHandle
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Generic, TypeVar
 
 from engine import InputError, LayerError, RunStoppedError
@@ -62,7 +61,7 @@ class PendingCall(Generic[Payload]):
         """Queue it, and start its time; to be called once.
 
         Raises:
-            ServiceError: 503 `queue_full` or `shutting_down`; observers are told, and `done` is not called.
+            ServiceError: 503 `queue_full` or `shutting_down`. Observers get a record of it; `done` is not called.
         """
         scheduled = self._scheduled
         if scheduled is None:
@@ -79,7 +78,7 @@ class PendingCall(Generic[Payload]):
         """End it with an error, unless it has ended already; its run stops before the model's next layer.
 
         Args:
-            reason: what the run is told.
+            reason: why the run is stopped.
             error: what `done` is called with.
         """
         scheduled = self._scheduled
@@ -118,15 +117,21 @@ class PendingCall(Generic[Payload]):
         record = _record(scheduled, status, error, leads_run)
         explained = None if error is None else _explain(error, scheduled.timeout)
         # a copy, as a worker may still be in the context itself
-        scheduled.context.copy().run(self._tell, record, partial(done, answer, explained))
+        scheduled.context.copy().run(self._tell, record, done, answer, explained)
 
     def _expire(self) -> None:
         if self._scheduled is not None:
             self.give_up("its time is up", timed_out(self._scheduled.timeout))
 
-    def _tell(self, record: CallRecord, done: Callable[[], None]) -> None:
+    def _tell(
+        self,
+        record: CallRecord,
+        done: DoneCallback[Payload],
+        answer: Payload | None,
+        error: BaseException | None,
+    ) -> None:
         self._observe(record)
-        done()
+        done(answer, error)
 
     def _observe(self, record: CallRecord) -> None:
         for observer in self._observers:

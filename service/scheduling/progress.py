@@ -1,7 +1,6 @@
 """How far workers have come with a call."""
 
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from engine import Array, RunTrace, TraceLevel
 from service.codec import Decoded
@@ -12,8 +11,7 @@ from service.scheduling.timestamps import Timestamps
 Payload = TypeVar("Payload")
 
 
-@dataclass(frozen=True, slots=True)
-class Result(Generic[Payload]):
+class Result(NamedTuple, Generic[Payload]):
     """What a worker's work on a call came to.
 
     Attributes:

@@ -90,9 +90,7 @@ class ScheduledCall(Generic[Payload]):
         self.context: Final = copy_context()
         self.completion: Final = completion
         self.cancellation: Final = Cancellation()
-        self.progress: Final[Progress[Payload]] = Progress(
-            Timestamps(received=call.received_ns, queued=perf_counter_ns())
-        )
+        self.progress: Final[Progress[Payload]] = Progress(Timestamps(call.received_ns, perf_counter_ns()))
 
     def stop_reason(self) -> str | None:
         """Return why the call is to be given up, None while it is to go on."""

@@ -92,7 +92,7 @@ class Scheduler:
             queue.check_room(self._size - self._busy)
 
     def submit(self, scheduled: ScheduledCall[Any]) -> None:
-        """Queue a call; its completion is told how it ends.
+        """Queue a call, which ends through its completion.
 
         Raises:
             ServiceError: 503 `queue_full` or `shutting_down`.

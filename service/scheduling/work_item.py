@@ -17,7 +17,7 @@ class WorkItem:
     Args:
         calls: calls to be decoded.
         max_batch_size: most items of a run of several calls; 1 where each call is run on its own.
-        sample: tells whether the next run is sampled.
+        sample: returns whether the next run is sampled.
 
     Attributes:
         calls: calls whose results are delivered when the work is done.

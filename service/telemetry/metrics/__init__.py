@@ -5,8 +5,8 @@
 
 A metric is a class with a method `collect(snapshot)` that yields `prometheus_client` metric families, in a module of
 its own; it is registered in the list `COLLECTORS`. Most collectors count nothing themselves: they turn what the server
-has counted anyway into samples, for the models that are loaded at that moment. One that has to count something new has
-a method `observe(record)` besides and is told of every call that has ended.
+has counted anyway into samples, for the models that are loaded at that moment. One that has to count something new
+also has a method `observe(record)`, which gets the record of every call that has ended.
 """
 
 from service.telemetry.metrics.collector import Collector

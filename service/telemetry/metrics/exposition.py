@@ -35,7 +35,7 @@ class Metrics:
 
     @property
     def observers(self) -> list[CallObserver]:
-        """The collectors that count something themselves, and so have to be told of every call that has ended."""
+        """The collectors that count something themselves, and therefore get the record of every call."""
         return [collector for collector in self._collectors if isinstance(collector, CallObserver)]
 
     def render(self, snapshot: Snapshot, accept: str = "") -> tuple[bytes, str]:

@@ -72,7 +72,7 @@ def make_record(
         leads_run=True,
         worker="worker-0",
     )
-    return replace(record, **changes)
+    return record._replace(**changes)
 
 
 def shifted(milliseconds: float, timestamps: Timestamps = TIMESTAMPS) -> Timestamps:
