@@ -10,7 +10,7 @@ from service.description.openapi import error_responses
 from service.errors import ServiceError
 from service.services import services_of
 from service.telemetry.chrome_trace import chrome_trace
-from service.telemetry.recent import RecentRun
+from service.telemetry.recent_runs import RecentRun
 from service.telemetry.trace_view import ChromeTrace, TraceDetail, TraceList, describe, summarize
 
 TraceFormat = Annotated[

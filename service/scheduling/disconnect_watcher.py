@@ -6,7 +6,7 @@ from typing import Any
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
-from service.scheduling.pending import PendingCall
+from service.scheduling.pending_call import PendingCall
 
 _DELAY = 0.02
 """Seconds before the channel is watched: most answers come sooner, and a task for each of them would cost more."""

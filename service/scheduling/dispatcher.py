@@ -19,9 +19,9 @@ from service.scheduling.call_record import CallObserver, CallRecord, CallStatus
 from service.scheduling.disconnect_watcher import DisconnectWatcher
 from service.scheduling.fair_share import VirtualClock
 from service.scheduling.model_queue import ModelQueue
-from service.scheduling.pending import DoneCallback, PendingCall
-from service.scheduling.policy import scheduling_policy
+from service.scheduling.pending_call import DoneCallback, PendingCall
 from service.scheduling.scheduler import Scheduler
+from service.scheduling.scheduling_policy import scheduling_policy
 from service.scheduling.timestamps import Timestamps
 from service.scheduling.trace_setting import TraceSetting
 

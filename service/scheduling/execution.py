@@ -10,7 +10,7 @@ from threading import current_thread
 from time import perf_counter_ns
 from typing import Any
 
-from engine import RunResult, RunStoppedError, StopSignal, TraceLevel
+from engine import Array, RunResult, RunStoppedError, RunTrace, StopSignal, TraceLevel
 from service.scheduling.call import RunOutcome
 from service.scheduling.call_record import CallStatus
 from service.scheduling.progress import Result
@@ -110,13 +110,13 @@ def _run_alone(scheduled: AnyCall, is_sampled: bool) -> RunResult | None:
 def _run_batch(calls: Sequence[AnyCall], is_sampled: bool) -> list[tuple[AnyCall, RunResult]] | None:
     """Return each call's rows of a run for all of them, no call where the run was stopped; None where it failed."""
     counts = [scheduled.progress.items for scheduled in calls]
-    levels = [scheduled.progress.trace_level for scheduled in calls]
+    level = max(scheduled.progress.trace_level for scheduled in calls)
     for scheduled in calls:
         _begin_run(scheduled, sum(counts))
     try:
         result = calls[0].call.model.graph.run(
             join([scheduled.progress.inputs for scheduled in calls]),
-            trace=max(*levels, TraceLevel.ON if is_sampled else TraceLevel.OFF),
+            trace=max(level, TraceLevel.ON) if is_sampled else level,
             stop=SharedStopSignal(calls),
             waits=False,
         )
@@ -127,15 +127,20 @@ def _run_batch(calls: Sequence[AnyCall], is_sampled: bool) -> list[tuple[AnyCall
         return []
     except BaseException:  # the runs one by one find the call that caused it
         return None
-    if parts is None:
-        return None
+    return None if parts is None else _distribute(calls, parts, result.trace)
+
+
+def _distribute(
+    calls: Sequence[AnyCall], parts: Sequence[list[Array]], trace: RunTrace | None
+) -> list[tuple[AnyCall, RunResult]]:
+    """Return each call with its rows of the outputs, and with the trace of the run where it is to record that."""
     for scheduled in calls:
         scheduled.progress.timestamps.forward_end = perf_counter_ns()
     # one call that is still wanted records the trace of a sampled run
     first = next((scheduled for scheduled in calls if scheduled.stop_reason() is None), calls[0])
     return [
-        (scheduled, RunResult(part, result.trace if scheduled is first or level else None))
-        for scheduled, part, level in zip(calls, parts, levels, strict=True)
+        (scheduled, RunResult(part, trace if scheduled is first or scheduled.progress.trace_level else None))
+        for scheduled, part in zip(calls, parts, strict=True)
     ]
 
 

@@ -7,10 +7,10 @@ from typing import Any
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.dynamic_batcher import DynamicBatcher
 from service.scheduling.fair_share import FairShare, VirtualClock
-from service.scheduling.policy import SchedulingPolicy
 from service.scheduling.priority_queue import PriorityQueue
 from service.scheduling.refusals import queue_full
 from service.scheduling.scheduled_call import ScheduledCall
+from service.scheduling.scheduling_policy import SchedulingPolicy
 from service.scheduling.service_rate import ServiceRate
 from service.scheduling.trace_setting import TraceSetting
 from service.scheduling.work_item import WorkItem

@@ -13,9 +13,9 @@ from service.repository.loaded_model import LoadedModel
 from service.scheduling.blas_thread_limit import BlasThreadLimit
 from service.scheduling.fair_share import VirtualClock
 from service.scheduling.model_queue import ModelQueue
-from service.scheduling.policy import SchedulingPolicy
 from service.scheduling.refusals import shutting_down
 from service.scheduling.scheduled_call import ScheduledCall
+from service.scheduling.scheduling_policy import SchedulingPolicy
 from service.scheduling.work_item import WorkItem
 
 QueueMaker = Callable[[LoadedModel, VirtualClock], ModelQueue]

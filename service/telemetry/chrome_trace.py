@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from engine import LayerTrace, OperandTrace
-from service.telemetry.recent import RecentRun
+from service.telemetry.recent_runs import RecentRun
 
 Event = dict[str, Any]
 

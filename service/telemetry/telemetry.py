@@ -11,7 +11,7 @@ from service.scheduling.call_record import CallObserver
 from service.telemetry.http_durations import HttpDurations
 from service.telemetry.http_request_log import HttpRequestLog
 from service.telemetry.metrics import Metrics, make_collectors
-from service.telemetry.recent import RecentRuns
+from service.telemetry.recent_runs import RecentRuns
 from service.telemetry.statistics import InferenceStatistics
 
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 from service.codec import describe_trace
 from service.scheduling.timestamps import Timestamps
 from service.schemas import Trace
-from service.telemetry.recent import RecentRun
+from service.telemetry.recent_runs import RecentRun
 
 
 class TraceSummary(BaseModel):

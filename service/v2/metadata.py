@@ -8,7 +8,7 @@ from service.images.image_file import IMAGE_FORMATS
 from service.images.preparation import ImageInput, find_image_input
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.batching_policy import BatchingPolicy
-from service.scheduling.policy import SchedulingPolicy
+from service.scheduling.scheduling_policy import SchedulingPolicy
 from service.v2.batching import is_batch_open, max_batch_size
 from service.v2.datatypes import BYTES, datatype_of
 from service.v2.ports import OPEN, wire_shape

@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request
 
 from service.repository.loaded_model import LoadedModel
 from service.routes.v2.model import find_model
-from service.scheduling.policy import scheduling_policy
+from service.scheduling.scheduling_policy import scheduling_policy
 from service.services import services_of
 from service.v2.metadata import describe_config, describe_model, describe_server
 from service.v2.openapi import v2_errors

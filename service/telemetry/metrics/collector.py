@@ -11,8 +11,8 @@ from service.telemetry.metrics.snapshot import Snapshot
 class Collector(Protocol):
     """Turns a snapshot of the server into metric families.
 
-    A collector that also has a method `observe(CallRecord)` is a `CallObserver`: it gets the record of every call that has
-    ended, and can count what no other part of the server counts.
+    A collector that also has a method `observe(CallRecord)` is a `CallObserver`: it gets the record of every call, and
+    can count what no other part of the server counts.
     """
 
     def collect(self, snapshot: Snapshot) -> Iterable[Metric]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from service.config.settings import Settings
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.dispatcher import Dispatcher
-from service.scheduling.policy import scheduling_policy
+from service.scheduling.scheduling_policy import scheduling_policy
 from service.telemetry.http_durations import HttpDurations
 from service.telemetry.statistics import InferenceStatistics, ModelStatistics
 

@@ -13,7 +13,7 @@ from engine import Array, RunResult, RuntimeGraph
 from engine.run import StopCheck
 from service.routes import inference as route
 from service.scheduling import dispatcher
-from service.scheduling.policy import SchedulingPolicy
+from service.scheduling.scheduling_policy import SchedulingPolicy
 from service.services import services_of
 from tests.service.codec.payloads import npy
 from tests.service.routes.answers import check_error, values

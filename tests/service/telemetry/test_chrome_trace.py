@@ -10,7 +10,7 @@ from engine import RunTrace
 from service.scheduling.call_record import CallRecord
 from service.scheduling.timestamps import Timestamps
 from service.telemetry.chrome_trace import chrome_trace
-from service.telemetry.recent import RecentRun, RecentRuns
+from service.telemetry.recent_runs import RecentRun, RecentRuns
 from tests.service.telemetry.records import MS, TIMESTAMPS, make_layer, make_record, make_trace, shifted
 from tests.service.telemetry.trace_events import check_trace_events
 

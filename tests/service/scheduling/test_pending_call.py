@@ -12,7 +12,7 @@ from service.codec import Decoded
 from service.errors import ServiceError
 from service.scheduling import disconnect_watcher
 from service.scheduling.call_record import CallStatus
-from service.scheduling.pending import PendingCall
+from service.scheduling.pending_call import PendingCall
 from service.scheduling.refusals import shutting_down
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.stubs import (
