@@ -1,4 +1,5 @@
 import ast
+import re
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -24,3 +25,11 @@ def test_all_examples_are_served() -> None:
     )
     modules = {path.stem for path in (ROOT / "examples").glob("*.py")} - {"__init__", "serve"}
     assert set(listed) == modules
+
+
+def test_every_example_is_listed_where_contributors_look() -> None:
+    modules = {path.name for path in (ROOT / "examples").glob("*.py")} - {"__init__.py"}
+    readme = (ROOT / "examples/README.md").read_text(encoding="utf-8")
+    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"\]\((\w+\.py)\)", readme)) == modules
+    assert set(re.findall(r"\]\(examples/(\w+\.py)\)", contributing)) == modules
