@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import InitErrorDetails, PydanticKnownError
+from pydantic_core import InitErrorDetails, PydanticCustomError, PydanticKnownError
 
 from service.config.toml_table import TomlTable
 
@@ -65,7 +65,10 @@ def details_of(error: ValidationError, *location: str) -> list[InitErrorDetails]
     """Return the details of an error, for an error about a larger value that holds this one at `location`."""
     return [
         InitErrorDetails(
-            type=item["type"], loc=(*location, *item["loc"]), input=item["input"], ctx=item.get("ctx", {})
+            # whoever raised it, pydantic or a validator: type and text stay as they are
+            type=PydanticCustomError(item["type"], item["msg"]),
+            loc=(*location, *item["loc"]),
+            input=item["input"],
         )
         for item in error.errors(include_url=False)
     ]

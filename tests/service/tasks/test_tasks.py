@@ -2,11 +2,13 @@ from collections.abc import Sequence
 from unittest.mock import patch
 
 import pytest
-from pydantic import ValidationError
+from pydantic import ValidationError, field_validator
+from pydantic_core import PydanticCustomError
 
 from engine import Array, Port
 from service.config.model_config import ModelConfig
-from service.config.task_keys import TASK_KEYS
+from service.config.task_keys import TASK_KEYS, TaskKeys
+from service.config.toml_table import TomlTable
 from service.tasks import TASKS, Prediction, Task, register_task
 
 
@@ -39,6 +41,32 @@ def test_task_is_known_once_it_is_registered() -> None:
             ModelConfig.model_validate({"task": "painting"})
     with pytest.raises(ValidationError, match="'classification' or 'raw'"):
         ModelConfig.model_validate({"task": "sorting"})
+
+
+class OddTable(TomlTable):
+    count: int = 1
+
+    @field_validator("count")
+    @classmethod
+    def check_odd(cls, value: int) -> int:
+        if value % 2 == 0:
+            raise PydanticCustomError("even", "{value} is even, {braces}", {"value": value})
+        return value
+
+
+class Counting(Sorting):
+    name = "counting"
+    keys = TaskKeys(OddTable)
+
+
+def test_errors_of_a_task_s_own_validators_are_told() -> None:
+    with patch.dict(TASKS), patch.dict(TASK_KEYS):
+        register_task(Counting())
+        with pytest.raises(ValidationError) as caught:
+            ModelConfig.model_validate({"task": "counting", "counting": {"count": 2}, "image": {"pad": -1}})
+    told = {item["loc"]: item["msg"] for item in caught.value.errors()}
+    assert told["counting", "count"] == "2 is even, {braces}"
+    assert ("image", "pad") in told
 
 
 @pytest.mark.parametrize("added", [Labels(), SecondRaw()])
