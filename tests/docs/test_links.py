@@ -78,6 +78,17 @@ def test_folders_that_the_architecture_names_exist() -> None:
     assert held <= named
 
 
+def test_files_and_definitions_that_the_compiler_page_names_exist() -> None:
+    page = (DOCS / "explanation" / "compiler.md").read_text(encoding="utf-8")
+    compiler = ROOT / "engine" / "compiler"
+    for name in re.findall(r"`((?:\w+/)+(?:\w+\.py)?)`", page):
+        assert (compiler / name).exists() or (ROOT / name).exists(), name
+    for name, definition in re.findall(r"`(\w+/\w+\.py)`, `([\w.]+)`", page):
+        source = (compiler / name).read_text(encoding="utf-8")
+        for part in definition.split("."):
+            assert re.search(rf"^ *(?:class|def) {part}\b", source, re.MULTILINE), definition
+
+
 def test_python_reference_names_all_that_the_engine_exports() -> None:
     import engine
     from engine import check
