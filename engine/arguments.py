@@ -121,7 +121,7 @@ def read_arguments(
 
 
 def only_named(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that takes any keyword arguments and hands on those that `function` names."""
+    """Return a function that takes any keyword arguments and passes on those that `function` names."""
     parameters = inspect.signature(function).parameters.values()
     if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
         return function

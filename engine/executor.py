@@ -12,7 +12,7 @@ from engine.trace import TraceLevel
 from engine.verification import Verification
 
 PROGRAMS_KEPT = 16
-"""Programs kept per graph unless it is told otherwise, one per combination of input shapes."""
+"""Programs kept per graph by default, one per combination of input shapes."""
 
 InputSpecs: TypeAlias = tuple[TensorSpec, ...]
 """Shape and dtype of each input of a graph, in their order."""
@@ -27,7 +27,7 @@ class RunOptions(NamedTuple):
     Attributes:
         level: how much to record.
         capture: names of operands whose values to return.
-        stop: asked before each layer; a text stops the run.
+        stop: called before each layer; a text stops the run.
         waits: whether the run waits until a program for its shapes is compiled and verified.
     """
 
@@ -45,7 +45,7 @@ class Executor(Protocol):
 
         Raises:
             LayerError: a layer cannot run on what reached it.
-            RunStoppedError: the stop check said so.
+            RunStoppedError: the stop check asked for it.
         """
 
     def prepare(self, inputs: InputSpecs) -> Footprint | None:

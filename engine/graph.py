@@ -203,7 +203,7 @@ class RuntimeGraph:
             inputs: as for `forward`.
             trace: how much to record.
             capture: names of operands whose values to return.
-            stop: asked before each layer; a text stops the run.
+            stop: called before each layer; a text stops the run.
             waits: whether the first run on inputs of new shapes waits until they are compiled and verified; else the
                 numpy layers run, now and until that is done beside them.
 

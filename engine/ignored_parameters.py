@@ -1,4 +1,4 @@
-"""What a file says of an operator that its layer does not know: it has no effect, and that is said."""
+"""Parameters of an operator that its layer does not know: they have no effect, and a warning says so."""
 
 from collections.abc import Iterator
 

@@ -11,7 +11,7 @@ from engine.operator import INPUT, OUTPUT, RuntimeOperand, RuntimeOperator
 from engine.spec import Spec, Value, is_known, spec_of, tensor_specs
 
 MAX_RUN_BYTES = 4 * 2**30
-"""Bytes that the tensors of a run may take at once, unless a graph is told otherwise."""
+"""Bytes that the tensors of a run may take at once, by default."""
 
 
 @dataclass(frozen=True, slots=True)

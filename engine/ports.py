@@ -76,7 +76,7 @@ def check_inputs(ports: Sequence[Port], inputs: Inputs) -> dict[str, Array]:
     Dimensions may differ from those in the file: whether other sizes run is for the layers to say.
 
     An array, or what numpy can view as one (a tensor of PyTorch on the CPU, say), has a dtype, which has to be the
-    input's: nothing is rounded unasked. Python's numbers, in lists, have none: they become what the input takes.
+    input's: nothing is rounded silently. Python's numbers, in lists, have none: they become what the input takes.
 
     Returns:
         Operand name -> array.
@@ -236,7 +236,7 @@ def _from_numbers(port: Port, array: Array) -> Array:
 
 
 def _check(port: Port, spec: TensorSpec, *, is_array: bool = False) -> None:
-    """Check what is to become an input; of an array, tell the cure as well."""
+    """Check a value for an input; for an array, the message also says how to fix it."""
     dtypes = list(PNNX_COMPUTE.values()) if port.dtype is None else [PNNX_COMPUTE[port.dtype]]
     if spec.dtype not in dtypes:
         words = port.dtype or f"one of {', '.join(PNNX_COMPUTE)}"

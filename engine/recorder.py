@@ -1,4 +1,4 @@
-"""Records a run: stamps while it goes on, made into a trace when it is over."""
+"""Records a run: times while it is in progress, turned into a trace when it is over."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,18 +1,19 @@
 """Decides which results the outputs of an operator are, where the exporter writes any of them in any order.
 
 It writes nn.LSTM with one output whether a model uses the output, the hidden or the cell state, and numbers operands
-anew; two outputs come in the order in which the model uses them first. So a file may have several readings:
+anew; two outputs are in the order in which the model uses them first. So a file may be ambiguous, and an interpretation
+of it, the results that an operator's outputs are, is chosen by these rules:
 
-1. `outputs=h_n,c_n` among the operator's parameters, which a user adds, says which one is meant.
-2. Else only readings that fit the declared types are left, and of those the ones that make states initial states of the
-   next layer, a hidden one as hidden and a cell state as cell state, where the operands go there.
-3. If all that are left give the same values, they are as good as each other, at these shapes.
-4. Else the one in the order in which the exporter writes PyTorch's results is taken, if there is just one.
-5. Else, if they differ in one output only and that is a state, it is taken for the hidden one: models that go on with
-   the hidden state alone are common, and ones that go on with the cell state alone are not.
-6. Else the graph is not built: any choice could be a wrong answer.
+1. `outputs=h_n,c_n` among the operator's parameters, which a user adds, says which results they are.
+2. Otherwise interpretations must fit the declared types. Of those that do, the ones are preferred by which hidden
+   states become initial hidden states of the next layer, and cell states initial cell states.
+3. If all that remain give the same values at these shapes, any of them will do.
+4. Otherwise the one in which the results are in PyTorch's order is taken, if there is exactly one.
+5. Otherwise, if they differ in one output only and that is a state, it is taken to be the hidden state: models that
+   use only the hidden state are common, and models that use only the cell state are not.
+6. Otherwise the graph is not built: any choice could give wrong answers.
 
-What follows from the types alone goes without saying; every other choice is said in a warning.
+A choice that does not follow from the types alone is reported in a warning.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -55,7 +56,7 @@ class ResultChoice:
 
     Attributes:
         places: place of a result for each output.
-        others: readings that give the same values at the declared shapes, and maybe not at others.
+        others: interpretations that give the same values at the declared shapes, and maybe not at others.
         warning: what a user should know of it, None where it is certain.
     """
 
@@ -69,7 +70,7 @@ def choose(operator: Operator, results: Results, evidence: Evidence) -> ResultCh
 
     Raises:
         ParameterError: `outputs=` names other results than there are, or ones that do not fit the declared types.
-        BuildError: there are several readings, and nothing speaks for one.
+        BuildError: there are several interpretations, and nothing speaks for one.
     """
     place = f"{operator.type} {operator.name}"
     if PARAMETER in operator.params:
@@ -80,22 +81,34 @@ def choose(operator: Operator, results: Results, evidence: Evidence) -> ResultCh
         return ResultChoice(tuple(range(count)))  # the layer's shape rule says what is wrong
     traits = evidence.traits or Traits(natural, (natural,))
     fitting = _fitting(list(permutations(natural, count)), evidence)
-    used = [reading for reading in fitting if _agrees(reading, operator, results, evidence.uses)] or fitting
-    in_order = [reading for reading in used if any(_follows(reading, order) for order in traits.orders)]
+    used = [
+        interpretation
+        for interpretation in fitting
+        if _agrees(interpretation, operator, results, evidence.uses)
+    ] or fitting
+    in_order = [
+        interpretation
+        for interpretation in used
+        if any(_follows(interpretation, order) for order in traits.orders)
+    ]
     if len(_values(used, traits)) == 1:
         chosen = (in_order or used)[0]
     elif len(_values(in_order, traits)) == 1 or _differ_in_a_state(in_order, results, evidence, traits):
         chosen = in_order[0]
     else:
         raise BuildError(_refusal(place, operator, results, in_order or used))
-    same = [reading for reading in used if _values([reading], traits) == _values([chosen], traits)]
-    others = tuple(reading for reading in same if reading != chosen)
+    same = [
+        interpretation
+        for interpretation in used
+        if _values([interpretation], traits) == _values([chosen], traits)
+    ]
+    others = tuple(interpretation for interpretation in same if interpretation != chosen)
     warning = _warning(place, operator, results, chosen, used) if len(fitting) > 1 else None
     return ResultChoice(chosen, others, warning)
 
 
 def check_same(
-    operator: Operator, results: Results, given: Sequence[Any], readings: Sequence[ResultPlaces]
+    operator: Operator, results: Results, given: Sequence[Any], interpretations: Sequence[ResultPlaces]
 ) -> None:
     """Check that results which are the same at the declared shapes have one shape here, so are the same still.
 
@@ -103,12 +116,12 @@ def check_same(
         operator: the operator.
         results: its layer's results by name.
         given: the results, or their specs.
-        readings: what the operator's outputs may be.
+        interpretations: what the operator's outputs may be.
 
     Raises:
         LayerError: they differ.
     """
-    for operand, *places in zip(operator.outputs, *readings, strict=True):
+    for operand, *places in zip(operator.outputs, *interpretations, strict=True):
         shapes = {given[place].shape: results.names[place] for place in places}
         if len(shapes) > 1:
             place = f"{operator.type} {operator.name}, operand {operand!r}"
@@ -140,48 +153,58 @@ def _stated(place: str, operator: Operator, results: Results, evidence: Evidence
     return places
 
 
-def _fitting(readings: list[ResultPlaces], evidence: Evidence) -> list[ResultPlaces]:
-    """Return the readings that the declared types allow; all, where none is."""
+def _fitting(interpretations: list[ResultPlaces], evidence: Evidence) -> list[ResultPlaces]:
+    """Return the interpretations that the declared types allow; all, where none is."""
     if evidence.results is None:
-        return readings
+        return interpretations
     first, second = evidence.results
     exact = [
-        r for r in readings if all(map(fits, (first[p] for p in r), evidence.types, (second[p] for p in r)))
+        r
+        for r in interpretations
+        if all(map(fits, (first[p] for p in r), evidence.types, (second[p] for p in r)))
     ]
-    return exact or [r for r in readings if all(map(fits, (first[p] for p in r), evidence.types))] or readings
+    return (
+        exact
+        or [r for r in interpretations if all(map(fits, (first[p] for p in r), evidence.types))]
+        or interpretations
+    )
 
 
-def _agrees(reading: ResultPlaces, operator: Operator, results: Results, uses: Mapping[str, str]) -> bool:
-    named = zip(operator.outputs, reading, strict=True)
+def _agrees(
+    interpretation: ResultPlaces, operator: Operator, results: Results, uses: Mapping[str, str]
+) -> bool:
+    named = zip(operator.outputs, interpretation, strict=True)
     return all(uses.get(operand, results.names[place]) == results.names[place] for operand, place in named)
 
 
-def _follows(reading: ResultPlaces, order: ResultPlaces) -> bool:
-    """Tell whether a reading is what is left of an order when some results are dropped."""
+def _follows(interpretation: ResultPlaces, order: ResultPlaces) -> bool:
+    """Tell whether a interpretation is what is left of an order when some results are dropped."""
     left: Iterator[int] = iter(order)
-    return all(place in left for place in reading)
+    return all(place in left for place in interpretation)
 
 
 def _differ_in_a_state(
-    readings: Sequence[ResultPlaces], results: Results, evidence: Evidence, traits: Traits
+    interpretations: Sequence[ResultPlaces], results: Results, evidence: Evidence, traits: Traits
 ) -> bool:
-    """Tell whether readings that types allow differ in one output only, a state, and the first has no value twice."""
-    if evidence.results is None or not readings:
+    """Tell whether interpretations that types allow differ in one output only, a state, and the first has no value twice."""
+    if evidence.results is None or not interpretations:
         return False
-    differing = [set(places) for places in zip(*readings, strict=True) if len(set(places)) > 1]
-    (first,) = _values(readings[:1], traits)
+    differing = [set(places) for places in zip(*interpretations, strict=True) if len(set(places)) > 1]
+    (first,) = _values(interpretations[:1], traits)
     if len(differing) != 1 or len(set(first)) < len(first):
         return False
     states = {traits.values[place] for place in differing[0] if results.names[place] in _STATES}
     return states == {traits.values[place] for place in differing[0]}
 
 
-def _values(readings: Sequence[ResultPlaces], traits: Traits) -> set[ResultPlaces]:
-    return {tuple(traits.values[place] for place in reading) for reading in readings}
+def _values(interpretations: Sequence[ResultPlaces], traits: Traits) -> set[ResultPlaces]:
+    return {tuple(traits.values[place] for place in interpretation) for interpretation in interpretations}
 
 
-def _refusal(place: str, operator: Operator, results: Results, readings: Sequence[ResultPlaces]) -> str:
-    spelled = [_spell(reading, results) for reading in readings]
+def _refusal(
+    place: str, operator: Operator, results: Results, interpretations: Sequence[ResultPlaces]
+) -> str:
+    spelled = [_spell(interpretation, results) for interpretation in interpretations]
     outputs = ", ".join(map(repr, operator.outputs))
     problem = (
         f"its outputs {outputs} may be {' or '.join(spelled)}; the exporter does not write which it keeps"
@@ -192,10 +215,16 @@ def _refusal(place: str, operator: Operator, results: Results, readings: Sequenc
 
 
 def _warning(
-    place: str, operator: Operator, results: Results, chosen: ResultPlaces, readings: Sequence[ResultPlaces]
+    place: str,
+    operator: Operator,
+    results: Results,
+    chosen: ResultPlaces,
+    interpretations: Sequence[ResultPlaces],
 ) -> str:
     outputs, spelled = ", ".join(map(repr, operator.outputs)), _spell(chosen, results)
-    others = " or ".join(_spell(reading, results) for reading in readings if reading != chosen)
+    others = " or ".join(
+        _spell(interpretation, results) for interpretation in interpretations if interpretation != chosen
+    )
     which = f", and not for {others}" if others else ""
     return (
         f"{place}: its outputs {outputs} are taken for {spelled}{which}, which shapes alone do not tell; "
@@ -207,5 +236,5 @@ def _declared(known: TensorType | None) -> str:
     return "nothing" if known is None else format_tensor_type(known)
 
 
-def _spell(reading: ResultPlaces, results: Results) -> str:
-    return ",".join(results.names[place] for place in reading)
+def _spell(interpretation: ResultPlaces, results: Results) -> str:
+    return ",".join(results.names[place] for place in interpretation)

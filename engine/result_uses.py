@@ -1,4 +1,4 @@
-"""What an operator's outputs are used as, where the use tells: initial states of a recurrent layer."""
+"""How the outputs of a recurrent layer are used by the next one: as its initial hidden or cell states."""
 
 from engine.declaration import argument_names
 from engine.operator import RuntimeOperator

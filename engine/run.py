@@ -16,7 +16,7 @@ from engine.spec import Value, arrays_in
 from engine.trace import RunTrace, TraceLevel
 
 StopCheck = Callable[[], str | None]
-"""Asked before each layer; a text stops the run and says why, None lets it go on."""
+"""Called before each layer; a text stops the run and is the reason, None lets it continue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Run:
 
         Raises:
             LayerError: a layer cannot run on what reached it.
-            RunStoppedError: the stop check said so.
+            RunStoppedError: the stop check asked for it.
         """
         for name, array in inputs.items():
             self._values[self._plan.slots[name]] = array

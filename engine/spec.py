@@ -1,4 +1,4 @@
-"""What is known of a value before it is computed: a tensor's shape and dtype, a scalar's very value."""
+"""What is known of a value before it is computed: the shape and dtype of a tensor, the value of a scalar."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A wish to end a run early, in a form that Python and native code both see."""
+"""A request to end a run early, in a form that both Python and native code can read."""
 
 import ctypes
 import threading

@@ -1,4 +1,4 @@
-"""The operators of a graph as a table, for people: text, and HTML for notebooks."""
+"""A table of a graph's operators, as text and as HTML for notebooks."""
 
 from collections.abc import Iterator, Sequence
 from html import escape

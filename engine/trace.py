@@ -82,7 +82,7 @@ class LayerTrace(NamedTuple):
         fused_into: the operator whose kernel did this one's work, in no time of its own; None for all others.
     """
 
-    index: int  # type: ignore[assignment]  # a layer is told by its fields, and not searched as tuples are
+    index: int  # type: ignore[assignment]  # a field, which hides the method of tuples
     name: str
     type: str
     inputs: tuple[OperandTrace, ...]
@@ -102,8 +102,8 @@ class RunTrace:
 
     Args:
         total_us: microseconds from the start of the run to the end of its last layer.
-        layers: every operator that ran, in execution order; or what makes them of the run's stamps, once they are
-            looked at.
+        layers: every operator that ran, in execution order; or a function that makes them from the run's times when
+            they are first read.
         start_ns: start of the run on the clock of `time.perf_counter_ns`.
         is_observed: whether the run also kept values or took statistics: its times are not those of runs that serve.
     """

@@ -1,4 +1,4 @@
-"""What comes of verification: a compiled program is used only once it has given what the numpy layers give."""
+"""Results of verification: a compiled program is used only after its results agreed with those of the numpy layers."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -7,7 +7,7 @@ from engine.errors import BuildError
 from engine.spec import TensorSpec, spell
 
 REFUSALS_KEPT = 64
-"""Refusals that are told of; a client that sends shape after shape makes no list of them grow."""
+"""Refusals that are kept for reports: bounded, so that a client that keeps sending new shapes cannot exhaust memory."""
 
 
 class Verify(Enum):
@@ -40,7 +40,7 @@ class Refusal:
         inputs: what it was compiled for.
         operator: name of the operator at fault; None where the program could not be compiled.
         type: its PNNX type.
-        fused: names of the operators that its kernel does besides.
+        fused: names of the other operators whose work its kernel does.
         difference: largest absolute difference from the numpy layer, over that layer's largest absolute value; None
             where there is none, as for results that are not finite or programs that could not be compiled.
         reason: what is wrong, in words.

@@ -1,4 +1,4 @@
-"""Arrays that stand in for tensors of which only shape and dtype are known: shape rules of views run on them."""
+"""Shape rules of layers that only view their inputs: they run the layer on arrays that take no memory."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ from engine.spec import TensorSpec, spec_of
 
 
 def placeholder_array(spec: TensorSpec) -> Array:
-    """Return an array of a spec's shape and dtype that takes the memory of one element."""
+    """Return an array of a spec's shape and dtype that takes the memory of one element only."""
     return np.broadcast_to(np.zeros((), spec.dtype), spec.shape)
 
 

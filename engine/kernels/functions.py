@@ -1,4 +1,4 @@
-"""Elementwise functions of PyTorch that stand in no expression: what is finite, what is near, special functions."""
+"""Elementwise functions of PyTorch that do not occur in expressions: isfinite, isclose, special functions."""
 
 from typing import Any
 

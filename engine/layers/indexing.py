@@ -121,7 +121,7 @@ def _infer_gather(input: TensorSpec, dim: int, index: TensorSpec) -> TensorSpec:
 
 @layer("torch.gather", infer=_infer_gather)
 def gather(input: Array, dim: int, index: Array) -> Array:
-    """Pick, for each element of `index`, the element in its place but for the index along `dim`."""
+    """Pick, for each element of `index`, the element at its place, with `index` replacing the place along `dim`."""
     source, places = np.atleast_1d(input), np.atleast_1d(index)
     place = axis(dim, source.ndim)
     if not index.size:

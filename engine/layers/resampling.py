@@ -12,7 +12,7 @@ from engine.spec import TensorSpec
 def _spread_sizes(
     rank: int, size: Ints | None, scale_factor: Floats | None
 ) -> tuple[Sequence[int] | None, Sequence[float] | None]:
-    """Let a single size or factor stand for every spatial axis; a size wins over a factor that stands beside it."""
+    """Use a single size or factor for every spatial axis; if both are given, the size wins."""
     if size:
         return (size * rank if len(size) == 1 else size), None
     if scale_factor:

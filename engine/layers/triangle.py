@@ -119,7 +119,7 @@ def _infer_fill_diagonal(input: TensorSpec) -> TensorSpec:
 
 @layer("aten::fill_diagonal", infer=_infer_fill_diagonal)
 def fill_diagonal(input: Array, value: Number, wrap: bool = False) -> Array:
-    """Give a copy of `input` with one value on the main diagonal; `wrap` goes on in matrices with more rows."""
+    """Give a copy of `input` with one value on the main diagonal; `wrap` continues it in tall matrices."""
     result = input.copy()
     np.fill_diagonal(result, cast(np.asarray(value), input.dtype), wrap)
     return result

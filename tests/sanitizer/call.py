@@ -11,7 +11,7 @@ from engine.compiler.emit.jit import Kernel
 from engine.compiler.emit.target import Target
 from engine.compiler.memory.alignment import WORD, address_of
 from engine.compiler.memory.region import Region
-from engine.compiler.memory.view import Buffer, Home, whole
+from engine.compiler.memory.view import Buffer, BufferKind, whole
 from engine.compiler.selection import KernelCall
 from engine.dtypes import Array
 from tests.sanitizer.emitter import compile_checked
@@ -112,7 +112,7 @@ def run_on_arrays(kernel: Kernel, target: Target, arrays: Sequence[Array], threa
         AssertionError: it touched what is none of the regions that it states.
     """
     copies = [array.copy() for array in arrays]
-    views = tuple(whole(Buffer(Home.VALUE, array.size), (array.size,)) for array in copies)
+    views = tuple(whole(Buffer(BufferKind.VALUE, array.size), (array.size,)) for array in copies)
     places = [Place(address_of(array), np.full(array.size, WRITTEN, np.int32)) for array in copies]
     run_call(KernelCall(kernel, views), places, target, Order(threads, random.Random(kernel.chunks)))
     return copies

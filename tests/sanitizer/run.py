@@ -9,7 +9,7 @@ from engine import RuntimeGraph
 from engine.compiler.emit.target import Target
 from engine.compiler.memory.alignment import WORD, address_of
 from engine.compiler.memory.arena import Arena
-from engine.compiler.memory.view import Buffer, Home
+from engine.compiler.memory.view import Buffer, BufferKind
 from engine.compiler.program.assembler import compile_plan
 from engine.compiler.program.execution import NativeRun
 from engine.compiler.program.instruction import NativeSteps
@@ -60,7 +60,7 @@ class CheckedRun(NativeRun):
         return results
 
     def _run_segment(
-        self, segment: Segment, arena: Arena, stamps: Array | None, stop: StopSignal | None
+        self, segment: Segment, arena: Arena, timestamps: Array | None, stop: StopSignal | None
     ) -> int:
         for place, step in enumerate(segment.steps, self._starts[segment]):
             call = self._program.calls[place]
@@ -88,17 +88,17 @@ class CheckedRun(NativeRun):
 
     def _shadow(self, buffer: Buffer, address: int, arena: Arena) -> Array:
         """Return the shadow of a buffer, whose memory begins at an address, or lies in the arena."""
-        if buffer.home is Home.ARENA:
+        if buffer.kind is BufferKind.ARENA:
             start = self._program.offsets[buffer] // WORD
             size = arena.memory.size // WORD
             shadow = self._shadows.at(address_of(arena.memory), size, holds_values=False)
             return shadow[start : start + buffer.size]
         size = buffer.size if buffer.load is None else buffer.load().size
-        return self._shadows.at(address, size, holds_values=buffer.home is not Home.OUTPUT)
+        return self._shadows.at(address, size, holds_values=buffer.kind is not BufferKind.OUTPUT)
 
     def _value(self, slot: int, arena: Arena) -> Value:
         view = self._program.exports.get(slot)
-        if view is not None and view.buffer.home is Home.ARENA:
+        if view is not None and view.buffer.kind is BufferKind.ARENA:
             shadow = self._shadow(view.buffer, 0, arena)
             if not (words(shadow, view.offset, view.shape, view.strides) & WRITTEN).all():
                 raise SanitizerError(f"numpy reads elements of a tensor {view.shape} that nothing wrote")
@@ -132,6 +132,6 @@ def _first_uses(calls: Sequence[KernelCall]) -> list[list[Buffer]]:
     begins: list[list[Buffer]] = []
     for call in calls:
         buffers = dict.fromkeys(view.buffer for view in call.arguments)
-        begins.append([b for b in buffers if b.home is Home.ARENA and b not in seen])
+        begins.append([b for b in buffers if b.kind is BufferKind.ARENA and b not in seen])
         seen.update(buffers)
     return begins

@@ -12,7 +12,7 @@ from engine.compiler.kernels.softmax import SoftmaxKernel
 from engine.compiler.kernels.streamed_convolution import StreamedConvolution
 from engine.compiler.memory.alignment import address_of
 from engine.compiler.memory.region import Region
-from engine.compiler.memory.view import Buffer, Home, whole
+from engine.compiler.memory.view import Buffer, BufferKind, whole
 from engine.compiler.program.assembler import compile_plan
 from engine.compiler.selection import KernelCall
 from engine.dtypes import Array
@@ -65,7 +65,7 @@ def test_streamed_convolution_of_an_input_without_its_padding_is_found(
     """It was chosen once for inputs that were to be staged: the logits of ResNet18 were wrong by a fifth."""
     call = streamed_call(tmp_path, target)
     run_alone(call, target)
-    bare = whole(Buffer(Home.ARENA, 256 * 12 * 12), (1, 256, 12, 12), (0, 2, 3, 1))
+    bare = whole(Buffer(BufferKind.ARENA, 256 * 12 * 12), (1, 256, 12, 12), (0, 2, 3, 1))
     assert isinstance(call.kernel, StreamedConvolution)
     x_strides = bare.strides[0], bare.strides[2], bare.strides[3]
     kernel = replace(call.kernel, strides=replace(call.kernel.strides, x=x_strides))

@@ -12,7 +12,7 @@ from engine.compiler.emit.target import Target
 from engine.compiler.emit.types import I8
 from engine.compiler.memory.alignment import address_of
 from engine.compiler.memory.region import Region, line
-from engine.compiler.memory.view import Buffer, Home, View, whole
+from engine.compiler.memory.view import Buffer, BufferKind, View, whole
 from engine.compiler.selection import KernelCall
 from engine.dtypes import Array
 from tests.engine.compiler.harness import every_target
@@ -49,7 +49,7 @@ def run(kernel: Planted, target: Target, *views: View, threads: int = 2) -> Arra
 
 
 def rows(buffer: Buffer | None = None) -> list[View]:
-    table = whole(buffer or Buffer(Home.VALUE, 3 * SIZE), (3, SIZE))
+    table = whole(buffer or Buffer(BufferKind.VALUE, 3 * SIZE), (3, SIZE))
     return [table.sliced(0, row, 1) for row in range(2)]
 
 
@@ -118,7 +118,7 @@ def test_scratch_memory_of_another_thread_is_out_of_reach(target: Target, thread
 
 @every_target
 def test_gaps_between_rows_are_no_part_of_an_argument(target: Target) -> None:
-    apart = View(Buffer(Home.VALUE, 3 * SIZE), 0, (2, 3), (5, 1))
+    apart = View(Buffer(BufferKind.VALUE, 3 * SIZE), 0, (2, 3), (5, 1))
     out = View(apart.buffer, SIZE, (4,), (1,))
     stated = Region((2, 3), (5, 1))
     run(Planted(chunks=3, regions=(stated, line(3, is_written=True))), target, apart, out)

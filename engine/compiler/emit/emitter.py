@@ -60,7 +60,7 @@ class Emitter(ControlFlow):
         self.builder.store(value, self.address(base, *offset), align=4)
 
     def table(self, values: Sequence[int] | Sequence[float]) -> IRValue:
-        """Return the address of constants that the kernel brings along: indices or float32, as the first one is."""
+        """Return the address of constants in the kernel's own module: indices or float32, like the first one."""
         kind = I64 if isinstance(values[0], int) else F32
         name = f"table.{len(self.module.globals)}"
         table = ir.GlobalVariable(self.module, ir.ArrayType(kind, len(values)), name)
@@ -78,7 +78,7 @@ class Emitter(ControlFlow):
         return self.broadcast(self.load_scalar(base, *offset))
 
     def prefetch(self, base: IRValue, *offset: IRIndex) -> None:
-        """Ask for the cache line of an element to come near; it need not exist."""
+        """Prefetch the cache line of an element, which need not exist."""
         read, second_level, data = (ir.Constant(I32, value) for value in (0, 2, 1))
         function = self._intrinsic("llvm.prefetch.p0", ir.VoidType(), [POINTER, I32, I32, I32])
         self.builder.call(function, [self.address(base, *offset), read, second_level, data])
@@ -151,11 +151,11 @@ class Emitter(ControlFlow):
         return self.call("llvm.fma", left, right, addend)
 
     def fmax(self, left: IRValue, right: IRValue) -> IRValue:
-        """Return the greater; `right` where either is NaN, so that a NaN on the right goes on."""
+        """Return the greater; `right` where either is NaN, so that a NaN on the right propagates."""
         return self.builder.select(self.builder.fcmp_ordered(">", left, right), left, right)
 
     def fmin(self, left: IRValue, right: IRValue) -> IRValue:
-        """Return the lesser; `right` where either is NaN, so that a NaN on the right goes on."""
+        """Return the lesser; `right` where either is NaN, so that a NaN on the right propagates."""
         return self.builder.select(self.builder.fcmp_ordered("<", left, right), left, right)
 
     def call(self, intrinsic: str, *operands: IRValue) -> IRValue:
@@ -166,7 +166,7 @@ class Emitter(ControlFlow):
         return self.builder.call(function, list(operands))
 
     def reduce(self, how: str, vector: IRValue) -> IRValue:
-        """Return one scalar of all lanes: how is "add", "max" or "min" (NaN goes on)."""
+        """Return one scalar of all lanes: `how` is "add", "max" or "min" (NaN propagates)."""
         while vector.type.count > 1:
             half = vector.type.count // 2
             low, high = (self._slice(vector, start, half) for start in (0, half))

@@ -32,14 +32,14 @@ class LoweredGraph:
         return {step: into for step, into in pairs if step not in first}
 
     def fused(self) -> dict[int, tuple[int, ...]]:
-        """Return, for each step whose node does others besides, those."""
+        """Return, for each step whose node also does other steps, those other steps."""
         fused: dict[int, tuple[int, ...]] = {}
         for step, into in self.fused_into().items():
             fused[into] = (*fused.get(into, ()), step)
         return fused
 
     def dissolve(self) -> None:
-        """Take the graph apart, so that weights which its nodes hold go as soon as nobody else needs them."""
+        """Clear the graph, so that its weights are freed as soon as nothing else refers to them."""
         for node in self.nodes:
             node.inputs.clear()
             node.outputs.clear()

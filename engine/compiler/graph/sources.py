@@ -8,7 +8,7 @@ from engine.dtypes import Array
 
 @dataclass(eq=False, slots=True)
 class Placeholder(Node):
-    """A tensor that a run comes by: an input, or what a numpy layer gave.
+    """A tensor whose value is set during a run: an input, or what a numpy layer gave.
 
     Attributes:
         slot: the operand's slot.

@@ -15,7 +15,7 @@ from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
-from engine.compiler.kernels.tile import LINE, Ahead, Axis, Tile, emit_tile, merged, steps_of
+from engine.compiler.kernels.tile import LINE, Axis, Prefetch, Tile, emit_tile, merged, steps_of
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array
@@ -99,7 +99,7 @@ class DirectConvolution:
         lanes: float32 lanes of a vector.
         epilogue: what is done to the results.
         padding: zeros that are added while rows are staged in scratch memory; None where the padding is in memory.
-        is_ahead: whether the weights of the next block are brought near while those of one are multiplied.
+        prefetches_weights: whether the next block's weights are prefetched while one block is multiplied.
     """
 
     shape: ConvShape
@@ -109,7 +109,7 @@ class DirectConvolution:
     lanes: int
     epilogue: Epilogue = NOTHING
     padding: ImplicitPadding | None = None
-    is_ahead: bool = False
+    prefetches_weights: bool = False
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -274,8 +274,12 @@ class DirectConvolution:
             e.mul(block.group, self.shape.channels),
         )
         axes, step = self._axes(strides), self.shape.stride[1] * strides[2]
-        ahead = self._ahead(e, weights, axes, at) if self.is_ahead and pixels == self.tile.pixels else None
-        sums = emit_tile(e, tile, axes, x, step, weights, start * pixels, ahead)
+        prefetch = (
+            self._prefetch(e, weights, axes, at)
+            if self.prefetches_weights and pixels == self.tile.pixels
+            else None
+        )
+        sums = emit_tile(e, tile, axes, x, step, weights, start * pixels, prefetch)
         channel = e.add(e.mul(block.group, self.shape.filters), e.mul(block.place, self.width))
         for index, value in enumerate(sums):
             p, v = divmod(index, tile.vectors)
@@ -284,15 +288,15 @@ class DirectConvolution:
             steps = zip((to.image, to.row, to.pixel), self.strides.out, strict=True)
             e.store(result, out, *(e.mul(i, step) for i, step in steps), to.channel, count=block.lanes[v])
 
-    def _ahead(
+    def _prefetch(
         self, e: Emitter, weights: IRValue, axes: tuple[Axis, ...], at: tuple[IRIndex, IRIndex]
-    ) -> Ahead:
-        """Return the part of the next block's weights that the tile at a place brings near."""
+    ) -> Prefetch:
+        """Return the part of the next block's weights that the tile at a place prefetches."""
         size = self.shape.taps * self.shape.channels * self.width
         tiles = max(1, min(self.chunk.tiles, self.shape.size[1] // self.tile.pixels))
         lines = -(-size // (LINE * tiles * steps_of(axes)))
         place = e.divmod(e.divmod(at[1], self.tile.pixels)[0], tiles)[1]
-        return Ahead(e.address(weights, size, e.mul(place, lines * LINE * steps_of(axes))), lines)
+        return Prefetch(e.address(weights, size, e.mul(place, lines * LINE * steps_of(axes))), lines)
 
     def _axes(self, strides: tuple[int, int, int]) -> tuple[Axis, ...]:
         rows, columns = self.shape.kernel

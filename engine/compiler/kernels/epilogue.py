@@ -10,8 +10,8 @@ from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.memory.region import IMAGE, Region, pixels
 
 
-class Spread(Enum):
-    """How an operand spreads over a kernel's results."""
+class Broadcast(Enum):
+    """How an operand is broadcast over a kernel's results."""
 
     FULL = "full"
     """One element per result."""
@@ -26,11 +26,11 @@ class EpilogueOperand:
     """Another tensor that an epilogue reads; its channels lie side by side.
 
     Attributes:
-        spread: how it spreads.
+        broadcast: how it is broadcast.
         strides: of a FULL operand, elements between images, rows and pixels; of a CHANNEL one, between images.
     """
 
-    spread: Spread
+    broadcast: Broadcast
     strides: tuple[int, ...] = ()
 
 
@@ -76,9 +76,9 @@ class Place:
 def _region(
     operand: EpilogueOperand, images: int, size: tuple[int, int], channels: int, order: tuple[int, ...]
 ) -> Region:
-    if operand.spread is Spread.SCALAR:
+    if operand.broadcast is Broadcast.SCALAR:
         return Region((1,), (1,))
-    if operand.spread is Spread.CHANNEL:
+    if operand.broadcast is Broadcast.CHANNEL:
         return Region((images, channels), (operand.strides[0], 1))
     image, row, pixel = operand.strides
     return pixels(images, size, channels, (image, row, pixel), order=order)
@@ -95,11 +95,11 @@ def finish(
     """Write an epilogue for the result at a place, a vector of `count` channels (all lanes by default)."""
     leaves = [result]
     for operand, base in zip(epilogue.operands, bases, strict=True):
-        if operand.spread is Spread.SCALAR:
+        if operand.broadcast is Broadcast.SCALAR:
             leaves.append(e.load_broadcast(base))
             continue
         offset = [e.mul(place.image, operand.strides[0])]
-        if operand.spread is Spread.FULL:
+        if operand.broadcast is Broadcast.FULL:
             offset += [e.mul(place.row, operand.strides[1]), e.mul(place.pixel, operand.strides[2])]
         leaves.append(e.load(base, *offset, place.channel, count=count))
     return emit(e, epilogue.expression, leaves)

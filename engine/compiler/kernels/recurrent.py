@@ -277,7 +277,7 @@ class Recurrence:
     def _first_sum(
         self, e: Emitter, chunk: RecurrentChunk, products: IRValue, row: int, vector: int, unit: IRIndex
     ) -> IRValue:
-        """Write what a sum over the state begins with: the products, but for a GRU's new gate its bias."""
+        """Write the initial value of a sum over the state: the products, or for a GRU's new gate the bias."""
         block, gate = divmod(vector, self.shape.gates)
         if self.shape.cell == "gru" and gate == 2:
             return e.load(chunk.bias, unit, block * self.lanes)

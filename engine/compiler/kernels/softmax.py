@@ -71,7 +71,7 @@ class SoftmaxKernel:
 
     @property
     def _together(self) -> int:
-        """Lines that are done side by side along vectors: what waits for one's result goes on with another."""
+        """Lines that are computed together: the processor works on one while it waits for another."""
         lines = math.prod(self.shape)
         return next(count for count in (4, 2, 1) if lines % count == 0)
 

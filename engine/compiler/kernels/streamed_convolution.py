@@ -16,7 +16,7 @@ from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides
-from engine.compiler.kernels.tile import LINE, Ahead, Axis, Tile, emit_tile, steps_of
+from engine.compiler.kernels.tile import LINE, Axis, Prefetch, Tile, emit_tile, steps_of
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array
@@ -111,9 +111,9 @@ class StreamedConvolution:
             here = e.address(sums, e.mul(place, self._width))
             offsets = [p * self._width + v * e.lanes for p in range(count) for v in range(self.tile.vectors)]
             before = [e.load(here, offset) for offset in offsets]
-            ahead = self._ahead(e, e.address(weights, self._panel), axes, place)
+            prefetch = self._prefetch(e, e.address(weights, self._panel), axes, place)
             tile = Tile(count, self.tile.vectors)
-            after = emit_tile(e, tile, axes, source, step, weights, before, ahead)
+            after = emit_tile(e, tile, axes, source, step, weights, before, prefetch)
             for offset, value in zip(offsets, after, strict=True):
                 e.store(value, here, offset)
 
@@ -127,12 +127,12 @@ class StreamedConvolution:
             if rest:
                 yield image, row, full * self.tile.pixels, rest
 
-    def _ahead(self, e: Emitter, following: IRValue, axes: Sequence[Axis], place: IRIndex) -> Ahead:
-        """Return the part of the next position's weights that the tile at a place brings near."""
+    def _prefetch(self, e: Emitter, following: IRValue, axes: Sequence[Axis], place: IRIndex) -> Prefetch:
+        """Return the part of the next position's weights that the tile at a place prefetches."""
         tiles = max(1, self.shape.pixels // self.tile.pixels)
         lines = max(1, round(self._panel / (LINE * tiles * steps_of(axes))))
         part = e.divmod(place, self.tile.pixels)[0]
-        return Ahead(e.address(following, e.mul(part, lines * LINE * steps_of(axes))), lines)
+        return Prefetch(e.address(following, e.mul(part, lines * LINE * steps_of(axes))), lines)
 
     def _finish(self, e: Emitter, sums: IRValue, arguments: Sequence[IRValue]) -> None:
         """Write the sums through the epilogue into the output; of the last block only the filters that there are."""

@@ -66,7 +66,7 @@ def choose_tile(target: Target, pixels: int, vectors: int, width_worth: float = 
 
     Wanted: all accumulators, the weights and one number in registers; no remainder; enough accumulators to hide
     the latency of an fma; and many multiplications per load. Each vector makes a tile so much better as `width_worth`
-    says, a part of the whole: the fewer blocks weights are cut into, the more time there is to bring the next one near.
+    says, a part of the whole: the fewer blocks weights are cut into, the more time there is to prefetch the next one.
     """
     best, tile = -1.0, Tile(1, 1)
     widest = _WIDEST if pixels >= _WIDEST else 2 * _WIDEST
@@ -88,12 +88,12 @@ def _worth(pixels: int, vectors: int, mr: int, nv: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
-    """Weights that are wanted soon, and brought near while others are multiplied.
+class Prefetch:
+    """Weights that are needed soon, and prefetched while others are multiplied.
 
     Attributes:
-        start: address of the first of them that this tile brings.
-        lines: cache lines that each step of the innermost loop brings.
+        start: address of the first element that this tile prefetches.
+        lines: cache lines that each step of the innermost loop prefetches.
     """
 
     start: IRValue
@@ -113,7 +113,7 @@ def emit_tile(
     pixel_step: int,
     w: IRValue,
     start: Sequence[IRValue],
-    ahead: Ahead | None = None,
+    prefetch: Prefetch | None = None,
 ) -> list[IRValue]:
     """Write the reduction of one tile.
 
@@ -125,19 +125,19 @@ def emit_tile(
         pixel_step: elements between two pixels of the tile.
         w: address of the weights; the tile's filters lie side by side.
         start: what the accumulators start with, `pixels` x `vectors`, a pixel's vectors together.
-        ahead: weights to bring near by the way.
+        prefetch: weights to prefetch during the reduction.
 
     Returns:
         The accumulators, in the order of `start`.
     """
-    reduction = _Reduction(e, tile, pixel_step, 0 if ahead is None else ahead.lines)
-    carried = [*start] if ahead is None else [*start, ahead.start]
+    reduction = _Reduction(e, tile, pixel_step, 0 if prefetch is None else prefetch.lines)
+    carried = [*start] if prefetch is None else [*start, prefetch.start]
     return reduction.emit(tuple(axes), x, w, carried)[: len(start)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Reduction:
-    """What stays the same in all loops of a reduction; an address to bring near is carried behind the accumulators."""
+    """What is the same in all loops of a reduction; the address to prefetch is carried behind the accumulators."""
 
     e: Emitter
     tile: Tile

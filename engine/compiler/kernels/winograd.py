@@ -21,7 +21,7 @@ from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
-from engine.compiler.kernels.tile import LINE, Ahead, Axis, Tile, emit_tile, steps_of
+from engine.compiler.kernels.tile import LINE, Axis, Prefetch, Tile, emit_tile, steps_of
 from engine.compiler.kernels.winograd_transforms import TRANSFORMS, Transforms, transformed
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.compiler.memory.region import Region, line
@@ -41,7 +41,7 @@ class Winograd:
         tile: register tile of the matrix products.
         lanes: float32 lanes of a vector.
         epilogue: what is done to the results.
-        is_ahead: whether the next panel of weights is brought near while one is worked on.
+        prefetches_weights: whether the next panel of weights is prefetched while one is multiplied.
     """
 
     shape: ConvShape
@@ -52,7 +52,7 @@ class Winograd:
     tile: Tile
     lanes: int
     epilogue: Epilogue = NOTHING
-    is_ahead: bool = False
+    prefetches_weights: bool = False
 
     @property
     def transforms(self) -> Transforms:
@@ -233,20 +233,22 @@ class Winograd:
                 zeros = [e.splat(0.0)] * (height * self.tile.vectors)
                 source = e.address(left, e.mul(row, self._depth))
                 axes = (Axis(self._depth, 1, self._width),)
-                ahead = (
-                    self._ahead(e, e.address(weights, panel), axes, strip.index) if self.is_ahead else None
+                prefetch = (
+                    self._prefetch(e, e.address(weights, panel), axes, strip.index)
+                    if self.prefetches_weights
+                    else None
                 )
-                sums = emit_tile(e, self.tile, axes, source, self._depth, weights, zeros, ahead)
+                sums = emit_tile(e, self.tile, axes, source, self._depth, weights, zeros, prefetch)
                 target = e.address(right, e.mul(row, self._blocks * self._width))
                 for place, value in enumerate(sums):
                     tile, vector = divmod(place, self.tile.vectors)
                     e.store(value, target, tile * self._blocks * self._width + vector * self.lanes)
 
-    def _ahead(self, e: Emitter, following: IRValue, axes: tuple[Axis, ...], strip: IRIndex) -> Ahead:
-        """Return the part of the next panel of weights that a strip of tiles brings near."""
+    def _prefetch(self, e: Emitter, following: IRValue, axes: tuple[Axis, ...], strip: IRIndex) -> Prefetch:
+        """Return the part of the next panel of weights that a strip of tiles prefetches."""
         share = -(-self.tiles // self.tile.pixels) * steps_of(axes)
         lines = -(-self._depth * self._width // (LINE * share))
-        return Ahead(e.address(following, e.mul(strip, lines * LINE * steps_of(axes))), lines)
+        return Prefetch(e.address(following, e.mul(strip, lines * LINE * steps_of(axes))), lines)
 
     def _transform_result(
         self, e: Emitter, arguments: Sequence[IRValue], tile: IRIndex, place: IRIndex

@@ -154,7 +154,7 @@ class _Builder:
         self._add(Fallback([index], tensors, collects=collects))
 
     def _tensor(self, slot: int) -> Tensor:
-        """Return the tensor of a slot; one that numpy fills comes by a value."""
+        """Return the tensor of a slot; for one that numpy computes, a placeholder."""
         if slot not in self.graph.tensors:
             constant = self._constant(slot)
             if constant is not None:

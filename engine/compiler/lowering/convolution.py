@@ -88,7 +88,7 @@ def linear(context: LoweringContext) -> Node | None:
 
 
 def _are_computed(context: LoweringContext) -> bool:
-    """Whether weight or bias come by an operand, which may depend on the shapes of the inputs."""
+    """Whether weight or bias is an operand, which may depend on the shapes of the inputs."""
     return context.has_operand("weight") or context.has_operand("bias")
 
 

@@ -186,7 +186,7 @@ def _projected(
 
 @lowers("nn.MultiheadAttention")
 def multihead_attention(context: LoweringContext) -> Node | None:
-    """Lower attention whose weights nobody asks for, over batches or single sequences."""
+    """Lower attention whose weights are not an output, over batches or single sequences."""
     weights = context.step.layer.arguments
     extras = ("add_zero_attn", "bias_k", "bias_v")
     if context.step.layer.results != (0,) or any(
@@ -264,7 +264,7 @@ def _additive(context: LoweringContext, name: str, shape: tuple[int, ...]) -> Te
 
 
 def _native_mask(context: LoweringContext) -> list[Tensor] | None:
-    """Return the constant mask of ATen's operators, which hides what it is not 0 at; None where a run brings it."""
+    """Return the constant mask of ATen's operators, which hides where it is not 0; None if only a run knows it."""
     if context.spec("mask") is None:
         return []
     mask = context.value("mask") if context.is_constant("mask") else None

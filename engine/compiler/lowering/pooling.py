@@ -86,7 +86,7 @@ def upsample(context: LoweringContext) -> Node | None:
     if how == "area":
         return AdaptivePool([context.index], [context.tensor("input")], how="mean")
     factor = context.value("scale_factor")
-    # a size wins over a factor that stands beside it
+    # if both are given, the size wins over the factor
     is_used = factor and not context.value("size") and not context.value("recompute_scale_factor")
     return Upsample(
         [context.index],

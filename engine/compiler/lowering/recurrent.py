@@ -11,7 +11,7 @@ _STATES = {"nn.RNN": ("hx",), "nn.GRU": ("hx",), "nn.LSTM": ("hx", "cx")}
 
 @lowers(*_STATES)
 def recurrent(context: LoweringContext) -> Node | None:
-    """Lower a recurrent layer without projection, whose initial states operands bring or are 0."""
+    """Lower a recurrent layer without projection; its initial states are operands or 0."""
     shape = context.shape("input")
     if shape is None or not context.has_operand("input"):
         return None

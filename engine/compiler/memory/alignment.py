@@ -31,14 +31,14 @@ def aligned_empty(size: int) -> Array:
 
 
 def aligned_zeros(shape: Sequence[int]) -> Array:
-    """Return float32 zeros in a shape, at an address that vectors like."""
+    """Return float32 zeros in a shape, aligned for vectors."""
     memory = aligned_empty(prod(shape) * WORD).view(np.float32)
     memory[...] = 0.0
     return memory.reshape(shape)
 
 
 def aligned(array: Array) -> Array:
-    """Return float32 elements row by row at an address that vectors like: the array itself, or a copy."""
+    """Return float32 elements row by row, aligned for vectors: the array itself, or a copy."""
     if array.flags.c_contiguous and address_of(array) % ALIGNMENT == 0:
         return array
     memory = aligned_empty(array.size * WORD).view(np.float32).reshape(array.shape)

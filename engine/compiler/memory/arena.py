@@ -1,4 +1,4 @@
-"""Lays tensors that are not alive at once into the same memory, and keeps that memory from run to run."""
+"""Assigns the same memory to tensors that are not alive at once, and keeps that memory from run to run."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -39,7 +39,7 @@ class Arrangement:
 
 
 def arrange(lifetimes: Sequence[Lifetime]) -> Arrangement:
-    """Give each buffer a place where nothing else lies while it is in use, in as little memory as some orders take."""
+    """Give each buffer an offset that is free while it is in use, by the best of a few orders."""
     least = least_size([Lifetime(_rounded(life.size), life.first, life.last) for life in lifetimes])
     best = None
     for order in _orders(lifetimes):
@@ -67,7 +67,7 @@ def _orders(lifetimes: Sequence[Lifetime]) -> Iterator[list[int]]:
 
 
 def _arrange_in(order: Sequence[int], lifetimes: Sequence[Lifetime]) -> Arrangement:
-    """Place buffers one by one, each as low as it fits beside those that are in use with it."""
+    """Place buffers one by one, each at the lowest offset that is free while it is in use."""
     offsets = [0] * len(lifetimes)
     placed: list[int] = []
     size = 0
@@ -104,7 +104,7 @@ def least_size(lifetimes: Sequence[Lifetime]) -> int:
 
 
 class Arena:
-    """The memory of one run, with the table of addresses that its kernels read.
+    """The memory of one run, and the table of addresses that its kernels read.
 
     Attributes:
         memory: the bytes of intermediate tensors and scratch.
@@ -128,14 +128,14 @@ class ArenaPool:
         self._lock = threading.Lock()
 
     def take(self) -> Arena:
-        """Return an arena that nobody uses."""
+        """Return an arena that is not in use."""
         with self._lock:
             if self._free:
                 return self._free.pop()
         return Arena(self._size, self._template, self._relative)
 
     def give_back(self, arena: Arena) -> None:
-        """Let the next run have an arena."""
+        """Return an arena to the pool."""
         with self._lock:
             self._free.append(arena)
 

@@ -1,4 +1,4 @@
-"""What a kernel touches of the memory that it is given, and the proof that a view has all of it.
+"""What a kernel touches of its arguments, and the check that each argument has all of it.
 
 Every kernel states the regions of its arguments. A program is assembled only of calls whose views have every element
 of these regions: so a kernel that expects padding cannot be given a tensor without, nor one whose channels lie apart.
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from engine.compiler.memory.view import Home, View
+from engine.compiler.memory.view import BufferKind, View
 
 IMAGE = (0, 2, 3, 1)
 """Axes of (batch, channels, rows, columns) as kernels for images go over them: images, rows, columns, channels."""
@@ -82,7 +82,7 @@ def windows(size: int, kernel: int, stride: int, dilation: int) -> int:
 
 
 def check_arguments(name: str, regions: Sequence[Region], arguments: Sequence[View]) -> None:
-    """Check that a kernel touches nothing but its arguments, and writes only where nobody else has anything.
+    """Check that a kernel touches nothing but its arguments, and writes only what no other argument overlaps.
 
     Args:
         name: the kernel's.
@@ -113,9 +113,9 @@ def check_region(region: Region, view: View) -> None:
     """
     if prod(region.shape) == 0:
         return
-    if region.is_written and view.buffer.home in (Home.CONSTANT, Home.VALUE):
+    if region.is_written and view.buffer.kind in (BufferKind.CONSTANT, BufferKind.VALUE):
         raise RegionError(
-            f"a kernel writes {region} to a buffer that runs only read: a {view.buffer.home.value}"
+            f"a kernel writes {region} to a buffer that runs only read: a {view.buffer.kind.value}"
         )
     room = [(stride, extent - 1) for extent, stride in _lattice(view.shape, view.strides)]
     for extent, stride in reversed(_lattice(region.shape, region.strides)):

@@ -1,4 +1,4 @@
-"""Gives back the memory that compiling takes and running does not."""
+"""Frees memory that compiling needs and running does not."""
 
 import ctypes
 from pathlib import Path

@@ -8,7 +8,7 @@ from math import prod
 from engine.dtypes import Array
 
 
-class Home(Enum):
+class BufferKind(Enum):
     """Whose memory a buffer is."""
 
     ARENA = "arena"
@@ -16,7 +16,7 @@ class Home(Enum):
     CONSTANT = "constant"
     """The plan's: weights, and tensors that no input changes."""
     VALUE = "value"
-    """An array that a run comes by: an input, or what a numpy layer gave."""
+    """An array that exists before a kernel reads it: an input, or what a numpy layer gave."""
     OUTPUT = "output"
     """An array that a run leaves behind."""
 
@@ -26,13 +26,13 @@ class Buffer:
     """Memory of float32 elements, one piece.
 
     Attributes:
-        home: whose it is.
+        kind: whose it is.
         size: elements.
         load: gives a constant's elements; asked once the kernels are compiled.
         slot: of a VALUE or OUTPUT, the operand's slot.
     """
 
-    home: Home
+    kind: BufferKind
     size: int
     load: Callable[[], Array] | None = None
     slot: int = -1

@@ -26,7 +26,7 @@ from engine.compiler.graph import (
     Upsample,
 )
 from engine.compiler.memory.alignment import aligned
-from engine.compiler.memory.view import Buffer, Home, View, whole
+from engine.compiler.memory.view import Buffer, BufferKind, View, whole
 
 CHANNELS_LAST = (0, 2, 3, 1)
 """Order of an image's axes in memory: batch, rows, columns, channels."""
@@ -139,9 +139,9 @@ class _Placer:
     def _new_view(self, node: Node, tensor: Tensor) -> View:
         if isinstance(node, Constant):
             array = aligned(np.ascontiguousarray(node.array, np.float32))
-            return whole(Buffer(Home.CONSTANT, tensor_size(tensor), lambda: array), tensor.shape)
+            return whole(Buffer(BufferKind.CONSTANT, tensor_size(tensor), lambda: array), tensor.shape)
         if isinstance(node, Placeholder):
-            return whole(Buffer(Home.VALUE, tensor_size(tensor), slot=node.slot), tensor.shape)
+            return whole(Buffer(BufferKind.VALUE, tensor_size(tensor), slot=node.slot), tensor.shape)
         order = self._orders[tensor]
         slot = self._leaving.get(tensor)
         if (
@@ -150,7 +150,7 @@ class _Placer:
             and not tensor.is_kept
             and order == tuple(range(tensor.rank))
         ):
-            return whole(Buffer(Home.OUTPUT, tensor_size(tensor), slot=slot), tensor.shape)
+            return whole(Buffer(BufferKind.OUTPUT, tensor_size(tensor), slot=slot), tensor.shape)
         return whole(_arena(tensor), tensor.shape, order)
 
     def _look(self, node: Reshape) -> Iterator[Node]:
@@ -188,8 +188,8 @@ class _Placer:
                 continue  # what kernels do not compute is an array of its own already
             self._left.add(slot)
             view = _view(tensor)
-            if view.buffer.home is not Home.OUTPUT:
-                target = whole(Buffer(Home.OUTPUT, tensor_size(tensor), slot=slot), tensor.shape)
+            if view.buffer.kind is not BufferKind.OUTPUT:
+                target = whole(Buffer(BufferKind.OUTPUT, tensor_size(tensor), slot=slot), tensor.shape)
                 copy = Copy(view, target)
                 copy.steps = [step]
                 yield copy
@@ -204,7 +204,7 @@ def _looked_at(node: Reshape, view: View) -> tuple[View, list[View]]:
     if views is not None:
         return view, views
     for order in _orders_of_copy(node, view):
-        copy = whole(Buffer(Home.ARENA, view.size), view.shape, order)
+        copy = whole(Buffer(BufferKind.ARENA, view.size), view.shape, order)
         views = node.look(copy)
         if views is not None:
             return copy, views
@@ -230,7 +230,7 @@ def tensor_size(tensor: Tensor) -> int:
 
 
 def _arena(tensor: Tensor) -> Buffer:
-    return Buffer(Home.ARENA, tensor_size(tensor))
+    return Buffer(BufferKind.ARENA, tensor_size(tensor))
 
 
 def _is_vector(view: View) -> bool:

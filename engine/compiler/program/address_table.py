@@ -6,7 +6,7 @@ import numpy as np
 
 from engine.compiler.memory.alignment import WORD, address_of
 from engine.compiler.memory.region import RegionError
-from engine.compiler.memory.view import Buffer, Home
+from engine.compiler.memory.view import Buffer, BufferKind
 from engine.compiler.program.program import Patch
 from engine.compiler.selection import KernelCall
 from engine.dtypes import Array
@@ -21,31 +21,34 @@ class AddressTable:
         self.loads: dict[Callable[[], Array], None] = {}
         self._words: list[int] = []
         self._relative: list[int] = []
-        self._patches: dict[Home, dict[int, list[tuple[int, int]]]] = {Home.VALUE: {}, Home.OUTPUT: {}}
+        self._patches: dict[BufferKind, dict[int, list[tuple[int, int]]]] = {
+            BufferKind.VALUE: {},
+            BufferKind.OUTPUT: {},
+        }
 
     def add(self, call: KernelCall) -> int:
         """Append a call's addresses; returns the place of the first."""
         first = len(self._words)
         for view in call.arguments:
             place, buffer, offset = len(self._words), view.buffer, view.offset * WORD
-            if buffer.home is Home.ARENA:
+            if buffer.kind is BufferKind.ARENA:
                 self._relative.append(place)
                 offset += self._offsets[buffer]
             elif buffer.load is not None:
                 self.loads[buffer.load] = None
                 offset += address_of(_loaded(buffer.load, buffer.size))
             else:
-                self._patches[buffer.home].setdefault(buffer.slot, []).append((place, offset))
+                self._patches[buffer.kind].setdefault(buffer.slot, []).append((place, offset))
             self._words.append(offset)
         if call.kernel.scratch:
             self._relative.append(len(self._words))
             self._words.append(self._scratch)
         return first
 
-    def patches(self, home: Home, shapes: Mapping[int, tuple[int, ...]]) -> tuple[Patch, ...]:
-        """Return the addresses that come by arrays of a kind."""
+    def patches(self, kind: BufferKind, shapes: Mapping[int, tuple[int, ...]]) -> tuple[Patch, ...]:
+        """Return the addresses that are set to arrays of a kind."""
         return tuple(
-            Patch(slot, tuple(entries), shapes[slot]) for slot, entries in self._patches[home].items()
+            Patch(slot, tuple(entries), shapes[slot]) for slot, entries in self._patches[kind].items()
         )
 
     def finish(self) -> tuple[Array, Array]:

@@ -10,7 +10,7 @@ from engine.compiler.lowering.builder import make_graph
 from engine.compiler.memory.alignment import WORD
 from engine.compiler.memory.arena import ArenaPool, Lifetime, arrange, least_size
 from engine.compiler.memory.release import release_compiler_memory
-from engine.compiler.memory.view import Buffer, Home, View
+from engine.compiler.memory.view import Buffer, BufferKind, View
 from engine.compiler.memory.weights import PackedStore
 from engine.compiler.passes.fusion import fuse
 from engine.compiler.passes.storage import place
@@ -96,8 +96,8 @@ class _Assembler:
             instructions=tuple(self._in_order(steps)),
             calls=tuple(call for call, _ in self.calls),
             values=self._values(),
-            inputs=table.patches(Home.VALUE, shapes),
-            outputs=table.patches(Home.OUTPUT, shapes),
+            inputs=table.patches(BufferKind.VALUE, shapes),
+            outputs=table.patches(BufferKind.OUTPUT, shapes),
             exports=self._exports(),
             releases=self._releases(),
             order=self._order(),
@@ -158,7 +158,7 @@ class _Assembler:
 
     def _use(self, view: View) -> None:
         buffer = view.buffer
-        if buffer.home is Home.ARENA:
+        if buffer.kind is BufferKind.ARENA:
             use = self.uses.setdefault(buffer, _Use(self.moment, self.moment))
             use.last = self.moment
 
@@ -198,7 +198,7 @@ class _Assembler:
             views = [tensor.view for tensor in tensors if tensor is not None and tensor.view is not None]
         else:
             views = [view for place in instruction for view in self.calls[place][0].arguments]
-        yield from (view.buffer.slot for view in views if view.buffer.home is Home.VALUE)
+        yield from (view.buffer.slot for view in views if view.buffer.kind is BufferKind.VALUE)
 
     def _order(self) -> tuple[int, ...]:
         by_nodes = [step for node in self.graph.nodes for step in node.steps]

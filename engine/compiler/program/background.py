@@ -1,4 +1,4 @@
-"""Compiles programs beside the runs that they are for: on one thread, a few at a time."""
+"""Compiles programs in the background, on one thread, a few at a time, while other runs go on."""
 
 import logging
 import threading
@@ -7,14 +7,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 
 MOST_WAITING = 4
-"""Programs that wait for the compiler or are at it; a client that sends shape after shape gets no further."""
+"""Programs that may be compiled or wait for it at once, so that a client that keeps sending new shapes is limited."""
 
 _places = threading.BoundedSemaphore(MOST_WAITING)
 _logger = logging.getLogger(__name__)
 
 
-def compile_beside(work: Callable[[], object]) -> bool:
-    """Do some work on the compiler's thread; returns False, and does nothing, where too much of it waits already.
+def compile_in_background(work: Callable[[], object]) -> bool:
+    """Do some work on the compiler's thread; returns False, and does nothing, if too much work is waiting already.
 
     Nobody waits for the work: what it raises is logged.
     """

@@ -8,7 +8,7 @@ import numpy as np
 
 from engine.compiler.memory.alignment import WORD, address_of
 from engine.compiler.memory.arena import Arena
-from engine.compiler.memory.view import Buffer, Home, View
+from engine.compiler.memory.view import Buffer, BufferKind, View
 from engine.compiler.program.instruction import NativeSteps, NumpyStep
 from engine.compiler.program.observable import BEFORE_ALL
 from engine.compiler.program.program import Patch, Program
@@ -27,13 +27,13 @@ StepTimes = dict[int, tuple[int, int]]
 
 
 class Watch(Protocol):
-    """Looks at what a run computes, while it goes on."""
+    """Observes what a run computes, while it is in progress."""
 
     def cuts(self, instruction: NativeSteps) -> Sequence[int]:
-        """Return after how many of some calls the run has to show what it has, in order; the last is all of them."""
+        """Return after how many of the calls the run must pause to show its tensors, ascending, up to all of them."""
 
     def look(self, number: int, value: Callable[[int], Value]) -> None:
-        """Look at what is whole right after a call or numpy step.
+        """Observe what is complete right after a call or numpy step.
 
         Args:
             number: its number; `BEFORE_ALL` before the first.
@@ -46,14 +46,14 @@ class NativeRun:
 
     Args:
         program: what to run.
-        stop: asked before each layer.
-        is_timed: whether stamps are taken.
+        stop: called before each layer.
+        is_timed: whether timestamps are recorded.
         max_bytes: how much the results of a layer whose shapes only the run tells may take.
-        watch: is shown what the run computes.
+        watch: observes what the run computes.
 
     Attributes:
         values: one value per slot; tensors that stay in the arena are not among them.
-        stamps: when every step ran, where that was asked for.
+        timestamps: when each step ran, if that was requested.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class NativeRun:
         self._is_timed = is_timed
         self._max_bytes = max_bytes
         self.values: list[Any] = list(program.values)
-        self.stamps: StepTimes = {}
+        self.timestamps: StepTimes = {}
         self._pending = {patch.slot: patch for patch in program.inputs}
         self._held: dict[int, Array | None] = {}  # arrays that the arena's table points at
 
@@ -79,7 +79,7 @@ class NativeRun:
 
         Raises:
             LayerError: a layer cannot run on what reached it.
-            RunStoppedError: the stop check said so.
+            RunStoppedError: the stop check asked for it.
         """
         slots = self._program.plan.slots
         for name, array in inputs.items():
@@ -125,18 +125,18 @@ class NativeRun:
 
     def _run_calls(self, instruction: NativeSteps, arena: Arena) -> None:
         segment = instruction.segment
-        stamps = np.empty(len(segment) + 1, np.int64) if self._is_timed else None
+        timestamps = np.empty(len(segment) + 1, np.int64) if self._is_timed else None
         if self._stop is None or isinstance(self._stop, StopSignal):
-            done = self._run_segment(segment, arena, stamps, self._stop)
+            done = self._run_segment(segment, arena, timestamps, self._stop)
             if done < len(segment):
                 self._give_up(instruction.owners[done], None if self._stop is None else self._stop())
         else:
-            self._run_asking(instruction, arena, stamps, self._stop)
-        if stamps is not None:
-            self._note(instruction.owners, stamps.tolist())
+            self._run_asking(instruction, arena, timestamps, self._stop)
+        if timestamps is not None:
+            self._note(instruction.owners, timestamps.tolist())
 
     def _run_asking(
-        self, instruction: NativeSteps, arena: Arena, stamps: Array | None, stop: StopCheck
+        self, instruction: NativeSteps, arena: Arena, timestamps: Array | None, stop: StopCheck
     ) -> None:
         """Run a segment step by step: native code cannot ask a function of Python's."""
         for place, (step, owner) in enumerate(
@@ -145,16 +145,16 @@ class NativeRun:
             if (reason := stop()) is not None:
                 self._give_up(owner, reason)
             self._run_segment(
-                Segment([step]), arena, None if stamps is None else stamps[place : place + 2], None
+                Segment([step]), arena, None if timestamps is None else timestamps[place : place + 2], None
             )
 
     def _run_segment(
-        self, segment: Segment, arena: Arena, stamps: Array | None, stop: StopSignal | None
+        self, segment: Segment, arena: Arena, timestamps: Array | None, stop: StopSignal | None
     ) -> int:
         if self._program.threads == 1:
-            return run_alone(segment, arena.table_address, stamps, stop)
+            return run_alone(segment, arena.table_address, timestamps, stop)
         with teams.lease(self._program.threads) as team:
-            return team.run(segment, arena.table_address, stamps, stop)
+            return team.run(segment, arena.table_address, timestamps, stop)
 
     def _run_numpy(self, instruction: NumpyStep, arena: Arena) -> None:
         """Run a layer's own forward on arrays that lie in the arena or came by values."""
@@ -191,7 +191,7 @@ class NativeRun:
 
     def _memory(self, buffer: Buffer, arena: Arena) -> Array:
         """Return the elements of a buffer."""
-        if buffer.home is Home.ARENA:
+        if buffer.kind is BufferKind.ARENA:
             return arena.memory[self._program.offsets[buffer] :].view(np.float32)
         if buffer.load is not None:
             return buffer.load().reshape(-1)
@@ -202,11 +202,11 @@ class NativeRun:
             )
         return array.reshape(-1)
 
-    def _note(self, owners: Sequence[int], stamps: Sequence[int]) -> None:
+    def _note(self, owners: Sequence[int], timestamps: Sequence[int]) -> None:
         """Add up the times of the kernels that work for one operator."""
-        for owner, began, ended in zip(owners, stamps, stamps[1:], strict=False):
-            first, took = self.stamps.get(owner, (began, 0))
-            self.stamps[owner] = (first, took + ended - began)
+        for owner, began, ended in zip(owners, timestamps, timestamps[1:], strict=False):
+            first, took = self.timestamps.get(owner, (began, 0))
+            self.timestamps[owner] = (first, took + ended - began)
 
     def _give_up(self, place: int, reason: str | None) -> None:
         step = self._program.plan.steps[place]

@@ -1,4 +1,4 @@
-"""What a program does, one after the other: stretches of kernel calls, and numpy layers between them."""
+"""The instructions of a program: runs of kernel calls, and numpy layers between them."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from engine.compiler.threads.segment import Segment
 
 @dataclass(frozen=True, slots=True)
 class NativeSteps:
-    """Kernel calls that run in one go.
+    """Kernel calls that run in one native call.
 
     Attributes:
         segment: the calls.

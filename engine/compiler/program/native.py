@@ -47,7 +47,7 @@ class NativeExecutor:
     def run(self, inputs: Mapping[str, Array], options: RunOptions) -> RunResult:
         """Run the program for inputs like these, or the numpy layers where there is none.
 
-        Where the run is to be looked into, the same kernels run, stopped where there is something to see.
+        If the run is observed, the same kernels run, and pause where a requested tensor is complete.
         """
         program = self._program_of(inputs, options.waits)
         if program is None:
@@ -61,7 +61,7 @@ class NativeExecutor:
         return RunResult(outputs, self._tracer(program).trace(run, started) if level else None)
 
     def prepare(self, inputs: InputSpecs) -> Footprint | None:
-        """Compile and verify the program for such inputs; None where kernels can do nothing of it, or it is refused."""
+        """Compile and verify the program for such inputs; None if no kernel can do any of it, or it is refused."""
         program = self._programs.find(inputs, self._plan(inputs))
         return None if program is None else program.footprint
 
@@ -78,7 +78,7 @@ class NativeExecutor:
     def _program_of(self, inputs: Mapping[str, Array], waits: bool) -> Program | None:
         """Return the program for inputs like these arrays.
 
-        None where kernels can do nothing of it, it is refused, or it is not there yet and nobody is to wait for it.
+        None if no kernel can do any of it, if it is refused, or if it is not compiled yet and the run does not wait.
         """
         known = self._programs.known(inputs.values())
         if known is not None:

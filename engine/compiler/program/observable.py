@@ -1,4 +1,4 @@
-"""Which tensors of a program can be looked at, where they lie, and from which moment of a run on they are whole."""
+"""Which tensors of a program can be observed, where they lie, and from which moment of a run on they are complete."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ BEFORE_ALL = -1
 
 @dataclass(frozen=True, slots=True)
 class Observable:
-    """A value of a run that can be looked at.
+    """A value of a run that can be observed.
 
     Attributes:
         moment: what completes it: the number of a kernel call or numpy step, in their order, or `BEFORE_ALL`. Memory
@@ -37,10 +37,10 @@ class Observable:
 
 @dataclass(frozen=True, slots=True)
 class Observables:
-    """What can be looked at in the runs of a program.
+    """What can be observed in the runs of a program.
 
     Attributes:
-        by_slot: slot -> where and when its value can be looked at, for those that exist.
+        by_slot: slot -> where and when its value can be observed, for values that exist.
         ends: slot of a tensor that never leaves a kernel's registers, or of a list that is taken apart unmade -> slot
             of what that kernel writes in the end, or of the list's first member.
     """

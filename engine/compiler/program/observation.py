@@ -1,4 +1,4 @@
-"""Looks at the tensors of a program while it runs: the very program that serves, stopped where one is whole.
+"""Observes the tensors of a program while it runs: the program that serves, paused whenever a tensor is complete.
 
 Tensors share memory, so that each is read right after the kernel call that completes it. What is computed stays the
 same to the bit; only the time that it takes does not.
@@ -36,11 +36,11 @@ class Observation:
 
 
 class RunObserver:
-    """Looks at chosen operands of one run.
+    """Observes chosen operands of one run.
 
     Args:
         program: the program that runs.
-        names: operands to look at; those that do not exist in the program's runs are passed over.
+        names: operands to observe; those that do not exist in the program's runs are skipped.
         look: gets an operand's name and value. An array may lie in the memory of the run, where the next kernel
             overwrites it: who wants to keep it copies it.
     """
@@ -55,12 +55,12 @@ class RunObserver:
                 self._due.setdefault(place.moment, []).append((name, slots[name]))
 
     def cuts(self, instruction: NativeSteps) -> Sequence[int]:
-        """Return after how many of some calls there is something to look at, and how many they are."""
+        """Return after how many of the calls there is something to observe, and the number of all calls."""
         count = len(instruction.segment)
         return [done for done in range(1, count) if instruction.first + done - 1 in self._due] + [count]
 
     def look(self, number: int, value: Callable[[int], Value]) -> None:
-        """Look at the operands that are whole right after a call or numpy step."""
+        """Observe the operands that are complete right after a call or numpy step."""
         for name, slot in self._due.get(number, ()):
             self._look(name, value(slot))
 
@@ -148,7 +148,7 @@ def observe(
 
 
 def kept(value: Value) -> Value:
-    """Return a value that stays what it is, whatever the run goes on to write.
+    """Return a value that the rest of the run cannot change: a copy of an array.
 
     Members of tuples and lists do so anyway: only tensors lie in the run's memory.
     """

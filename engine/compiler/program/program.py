@@ -37,13 +37,13 @@ class Program:
         instructions: what a run does, in order.
         calls: what its kernels are called on, in order.
         values: slot -> value that no input changes; None elsewhere.
-        inputs: addresses of arrays that come by slots.
+        inputs: addresses that are set to the arrays in slots.
         outputs: addresses of arrays that a run leaves behind.
         exports: slot -> where the tensor lies that numpy layers read, for those that no value of the run is.
         releases: for each instruction, the slots whose values nothing reads after it.
         order: the steps as they are done, fused ones after what they are fused into.
         fused_into: step -> the step whose kernel does its work.
-        fused: step -> the steps whose work its kernel does besides.
+        fused: step -> the other steps whose work its kernel does.
         native: steps that kernels do, fused ones among them.
         folded: steps that were done at build.
         arenas: memory for runs.
@@ -52,7 +52,7 @@ class Program:
         scratch_bytes: bytes of scratch memory, in the arena after the tensors.
         threads: threads that share a run.
         loads: what gave the constant arrays that kernels read; they keep packed weights for other programs, too.
-        observables: what can be looked at in a run, where and when.
+        observables: what can be observed in a run, where and when.
     """
 
     plan: Plan

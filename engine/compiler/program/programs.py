@@ -13,7 +13,7 @@ from engine.compiler.emit.target import host_target
 from engine.compiler.memory.region import RegionError
 from engine.compiler.memory.weights import PackedStore
 from engine.compiler.program.assembler import compile_plan
-from engine.compiler.program.background import compile_beside
+from engine.compiler.program.background import compile_in_background
 from engine.compiler.program.instruction import NativeSteps
 from engine.compiler.program.program import Program
 from engine.compiler.program.verifier import verify
@@ -27,7 +27,7 @@ _Key = tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
 """Shape and dtype of each input. Every run looks its program up by them, and tuples are hashed faster than specs."""
 
 _FAULTS = (RegionError, ValueError, TypeError, LookupError, ArithmeticError, RuntimeError)
-"""What a mistake in the compiler raises: the numpy layers run in the program's place, and it is told."""
+"""Errors that a mistake in the compiler raises: they are reported, and the numpy layers run instead of the program."""
 
 _logger = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class Programs:
     def find(self, inputs: InputSpecs, plan: Plan) -> Program | None:
         """Return the program of a plan for inputs of given shapes, compiled and verified the first time.
 
-        None where kernels can do nothing of it, or where it is refused.
+        None if no kernel can do any of it, or it is refused.
         """
         is_known, program = self._look_up(_key(inputs))
         if is_known:
@@ -89,7 +89,7 @@ class Programs:
             return program
 
     def find_ready(self, inputs: InputSpecs, plan: Plan) -> Program | None:
-        """Return a program as `find` does, if it is there; else have it compiled beside, and return None."""
+        """Return a program as `find` does if it exists; else have it compiled in the background, and return None."""
         is_known, program = self._look_up(_key(inputs))
         if is_known:
             return program
@@ -97,11 +97,11 @@ class Programs:
             if inputs in self._awaited:
                 return None
             self._awaited.add(inputs)
-        if not compile_beside(lambda: self._find_beside(inputs, plan)):
+        if not compile_in_background(lambda: self._find_in_background(inputs, plan)):
             self._forget_awaited(inputs)  # too many wait: a later run asks again
         return None
 
-    def _find_beside(self, inputs: InputSpecs, plan: Plan) -> None:
+    def _find_in_background(self, inputs: InputSpecs, plan: Plan) -> None:
         try:
             self.find(inputs, plan)
         finally:

@@ -45,25 +45,27 @@ class Tracer:
             started: when it began, in nanoseconds of `perf_counter_ns`.
             seen: of an observed run, what was seen of operands, by name; None for any other run.
         """
-        end = max((began + took for began, took in run.stamps.values()), default=started)
+        end = max((began + took for began, took in run.timestamps.values()), default=started)
         total = (end - started) / 1000
         if seen is not None:
-            layers = tuple(_with_seen(layer, seen) for layer in self._layers(run.stamps, started, run))
+            layers = tuple(_with_seen(layer, seen) for layer in self._layers(run.timestamps, started, run))
             return RunTrace(total, layers, started, is_observed=True)
         if not self._is_known:
-            return RunTrace(total, self._layers(run.stamps, started, run), started)
-        # nothing of the run is needed but its stamps: layers are made when somebody looks at them
-        stamps = run.stamps
-        return RunTrace(total, lambda: self._layers(stamps, started, None), started)
+            return RunTrace(total, self._layers(run.timestamps, started, run), started)
+        # only the run's timestamps are kept: the trace of each layer is made when it is first read
+        timestamps = run.timestamps
+        return RunTrace(total, lambda: self._layers(timestamps, started, None), started)
 
-    def _layers(self, stamps: StepTimes, started: int, run: NativeRun | None) -> tuple[LayerTrace, ...]:
-        durations = [stamps[row.place][1] / 1000 if row.place in stamps else 0.0 for row in self._rows]
+    def _layers(self, timestamps: StepTimes, started: int, run: NativeRun | None) -> tuple[LayerTrace, ...]:
+        durations = [
+            timestamps[row.place][1] / 1000 if row.place in timestamps else 0.0 for row in self._rows
+        ]
         layers = []
         now = started
         for index, (row, duration, share) in enumerate(
             zip(self._rows, durations, shares(durations), strict=True)
         ):
-            began, took = stamps.get(row.place, (now, 0))
+            began, took = timestamps.get(row.place, (now, 0))
             now = max(now, began + took)
             step = row.step
             operator = step.operator

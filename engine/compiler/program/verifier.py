@@ -1,4 +1,4 @@
-"""Verifies a program: every kernel's results beside what numpy makes of the very tensors that the kernel read.
+"""Verifies a program: compares each kernel's results with what numpy computes from the same tensors.
 
 The program runs once on a random input, observed. Each operator that kernels do is then run by its numpy layer on what
 the program computed for its inputs, and the two results are compared: errors do not add up from layer to layer, and the
@@ -50,7 +50,7 @@ class Verdict:
 def verify(
     program: Program, inputs: Sequence[TensorSpec], names: Sequence[str], outputs: Sequence[str]
 ) -> Verdict:
-    """Run a program once beside the numpy layers, once more where the first input led to hardly any finite numbers.
+    """Compare a program with the numpy layers on one input, and on another if the first gave few finite numbers.
 
     Args:
         program: the program.
@@ -89,7 +89,7 @@ def _runs_in_numpy(program: Program, arrays: dict[str, Array], outputs: Sequence
 
 
 class _Comparison:
-    """One run of a program, and of the numpy layers beside it.
+    """One run of a program, compared with the numpy layers.
 
     Attributes:
         refusal: the first operator that differs; None where none does.

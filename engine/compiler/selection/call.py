@@ -18,10 +18,10 @@ from engine.compiler.graph import (
     Tensor,
     TransposedConvolution,
 )
-from engine.compiler.kernels.epilogue import Epilogue, EpilogueOperand, Spread
+from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
 from engine.compiler.memory.alignment import aligned
 from engine.compiler.memory.region import check_arguments
-from engine.compiler.memory.view import Buffer, Home, View, whole
+from engine.compiler.memory.view import Buffer, BufferKind, View, whole
 from engine.compiler.memory.weights import PackedStore, PackedWeights, Packing
 from engine.compiler.passes.storage import Copy
 from engine.dtypes import Array
@@ -88,7 +88,7 @@ class Selector:
         """Return the views of weights and bias, packed for a kernel; `part` tells those of a node apart."""
         # a program for other shapes may have computed others
         content = (_digest(weight), _digest(bias)) if node.is_computed else ()
-        # the same weights may be looked at with their axes in another order
+        # the same weights may be viewed with their axes in another order
         look = (weight.shape, weight.strides)
         key = (node.steps[0], part, content, look, type(kernel).__name__, *kernel.layout)
         packed = self.packed.get(key)
@@ -105,7 +105,7 @@ class Selector:
     def temporary(self, shape: tuple[int, ...], order: tuple[int, ...] | None = None) -> View:
         """Return memory in the arena that lives for the node's calls only."""
         size = int(np.prod(shape))
-        return whole(Buffer(Home.ARENA, size), shape, order)
+        return whole(Buffer(BufferKind.ARENA, size), shape, order)
 
 
 _PART = 1 << 20
@@ -189,18 +189,20 @@ def image_epilogue(selector: Selector, node: EpilogueNode) -> tuple[Epilogue, li
         view = as_image(view.expanded((*(1,) * (rank - len(view.shape)), *view.shape)))
         if view.shape == output:
             view = channels_last(selector, view)
-            operands.append(EpilogueOperand(Spread.FULL, image_strides(view)))
+            operands.append(EpilogueOperand(Broadcast.FULL, image_strides(view)))
         elif view.size == 1:
-            operands.append(EpilogueOperand(Spread.SCALAR))
+            operands.append(EpilogueOperand(Broadcast.SCALAR))
         else:
             view = channels_last(selector, view)
-            operands.append(EpilogueOperand(Spread.CHANNEL, (view.strides[0] if view.shape[0] > 1 else 0,)))
+            operands.append(
+                EpilogueOperand(Broadcast.CHANNEL, (view.strides[0] if view.shape[0] > 1 else 0,))
+            )
         views.append(view)
     return Epilogue(node.epilogue, tuple(operands)), views
 
 
 def _constant(load: Callable[[], Array], size: int) -> View:
-    return whole(Buffer(Home.CONSTANT, size, load), (size,))
+    return whole(Buffer(BufferKind.CONSTANT, size, load), (size,))
 
 
 def _digest(array: Array | None) -> bytes:

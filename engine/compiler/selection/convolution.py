@@ -6,7 +6,7 @@ from math import prod
 from engine.compiler.graph import Convolution
 from engine.compiler.kernels.convolution import ChunkSize, DirectConvolution
 from engine.compiler.kernels.depthwise import Depthwise
-from engine.compiler.kernels.epilogue import Epilogue, Spread
+from engine.compiler.kernels.epilogue import Broadcast, Epilogue
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.kernels.streamed_convolution import StreamedConvolution
 from engine.compiler.kernels.tile import Tile, choose_tile
@@ -27,21 +27,21 @@ from engine.compiler.selection.movement import pad
 PEAK = 11.0
 """Multiply-adds per lane and nanosecond that a register tile reaches, about; only ratios of the figures here matter."""
 STREAM = 10.0
-"""Bytes per nanosecond that weights come at which are too many for the cache near the core."""
+"""Bytes per nanosecond at which weights are read that do not fit the core's own cache."""
 DIRECT_STREAM = 7.5
 """The same for a direct convolution of few pixels."""
 SCRATCH_RATE = 60.0
 """Bytes per nanosecond that transformed tiles are written and read at."""
 NEAR_CACHE = 1 << 20
-"""Bytes that stay in the cache near the core beside what streams through it."""
+"""Bytes that stay in the core's own cache while other data streams through it."""
 FAR_WEIGHTS = 256 << 10
-"""Bytes of weights that are not in the cache near the core when their turn comes: those of other layers were since."""
+"""Bytes of weights that are no longer in the core's own cache when needed: other layers' weights replaced them."""
 MOST_PARTIAL = 64 << 10
 """Bytes of partial sums, of one block of filters, that leave room for the rest in the nearest caches."""
 _ALL = 1 << 30
 _TURNED = (0, 1, 3, 2)
 _CHUNK_BYTES = 256 << 10
-"""Bytes of input of one chunk: what stays in the near cache while the weights go over it."""
+"""Bytes of input of one chunk: it stays in the core's own cache while all weights are applied to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def _laid_down(work: Work) -> Work:
     turned = [view.permuted(_TURNED) for view in work.operands]
     spreads = tuple(
         replace(operand, strides=(operand.strides[0], *reversed(operand.strides[1:])))
-        if operand.spread is Spread.FULL
+        if operand.broadcast is Broadcast.FULL
         else operand
         for operand in work.epilogue.operands
     )
@@ -138,7 +138,7 @@ def _winograd_time(selector: Selector, work: Work, outputs: int) -> float:
 
 
 def _overlapped(products: float, weight_bytes: int, rate: float) -> float:
-    """Return the time of products whose weights are brought near while they go on: the longer of both, mostly."""
+    """Return the time of products whose weights are prefetched meanwhile: mostly the longer of the two."""
     stream = max(0, weight_bytes - NEAR_CACHE) / rate
     return max(products, stream) + 0.3 * min(products, stream)
 
@@ -157,13 +157,13 @@ def _winograd(selector: Selector, work: Work, outputs: int) -> None:
         tile=choose_tile(selector.target, count, -(-filters // selector.lanes)),
         lanes=selector.lanes,
         epilogue=work.epilogue,
-        is_ahead=4 * (outputs + 2) ** 2 * node.weight[:, :, 0, 0].size > NEAR_CACHE,
+        prefetches_weights=4 * (outputs + 2) ** 2 * node.weight[:, :, 0, 0].size > NEAR_CACHE,
     )
     _call(selector, work, kernel)
 
 
 def _tiles_of_chunk(selector: Selector, tiles: int, tile_bytes: int, node: Convolution) -> int:
-    """Choose how many tiles go together: as many as the near cache holds, more where weights are many."""
+    """Choose how many tiles are computed together: as many as the core's cache holds, more if weights are many."""
     weight_bytes = 4 * node.weight.size
     room = NEAR_CACHE * (2 if weight_bytes > NEAR_CACHE // 4 else 1) * 3 // 4
     most = max(1, min(room // tile_bytes, -(-tiles // selector.threads)))
@@ -264,7 +264,7 @@ def _is_staged(work: Work) -> bool:
 
 
 def _staged_chunk(selector: Selector, work: Work) -> ChunkSize:
-    """Choose what one chunk does: as many rows as fit the near cache beside the weights."""
+    """Choose what one chunk does: as many rows as fit the core's own cache together with the weights."""
     node, rows = work.node, work.out.shape[2]
     step = 4 * work.x.shape[1] * work.x.shape[3] * node.stride[0]
     least = max(1, -(-rows // max(1, _CHUNK_BYTES * 2 // step)))

@@ -4,14 +4,14 @@ from math import prod
 
 from engine.compiler.graph import Linear
 from engine.compiler.kernels.convolution import ChunkSize, DirectConvolution
-from engine.compiler.kernels.epilogue import Epilogue, EpilogueOperand, Spread
+from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides
 from engine.compiler.kernels.tile import choose_tile
 from engine.compiler.memory.view import View
 from engine.compiler.selection.call import Selector, selects, view_of
 
 NEAR_CACHE = 1 << 20
-"""Bytes of input that stay in the cache near the core beside what streams through it."""
+"""Bytes of input that stay in the core's own cache while other data streams through it."""
 _FEW_TILES = 4
 """Tiles of rows, and chunks of a thread, that are few."""
 _WIDTH_WORTH = 0.01
@@ -48,7 +48,7 @@ def linear_kernel(selector: Selector, x: View, out: View, epilogue: Epilogue) ->
         chunk=_chunk(selector, 4 * x.size, -(-rows // tile.pixels), parts),
         lanes=selector.lanes,
         epilogue=epilogue,
-        is_ahead=parts > 1 and rows >= _FEW_TILES * tile.pixels,
+        prefetches_weights=parts > 1 and rows >= _FEW_TILES * tile.pixels,
     )
 
 
@@ -73,11 +73,11 @@ def _epilogue(selector: Selector, node: Linear) -> tuple[Epilogue, list[View]]:
         view = view_of(tensor)
         rows = copied_rows(selector, view)
         if view.size == prod(shape):
-            operands.append(EpilogueOperand(Spread.FULL, (0, 0, rows.strides[0])))
+            operands.append(EpilogueOperand(Broadcast.FULL, (0, 0, rows.strides[0])))
         elif view.size == 1:
-            operands.append(EpilogueOperand(Spread.SCALAR))
+            operands.append(EpilogueOperand(Broadcast.SCALAR))
         else:
-            operands.append(EpilogueOperand(Spread.CHANNEL, (0,)))
+            operands.append(EpilogueOperand(Broadcast.CHANNEL, (0,)))
         views.append(rows)
     return Epilogue(node.epilogue, tuple(operands)), views
 

@@ -1,7 +1,7 @@
 """Kernels for products of tensors that runs differ in."""
 
 from engine.compiler.graph import MatrixProduct
-from engine.compiler.kernels.epilogue import Epilogue, EpilogueOperand, Spread
+from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
 from engine.compiler.kernels.matmul import MatrixProductKernel
 from engine.compiler.kernels.shapes import MatrixShape
 from engine.compiler.memory.view import View
@@ -44,11 +44,11 @@ def _epilogue(selector: Selector, node: MatrixProduct, out: View) -> tuple[Epilo
     for tensor in node.inputs[node.own :]:
         view = _spread(view_of(tensor))
         if view.size == 1:
-            operands.append(EpilogueOperand(Spread.SCALAR))
+            operands.append(EpilogueOperand(Broadcast.SCALAR))
         else:
             view = view if view.strides[3] == 1 else row_by_row(selector, view)
             is_full = view.shape == out.shape
             steps = (view.strides[0], view.strides[1], view.strides[2]) if is_full else (0,)
-            operands.append(EpilogueOperand(Spread.FULL if is_full else Spread.CHANNEL, steps))
+            operands.append(EpilogueOperand(Broadcast.FULL if is_full else Broadcast.CHANNEL, steps))
         views.append(view)
     return Epilogue(node.epilogue, tuple(operands)), views

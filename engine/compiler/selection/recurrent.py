@@ -159,7 +159,7 @@ def _select_products(selector: Selector, layer: _Layer, place: int, weights: Wei
 
 
 def _bias(node: Recurrent, weights: Weights) -> Array | None:
-    """Return what is added to the products with the inputs: both biases, but for a GRU's new gate that of the state."""
+    """Return what is added to the products with the inputs: both biases, except a GRU's new gate's state bias."""
     if weights.state_bias is None:
         return weights.input_bias
     bias = weights.state_bias.copy()

@@ -51,8 +51,8 @@ class Runner:
     """The native functions that run segments; ctypes releases the GIL while one runs.
 
     Attributes:
-        alone: (rows, count, table, stamps, stop) -> steps done, on the calling thread.
-        together: (rows, count, table, stamps, stop, team) -> steps done, with a team's help.
+        alone: (rows, count, table, timestamps, stop) -> steps done, on the calling thread.
+        together: (rows, count, table, timestamps, stop, team) -> steps done, with a team's help.
         dismiss: (team) -> 0; tells the helpers to end.
         helper: address of the function that a helper's thread runs.
         code: keeps the machine code alive.
@@ -129,22 +129,22 @@ def _write_do_chunk(module: ir.Module) -> None:
 
 
 def _write_alone(module: ir.Module) -> None:
-    """alone(rows, count, table, stamps, stop) -> steps done: run a segment without help."""
+    """alone(rows, count, table, timestamps, stop) -> steps done: run a segment without help."""
     r = Routine(module, "alone", 5)
-    rows, count, table, stamps, stop = r.parameters
-    _stamp(r, stamps, 0)
+    rows, count, table, timestamps, stop = r.parameters
+    _take_timestamp(r, timestamps, 0)
     with r.count(count) as step:
         with r.when(r.compare("!=", r.call("must_stop", stop), 0)):
             r.give(step)
         row = _row(r, rows, step)
         with r.count(r.load(row, CHUNKS)) as chunk:
             r.call("do_chunk", row, table, chunk, 0)
-        _stamp(r, stamps, r.add(step, 1))
+        _take_timestamp(r, timestamps, r.add(step, 1))
     r.give(count)
 
 
 def _write_wake(module: ir.Module) -> None:
-    """wake(team): wake whoever sleeps until the state changes; it has changed."""
+    """wake(team): wake the threads that wait for a change of the state."""
     r = Routine(module, "wake", 1)
     (team,) = r.parameters
     with r.when(r.compare("==", r.read(team, SLEEPERS), 0)):
@@ -168,7 +168,7 @@ def _write_wait(module: ir.Module) -> None:
         _call_threads(r, "sched_yield")
     mutex, condition = r.add(team, 8 * MUTEX), r.add(team, 8 * CONDITION)
     _call_threads(r, "pthread_mutex_lock", mutex)
-    # counted before the state is read again: who changes it after that sees that there is somebody to wake
+    # counted before the state is read again: any later change of the state sees that a thread must be woken
     r.fetch_add(1, team, SLEEPERS)
     with r.forever() as asleep:
         asleep.leave_when(r.compare("!=", r.read(team, STATE), seen))
@@ -179,11 +179,11 @@ def _write_wait(module: ir.Module) -> None:
 
 
 def _write_finish(module: ir.Module) -> None:
-    """finish(team, step, thread): all of a step is done; stamp it and move on to the next, if there is one."""
+    """finish(team, step, thread): a step is complete; record the time and open the next step, if there is one."""
     r = Routine(module, "finish", 3)
     team, step, thread = r.parameters
     following = r.add(step, 1)
-    _stamp(r, r.load(team, STAMPS), following)
+    _take_timestamp(r, r.load(team, STAMPS), following)
     with r.when(r.compare("==", following, r.load(team, COUNT))):
         _end(r, team, following, thread)
     with r.when(r.compare("!=", r.call("must_stop", r.load(team, STOP)), 0)):
@@ -218,13 +218,13 @@ def _write_work(module: ir.Module) -> None:
 
 
 def _write_together(module: ir.Module) -> None:
-    """together(rows, count, table, stamps, stop, team) -> steps done: run a segment with a team's help."""
+    """together(rows, count, table, timestamps, stop, team) -> steps done: run a segment with a team's help."""
     r = Routine(module, "together", 6)
-    rows, count, table, stamps, stop, team = r.parameters
-    _stamp(r, stamps, 0)
+    rows, count, table, timestamps, stop, team = r.parameters
+    _take_timestamp(r, timestamps, 0)
     with r.when(r.compare("!=", r.call("must_stop", stop), 0)):
         r.give(0)
-    for place, value in ((ROWS, rows), (COUNT, count), (TABLE, table), (STAMPS, stamps), (STOP, stop)):
+    for place, value in ((ROWS, rows), (COUNT, count), (TABLE, table), (STAMPS, timestamps), (STOP, stop)):
         r.store(value, team, place)
     _begin(r, team, 0)
     # even where the first step has a single chunk: helpers take their time to wake, and are awake for the next
@@ -256,10 +256,10 @@ def _row(r: Routine, rows: MachineWord, step: MachineWord) -> IRValue:
     return r.add(rows, r.mul(step, 8 * ROW_WORDS))
 
 
-def _stamp(r: Routine, stamps: IRValue, place: MachineWord) -> None:
-    """Write down the time, where stamps are asked for."""
-    with r.when(r.compare("!=", stamps, 0)):
-        r.store(r.call("now"), r.add(stamps, r.mul(place, 8)))
+def _take_timestamp(r: Routine, timestamps: IRValue, place: MachineWord) -> None:
+    """Record the time, if timestamps are requested."""
+    with r.when(r.compare("!=", timestamps, 0)):
+        r.store(r.call("now"), r.add(timestamps, r.mul(place, 8)))
 
 
 def _begin(r: Routine, team: IRValue, step: MachineWord) -> IRValue:

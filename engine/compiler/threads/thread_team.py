@@ -53,24 +53,24 @@ class ThreadTeam:
         self,
         segment: Segment,
         table_address: int,
-        stamps: Array | None = None,
+        timestamps: Array | None = None,
         stop: StopSignal | None = None,
     ) -> int:
-        """Run a segment; returns how many steps were done, fewer than it has where the signal said stop.
+        """Run a segment; returns how many steps were done, fewer than it has if the signal asked for a stop.
 
         Args:
             segment: what to run.
             table_address: of the table of addresses that the steps find their arguments in.
-            stamps: int64, one more than steps: gets the time of the start and of each step's end, in nanoseconds of
+            timestamps: int64, one more than steps: gets the time of the start and of each step's end, in nanoseconds of
                 time.perf_counter_ns.
             stop: asked before each step.
 
         Raises:
-            ValueError: the stamps do not fit the segment.
+            ValueError: the timestamps do not fit the segment.
         """
         if not (self._helpers and segment.is_wide and self._pid == os.getpid()):
-            return run_alone(segment, table_address, stamps, stop)
-        return self._together(*_arguments(segment, table_address, stamps, stop), self._address)
+            return run_alone(segment, table_address, timestamps, stop)
+        return self._together(*_arguments(segment, table_address, timestamps, stop), self._address)
 
     def close(self) -> None:
         """End the helpers; the caller works alone from here on. To be called between runs."""
@@ -79,16 +79,16 @@ class ThreadTeam:
 
 
 def run_alone(
-    segment: Segment, table_address: int, stamps: Array | None = None, stop: StopSignal | None = None
+    segment: Segment, table_address: int, timestamps: Array | None = None, stop: StopSignal | None = None
 ) -> int:
     """Run a segment on the calling thread; all else as `ThreadTeam.run`."""
-    return runner().alone(*_arguments(segment, table_address, stamps, stop))
+    return runner().alone(*_arguments(segment, table_address, timestamps, stop))
 
 
 def _arguments(
-    segment: Segment, table_address: int, stamps: Array | None, stop: StopSignal | None
+    segment: Segment, table_address: int, timestamps: Array | None, stop: StopSignal | None
 ) -> tuple[int, int, int, int, int]:
-    stamps_address = 0 if stamps is None else _stamps_address(stamps, len(segment))
+    stamps_address = 0 if timestamps is None else _timestamps_address(timestamps, len(segment))
     return segment.address, len(segment), table_address, stamps_address, 0 if stop is None else stop.address
 
 
@@ -127,9 +127,9 @@ def _end_helpers(helpers: Sequence[int], team: int, memory: Array, native: Runne
             libc.join_thread(helper)
 
 
-def _stamps_address(stamps: Array, steps: int) -> int:
-    if stamps.dtype != np.int64 or stamps.size <= steps or not stamps.flags.c_contiguous:
+def _timestamps_address(timestamps: Array, steps: int) -> int:
+    if timestamps.dtype != np.int64 or timestamps.size <= steps or not timestamps.flags.c_contiguous:
         raise ValueError(
-            f"stamps: {stamps.size} of {stamps.dtype}; expected {steps + 1} of int64, one after another"
+            f"timestamps: {timestamps.size} of {timestamps.dtype}; expected {steps + 1} of int64, one after another"
         )
-    return int(stamps.ctypes.data)
+    return int(timestamps.ctypes.data)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
 from engine.compiler.kernels.convolution import ChunkSize, DirectConvolution
-from engine.compiler.kernels.epilogue import Epilogue, EpilogueOperand, Spread
+from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.kernels.streamed_convolution import StreamedConvolution
 from engine.compiler.kernels.tile import Tile
@@ -51,7 +51,7 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
             data.draw(st.integers(1, size[0])), data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))
         ),
         lanes=target.lanes,
-        is_ahead=data.draw(st.booleans()),
+        prefetches_weights=data.draw(st.booleans()),
     )
     expected = convolved(x, weight, bias, stride, dilation, groups)
     *_, out = run(made, target, x, *made.pack(weight, bias), np.zeros_like(expected))
@@ -128,9 +128,9 @@ def test_epilogue_reads_every_kind_of_operand(target: Target, streamed: bool) ->
     other = numbers(*expected.shape, seed=5)
     size = expected.shape[1], expected.shape[2]
     operands = (
-        EpilogueOperand(Spread.CHANNEL, (19,)),
-        EpilogueOperand(Spread.FULL, strides(*size, 19)),
-        EpilogueOperand(Spread.SCALAR),
+        EpilogueOperand(Broadcast.CHANNEL, (19,)),
+        EpilogueOperand(Broadcast.FULL, strides(*size, 19)),
+        EpilogueOperand(Broadcast.SCALAR),
     )
     epilogue = Epilogue(EPILOGUE, operands)
     made: DirectConvolution | StreamedConvolution = DirectConvolution(

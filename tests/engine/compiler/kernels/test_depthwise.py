@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
 from engine.compiler.kernels.depthwise import Depthwise
-from engine.compiler.kernels.epilogue import Epilogue, EpilogueOperand, Spread
+from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.dtypes import Array
 from engine.kernels.convolution import convolve
@@ -104,9 +104,9 @@ def test_epilogue_reads_operands_at_their_place(target: Target) -> None:
     x, weight, bias = numbers(2, 5, 11, 19), numbers(19, 1, 3, 3, seed=1), numbers(19, seed=2)
     full, channel, scalar = numbers(2, 5, 11, 19, seed=3), numbers(2, 19, seed=4), numbers(1, seed=5)
     operands = (
-        EpilogueOperand(Spread.FULL, (5 * 11 * 19, 11 * 19, 19)),
-        EpilogueOperand(Spread.CHANNEL, (19,)),
-        EpilogueOperand(Spread.SCALAR),
+        EpilogueOperand(Broadcast.FULL, (5 * 11 * 19, 11 * 19, 19)),
+        EpilogueOperand(Broadcast.CHANNEL, (19,)),
+        EpilogueOperand(Broadcast.SCALAR),
     )
     scaled = apply("mul", apply("relu", Leaf(0)), Leaf(2))
     epilogue = Epilogue(apply("add", apply("add", scaled, Leaf(1)), Leaf(3)), operands)

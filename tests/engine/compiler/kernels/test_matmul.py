@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from engine.compiler.emit.jit import cache
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
-from engine.compiler.kernels.epilogue import Epilogue, EpilogueOperand, Spread
+from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
 from engine.compiler.kernels.matmul import MatrixProductKernel
 from engine.compiler.kernels.shapes import MatrixShape
 from engine.compiler.kernels.tile import Tile
@@ -81,7 +81,7 @@ def test_attention_over_one_tensor_of_queries_keys_and_values(target: Target, to
     mask = numbers(tokens, tokens, seed=1)
     q, k, v = (fused[:, :, part].transpose(0, 2, 1, 3) for part in range(3))
     epilogue = Epilogue(
-        apply("add", apply("mul", Leaf(0), 0.25), Leaf(1)), (EpilogueOperand(Spread.FULL, (0, 0, tokens)),)
+        apply("add", apply("mul", Leaf(0), 0.25), Leaf(1)), (EpilogueOperand(Broadcast.FULL, (0, 0, tokens)),)
     )
     made, scores = kernel_for(target, q, k.swapaxes(2, 3), epilogue)
     # the harness knows whole arrays only: the views begin inside of `fused`
@@ -112,7 +112,7 @@ def test_operands_that_repeat_over_the_batch(target: Target) -> None:
     """Stride 0: one matrix times each of a batch; a bias per column."""
     a, b, bias = numbers(2, 3, 4, 10), numbers(1, 1, 10, 19, seed=1), numbers(19, seed=2)
     epilogue = Epilogue(
-        apply("relu", apply("add", Leaf(0), Leaf(1))), (EpilogueOperand(Spread.CHANNEL, (0,)),)
+        apply("relu", apply("add", Leaf(0), Leaf(1))), (EpilogueOperand(Broadcast.CHANNEL, (0,)),)
     )
     made, out = kernel_for(target, a, np.broadcast_to(b, (2, 3, 10, 19)), epilogue)
     out = run(made, target, a, b, out, bias)[2]

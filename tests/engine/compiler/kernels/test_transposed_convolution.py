@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
-from engine.compiler.kernels.epilogue import Epilogue, EpilogueOperand, Spread
+from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
 from engine.compiler.kernels.shapes import ImageStrides
 from engine.compiler.kernels.tile import Tile
 from engine.compiler.kernels.transposed_convolution import TransposedConvolutionKernel
@@ -106,7 +106,7 @@ def test_doubling_an_image(target: Target, kernel: int, padding: int) -> None:
     x, weight = np.abs(numbers(1, 9, 20, 18)) + 1, np.abs(numbers(18, 24, kernel, kernel, seed=1)) + 1
     x[0, 3, 4, 5], x[0, 7, 9, 11] = np.nan, np.inf
     full, bias = numbers(1, 18, 40, 24, seed=2), numbers(24, seed=3)
-    operand = EpilogueOperand(Spread.FULL, strides(18, 40, 24))
+    operand = EpilogueOperand(Broadcast.FULL, strides(18, 40, 24))
     epilogue = Epilogue(apply("add", apply("relu", Leaf(0)), Leaf(1)), (operand,))
     made, padded = kernel_for(target, x, (18, 40), weight, (axis, axis), epilogue=epilogue)
     assert (padded.shape == x.shape) == (kernel == 2)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
-from engine.compiler.kernels.epilogue import Epilogue, EpilogueOperand, Spread
+from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.kernels.tile import Tile
 from engine.compiler.kernels.winograd import Winograd
@@ -49,7 +49,7 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
         tiles=data.draw(st.integers(1, 9)),
         tile=Tile(data.draw(st.integers(1, 5)), data.draw(st.integers(1, 2))),
         lanes=target.lanes,
-        is_ahead=data.draw(st.booleans()),
+        prefetches_weights=data.draw(st.booleans()),
     )
     expected = convolved(x, weight, bias, padding=pads)
     *_, out = run(made, target, x, *made.pack(weight, bias), np.zeros_like(expected))
@@ -99,7 +99,7 @@ def test_epilogue(target: Target) -> None:
     expected = convolved(x, weight, bias, padding=(2, 2))
     other = numbers(*expected.shape, seed=3)
     epilogue = Epilogue(
-        apply("relu", apply("add", Leaf(0), Leaf(1))), (EpilogueOperand(Spread.FULL, strides(7, 6, 18)),)
+        apply("relu", apply("add", Leaf(0), Leaf(1))), (EpilogueOperand(Broadcast.FULL, strides(7, 6, 18)),)
     )
     made = Winograd(
         shape=ConvShape(images=1, size=(7, 6), channels=9, filters=18, kernel=(3, 3)),

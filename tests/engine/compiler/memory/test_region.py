@@ -15,14 +15,14 @@ from engine.compiler.kernels.shapes import ConvShape, ImageStrides
 from engine.compiler.kernels.streamed_convolution import StreamedConvolution
 from engine.compiler.kernels.tile import Tile
 from engine.compiler.memory.region import Region, RegionError, check_apart, check_region, line
-from engine.compiler.memory.view import Buffer, Home, View, whole
+from engine.compiler.memory.view import Buffer, BufferKind, View, whole
 from engine.compiler.memory.weights import PackedStore
 from engine.compiler.selection import Selector
 from engine.compiler.selection import convolution as selection
 from tests.engine.compiler.plans import compiled
 
 SIZE = 400
-ARENA = Buffer(Home.ARENA, SIZE)
+ARENA = Buffer(BufferKind.ARENA, SIZE)
 
 
 def elements(shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0) -> set[int]:
@@ -113,10 +113,10 @@ def test_a_slice_with_steps_is_apart_from_a_part_before_it() -> None:
     )
 
 
-@pytest.mark.parametrize("home", [Home.CONSTANT, Home.VALUE])
-def test_what_runs_only_read_is_never_written(home: Home) -> None:
+@pytest.mark.parametrize("kind", [BufferKind.CONSTANT, BufferKind.VALUE])
+def test_what_runs_only_read_is_never_written(kind: BufferKind) -> None:
     with pytest.raises(RegionError, match="only read"):
-        check_region(line(3, is_written=True), whole(Buffer(home, 3), (3,)))
+        check_region(line(3, is_written=True), whole(Buffer(kind, 3), (3,)))
 
 
 def streamed(rows: int, columns: int) -> StreamedConvolution:
@@ -136,7 +136,7 @@ def test_a_kernel_that_wants_padding_gets_no_input_without(rows: int, columns: i
     """What made ResNet18 wrong at batch 2: the input has as many rows and columns as the output."""
     kernel = streamed(6, 7)
     selector = Selector(host_target(), 1, PackedStore())
-    weights, bias = (whole(Buffer(Home.CONSTANT, size), (size,)) for size in kernel.packed_sizes)
+    weights, bias = (whole(Buffer(BufferKind.CONSTANT, size), (size,)) for size in kernel.packed_sizes)
     x, out = (
         selector.temporary((1, 4, rows, columns), (0, 2, 3, 1)),
         selector.temporary((1, 4, 6, 7), (0, 2, 3, 1)),
@@ -151,7 +151,7 @@ def test_a_kernel_that_wants_padding_gets_no_input_without(rows: int, columns: i
 def test_channels_that_lie_apart_are_refused() -> None:
     kernel = streamed(2, 2)
     selector = Selector(host_target(), 1, PackedStore())
-    weights, bias = (whole(Buffer(Home.CONSTANT, size), (size,)) for size in kernel.packed_sizes)
+    weights, bias = (whole(Buffer(BufferKind.CONSTANT, size), (size,)) for size in kernel.packed_sizes)
     out = selector.temporary((1, 4, 2, 2), (0, 2, 3, 1))
     with pytest.raises(RegionError):
         selector.call(kernel, selector.temporary((1, 4, 4, 4)), weights, bias, out)

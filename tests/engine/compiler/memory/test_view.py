@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.compiler.memory.view import Buffer, Home, View, natural_strides, strides_in_order, whole
+from engine.compiler.memory.view import Buffer, BufferKind, View, natural_strides, strides_in_order, whole
 from engine.dtypes import Array
 
 SHAPES = st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple)
@@ -20,7 +20,7 @@ def shown(view: View) -> Array:
 
 
 def buffer_of(shape: tuple[int, ...]) -> Buffer:
-    return Buffer(Home.ARENA, prod(shape))
+    return Buffer(BufferKind.ARENA, prod(shape))
 
 
 @st.composite
@@ -90,6 +90,6 @@ def test_is_contiguous_as_numpy_sees_it(view: View) -> None:
 
 
 def test_empty_view_takes_any_shape() -> None:
-    view = whole(Buffer(Home.ARENA, 0), (0, 3), (1, 0)).reshaped((3, 0, 2))
+    view = whole(Buffer(BufferKind.ARENA, 0), (0, 3), (1, 0)).reshaped((3, 0, 2))
     assert view is not None
     assert (view.size, view.shape) == (0, (3, 0, 2))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from engine.compiler.graph import Concatenation, Convolution, LoweredGraph, Node, Pool, Softmax
-from engine.compiler.memory.view import Home, View
+from engine.compiler.memory.view import BufferKind, View
 from engine.compiler.passes.fusion import fuse
 from engine.compiler.passes.storage import Copy, place
 from tests.engine.compiler.plans import IMAGE, ROWS, conv, linear, lowered
@@ -43,14 +43,14 @@ def test_images_lie_channels_last(tmp_path: Path) -> None:
         assert view_of(node).strides[1] == 1
     (copy,) = copies(graph)  # the caller gets it row by row
     assert copy.target.is_contiguous
-    assert copy.target.buffer.home is Home.OUTPUT
+    assert copy.target.buffer.kind is BufferKind.OUTPUT
 
 
 def test_result_goes_straight_to_the_callers_array(tmp_path: Path) -> None:
     graph = placed(tmp_path, ROWS, linear("c", "x", "a"), "pnnx.Output out 1 0 a")
     assert copies(graph) == []
     assert graph.nodes[-1].output.view is not None
-    assert graph.nodes[-1].output.view.buffer.home is Home.OUTPUT
+    assert graph.nodes[-1].output.view.buffer.kind is BufferKind.OUTPUT
 
 
 def test_parts_are_made_where_they_belong(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_parts_that_lie_elsewhere_are_copied(tmp_path: Path, lines: tuple[str, .
     ends = f"pnnx.Output o {len(lines)} 0 {' '.join('yz'[: len(lines)])}"
     work = ("F.relu r 1 1 x a $input=x", "F.tanh t 1 1 x b $input=x")
     graph = placed(tmp_path, square, *work, *lines, ends)
-    parts = [copy for copy in copies(graph) if copy.target.buffer.home is Home.ARENA]
+    parts = [copy for copy in copies(graph) if copy.target.buffer.kind is BufferKind.ARENA]
     assert len(parts) == count
 
 
@@ -110,7 +110,7 @@ def test_part_that_leaves_is_copied_out(tmp_path: Path) -> None:
         tmp_path, ROWS, "F.relu r 1 1 x a $input=x", "torch.cat k 2 1 a a y dim=1", "pnnx.Output o 2 0 a y"
     )
     assert {
-        copy.target.buffer.slot for copy in copies(graph) if copy.target.buffer.home is Home.OUTPUT
+        copy.target.buffer.slot for copy in copies(graph) if copy.target.buffer.kind is BufferKind.OUTPUT
     } == set(graph.leaving)
 
 
@@ -181,7 +181,7 @@ def test_channels_dealt_out_by_looks_stay_last(tmp_path: Path) -> None:
     )
     first, last = copies(graph)
     assert first.target.strides == (120, 2, 1, 24, 4)
-    assert last.target.buffer.home is Home.OUTPUT
+    assert last.target.buffer.kind is BufferKind.OUTPUT
     ((pool),) = of_kind(graph, Pool)
     assert pool.inputs[0].view is not None
     assert pool.inputs[0].view.strides == (120, 1, 24, 4)

@@ -110,7 +110,7 @@ def test_networks(name: str) -> None:
 
 
 def test_trace_is_made_when_it_is_looked_at(tmp_path: Path) -> None:
-    """A traced run costs its stamps; what they mean is worked out for who asks, and once."""
+    """A traced run costs its timestamps; what they mean is worked out for who asks, and once."""
     text = "pnnx.Input in 0 1 a #a=(1,3)f32\nnn.ReLU act 1 1 a b #b=(1,3)f32\npnnx.Output out 1 0 b"
     graph = make_graph(tmp_path, text, {}, backend="native")
     first = graph.run([np.ones((1, 3), np.float32)], trace=TraceLevel.ON).trace

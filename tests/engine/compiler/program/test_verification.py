@@ -297,7 +297,7 @@ def test_a_run_that_does_not_wait_is_numpys_until_the_program_is_verified(
     assert backends(graph, X, waits=False) == {"numpy"}
     assert backends(graph, X, waits=False) == {"numpy"}
     may_go_on.set()
-    assert background.compile_beside(done.set)  # one thread: this comes after the program
+    assert background.compile_in_background(done.set)  # one thread: this comes after the program
     assert done.wait(60)
     assert "native" in backends(graph, X, waits=False)
     assert graph.verification.checked == 1
@@ -310,7 +310,7 @@ def test_few_programs_wait_for_the_compiler(monkeypatch: pytest.MonkeyPatch) -> 
         started.set()
         assert may_end.wait(60)
 
-    taken = [background.compile_beside(block) for _ in range(background.MOST_WAITING + 2)]
+    taken = [background.compile_in_background(block) for _ in range(background.MOST_WAITING + 2)]
     assert taken == [True] * background.MOST_WAITING + [False] * 2
     may_end.set()
     background._thread().submit(lambda: None).result(60)  # leave it to others with all places free
@@ -321,7 +321,7 @@ def test_what_fails_beside_the_runs_is_logged(caplog: pytest.LogCaptureFixture) 
         raise MemoryError("planted")
 
     with caplog.at_level(logging.ERROR):
-        assert background.compile_beside(fail)
+        assert background.compile_in_background(fail)
         background._thread().submit(lambda: None).result(60)  # one thread: the failed work is done with
     (record,) = [record for record in caplog.records if record.name == background.__name__]
     assert record.exc_info is not None

@@ -134,28 +134,28 @@ def test_the_caller_does_not_hold_the_interpreter(threads: int) -> None:
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_stamps_are_times_of_the_python_clock_in_order(threads: int) -> None:
     work = Work([2, 16, 1, 3])
-    stamps, tables = np.zeros(5, np.int64), work.tables()
+    timestamps, tables = np.zeros(5, np.int64), work.tables()
     before = time.perf_counter_ns()
     with pool.lease(threads) as team:
-        team.run(work.segment, tables.address, stamps)
+        team.run(work.segment, tables.address, timestamps)
     after = time.perf_counter_ns()
-    assert (np.diff([before, *stamps, after]) >= 0).all()
+    assert (np.diff([before, *timestamps, after]) >= 0).all()
 
 
 def test_stamps_end_with_the_last_step_that_was_done() -> None:
     work = Work([2, 2])
-    stamps, tables = np.zeros(3, np.int64), work.tables()
+    timestamps, tables = np.zeros(3, np.int64), work.tables()
     with pool.lease(1) as team:
-        team.run(work.segment, tables.address, stamps, StopSignal(0.0))
-    assert stamps[0] > 0
-    assert list(stamps[1:]) == [0, 0]
+        team.run(work.segment, tables.address, timestamps, StopSignal(0.0))
+    assert timestamps[0] > 0
+    assert list(timestamps[1:]) == [0, 0]
 
 
 @pytest.mark.parametrize(
-    "stamps", [np.zeros(2, np.int64), np.zeros(3, np.float64), np.zeros(6, np.int64)[::2]]
+    "timestamps", [np.zeros(2, np.int64), np.zeros(3, np.float64), np.zeros(6, np.int64)[::2]]
 )
-def test_stamps_that_do_not_fit_are_refused(stamps: Array) -> None:
+def test_stamps_that_do_not_fit_are_refused(timestamps: Array) -> None:
     work = Work([2, 2])
     tables = work.tables()
-    with pool.lease(1) as team, pytest.raises(ValueError, match="stamps: .* expected 3 of int64"):
-        team.run(work.segment, tables.address, stamps)
+    with pool.lease(1) as team, pytest.raises(ValueError, match="timestamps: .* expected 3 of int64"):
+        team.run(work.segment, tables.address, timestamps)
