@@ -81,28 +81,16 @@ def choose(operator: Operator, results: Results, evidence: Evidence) -> ResultCh
         return ResultChoice(tuple(range(count)))  # the layer's shape rule says what is wrong
     traits = evidence.traits or Traits(natural, (natural,))
     fitting = _fitting(list(permutations(natural, count)), evidence)
-    used = [
-        interpretation
-        for interpretation in fitting
-        if _agrees(interpretation, operator, results, evidence.uses)
-    ] or fitting
-    in_order = [
-        interpretation
-        for interpretation in used
-        if any(_follows(interpretation, order) for order in traits.orders)
-    ]
+    used = [places for places in fitting if _agrees(places, operator, results, evidence.uses)] or fitting
+    in_order = [places for places in used if any(_follows(places, order) for order in traits.orders)]
     if len(_values(used, traits)) == 1:
         chosen = (in_order or used)[0]
     elif len(_values(in_order, traits)) == 1 or _differ_in_a_state(in_order, results, evidence, traits):
         chosen = in_order[0]
     else:
         raise BuildError(_refusal(place, operator, results, in_order or used))
-    same = [
-        interpretation
-        for interpretation in used
-        if _values([interpretation], traits) == _values([chosen], traits)
-    ]
-    others = tuple(interpretation for interpretation in same if interpretation != chosen)
+    same = [places for places in used if _values([places], traits) == _values([chosen], traits)]
+    others = tuple(places for places in same if places != chosen)
     warning = _warning(place, operator, results, chosen, used) if len(fitting) > 1 else None
     return ResultChoice(chosen, others, warning)
 
@@ -186,7 +174,7 @@ def _follows(interpretation: ResultPlaces, order: ResultPlaces) -> bool:
 def _differ_in_a_state(
     interpretations: Sequence[ResultPlaces], results: Results, evidence: Evidence, traits: Traits
 ) -> bool:
-    """Tell whether interpretations that types allow differ in one output only, a state, and the first has no value twice."""
+    """Tell whether interpretations differ in one output only, a state, and the first has no value twice."""
     if evidence.results is None or not interpretations:
         return False
     differing = [set(places) for places in zip(*interpretations, strict=True) if len(set(places)) > 1]
