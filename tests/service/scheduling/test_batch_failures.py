@@ -25,7 +25,7 @@ from tests.service.scheduling.stubs import (
 pytestmark = pytest.mark.anyio
 
 
-async def test_others_are_answered_whoever_cannot_take_an_answer(
+async def test_others_are_answered_when_one_answer_cannot_be_delivered(
     start: Start, graph: StubGraph, caplog: pytest.LogCaptureFixture
 ) -> None:
     def refuse(answer: object, error: object) -> None:

@@ -114,7 +114,7 @@ def test_turn_in_progress_is_charged_beforehand() -> None:
     ("calls", "seconds", "backlog", "expected"),
     [(1, 0.1, 5, 1), (1, 0.5, 5, 3), (8, 0.5, 64, 4), (1, 100, 64, LONGEST_RETRY_AFTER)],
 )
-def test_retry_after_is_the_backlog_at_the_rate_of_late(
+def test_retry_after_is_the_backlog_at_the_recent_rate(
     calls: int, seconds: float, backlog: int, expected: int
 ) -> None:
     rate = ServiceRate()

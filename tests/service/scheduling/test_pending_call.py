@@ -214,6 +214,34 @@ async def test_call_that_has_ended_keeps_nothing_of_its_request_alive(
     assert pending.is_over
 
 
+async def test_end_of_a_call_is_told_once(start: Start, graph: StubGraph, records: Records) -> None:
+    dispatcher, ends = start(), []
+    graph.close()
+    pending = dispatcher.submit(call_of(model_of(graph), rows(1)), lambda *end: ends.append(end))
+    await graph.has_begun()
+    gone = ClientDisconnect()
+    pending.give_up("the client left", gone)
+    pending.give_up("the client left once more", ClientDisconnect())
+    dispatcher.refuse_all(shutting_down())
+    graph.open.set()
+    await settled(dispatcher)
+    await asyncio.to_thread(dispatcher.close)
+    await asyncio.sleep(0)
+    assert ends == [(None, gone)]
+    assert [record.status for record in records] == [CallStatus.CANCELED]
+
+
+async def test_refused_call_is_recorded_and_raised_but_not_told(
+    start: Start, graph: StubGraph, records: Records
+) -> None:
+    dispatcher, ends = start(), []
+    await asyncio.to_thread(dispatcher.close)
+    with pytest.raises(ServiceError, match="shutting down"):
+        dispatcher.submit(call_of(model_of(graph), rows(1)), lambda *end: ends.append(end))
+    assert ends == []
+    assert [record.status for record in records] == [CallStatus.REJECTED]
+
+
 async def test_pending_call_that_was_not_submitted_is_in_no_queue(start: Start, graph: StubGraph) -> None:
     dispatcher = start()
     PendingCall(call_of(model_of(graph), rows(1)), 1.0, 1, dispatcher._scheduler, [], lambda *_: None)

@@ -1,4 +1,4 @@
-"""Which runs are traced unasked."""
+"""Which runs are sampled."""
 
 from service.scheduling.trace_setting import TraceMode, TraceSetting
 
