@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.binding import BoundLayer
-from engine.declaration import Contradiction, find_contradiction, missing_types
+from engine.contradiction import Contradiction, find_contradiction, missing_types
 from engine.errors import BuildError, KuiperError, UnsupportedOperator, UnsupportedOperatorError
 from engine.ignored_parameters import ignored
 from engine.operator import RuntimeOperator
