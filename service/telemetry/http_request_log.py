@@ -10,7 +10,7 @@ from service.telemetry.http_durations import HttpDurations
 CLIENT_CLOSED_REQUEST = 499
 """Status in the log of a request whose client left before its answer; no client ever gets it."""
 
-_logger = logging.getLogger("service.http.access")
+_logger = logging.getLogger("service.access")
 
 
 class HttpRequestLog:

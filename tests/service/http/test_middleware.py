@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 
 
 def access_fields(caplog: pytest.LogCaptureFixture) -> list[dict[str, object]]:
-    return [getattr(record, FIELDS) for record in caplog.records if record.name == "service.http.access"]
+    return [getattr(record, FIELDS) for record in caplog.records if record.name == "service.access"]
 
 
 async def test_id_of_the_client_comes_back(client: AsyncClient) -> None:

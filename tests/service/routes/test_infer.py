@@ -140,7 +140,7 @@ async def test_error_is_json_whatever_the_client_takes(client: AsyncClient) -> N
 async def test_loaded_model_is_named_in_the_log(
     client: AsyncClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.INFO, "service.http.access"):
+    with caplog.at_level(logging.INFO, "service.access"):
         await client.post("/infer?model=vector", json=VECTOR)
         await client.post("/infer?model=made-up", json=VECTOR)
     assert [getattr(record, FIELDS)["model"] for record in caplog.records] == ["vector", None]

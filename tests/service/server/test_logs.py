@@ -19,7 +19,7 @@ def test_logs_can_be_json(tmp_path: Path) -> None:
         assert server.exit_code() == 0
     records = server.records()
     assert all({"time", "level", "logger", "message"} <= set(record) for record in records)
-    (access,) = [record for record in records if record["logger"] == "service.http.access"]
+    (access,) = [record for record in records if record["logger"] == "service.access"]
     assert access["duration_ms"] > 0
     expected = {"request_id": "r1", "method": "POST", "path": "/infer", "status": 500, "model": "fault"}
     assert expected.items() <= access.items()

@@ -136,7 +136,7 @@ def test_models_count_what_they_are_asked(server: ServerProcess, form: Callable[
 
 
 def access_lines(server: ServerProcess) -> list[dict[str, Any]]:
-    lines = [record for record in server.records() if record["logger"] == "service.http.access"]
+    lines = [record for record in server.records() if record["logger"] == "service.access"]
     for line in lines:
         assert line.pop("duration_ms") > 0
         assert line.pop("time")
