@@ -4,7 +4,15 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from service.config.model_config import BatchingConfig, ModelConfig, ModelConfigError
 from service.config.validation import expected, first_mismatch, mismatch, number_from_text
@@ -70,6 +78,13 @@ class _VersionPolicy(_Table):
     all: _All | None = None
     latest: _Latest | None = None
     specific: _Specific | None = None
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _refuse_null(cls, value: Any) -> Any:
+        if value is None:
+            raise mismatch("is None", "an object")
+        return value
 
     @model_validator(mode="after")
     def _check_count(self) -> Self:

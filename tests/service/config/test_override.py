@@ -93,7 +93,8 @@ def test_null_keeps_what_model_toml_says() -> None:
         ({"dynamic_batching": {"max_queue_delay_microseconds": "x"}}, "microseconds: is 'x'"),
         ({"version_policy": {}}, "version_policy: names 0 policies; expected one of all, latest, specific"),
         ({"version_policy": {"all": {}, "latest": {}}}, "version_policy: names 2 policies"),
-        ({"version_policy": {"all": None}}, "version_policy: names 0 policies"),
+        ({"version_policy": {"all": None}}, "version_policy.all: is None; expected an object"),
+        ({"version_policy": {"all": None, "latest": {}}}, "version_policy.all: is None; expected an object"),
         ({"version_policy": {"all": {"x": 1}}}, "version_policy.all: 'x' cannot be set"),
         ({"version_policy": {"latest": {"num_versions": 2}}}, "latest.num_versions: is 2; expected 1"),
         (
