@@ -63,12 +63,12 @@ class Inference:
 
     def encode(self, outcome: RunOutcome) -> Answer:
         """Return the answer."""
-        ports, result, stamps = self.model.graph.outputs, outcome.result, outcome.timestamps
+        ports, result, timestamps = self.model.graph.outputs, outcome.result, outcome.timestamps
         predictions = predict(self.model.config, ports, result.outputs, self.options.top_k)
         timing = Timing(
-            decode_ms=(stamps.decode_end - stamps.decode_start) / 1e6,
-            queue_ms=stamps.queue_ns / 1e6,
-            forward_ms=(stamps.forward_end - stamps.forward_start) / 1e6,
+            decode_ms=(timestamps.decode_end - timestamps.decode_start) / 1e6,
+            queue_ms=timestamps.queue_ns / 1e6,
+            forward_ms=(timestamps.forward_end - timestamps.forward_start) / 1e6,
             is_observed=outcome.is_observed,
         )
         answer = build_answer(

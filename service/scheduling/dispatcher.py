@@ -1,4 +1,4 @@
-"""The way of every call from its route to the model and back."""
+"""Takes calls from the routes, returns their answers, and has it recorded how each call ended."""
 
 import asyncio
 from collections.abc import Iterator, Sequence

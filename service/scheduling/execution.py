@@ -14,16 +14,15 @@ from engine import Array, RunResult, RunStoppedError, RunTrace, StopSignal, Trac
 from service.scheduling.call import RunOutcome
 from service.scheduling.call_record import CallStatus
 from service.scheduling.progress import Result
-from service.scheduling.rows import count_rows, join, sign, split
+from service.scheduling.rows import batch_signature, count_rows, join, split
 from service.scheduling.scheduled_call import ScheduledCall
 from service.scheduling.shared_stop_signal import SharedStopSignal
 
-AnyCall = ScheduledCall[Any]
 Sampler = Callable[[], bool]
 """Returns whether the next run is sampled: traced although no client asked for a trace."""
 
 
-def decode(scheduled: AnyCall) -> bool:
+def decode(scheduled: ScheduledCall[Any]) -> bool:
     """Decode a call's inputs; returns whether it is to be run."""
     progress = scheduled.progress
     progress.timestamps.decode_start = perf_counter_ns()
@@ -41,7 +40,7 @@ def decode(scheduled: AnyCall) -> bool:
     return True
 
 
-def sign_for_batch(scheduled: AnyCall, max_items: int) -> None:
+def set_batch_signature(scheduled: ScheduledCall[Any], max_items: int) -> None:
     """Find out which calls a decoded call can be run with.
 
     None, where it is larger than a batch or asks for more than outputs: statistics and captured operands are of all
@@ -53,10 +52,10 @@ def sign_for_batch(scheduled: AnyCall, max_items: int) -> None:
     """
     progress = scheduled.progress
     if not progress.is_observed and progress.items <= max_items:
-        progress.signature = sign(scheduled.call.model.graph.inputs, progress.inputs)
+        progress.signature = batch_signature(scheduled.call.model.graph.inputs, progress.inputs)
 
 
-def run(calls: Sequence[AnyCall], sample: Sampler) -> list[Sequence[AnyCall]]:
+def run(calls: Sequence[ScheduledCall[Any]], sample: Sampler) -> list[Sequence[ScheduledCall[Any]]]:
     """Run the model on decoded calls, and encode their answers.
 
     Several calls are run together. Where that run fails, each call is run on its own, so that only the one that made it
@@ -82,7 +81,7 @@ def run(calls: Sequence[AnyCall], sample: Sampler) -> list[Sequence[AnyCall]]:
     return [[scheduled] for scheduled in calls]
 
 
-def _run_alone(scheduled: AnyCall, is_sampled: bool) -> RunResult | None:
+def _run_alone(scheduled: ScheduledCall[Any], is_sampled: bool) -> RunResult | None:
     """Return the result of a run for one call; None where it failed."""
     progress, level = scheduled.progress, scheduled.progress.trace_level
     signal = StopSignal(scheduled.deadline)
@@ -107,7 +106,9 @@ def _run_alone(scheduled: AnyCall, is_sampled: bool) -> RunResult | None:
     return None
 
 
-def _run_batch(calls: Sequence[AnyCall], is_sampled: bool) -> list[tuple[AnyCall, RunResult]] | None:
+def _run_batch(
+    calls: Sequence[ScheduledCall[Any]], is_sampled: bool
+) -> list[tuple[ScheduledCall[Any], RunResult]] | None:
     """Return each call's rows of a run for all of them, no call where the run was stopped; None where it failed."""
     counts = [scheduled.progress.items for scheduled in calls]
     level = max(scheduled.progress.trace_level for scheduled in calls)
@@ -131,8 +132,8 @@ def _run_batch(calls: Sequence[AnyCall], is_sampled: bool) -> list[tuple[AnyCall
 
 
 def _distribute(
-    calls: Sequence[AnyCall], parts: Sequence[list[Array]], trace: RunTrace | None
-) -> list[tuple[AnyCall, RunResult]]:
+    calls: Sequence[ScheduledCall[Any]], parts: Sequence[list[Array]], trace: RunTrace | None
+) -> list[tuple[ScheduledCall[Any], RunResult]]:
     """Return each call with its rows of the outputs, and with the trace of the run where it is to record that."""
     for scheduled in calls:
         scheduled.progress.timestamps.forward_end = perf_counter_ns()
@@ -144,14 +145,14 @@ def _distribute(
     ]
 
 
-def _begin_run(scheduled: AnyCall, batch_size: int) -> None:
+def _begin_run(scheduled: ScheduledCall[Any], batch_size: int) -> None:
     progress = scheduled.progress
     progress.worker = current_thread().name
     progress.batch_size = batch_size
     progress.timestamps.forward_start = perf_counter_ns()
 
 
-def _encode(scheduled: AnyCall, result: RunResult) -> None:
+def _encode(scheduled: ScheduledCall[Any], result: RunResult) -> None:
     progress = scheduled.progress
     progress.trace = result.trace
     if progress.trace_level is TraceLevel.OFF and result.trace is not None:
@@ -167,7 +168,7 @@ def _encode(scheduled: AnyCall, result: RunResult) -> None:
         progress.result = Result(CallStatus.SUCCESS, answer)
 
 
-def _fail(scheduled: AnyCall, status: CallStatus, error: BaseException) -> None:
+def _fail(scheduled: ScheduledCall[Any], status: CallStatus, error: BaseException) -> None:
     if not isinstance(error, Exception) or isinstance(error, StopIteration):
         # a future holds no StopIteration, and one that holds CancelledError looks cancelled
         error = RuntimeError(repr(error))

@@ -21,7 +21,7 @@ def count_rows(inputs: Mapping[str, Array]) -> int:
     return extent[0] if extent else 1
 
 
-def sign(ports: Sequence[Port], inputs: Mapping[str, Array]) -> Signature | None:
+def batch_signature(ports: Sequence[Port], inputs: Mapping[str, Array]) -> Signature | None:
     """Return the signature of a call; None where it cannot be run together with others.
 
     Rows must have the shape that the file declares, as far as it declares one: batching is proved for no other shape.

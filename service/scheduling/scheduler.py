@@ -33,7 +33,7 @@ class Scheduler:
     """
 
     def __init__(self, workers: int, make_queue: QueueMaker) -> None:
-        self._size = workers
+        self._worker_count = workers
         self._make_queue = make_queue
         self._queues: dict[LoadedModel, ModelQueue] = {}
         self._retired: WeakSet[LoadedModel] = WeakSet()
@@ -64,7 +64,9 @@ class Scheduler:
         """Start the workers."""
         self._blas = BlasThreadLimit()
         # not daemons: a thread that is killed inside a native kernel takes the process down with it
-        self._pool = [threading.Thread(target=self._serve, name=f"worker-{n}") for n in range(self._size)]
+        self._pool = [
+            threading.Thread(target=self._serve, name=f"worker-{n}") for n in range(self._worker_count)
+        ]
         for thread in self._pool:
             thread.start()
 
@@ -85,11 +87,11 @@ class Scheduler:
         queue = self._queues.get(model)
         if queue is None or self._closed:
             with self._changed:
-                self._room(model)
+                self._queue_with_room(model)
                 self._forget(self._queues[model])  # perhaps the call never comes
         else:
             # without the lock, which workers may hold: `submit` checks again
-            queue.check_room(self._size - self._busy)
+            queue.check_room(self._worker_count - self._busy)
 
     def submit(self, scheduled: ScheduledCall[Any]) -> None:
         """Queue a call, which ends through its completion.
@@ -98,7 +100,7 @@ class Scheduler:
             ServiceError: 503 `queue_full` or `shutting_down`.
         """
         with self._changed:
-            queue = self._room(scheduled.call.model)
+            queue = self._queue_with_room(scheduled.call.model)
             queue.push(scheduled, monotonic())
             self._changed.notify()
 
@@ -149,12 +151,12 @@ class Scheduler:
         queue = self._queues.get(model)
         return [] if queue is None else [queue]
 
-    def _room(self, model: LoadedModel) -> ModelQueue:
+    def _queue_with_room(self, model: LoadedModel) -> ModelQueue:
         """Return a model's queue, if it has room."""
         if self._closed:
             raise shutting_down()
         queue = self._queue(model)
-        queue.check_room(self._size - self._busy)
+        queue.check_room(self._worker_count - self._busy)
         return queue
 
     def _queue(self, model: LoadedModel) -> ModelQueue:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from service.scheduling.delivery import deliver
-from service.scheduling.execution import Sampler, decode, run, sign_for_batch
+from service.scheduling.execution import Sampler, decode, run, set_batch_signature
 from service.scheduling.scheduled_call import ScheduledCall
 
 FormBatch = Callable[[Sequence[ScheduledCall[Any]]], list[ScheduledCall[Any]]]
@@ -51,7 +51,7 @@ class WorkItem:
         """Give decoded calls to the batcher, and go on with the batch that it returns."""
         failed = [scheduled for scheduled in self.calls if scheduled.progress.result is not None]
         for scheduled in decoded:
-            sign_for_batch(scheduled, self._max_batch_size)
+            set_batch_signature(scheduled, self._max_batch_size)
         self.calls = form_batch(decoded)
         deliver(failed)
         return self.calls
