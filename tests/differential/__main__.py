@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.differential.case import Case
+from tests.differential.case import GraphCase
 from tests.differential.hunting import Extent, compare_backends, hunt
 from tests.differential.reporting import table
 from tests.sanitizer.check import check_accesses
@@ -65,7 +65,7 @@ def _run(arguments: argparse.Namespace) -> int:
         checks.append(check_accesses)
     extent = Extent(arguments.seed, arguments.first, count, arguments.seconds)
 
-    def note(case: Case) -> None:
+    def note(case: GraphCase) -> None:
         arguments.current.write_text(f"# {case.name}\n{case}")
 
     report = hunt(extent, checks, note)

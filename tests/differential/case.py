@@ -83,7 +83,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class GraphCase:
     """A graph and the shapes that it is run on.
 
     Attributes:
@@ -160,7 +160,7 @@ def disturbed(array: Array, share: float) -> Array:
     return (array * (1 + share * random.uniform(-1, 1, array.shape))).astype(array.dtype)
 
 
-def parse_case(text: str, name: str) -> Case:
+def parse_case(text: str, name: str) -> GraphCase:
     """Read a case from its text."""
     seed, runs, lines = 0, [], []
     for line in text.splitlines():
@@ -171,7 +171,7 @@ def parse_case(text: str, name: str) -> Case:
             runs.append(tuple(read_shape(word.strip("()")) for word in rest.split()))
         elif head and not head.startswith("#"):
             lines.append(Line.parse(line))
-    return Case(name, tuple(lines), tuple(runs), seed)
+    return GraphCase(name, tuple(lines), tuple(runs), seed)
 
 
 def read_shape(text: str) -> Shape:
@@ -187,6 +187,6 @@ def spell(numbers: Shape) -> str:
 CASES = Path(__file__).parent / "cases"
 
 
-def named_cases() -> list[Case]:
+def named_cases() -> list[GraphCase]:
     """Return the cases that are kept by name."""
     return [parse_case(path.read_text(), path.stem) for path in sorted(CASES.glob("*.txt"))]

@@ -19,7 +19,7 @@ from engine import KuiperError, RuntimeGraph
 from engine.compiler.emit.target import Target
 from engine.compiler.program import programs
 from engine.dtypes import Array
-from tests.differential.case import Case, disturbed
+from tests.differential.case import GraphCase, disturbed
 from tests.differential.layouts import LAYOUTS
 
 SHARE = 2e-5
@@ -81,7 +81,7 @@ def compiling_for(target: Target) -> Iterator[None]:
         yield
 
 
-def compare(case: Case, modes: Sequence[Mode], tally: Tally | None = None) -> Finding | None:
+def compare(case: GraphCase, modes: Sequence[Mode], tally: Tally | None = None) -> Finding | None:
     """Run a case on numpy and in each mode; returns the first thing that is not as it should be."""
     tally = Tally() if tally is None else tally
     with tempfile.TemporaryDirectory() as folder:
@@ -100,7 +100,7 @@ def compare(case: Case, modes: Sequence[Mode], tally: Tally | None = None) -> Fi
 
 
 def opened(
-    case: Case, folder: Path, backend: str, threads: int = 1, disturbance: float = 0.0
+    case: GraphCase, folder: Path, backend: str, threads: int = 1, disturbance: float = 0.0
 ) -> RuntimeGraph:
     """Return a case's graph, built; nothing verifies its programs: numpy would run in the place of wrong ones."""
     path = case.write(folder, f"case{disturbance}", disturbance)
@@ -118,7 +118,7 @@ def forward(graph: RuntimeGraph, inputs: list[Array]) -> Outcome:
 
 
 def expectation(
-    case: Case, run: int, plain: RuntimeGraph, off: RuntimeGraph
+    case: GraphCase, run: int, plain: RuntimeGraph, off: RuntimeGraph
 ) -> tuple[list[Array], Outcome, list[float]]:
     """Return a run's inputs, what numpy makes of them, and how far each output may be off."""
     inputs = case.arrays(run)
@@ -143,7 +143,7 @@ def tolerance(wanted: Array, other: Array) -> float:
 
 
 def _compare_mode(
-    case: Case,
+    case: GraphCase,
     folder: Path,
     mode: Mode,
     wanted: Sequence[tuple[list[Array], Outcome, list[float]]],

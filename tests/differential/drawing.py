@@ -9,7 +9,7 @@ import numpy as np
 from engine import KuiperError
 from engine.dtypes import PNNX_COMPUTE
 from engine.spec import TensorSpec
-from tests.differential.case import Case, Line, Shape, spell
+from tests.differential.case import GraphCase, Line, Shape, spell
 from tests.differential.inference import bind
 
 T = TypeVar("T")
@@ -117,11 +117,11 @@ class Drawing:
         self.specs.update(zip(names, specs, strict=True))
         return names
 
-    def case(self, name: str, outputs: Sequence[str], seed: int) -> Case:
+    def case(self, name: str, outputs: Sequence[str], seed: int) -> GraphCase:
         """Return the graph as a case whose only run is on the shapes that it was drawn for."""
         ends = [Line("pnnx.Output", f"out{place}", (x,), ()) for place, x in enumerate(outputs)]
         shapes = tuple(self.shape(line.outputs[0]) for line in self.lines if line.type == "pnnx.Input")
-        return Case(name, (*self.lines, *ends), (shapes,), seed)
+        return GraphCase(name, (*self.lines, *ends), (shapes,), seed)
 
     def _infer(self, line: Line) -> tuple[TensorSpec, ...] | None:
         inputs = [self.specs[name] for name in line.inputs]

@@ -5,7 +5,7 @@ from dataclasses import replace
 from math import prod
 from random import Random
 
-from tests.differential.case import Case, Shape
+from tests.differential.case import GraphCase, Shape
 from tests.differential.drawing import MOST_ELEMENTS, Drawing
 from tests.differential.families import FAMILIES
 
@@ -13,7 +13,7 @@ MOST_OPERATORS = 14
 _OTHER_RUNS = 2
 
 
-def random_case(seed: int, index: int) -> Case:
+def random_case(seed: int, index: int) -> GraphCase:
     """Draw a graph of up to some fourteen operators, the operands that leave it, and the shapes that it is run on."""
     d = Drawing(Random(f"{seed}/{index}"))
     open_axes: dict[str, tuple[int, ...]] = {}

@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from tests.differential.branches import Branches, measured
-from tests.differential.case import Case, named_cases
+from tests.differential.case import GraphCase, named_cases
 from tests.differential.comparison import Finding, Tally, compare
 from tests.differential.generator import random_case
 from tests.differential.modes import modes_of
 from tests.differential.selections import Selections, counted
 from tests.differential.shrinking import shrink
 
-Check = Callable[[Case, int, Tally], Finding | None]
+Check = Callable[[GraphCase, int, Tally], Finding | None]
 """Compares a case, the index of which chooses the modes; returns what is wrong."""
 
 
 @dataclass(slots=True)
-class Report:
+class DifferentialReport:
     """What a long run covered and found.
 
     Attributes:
@@ -36,7 +36,7 @@ class Report:
     tally: Tally = field(default_factory=Tally)
     selections: Selections = field(default_factory=Counter)
     branches: dict[str, Branches] = field(default_factory=dict)
-    findings: list[tuple[Case, Finding]] = field(default_factory=list)
+    findings: list[tuple[GraphCase, Finding]] = field(default_factory=list)
     seconds: float = 0.0
 
 
@@ -56,7 +56,7 @@ class Extent:
     count: int
     seconds: float | None = None
 
-    def cases(self, started: float) -> Iterable[tuple[int, Case]]:
+    def cases(self, started: float) -> Iterable[tuple[int, GraphCase]]:
         """Yield the named cases, then random ones with their index."""
         yield from enumerate(named_cases())
         for index in range(self.first, self.first + self.count):
@@ -65,7 +65,7 @@ class Extent:
             yield index, random_case(self.seed, index)
 
 
-def hunt(extent: Extent, checks: Iterable[Check], note: Callable[[Case], None]) -> Report:
+def hunt(extent: Extent, checks: Iterable[Check], note: Callable[[GraphCase], None]) -> DifferentialReport:
     """Compare cases in every way that there is, and make those small that come out wrong.
 
     Args:
@@ -73,7 +73,7 @@ def hunt(extent: Extent, checks: Iterable[Check], note: Callable[[Case], None]) 
         checks: the ways.
         note: is told of each case before it runs: it may end the process.
     """
-    report, started, checks = Report(), time.monotonic(), list(checks)
+    report, started, checks = DifferentialReport(), time.monotonic(), list(checks)
     with measured(report.branches), counted(report.selections):
         for index, case in extent.cases(started):
             note(case)
@@ -87,10 +87,10 @@ def hunt(extent: Extent, checks: Iterable[Check], note: Callable[[Case], None]) 
     return report
 
 
-def _smallest(case: Case, index: int, check: Check, finding: Finding) -> tuple[Case, Finding]:
+def _smallest(case: GraphCase, index: int, check: Check, finding: Finding) -> tuple[GraphCase, Finding]:
     """Make a failing case small, and tell what is wrong with the small one."""
 
-    def fails(smaller: Case) -> bool:
+    def fails(smaller: GraphCase) -> bool:
         found = check(smaller, index, Tally())
         return found is not None and found.kind == finding.kind
 
@@ -101,7 +101,7 @@ def _smallest(case: Case, index: int, check: Check, finding: Finding) -> tuple[C
 def compare_backends(count: int) -> Check:
     """Return the check of native against numpy, in as many modes."""
 
-    def check(case: Case, index: int, tally: Tally) -> Finding | None:
+    def check(case: GraphCase, index: int, tally: Tally) -> Finding | None:
         return compare(case, modes_of(index, count), tally)
 
     return check

@@ -12,7 +12,7 @@ from engine.errors import GraphError
 from engine.operator import INPUT, OUTPUT
 from engine.pnnx.parameter import parse_value
 from engine.spec import Spec, TensorSpec
-from tests.differential.case import Case, Line
+from tests.differential.case import GraphCase, Line
 
 MOST_WEIGHTS = 1_600_000
 
@@ -49,7 +49,7 @@ def infer(line: Line, specs: Mapping[str, Spec]) -> tuple[Spec, ...]:
     return bind(line).infer([specs[name] for name in line.inputs])
 
 
-def infer_all(case: Case, run: int) -> dict[str, Spec]:
+def infer_all(case: GraphCase, run: int) -> dict[str, Spec]:
     """Infer every operand of a case in one of its runs.
 
     Raises:

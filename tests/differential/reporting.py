@@ -3,17 +3,17 @@
 from collections.abc import Iterator, Sequence
 
 from engine.compiler.lowering import RULES
-from tests.differential.hunting import Report
+from tests.differential.hunting import DifferentialReport
 
 
-def table(report: Report, networks: Sequence[str] = ()) -> str:
+def table(report: DifferentialReport, networks: Sequence[str] = ()) -> str:
     """Return what a run covered and found, as lines of text."""
     return "\n".join(
         [*_covered(report), *_selections(report), *_branches(report), *networks, *_findings(report)]
     )
 
 
-def _covered(report: Report) -> Iterator[str]:
+def _covered(report: DifferentialReport) -> Iterator[str]:
     lowered = RULES.keys() & report.operators.keys()
     yield f"graphs                 {report.graphs:>8}   in {report.seconds:.0f} s"
     yield f"operators              {report.operators.total():>8}   of {len(report.operators)} types"
@@ -28,21 +28,21 @@ def _covered(report: Report) -> Iterator[str]:
     yield ""
 
 
-def _selections(report: Report) -> Iterator[str]:
+def _selections(report: DifferentialReport) -> Iterator[str]:
     yield f"{'rule':<24}{'kernel':<28}{'chosen':>8}"
     for (rule, kernel), count in sorted(report.selections.items()):
         yield f"{rule:<24}{kernel:<28}{count:>8}"
     yield ""
 
 
-def _branches(report: Report) -> Iterator[str]:
+def _branches(report: DifferentialReport) -> Iterator[str]:
     for name, branches in report.branches.items():
         yield f"branches of {name:<12}{branches.taken:>8}   of {branches.total}, {branches.share:.1%}"
         for file, missing in branches.missing.items():
             yield f"  {name}/{file}: not taken: {', '.join(f'{line} -> {to}' for line, to in missing)}"
 
 
-def _findings(report: Report) -> Iterator[str]:
+def _findings(report: DifferentialReport) -> Iterator[str]:
     yield f"wrong                  {len(report.findings):>8}"
     for case, finding in report.findings:
         yield ""

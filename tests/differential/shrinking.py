@@ -11,15 +11,15 @@ from dataclasses import replace
 from engine import KuiperError
 from engine.operator import INPUT, OUTPUT
 from engine.spec import TensorSpec
-from tests.differential.case import Case, Line, Shape, spell
+from tests.differential.case import GraphCase, Line, Shape, spell
 from tests.differential.inference import infer_all
 
-Fails = Callable[[Case], bool]
+Fails = Callable[[GraphCase], bool]
 _NUMBER = re.compile(r"(?<![\w.?])\d+(?![\w.])")
 _PLAIN = {"padding": "(0,0)", "stride": "(1,1)", "dilation": "(1,1)", "output_padding": "(0,0)"}
 
 
-def shrink(case: Case, fails: Fails, most: int = 400) -> Case:
+def shrink(case: GraphCase, fails: Fails, most: int = 400) -> GraphCase:
     """Return the smallest case found that still fails, trying at most so many."""
     tried: set[str] = set()
     found = True
@@ -38,7 +38,7 @@ def shrink(case: Case, fails: Fails, most: int = 400) -> Case:
     return case
 
 
-def proposals(case: Case) -> Iterator[Case]:
+def proposals(case: GraphCase) -> Iterator[GraphCase]:
     """Yield simpler cases, those that leave out most first."""
     for run in case.runs if len(case.runs) > 1 else ():
         yield replace(case, runs=(run,))
@@ -51,7 +51,7 @@ def proposals(case: Case) -> Iterator[Case]:
     yield from _smaller_extents(case)
 
 
-def pruned(case: Case, outputs: tuple[str, ...]) -> Case:
+def pruned(case: GraphCase, outputs: tuple[str, ...]) -> GraphCase:
     """Return a case whose graph ends in given operands, without what they do not need."""
     needed, kept = set(outputs), []
     for line in reversed(case.operators):
@@ -69,7 +69,7 @@ def pruned(case: Case, outputs: tuple[str, ...]) -> Case:
     return replace(case, lines=lines, runs=tuple(map(tuple, runs)))
 
 
-def _other_ends(case: Case) -> Iterator[Case]:
+def _other_ends(case: GraphCase) -> Iterator[GraphCase]:
     """Yield the graph up to each operand, and with one output fewer."""
     outputs = case.outputs
     for name in [name for line in case.operators for name in line.outputs]:
@@ -80,7 +80,7 @@ def _other_ends(case: Case) -> Iterator[Case]:
             yield pruned(case, outputs[:place] + outputs[place + 1 :])
 
 
-def _cuts(case: Case) -> Iterator[Case]:
+def _cuts(case: GraphCase) -> Iterator[GraphCase]:
     """Yield the graph from each operand on, which becomes an input."""
     try:
         specs = infer_all(case, 0)
@@ -93,7 +93,7 @@ def _cuts(case: Case) -> Iterator[Case]:
                 yield _cut(case, line, name, spec.shape)
 
 
-def _cut(case: Case, line: Line, name: str, shape: Shape) -> Case:
+def _cut(case: GraphCase, line: Line, name: str, shape: Shape) -> GraphCase:
     fresh = f"cut_{name}"
     source = Line(INPUT, f"in_{name}", (), (fresh,), (f"#{fresh}={spell(shape)}f32",))
     lines = [other.reading({name: fresh}) for other in case.lines]
@@ -104,7 +104,7 @@ def _cut(case: Case, line: Line, name: str, shape: Shape) -> Case:
     return pruned(smaller, smaller.outputs)
 
 
-def _bypasses(case: Case) -> Iterator[Case]:
+def _bypasses(case: GraphCase) -> Iterator[GraphCase]:
     """Yield the graph without each operator, an input of it in place of what it gives."""
     for line in case.operators:
         for source in dict.fromkeys(line.inputs):
@@ -114,7 +114,7 @@ def _bypasses(case: Case) -> Iterator[Case]:
             yield pruned(smaller, smaller.outputs)
 
 
-def _plain_words(case: Case) -> Iterator[Case]:
+def _plain_words(case: GraphCase) -> Iterator[GraphCase]:
     for place, line in enumerate(case.lines):
         for at, word in enumerate(line.words):
             key, _, value = word.partition("=")
@@ -124,7 +124,7 @@ def _plain_words(case: Case) -> Iterator[Case]:
                 yield replace(case, lines=lines)
 
 
-def _smaller_extents(case: Case) -> Iterator[Case]:
+def _smaller_extents(case: GraphCase) -> Iterator[GraphCase]:
     """Yield cases in which an extent is smaller wherever it stands, or along one axis of one input."""
     extents = {extent for shapes in case.runs for shape in shapes for extent in shape}
     extents |= {e for line in case.lines for _, shape, _ in line.attributes() for e in shape}
@@ -139,7 +139,7 @@ def _smaller_extents(case: Case) -> Iterator[Case]:
                     yield _with_extent(case, place, axis, smaller)
 
 
-def _renumbered(case: Case, extent: int, smaller: int) -> Case:
+def _renumbered(case: GraphCase, extent: int, smaller: int) -> GraphCase:
     def change(text: str) -> str:
         return _NUMBER.sub(lambda found: str(smaller) if int(found[0]) == extent else found[0], text)
 
@@ -161,7 +161,7 @@ def _split_type(value: str) -> tuple[str, str]:
     return value[:end], value[end:]
 
 
-def _with_extent(case: Case, place: int, axis: int, extent: int) -> Case:
+def _with_extent(case: GraphCase, place: int, axis: int, extent: int) -> GraphCase:
     shapes = [list(shape) for shape in case.runs[0]]
     shapes[place][axis] = extent
     source = case.inputs[place]

@@ -3,7 +3,7 @@
 import pytest
 
 from engine.compiler.emit.target import Target
-from tests.differential.case import Case, named_cases, parse_case
+from tests.differential.case import GraphCase, named_cases, parse_case
 from tests.differential.comparison import Mode, Tally, compare
 from tests.engine.compiler.harness import every_target
 
@@ -13,7 +13,7 @@ REFUSED = {"bias_of_another_size", "reflected_beyond_its_axis"}
 
 @every_target
 @pytest.mark.parametrize("case", named_cases(), ids=lambda case: case.name)
-def test_named_case(case: Case, target: Target) -> None:
+def test_named_case(case: GraphCase, target: Target) -> None:
     tally = Tally()
     finding = compare(case, [Mode(target, threads) for threads in (2, 3, 7)], tally)
     assert finding is None, finding.text
@@ -21,5 +21,5 @@ def test_named_case(case: Case, target: Target) -> None:
 
 
 @pytest.mark.parametrize("case", named_cases(), ids=lambda case: case.name)
-def test_text_of_a_case_reads_back(case: Case) -> None:
+def test_text_of_a_case_reads_back(case: GraphCase) -> None:
     assert parse_case(str(case), case.name) == case

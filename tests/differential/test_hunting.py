@@ -1,7 +1,7 @@
 """Long runs: a wrong case is found, made small and told of; what rules choose is counted."""
 
 from engine.compiler.emit.target import supported_targets
-from tests.differential.case import Case, named_cases
+from tests.differential.case import GraphCase, named_cases
 from tests.differential.comparison import Finding, Mode, Tally, compare
 from tests.differential.hunting import Extent, hunt
 from tests.differential.reporting import table
@@ -11,7 +11,7 @@ from tests.differential.selections import Selections, counted
 def test_a_wrong_case_is_made_small_and_told_of() -> None:
     noted: list[str] = []
 
-    def check(case: Case, index: int, tally: Tally) -> Finding | None:
+    def check(case: GraphCase, index: int, tally: Tally) -> Finding | None:
         is_wrong = any(line.type == "torch.cat" for line in case.operators)
         return Finding("difference", "a planted fault") if is_wrong else None
 

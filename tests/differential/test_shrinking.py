@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.differential.case import Case, parse_case
+from tests.differential.case import GraphCase, parse_case
 from tests.differential.shrinking import shrink
 
 LARGE = """
@@ -22,7 +22,7 @@ pnnx.Output out1 1 0 g
 
 
 def test_only_what_makes_a_case_fail_is_left() -> None:
-    def fails(case: Case) -> bool:
+    def fails(case: GraphCase) -> bool:
         return any(line.name == "second" for line in case.operators)
 
     small = shrink(parse_case(LARGE, "large"), fails)
@@ -41,7 +41,7 @@ def test_a_case_that_gets_no_smaller_stays() -> None:
 def test_no_more_cases_are_tried_than_allowed() -> None:
     tried = []
 
-    def fails(case: Case) -> bool:
+    def fails(case: GraphCase) -> bool:
         tried.append(case)
         return False
 

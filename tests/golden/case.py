@@ -37,7 +37,7 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Case:
+class LayerCase:
     """A model of one operator.
 
     Attributes:
@@ -82,7 +82,9 @@ class Case:
         return [item.draw(rng) for item in self.runs[run]]
 
 
-def module(type_name: str, name: str, build: Callable[[Any], Any], *inputs: Input, **options: Any) -> Case:
+def module(
+    type_name: str, name: str, build: Callable[[Any], Any], *inputs: Input, **options: Any
+) -> LayerCase:
     """Make a case of an nn.Module: `module("nn.ReLU", "plain", lambda nn: nn.ReLU(), f32(2, 3))`."""
 
     def build_holder(torch: Any) -> Any:
@@ -98,10 +100,12 @@ def module(type_name: str, name: str, build: Callable[[Any], Any], *inputs: Inpu
 
         return Holder()
 
-    return Case(type_name, name, build_holder, inputs, **options)
+    return LayerCase(type_name, name, build_holder, inputs, **options)
 
 
-def function(type_name: str, name: str, call: Callable[..., Any], *inputs: Input, **options: Any) -> Case:
+def function(
+    type_name: str, name: str, call: Callable[..., Any], *inputs: Input, **options: Any
+) -> LayerCase:
     """Make a case of a function: `function("torch.cat", "dim1", lambda torch, x, y: torch.cat([x, y], 1), …)`."""
 
     def build(torch: Any) -> Any:
@@ -111,7 +115,7 @@ def function(type_name: str, name: str, call: Callable[..., Any], *inputs: Input
 
         return Wrapper()
 
-    return Case(type_name, name, build, inputs, **options)
+    return LayerCase(type_name, name, build, inputs, **options)
 
 
 def f32(*shape: int, low: float = -2.0, high: float = 2.0) -> Input:

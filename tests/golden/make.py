@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from engine.dtypes import Array
-from tests.golden.case import Case
+from tests.golden.case import LayerCase
 from tests.golden.cases import families
 from tests.golden.data import DATA, run_key
 from tests.golden.written import write_graph
@@ -45,7 +45,7 @@ def shape_option(key: str, arrays: list[Array]) -> str:
     return f"{key}={','.join(shapes)}"
 
 
-def export(model: Any, case: Case, folder: Path) -> tuple[bytes, bytes]:
+def export(model: Any, case: LayerCase, folder: Path) -> tuple[bytes, bytes]:
     """Trace a model, export it, and return the bytes of its .param and .bin."""
     arrays = case.draw(0)
     traced = torch.jit.trace(model, tuple(map(torch.from_numpy, arrays)), check_trace=False)
@@ -76,7 +76,7 @@ def flatten(value: Any) -> list[Array]:
     return [value.detach().resolve_conj().resolve_neg().contiguous().numpy()]
 
 
-def make_case(case: Case) -> Arrays:
+def make_case(case: LayerCase) -> Arrays:
     """Export one case and run it in PyTorch."""
     torch.manual_seed(0)
     model = case.build(torch).eval()
@@ -94,7 +94,7 @@ def make_case(case: Case) -> Arrays:
     return made
 
 
-def make_family(name: str, cases: list[Case], only: str) -> None:
+def make_family(name: str, cases: list[LayerCase], only: str) -> None:
     """Write one family's file, keeping the data of cases that `only` leaves out."""
     path = DATA / f"{name}.npz"
     kept: Arrays = {}

@@ -10,7 +10,7 @@ from engine.dtypes import Array
 from engine.requantization import to_real
 from engine.spec import TensorSpec, spec_of
 from engine.trace import TraceLevel
-from tests.golden.case import Case
+from tests.golden.case import LayerCase
 from tests.golden.cases import families
 from tests.golden.data import case_ids, load
 
@@ -19,7 +19,7 @@ TABLE = [pytest.param(family, case, id=case.id) for family, cases in families().
 
 @pytest.mark.parametrize("backend", ["numpy", "native"])
 @pytest.mark.parametrize(("family", "case"), TABLE)
-def test_matches_pytorch(family: str, case: Case, backend: str, tmp_path: Path) -> None:
+def test_matches_pytorch(family: str, case: LayerCase, backend: str, tmp_path: Path) -> None:
     golden = load(family, case.id, len(case.runs))
     (tmp_path / "case.param").write_bytes(golden.param)
     (tmp_path / "case.bin").write_bytes(golden.bin)
@@ -37,7 +37,7 @@ def test_matches_pytorch(family: str, case: Case, backend: str, tmp_path: Path) 
             assert_shape_rules_hold(graph, inputs)
 
 
-def assert_matches(case: Case, output: Array, wanted: Array) -> None:
+def assert_matches(case: LayerCase, output: Array, wanted: Array) -> None:
     assert (output.shape, output.dtype) == (wanted.shape, wanted.dtype)
     np.testing.assert_allclose(output, wanted, rtol=case.rtol, atol=case.atol)
 

@@ -7,7 +7,7 @@ import pytest
 
 from engine import BuildError, LayerError, RuntimeGraph
 from engine.dtypes import Array
-from tests.golden.case import Case
+from tests.golden.case import LayerCase
 from tests.golden.cases import families
 from tests.golden.data import load
 
@@ -20,7 +20,7 @@ STATED = [
 
 
 def open_case(
-    folder: Path, family: str, case: Case, outputs: str | None
+    folder: Path, family: str, case: LayerCase, outputs: str | None
 ) -> tuple[RuntimeGraph, list[Array], list[Array]]:
     """Open a case's graph, its `outputs=` replaced; return it with inputs and PyTorch's outputs."""
     golden = load(family, case.id, len(case.runs))
@@ -37,7 +37,9 @@ def differ(outputs: list[Array], wanted: list[Array]) -> bool:
 
 
 @pytest.mark.parametrize(("family", "case"), STATED)
-def test_file_that_does_not_tell_is_refused_or_warned_of(family: str, case: Case, tmp_path: Path) -> None:
+def test_file_that_does_not_tell_is_refused_or_warned_of(
+    family: str, case: LayerCase, tmp_path: Path
+) -> None:
     graph, inputs, wanted = open_case(tmp_path, family, case, None)
     refusal = None
     try:
@@ -55,7 +57,7 @@ def test_file_that_does_not_tell_is_refused_or_warned_of(family: str, case: Case
         assert not differ(graph.forward(inputs), wanted)
 
 
-def case_called(name: str) -> Case:
+def case_called(name: str) -> LayerCase:
     return next(case for case in families()["recurrent"] if case.id == name)
 
 

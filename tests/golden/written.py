@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 from engine import pnnx
-from tests.golden.case import Case
+from tests.golden.case import LayerCase
 
 _EMPTY_ARCHIVE = b"PK\x05\x06" + bytes(18)
 
 
-def write_graph(model: Any, case: Case, folder: Path) -> tuple[bytes, bytes]:
+def write_graph(model: Any, case: LayerCase, folder: Path) -> tuple[bytes, bytes]:
     """Return the bytes of the .param and .bin of `case.graph`, its attributes taken from the model's state."""
     lines = [line.strip() for line in (case.graph or "").splitlines() if line.strip()]
     operands = sum(int(line.split()[3]) for line in lines)

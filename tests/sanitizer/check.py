@@ -4,13 +4,13 @@ import tempfile
 from pathlib import Path
 
 from engine import KuiperError
-from tests.differential.case import Case
+from tests.differential.case import GraphCase
 from tests.differential.comparison import Finding, Tally, forward, opened
 from tests.differential.modes import modes_of
 from tests.sanitizer.run import run_checked
 
 
-def check_accesses(case: Case, index: int, tally: Tally) -> Finding | None:
+def check_accesses(case: GraphCase, index: int, tally: Tally) -> Finding | None:
     """Run a case with every access checked, on the vector width and with the threads that its index chooses."""
     (mode,) = modes_of(index, 1)
     with tempfile.TemporaryDirectory() as folder:

@@ -4,7 +4,7 @@ import pytest
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.kernels.elementwise import Elementwise
-from tests.differential.case import Case, named_cases, parse_case
+from tests.differential.case import GraphCase, named_cases, parse_case
 from tests.differential.comparison import Tally
 from tests.differential.generator import random_case
 from tests.sanitizer.check import check_accesses
@@ -22,7 +22,7 @@ def test_random_graph(index: int) -> None:
 
 @pytest.mark.parametrize("index", range(3))
 @pytest.mark.parametrize("case", named_cases(), ids=lambda case: case.name)
-def test_named_case(case: Case, index: int) -> None:
+def test_named_case(case: GraphCase, index: int) -> None:
     finding = check_accesses(case, index, Tally())
     assert finding is None, finding.text
 

@@ -23,7 +23,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         report = run_soak(Path(name), arguments.seconds, rounds, arguments.seed)
     print(report.summary())
-    return 1 if report.ledger.fault_count else 0
+    return 1 if report.counts.fault_count else 0
 
 
 if __name__ == "__main__":

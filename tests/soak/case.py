@@ -12,11 +12,11 @@ import orjson
 from engine.dtypes import Array
 from service.scheduling.call_record import CallStatus
 from service.v2.datatypes import DTYPES
-from tests.soak.wire import Reply, Request
+from tests.soak.wire import SoakReply, SoakRequest
 
 Identity: TypeAlias = tuple[str, str]
 """Name and version of a model."""
-Reader: TypeAlias = Callable[[Reply], list[Array]]
+Reader: TypeAlias = Callable[[SoakReply], list[Array]]
 """Takes the outputs out of an answer."""
 
 TOLERANCE = 1e-5
@@ -27,7 +27,7 @@ _RUN_FAILED = ("layer_failed", "input_mismatch")
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class LoadCase:
     """A kind of request.
 
     Attributes:
@@ -41,14 +41,14 @@ class Case:
     """
 
     name: str
-    request: Request
+    request: SoakRequest
     model: Identity | None = None
     status: int = 200
     reads: Reader | None = None
     codes: frozenset[str] = frozenset(TRY_AGAIN)
     expected: Sequence[Array] = field(default_factory=tuple)
 
-    def fault(self, reply: Reply) -> str | None:
+    def fault(self, reply: SoakReply) -> str | None:
         """Tell what is wrong with an answer; None where it is as it should be."""
         if reply.status in (503, 504) and reply.status != self.status:
             return self._refusal_fault(reply)
@@ -68,7 +68,7 @@ class Case:
                 return f"{self.name}: differs from the serial answer by {np.abs(output - expected).max()}"
         return None
 
-    def alone(self, reply: Reply) -> "Case":
+    def alone(self, reply: SoakReply) -> "LoadCase":
         """Return the case with the outputs of an answer that it got alone.
 
         Raises:
@@ -79,7 +79,7 @@ class Case:
             raise ValueError(problem or f"{self.name}: refused: {reply.body[:300]!r}")
         return self if self.reads is None else replace(self, expected=self.reads(reply))
 
-    def _refusal_fault(self, reply: Reply) -> str | None:
+    def _refusal_fault(self, reply: SoakReply) -> str | None:
         code = reply.code
         if code not in self.codes:
             return f"{self.name}: {reply.status} {code}: {reply.body[:300]!r}"
@@ -88,7 +88,7 @@ class Case:
         return None
 
 
-def ending_of(reply: Reply) -> tuple[CallStatus, ...]:
+def ending_of(reply: SoakReply) -> tuple[CallStatus, ...]:
     """Return how the call of an answer may have ended, as far as its client can tell."""
     if reply.status == 200:
         return (CallStatus.SUCCESS,)
@@ -99,18 +99,18 @@ def ending_of(reply: Reply) -> tuple[CallStatus, ...]:
     return (CallStatus.BACKEND,) if reply.code in _RUN_FAILED else (CallStatus.OTHER,)
 
 
-def infer_json(reply: Reply) -> list[Array]:
+def infer_json(reply: SoakReply) -> list[Array]:
     """Read `/infer`'s JSON."""
     return [np.array(output["data"]) for output in orjson.loads(reply.body)["outputs"]]
 
 
-def infer_npz(reply: Reply) -> list[Array]:
+def infer_npz(reply: SoakReply) -> list[Array]:
     """Read `/infer`'s npz."""
     with np.load(BytesIO(reply.body)) as arrays:
         return [arrays[name] for name in arrays.files if name != "meta"]
 
 
-def v2_outputs(reply: Reply) -> list[Array]:
+def v2_outputs(reply: SoakReply) -> list[Array]:
     """Read the protocol's outputs, JSON or binary."""
     length = int(reply.headers.get("inference-header-content-length", len(reply.body)))
     outputs: list[dict[str, Any]] = orjson.loads(reply.body[:length])["outputs"]

@@ -12,9 +12,9 @@ from engine.dtypes import Array
 from tests.service.codec.payloads import form, npy, npz
 from tests.service.server.process import ROOT
 from tests.service.v2.bodies import binary_body, binary_input, json_input, strings
-from tests.soak.case import TRY_AGAIN, Case, Identity, infer_json, infer_npz, v2_outputs
+from tests.soak.case import TRY_AGAIN, Identity, LoadCase, infer_json, infer_npz, v2_outputs
 from tests.soak.models import ROWS
-from tests.soak.wire import Request
+from tests.soak.wire import SoakRequest
 
 DIGITS: Identity = ("digits", "1")
 PICTURES = (1, 2)
@@ -33,19 +33,21 @@ VARIANTS = 6
 """Requests of each kind, with inputs of their own: an answer that went to another client is noticed."""
 
 
-def infer(name: str, query: str, body: bytes, headers: dict[str, str], **rest: Any) -> Case:
+def infer(name: str, query: str, body: bytes, headers: dict[str, str], **rest: Any) -> LoadCase:
     """Return a request to `/infer`."""
-    return Case(name, Request("POST", f"/infer?{query}", headers, body), **rest)
+    return LoadCase(name, SoakRequest("POST", f"/infer?{query}", headers, body), **rest)
 
 
-def v2(name: str, path: str, document: Any, *arrays: Array, headers: Any = None, **rest: Any) -> Case:
+def v2(name: str, path: str, document: Any, *arrays: Array, headers: Any = None, **rest: Any) -> LoadCase:
     """Return a request to `/v2/models/…/infer`, with binary data where there are arrays."""
     body, length = binary_body(document, *arrays)
     lead = {**OCTETS, HEADER: str(length)} if arrays else {}
-    return Case(name, Request("POST", f"/v2/models/{path}/infer", {**lead, **(headers or {})}, body), **rest)
+    return LoadCase(
+        name, SoakRequest("POST", f"/v2/models/{path}/infer", {**lead, **(headers or {})}, body), **rest
+    )
 
 
-def make_cases() -> list[Case]:
+def make_cases() -> list[LoadCase]:
     """Return all kinds of requests for models that stay loaded."""
     generator = np.random.default_rng(0)
     cases = [*_digits_pictures(), *_faulty(), *_lookups()]
@@ -54,7 +56,7 @@ def make_cases() -> list[Case]:
     return cases
 
 
-def make_guest_cases() -> list[Case]:
+def make_guest_cases() -> list[LoadCase]:
     """Return requests for the model that comes and goes; no counter is asked about them."""
     generator = np.random.default_rng(1)
     cases = []
@@ -65,18 +67,18 @@ def make_guest_cases() -> list[Case]:
     return cases
 
 
-def make_visits() -> list[Case]:
+def make_visits() -> list[LoadCase]:
     """Return requests for all but inference: they are answered whatever else goes on."""
-    visits = [Case(target, Request("GET", target)) for target in VISITED]
-    visits.append(Case("index", Request("POST", "/v2/repository/index")))
-    visits.append(Case("nowhere", Request("GET", "/nowhere"), status=404))
-    visits.append(Case("no method", Request("DELETE", "/models"), status=405))
-    visits.append(Case("no trace", Request("GET", "/traces/none"), status=404))
-    visits.append(Case("no key", Request("POST", "/v2/repository/models/digits/load"), status=401))
+    visits = [LoadCase(target, SoakRequest("GET", target)) for target in VISITED]
+    visits.append(LoadCase("index", SoakRequest("POST", "/v2/repository/index")))
+    visits.append(LoadCase("nowhere", SoakRequest("GET", "/nowhere"), status=404))
+    visits.append(LoadCase("no method", SoakRequest("DELETE", "/models"), status=405))
+    visits.append(LoadCase("no trace", SoakRequest("GET", "/traces/none"), status=404))
+    visits.append(LoadCase("no key", SoakRequest("POST", "/v2/repository/models/digits/load"), status=401))
     return visits
 
 
-def _digits_pictures() -> Iterator[Case]:
+def _digits_pictures() -> Iterator[LoadCase]:
     answered: dict[str, Any] = {"model": DIGITS, "reads": infer_json}
     for digit in range(10):
         picture = (ROOT / f"models/digits/samples/{digit}.png").read_bytes()
@@ -88,22 +90,22 @@ def _digits_pictures() -> Iterator[Case]:
         text = orjson.dumps({"image": base64.b64encode(picture).decode()})
         yield infer(f"{name} base64", "model=digits&trace=stats", text, JSON, **answered)
         taken: dict[str, Any] = {"model": DIGITS, "reads": v2_outputs}
-        raw = Request("POST", "/v2/models/digits/infer", {**OCTETS, HEADER: "0"}, picture)
-        yield Case(f"{name} v2 raw", raw, **taken)
+        raw = SoakRequest("POST", "/v2/models/digits/infer", {**OCTETS, HEADER: "0"}, picture)
+        yield LoadCase(f"{name} v2 raw", raw, **taken)
         data = np.frombuffer(strings(picture, picture), np.uint8)
         bytes_input = {"name": "0", "shape": [2], "datatype": "BYTES"}
         document = {"inputs": [{**bytes_input, "parameters": {"binary_data_size": data.nbytes}}]}
         yield v2(f"{name} v2 BYTES", "digits", document, data, **taken)
 
 
-def _digits_tensors(generator: np.random.Generator) -> Iterator[Case]:
+def _digits_tensors(generator: np.random.Generator) -> Iterator[LoadCase]:
     image = generator.random((1, 1, 28, 28), np.float32)
     answered: dict[str, Any] = {"model": DIGITS, "reads": infer_json}
     flat = {"shape": [1, 1, 28, 28], "dtype": "f32", "data": image.ravel().tolist()}
     body = orjson.dumps({"inputs": [flat]})
     yield infer("digits json", "model=digits", body, JSON, **answered)
-    chunked = Request("POST", "/infer?model=digits&trace=off", {}, npy(image), chunk=500)
-    yield Case("digits npy in chunks", chunked, **answered)
+    chunked = SoakRequest("POST", "/infer?model=digits&trace=off", {}, npy(image), chunk=500)
+    yield LoadCase("digits npy in chunks", chunked, **answered)
     wanted = {"Accept": "application/x-npz"}
     query = "model=digits&trace=off"
     yield infer("digits npz answer", query, npy(image), wanted, model=DIGITS, reads=infer_npz)
@@ -114,10 +116,10 @@ def _digits_tensors(generator: np.random.Generator) -> Iterator[Case]:
     yield v2("digits v2 json", "digits/versions/1", document, **taken)
     packed = gzip.compress(orjson.dumps({"inputs": [json_input("0", image)]}), 1)
     headers = {"Content-Encoding": "gzip"}
-    yield Case("digits v2 gzip", Request("POST", "/v2/models/digits/infer", headers, packed), **taken)
+    yield LoadCase("digits v2 gzip", SoakRequest("POST", "/v2/models/digits/infer", headers, packed), **taken)
 
 
-def _small(generator: np.random.Generator) -> Iterator[Case]:
+def _small(generator: np.random.Generator) -> Iterator[LoadCase]:
     rows = generator.standard_normal((int(generator.choice(ROWS)), 3)).astype(np.float32)
     vector: dict[str, Any] = {"model": ("vector", "1"), "reads": v2_outputs}
     urgent = {"inputs": [binary_input("0", rows)], "parameters": {"priority": int(generator.integers(1, 9))}}
@@ -145,14 +147,14 @@ def _small(generator: np.random.Generator) -> Iterator[Case]:
     yield infer("wide npy", "model=wide", npy(wide), {}, model=("wide", "1"), reads=infer_json)
 
 
-def _slow(generator: np.random.Generator) -> Iterator[Case]:
+def _slow(generator: np.random.Generator) -> Iterator[LoadCase]:
     rows = generator.standard_normal((1, 3)).astype(np.float32)
     slow: dict[str, Any] = {"model": ("slow", "1"), "reads": v2_outputs}
     document = {"inputs": [json_input("0", rows)], "parameters": {"priority": int(generator.integers(0, 4))}}
     yield v2("slow", "slow", document, **slow)
 
 
-def make_hurried_cases() -> list[Case]:
+def make_hurried_cases() -> list[LoadCase]:
     """Return requests with deadlines that are met or not."""
     rows = np.ones((1, 3), np.float32)
     cases = []
@@ -166,7 +168,7 @@ def make_hurried_cases() -> list[Case]:
     return cases
 
 
-def _lookups() -> Iterator[Case]:
+def _lookups() -> Iterator[LoadCase]:
     table = np.arange(10, dtype=np.float32).reshape(5, 2)
     for last, status in ((4, 200), (5, 422), (1 << 40, 422)):
         index = np.array([0, 1, 2, last])
@@ -179,7 +181,7 @@ def _lookups() -> Iterator[Case]:
         yield v2(f"v2 lookup of {last}", "lookup", document, index, table, status=v2_status, **lookup)
 
 
-def _faulty() -> Iterator[Case]:
+def _faulty() -> Iterator[LoadCase]:
     zeros = np.zeros((1, 1, 28, 28), np.float32)
     for name, query, body, headers, status in (
         ("broken JSON", "", b"{", JSON, 400),
@@ -200,7 +202,7 @@ def _faulty() -> Iterator[Case]:
     yield from _faulty_v2()
 
 
-def _faulty_v2() -> Iterator[Case]:
+def _faulty_v2() -> Iterator[LoadCase]:
     rows = np.ones((2, 3), np.float32)
     sound = binary_input("0", rows)
     refused: dict[str, Any] = {"model": ("vector", "1"), "status": 400}

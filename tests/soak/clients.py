@@ -12,10 +12,10 @@ import tritonclient.http.aio as triton
 from tritonclient.utils import InferenceServerException
 
 from service.scheduling.call_record import CallStatus
-from tests.soak.case import Case
+from tests.soak.case import LoadCase
 from tests.soak.load import Load
 from tests.soak.models import VECTOR_BATCHES
-from tests.soak.wire import Connection, Reply, Request
+from tests.soak.wire import SoakConnection, SoakReply, SoakRequest
 
 BURST = {"slow": 30, "digits": 90}
 """Requests at once; more than the model's queue takes."""
@@ -24,7 +24,7 @@ RELOADED = ("digits", "vector", "twin", "slow", "pair")
 
 async def steady(load: Load) -> None:
     """Ask one after the other on one connection."""
-    connection = await Connection.open(load.url)
+    connection = await SoakConnection.open(load.url)
     try:
         for _ in range(load.chance.randrange(1, 50)):
             await load.ask(connection, load.pick(load.cases))
@@ -38,15 +38,15 @@ async def hasty(load: Load) -> None:
     """Send several requests before the first is answered."""
     small = [*load.named("pair"), *load.named("vector"), *load.named("digits")]
     picked = [load.pick(small) for _ in range(load.chance.randrange(2, 6))]
-    connection = await Connection.open(load.url)
+    connection = await SoakConnection.open(load.url)
     try:
         replies = await connection.ask_all([case.request for case in picked])
     finally:
         await connection.close()
     for case, reply in zip(picked, replies, strict=False):
-        load.ledger.saw(case, reply)
+        load.counts.saw(case, reply)
     for case in picked[len(replies) :]:
-        load.ledger.left(case.model)
+        load.counts.left(case.model)
 
 
 async def hurried(load: Load) -> None:
@@ -69,20 +69,20 @@ async def leaver(load: Load) -> None:
     """Leave before the answer has come."""
     case = load.pick([case for case in load.cases if case.request.body])
     head, body = case.request.head(), case.request.wire_body()
-    connection = await Connection.open(load.url)
+    connection = await SoakConnection.open(load.url)
     match load.chance.randrange(5):
         case 0:  # in the head: no request has begun
             await connection.send(head[: load.chance.randrange(1, len(head) - 1)])
         case 1:  # in the body
-            load.ledger.left(case.model)
+            load.counts.left(case.model)
             await connection.send(head + body[: load.chance.randrange(len(body))])
             await asyncio.sleep(load.chance.random() * 0.02)
         case 2 | 3:  # while it waits or runs
-            load.ledger.left(case.model)
+            load.counts.left(case.model)
             await connection.send(head + body)
             await asyncio.sleep(load.chance.random() * 0.05)
         case _:  # in the answer
-            load.ledger.left(case.model)
+            load.counts.left(case.model)
             await connection.send(head + body)
             await connection.receive_some()
     if load.chance.random() < 0.5:
@@ -94,11 +94,11 @@ async def leaver(load: Load) -> None:
 
 async def garbler(load: Load) -> None:
     """Send what is no HTTP; nothing counts it."""
-    connection = await Connection.open(load.url)
+    connection = await SoakConnection.open(load.url)
     await connection.send(b"\x16\x03\x01 this is no request\r\n\r\n")
     reply = await connection.receive()
     if reply.status != 400:
-        load.ledger.blame(f"no HTTP: status {reply.status}")
+        load.counts.blame(f"no HTTP: status {reply.status}")
     await connection.close()
     await asyncio.sleep(0.1)
 
@@ -136,8 +136,8 @@ async def change(load: Load, model: str, verb: str, parameters: Mapping[str, Any
     """Have a model loaded or unloaded."""
     headers = {"Authorization": f"Bearer {load.admin_key}"}
     body = orjson.dumps({"parameters": parameters} if parameters else {})
-    request = Request("POST", f"/v2/repository/models/{model}/{verb}", headers, body)
-    await load.ask_once(Case(f"{verb} {model}", request))
+    request = SoakRequest("POST", f"/v2/repository/models/{model}/{verb}", headers, body)
+    await load.ask_once(LoadCase(f"{verb} {model}", request))
 
 
 async def browser(load: Load) -> None:
@@ -151,7 +151,7 @@ async def browser(load: Load) -> None:
                 request.method, request.target, headers=dict(request.headers), content=request.body
             )
             headers = dict(answer.headers)
-            load.ledger.saw(case, Reply(answer.status_code, headers, answer.content))
+            load.counts.saw(case, SoakReply(answer.status_code, headers, answer.content))
             if load.is_over:
                 break
 
@@ -177,13 +177,13 @@ async def _infer(load: Load, client: Any, binary: bool) -> None:
         )
     except InferenceServerException as error:
         status = int(error.status() or 0)
-        load.ledger.count(("vector", "1"), (CallStatus.REJECTED,), status)
+        load.counts.count(("vector", "1"), (CallStatus.REJECTED,), status)
         if status != 503:
-            load.ledger.blame(f"tritonclient: {error}")
+            load.counts.blame(f"tritonclient: {error}")
         return
-    load.ledger.count(("vector", "1"), (CallStatus.SUCCESS,), 200)
+    load.counts.count(("vector", "1"), (CallStatus.SUCCESS,), 200)
     if not np.allclose(answer.as_numpy("1"), np.maximum(rows, 0), rtol=0, atol=1e-5):
-        load.ledger.blame("tritonclient: differs")
+        load.counts.blame("tritonclient: differs")
 
 
 CLIENTS = (*[steady] * 6, hasty, hurried, hurried, guest, visitor, leaver, leaver, garbler, burster)

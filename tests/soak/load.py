@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 
-from tests.soak.case import Case
-from tests.soak.ledger import Ledger
-from tests.soak.wire import Connection
+from tests.soak.case import LoadCase
+from tests.soak.counts import LoadCounts
+from tests.soak.wire import SoakConnection
 
 PATIENCE = 30.0
 """Seconds until a client that gets no answer says so."""
@@ -21,7 +21,7 @@ class Load:
     Attributes:
         url: the server.
         admin_key: lets models be loaded and unloaded.
-        ledger: where all that is seen is counted.
+        counts: where all that is seen is counted.
         chance: draws what is asked next.
         cases: requests for models that stay loaded.
         guests: requests for the model that comes and goes.
@@ -33,13 +33,13 @@ class Load:
 
     url: str
     admin_key: str
-    ledger: Ledger
+    counts: LoadCounts
     chance: random.Random
-    cases: Sequence[Case]
-    guests: Sequence[Case]
-    hurried: Sequence[Case]
-    visits: Sequence[Case]
-    sized: Sequence[Case]
+    cases: Sequence[LoadCase]
+    guests: Sequence[LoadCase]
+    hurried: Sequence[LoadCase]
+    visits: Sequence[LoadCase]
+    sized: Sequence[LoadCase]
     until: float = field(default=0.0)
 
     @property
@@ -47,21 +47,21 @@ class Load:
         """Whether clients ask nothing more."""
         return monotonic() >= self.until
 
-    def pick(self, cases: Sequence[Case]) -> Case:
+    def pick(self, cases: Sequence[LoadCase]) -> LoadCase:
         """Draw a case."""
         return self.chance.choice(cases)
 
-    def named(self, model: str) -> list[Case]:
+    def named(self, model: str) -> list[LoadCase]:
         """Return the cases of a model that are answered when there is room."""
         return [case for case in self.cases if case.model and case.model[0] == model and case.status == 200]
 
-    async def ask(self, connection: Connection, case: Case) -> None:
+    async def ask(self, connection: SoakConnection, case: LoadCase) -> None:
         """Send a request, and note its answer."""
-        self.ledger.saw(case, await connection.ask(case.request))
+        self.counts.saw(case, await connection.ask(case.request))
 
-    async def ask_once(self, case: Case) -> None:
+    async def ask_once(self, case: LoadCase) -> None:
         """Send a request on a connection of its own, and note its answer."""
-        connection = await Connection.open(self.url)
+        connection = await SoakConnection.open(self.url)
         try:
             await self.ask(connection, case)
         finally:
@@ -79,4 +79,4 @@ class Load:
                 async with asyncio.timeout(max(0.0, self.until - monotonic()) + PATIENCE):
                     await client(self)
             except (OSError, EOFError, TimeoutError) as error:
-                self.ledger.blame(f"{name}: {type(error).__name__}: {error}")
+                self.counts.blame(f"{name}: {type(error).__name__}: {error}")

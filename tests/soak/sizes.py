@@ -10,7 +10,7 @@ from service.scheduling.batching_policy import BatchingPolicy
 from tests.service.codec.payloads import npy
 from tests.service.server.process import ROOT
 from tests.service.v2.bodies import binary_input, json_input
-from tests.soak.case import Case, Identity, infer_json, v2_outputs
+from tests.soak.case import Identity, LoadCase, infer_json, v2_outputs
 from tests.soak.cases import DIGITS, PICTURES, infer, v2
 from tests.soak.models import ROWS, VECTOR_BATCHES
 
@@ -51,17 +51,17 @@ _SEVERAL = {DIGITS: (1, 28, 28), ("vector", "1"): (3,), ("twin", "1"): (3,), ("t
 """Model that is run on several numbers of rows -> shape of a row."""
 
 
-def make_sized_cases() -> list[Case]:
+def make_sized_cases() -> list[LoadCase]:
     """Return requests of every number of rows that a run may have, where there are several."""
     generator = np.random.default_rng(2)
-    cases: list[Case] = []
+    cases: list[LoadCase] = []
     for model, row in _SEVERAL.items():
         for size in sorted(RUN_SIZES[model]):
             cases += _of_rows(model, generator.random((size, *row), np.float32))
     return cases
 
 
-def _of_rows(model: Identity, rows: Array) -> Iterator[Case]:
+def _of_rows(model: Identity, rows: Array) -> Iterator[LoadCase]:
     name, version = model
     title = f"{len(rows)} rows of {name} {version}"
     for trace in ("off", "on"):

@@ -11,7 +11,7 @@ import orjson
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SoakRequest:
     """A request.
 
     Attributes:
@@ -44,7 +44,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class SoakReply:
     """An answer.
 
     Attributes:
@@ -66,7 +66,7 @@ class Reply:
         return str(document["code"])
 
 
-class Connection:
+class SoakConnection:
     """A connection that is kept open from request to request."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -80,15 +80,15 @@ class Connection:
         address = urlsplit(url)
         return cls(*await asyncio.open_connection(address.hostname, address.port))
 
-    async def ask(self, request: Request) -> Reply:
+    async def ask(self, request: SoakRequest) -> SoakReply:
         """Send a request and return its answer."""
         await self.send(request.head() + request.wire_body())
         return await self.receive()
 
-    async def ask_all(self, requests: Sequence[Request]) -> list[Reply]:
+    async def ask_all(self, requests: Sequence[SoakRequest]) -> list[SoakReply]:
         """Send several requests before the first is answered; returns the answers of those that are answered."""
         await self.send(b"".join(request.head() + request.wire_body() for request in requests))
-        replies: list[Reply] = []
+        replies: list[SoakReply] = []
         while self.is_open and len(replies) < len(requests):
             replies.append(await self.receive())
         return replies
@@ -99,14 +99,14 @@ class Connection:
             self._writer.write(data)
             await self._writer.drain()
 
-    async def receive(self) -> Reply:
+    async def receive(self) -> SoakReply:
         """Return the next answer."""
         first, *lines = (await self._reader.readuntil(b"\r\n\r\n")).decode().rstrip().split("\r\n")
         pairs = (line.split(": ", 1) for line in lines)
         headers = {name.lower(): value for name, value in pairs}
         body = await self._reader.readexactly(int(headers["content-length"]))
         self.is_open = headers.get("connection", "").lower() != "close"
-        return Reply(int(first.split()[1]), headers, body)
+        return SoakReply(int(first.split()[1]), headers, body)
 
     async def receive_some(self) -> bool:
         """Read the beginning of an answer; tells whether there was one."""

@@ -3,10 +3,10 @@
 from importlib import import_module
 from pkgutil import iter_modules
 
-from tests.golden.case import Case
+from tests.golden.case import LayerCase
 
 
-def families() -> dict[str, list[Case]]:
+def families() -> dict[str, list[LayerCase]]:
     """Return family name -> its cases."""
     names = sorted(module.name for module in iter_modules(__path__))
     return {name: import_module(f"{__name__}.{name}").CASES for name in names}

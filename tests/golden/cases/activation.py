@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from tests.golden.case import Case, Input, f32, function, module, tensor
+from tests.golden.case import Input, LayerCase, f32, function, module, tensor
 
 SPREAD = f32(2, 3, 5, low=-8, high=8)
 OTHER_SHAPES = ((f32(1, 7, 4, low=-30, high=30),),)
@@ -14,7 +14,7 @@ WHOLE = tensor("i64", 3, 4, low=-9, high=9)
 Call = Callable[[Any, Any], Any]
 
 
-def twins(name: str, of: str, build: Callable[[Any], Any], call: Call, *variants: str) -> list[Case]:
+def twins(name: str, of: str, build: Callable[[Any], Any], call: Call, *variants: str) -> list[LayerCase]:
     """Make the cases of a module and its function; `of` is the function's type, "" for none."""
     inputs: dict[str, Input] = {"plain": SPREAD, "f16": HALF, "f64": DOUBLE, "i64": WHOLE}
     tolerance = {"f16": {"rtol": 2e-3, "atol": 2e-3}, "f64": {"rtol": 1e-12, "atol": 1e-12}}
@@ -33,7 +33,7 @@ def functional(name: str, **arguments: Any) -> Call:
 
 FLOATS = ("f16", "f64")
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     *twins("nn.ReLU", "F.relu", lambda nn: nn.ReLU(), functional("relu"), *FLOATS, "i64"),
     *twins("nn.ReLU6", "F.relu6", lambda nn: nn.ReLU6(), functional("relu6"), *FLOATS),
     *twins("nn.Sigmoid", "F.sigmoid", lambda nn: nn.Sigmoid(), functional("sigmoid"), *FLOATS, "i64"),

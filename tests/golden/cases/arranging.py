@@ -1,8 +1,8 @@
 """Layers that put elements in other places."""
 
-from tests.golden.case import Case, boolean, f32, function, i64, tensor
+from tests.golden.case import LayerCase, boolean, f32, function, i64, tensor
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     function(
         "torch.flip", "one", lambda torch, x: torch.flip(x, (1,)), f32(2, 3, 4), also=((f32(1, 2, 2),),)
     ),

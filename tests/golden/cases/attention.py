@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from tests.golden.case import Case, Input, boolean, f32, function, module, tensor
+from tests.golden.case import Input, LayerCase, boolean, f32, function, module, tensor
 
 
-def sdpa(name: str, *inputs: Input, **arguments: Any) -> Case:
+def sdpa(name: str, *inputs: Input, **arguments: Any) -> LayerCase:
     """Make a case of scaled_dot_product_attention(query, key, value[, mask], **arguments)."""
     options = {key: arguments.pop(key) for key in ("also", "rtol", "atol") if key in arguments}
 
@@ -19,7 +19,7 @@ def sdpa(name: str, *inputs: Input, **arguments: Any) -> Case:
 QUERY, KEY = f32(2, 4, 5, 6), f32(2, 4, 7, 6)
 FEW = f32(2, 2, 7, 6)
 
-SDPA: list[Case] = [
+SDPA: list[LayerCase] = [
     sdpa("plain", QUERY, KEY, KEY, also=((f32(1, 3, 2, 8), f32(1, 3, 4, 8), f32(1, 3, 4, 8)),)),
     sdpa("rank2", f32(5, 6), f32(7, 6), f32(7, 6)),
     sdpa("rank3", f32(3, 5, 6), f32(3, 7, 6), f32(3, 7, 4)),
@@ -53,7 +53,7 @@ def trained(build: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def mha(
     name: str, call: Callable[..., Any], *inputs: Input, also: Any = (), outputs: Any = None, **options: Any
-) -> Case:
+) -> LayerCase:
     """Make a case of a network that calls nn.MultiheadAttention(8, 2) its own way: `call(layer, *tensors)`."""
 
     def build(nn: Any) -> Any:
@@ -82,7 +82,7 @@ def some_hidden(mask: Any) -> Any:
     return hidden.logical_and(hidden.cumsum(-1) < 4)
 
 
-MULTIHEAD: list[Case] = [
+MULTIHEAD: list[LayerCase] = [
     mha("plain", lambda m, q, k, v: m(q, k, v), Q, K, K, also=((f32(2, 1, 8), f32(4, 1, 8), f32(4, 1, 8)),)),
     mha("self", lambda m, x: m(x, x, x), Q),
     mha("self_output_only", lambda m, x: m(x, x, x)[0], Q, also=((f32(2, 4, 8),),)),
@@ -176,4 +176,4 @@ MULTIHEAD: list[Case] = [
     ),
 ]
 
-CASES: list[Case] = [*SDPA, *MULTIHEAD]
+CASES: list[LayerCase] = [*SDPA, *MULTIHEAD]

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from tests.golden.case import Case, f32, function, module, tensor
+from tests.golden.case import LayerCase, f32, function, module, tensor
 
 
 def trained(build: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -20,7 +20,7 @@ def trained(build: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return make
 
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     module("nn.BatchNorm1d", "rank2", trained(lambda nn: nn.BatchNorm1d(5)), f32(3, 5), also=((f32(1, 5),),)),
     module("nn.BatchNorm1d", "rank3", trained(lambda nn: nn.BatchNorm1d(4, eps=0.1)), f32(2, 4, 7)),
     module("nn.BatchNorm1d", "not_affine", trained(lambda nn: nn.BatchNorm1d(4, affine=False)), f32(2, 4, 3)),

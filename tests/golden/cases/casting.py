@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from tests.golden.case import Case, boolean, f32, function, i64, tensor
+from tests.golden.case import LayerCase, boolean, f32, function, i64, tensor
 
 
-def cast(name: str, dtype: str, *inputs: Any) -> Case:
+def cast(name: str, dtype: str, *inputs: Any) -> LayerCase:
     """Make a case of Tensor.to with a dtype."""
     return function("Tensor.to", name, lambda torch, x: x.to(getattr(torch, dtype)), *inputs)
 
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     cast("double", "float64", f32(3, 4)),
     cast("float_to_int", "int32", f32(9, low=-9, high=9)),
     cast("float_to_long", "int64", f32(9, low=-9, high=9)),

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from tests.golden.case import Case, boolean, f32, function, i64, tensor
+from tests.golden.case import LayerCase, boolean, f32, function, i64, tensor
 
 COMPARISONS = ("eq", "ge", "gt", "le", "lt", "ne")
 
 
-def comparison(name: str) -> list[Case]:
+def comparison(name: str) -> list[LayerCase]:
     """Make the cases of one comparison: of tensors, with numbers, over dtypes."""
 
     def compare(torch: Any, x: Any, y: Any) -> Any:
@@ -35,7 +35,7 @@ def comparison(name: str) -> list[Case]:
     ]
 
 
-def logical(name: str) -> list[Case]:
+def logical(name: str) -> list[LayerCase]:
     """Make the cases of one logical function."""
 
     def combine(torch: Any, x: Any, y: Any) -> Any:
@@ -51,7 +51,7 @@ def logical(name: str) -> list[Case]:
     ]
 
 
-def bitwise(name: str) -> list[Case]:
+def bitwise(name: str) -> list[LayerCase]:
     """Make the cases of one bitwise function that takes bools as well."""
 
     def combine(torch: Any, x: Any, y: Any) -> Any:
@@ -71,7 +71,7 @@ def bitwise(name: str) -> list[Case]:
     ]
 
 
-def shift(name: str) -> list[Case]:
+def shift(name: str) -> list[LayerCase]:
     """Make the cases of one shift."""
 
     def by_tensor(torch: Any, x: Any, y: Any) -> Any:
@@ -97,7 +97,7 @@ def shift(name: str) -> list[Case]:
     ]
 
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     *(case for name in COMPARISONS for case in comparison(name)),
     *(case for name in ("logical_and", "logical_or", "logical_xor") for case in logical(name)),
     *(case for name in ("bitwise_and", "bitwise_or", "bitwise_xor") for case in bitwise(name)),

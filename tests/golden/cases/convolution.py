@@ -1,8 +1,8 @@
 """Convolutions and transposed convolutions."""
 
-from tests.golden.case import Case, f32, function, module, tensor
+from tests.golden.case import LayerCase, f32, function, module, tensor
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     module("nn.Conv2d", "plain", lambda nn: nn.Conv2d(3, 5, 3), f32(1, 3, 8, 7), also=((f32(3, 3, 5, 9),),)),
     module(
         "nn.Conv2d",

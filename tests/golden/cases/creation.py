@@ -5,17 +5,17 @@ The exporter folds what depends on no input into a constant, so every case takes
 
 from typing import Any
 
-from tests.golden.case import Case, Input, f32, i64
+from tests.golden.case import Input, LayerCase, f32, i64
 from tests.golden.case import function as case_of
 
 
-def function(kind: str, name: str, call: Any) -> Case:
+def function(kind: str, name: str, call: Any) -> LayerCase:
     """Make a case whose one input is of another shape in a second run, and exported for both."""
     other: tuple[Input, ...] = (f32(4, 5),)
     return case_of(kind, name, call, f32(2, 3), also=(other,), export=("inputshape2=[4,5]f32",))
 
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     function("torch.zeros", "plain", lambda torch, x: torch.zeros(x.size(0), 2)),
     function("torch.zeros", "dtype", lambda torch, x: torch.zeros(x.size(0), dtype=torch.int64)),
     function("torch.ones", "plain", lambda torch, x: torch.ones(x.shape)),

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from tests.golden.case import Case, f32, function, tensor
+from tests.golden.case import LayerCase, f32, function, tensor
 
 
 def distance(**arguments: Any) -> Callable[..., Any]:
@@ -14,7 +14,7 @@ def distance(**arguments: Any) -> Callable[..., Any]:
 TYPE = "F.pairwise_distance"
 HALF = {"rtol": 2e-3, "atol": 2e-3}
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     function(TYPE, "plain", distance(), f32(3, 5), f32(3, 5), also=((f32(2, 7), f32(2, 7)),)),
     function(TYPE, "vector", distance(), f32(5), f32(5)),
     function(TYPE, "keepdim", distance(keepdim=True), f32(2, 3, 5), f32(2, 3, 5)),

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from tests.golden.case import Case, f32, function, module
+from tests.golden.case import LayerCase, f32, function, module
 
 PLAIN = {"export": ("optlevel=1",)}
 FEATURE_DROPOUT = """
@@ -18,7 +18,7 @@ def functional(name: str, **arguments: Any) -> Callable[[Any, Any], Any]:
     return lambda torch, x: getattr(torch.nn.functional, name)(x, training=False, **arguments)
 
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     module("nn.Dropout", "plain", lambda nn: nn.Dropout(0.3), f32(2, 3), **PLAIN),
     module("nn.Dropout2d", "plain", lambda nn: nn.Dropout2d(), f32(2, 3, 4, 2), **PLAIN),
     module("nn.Dropout3d", "plain", lambda nn: nn.Dropout3d(), f32(2, 3, 2, 4, 2), **PLAIN),

@@ -1,8 +1,8 @@
 """Layers that work element by element and stand outside expressions."""
 
-from tests.golden.case import Case, boolean, f32, function, i64, tensor
+from tests.golden.case import LayerCase, boolean, f32, function, i64, tensor
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     function(
         "torch.clamp", "both", lambda torch, x: torch.clamp(x, -0.5, 0.75), f32(3, 4), also=((f32(2, 2),),)
     ),

@@ -1,8 +1,8 @@
 """Look-up tables of vectors."""
 
-from tests.golden.case import Case, f32, function, i64, module, tensor
+from tests.golden.case import LayerCase, f32, function, i64, module, tensor
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     module("nn.Embedding", "plain", lambda nn: nn.Embedding(7, 3), i64(4, high=7), also=((i64(9, high=7),),)),
     module("nn.Embedding", "rank3", lambda nn: nn.Embedding(7, 3), i64(2, 3, 2, high=7)),
     module("nn.Embedding", "padding", lambda nn: nn.Embedding(7, 3, padding_idx=2), i64(2, 5, high=7)),

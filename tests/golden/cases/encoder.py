@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from tests.golden.case import Case, Input, f32
+from tests.golden.case import Input, LayerCase, f32
 
 
-def encoder(name: str, *masks: Input, layers: int = 1, **options: Any) -> Case:
+def encoder(name: str, *masks: Input, layers: int = 1, **options: Any) -> LayerCase:
     """Make a case of an encoder of width 8 with random parameters, called with x and masks by keyword."""
 
     def build(torch: Any) -> Any:
@@ -28,10 +28,10 @@ def encoder(name: str, *masks: Input, layers: int = 1, **options: Any) -> Case:
 
         return Holder()
 
-    return Case("aten::_transformer_encoder_layer_fwd", name, build, (f32(2, 5, 8), *masks))
+    return LayerCase("aten::_transformer_encoder_layer_fwd", name, build, (f32(2, 5, 8), *masks))
 
 
-def attention(name: str, **call: Any) -> Case:
+def attention(name: str, **call: Any) -> LayerCase:
     """Make a case of a subclass of nn.MultiheadAttention, which the exporter does not know as a module."""
 
     def build(torch: Any) -> Any:
@@ -50,10 +50,10 @@ def attention(name: str, **call: Any) -> Case:
 
         return Holder()
 
-    return Case("aten::_native_multi_head_attention", name, build, (f32(2, 5, 8),))
+    return LayerCase("aten::_native_multi_head_attention", name, build, (f32(2, 5, 8),))
 
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     encoder("relu"),
     encoder("gelu", activation="gelu"),
     encoder("norm_first", norm_first=True),

@@ -1,8 +1,8 @@
 """Layers that find the largest and the smallest."""
 
-from tests.golden.case import Case, boolean, f32, function, i64, tensor
+from tests.golden.case import LayerCase, boolean, f32, function, i64, tensor
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     function("torch.amax", "all", lambda torch, x: torch.amax(x), f32(2, 3, 4)),
     function("torch.amax", "one", lambda torch, x: torch.amax(x, 1), f32(2, 3, 4), also=((f32(1, 5, 2),),)),
     function(

@@ -1,8 +1,8 @@
 """Unfolding windows to columns, and folding columns back."""
 
-from tests.golden.case import Case, f32, function, module, tensor
+from tests.golden.case import LayerCase, f32, function, module, tensor
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     module("nn.Unfold", "plain", lambda nn: nn.Unfold(3), f32(2, 3, 5, 6), also=((f32(1, 2, 4, 7),),)),
     module(
         "nn.Unfold",

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from tests.golden.case import Case, Input, f32, function, i64, tensor
+from tests.golden.case import Input, LayerCase, f32, function, i64, tensor
 
 TAKES_REAL = ("rfft", "ihfft")
 
 
-def over_one(name: str) -> list[Case]:
+def over_one(name: str) -> list[LayerCase]:
     """Make the cases of a transform over one dimension."""
 
     def call(*arguments: Any, **options: Any) -> Any:
@@ -26,7 +26,7 @@ def over_one(name: str) -> list[Case]:
     ]
 
 
-def over_many(name: str, dims: Any) -> list[Case]:
+def over_many(name: str, dims: Any) -> list[LayerCase]:
     """Make the cases of a transform over two dimensions, or any number."""
 
     def call(*arguments: Any, **options: Any) -> Any:
@@ -45,7 +45,7 @@ def over_many(name: str, dims: Any) -> list[Case]:
 
 ONE = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     *(case for name in ONE for case in over_one(name)),
     *(case for name in ONE for case in over_many(f"{name}2", (0, -1))),
     *(case for name in ONE for case in over_many(f"{name}n", (2, 0))),

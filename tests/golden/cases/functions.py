@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.golden.case import Case, Input, f32, function, i64, tensor
+from tests.golden.case import Input, LayerCase, f32, function, i64, tensor
 
 
 def special(torch: Any, x: Any) -> Any:
@@ -10,7 +10,7 @@ def special(torch: Any, x: Any) -> Any:
     return torch.where(x > 1, 1 / torch.relu(-x), x) + torch.log(torch.relu(x + 1.5)) * 0
 
 
-def unary(name: str, *inputs: Input, **arguments: Any) -> list[Case]:
+def unary(name: str, *inputs: Input, **arguments: Any) -> list[LayerCase]:
     """Make a case of a function for each input."""
 
     def call(torch: Any, x: Any) -> Any:
@@ -19,7 +19,7 @@ def unary(name: str, *inputs: Input, **arguments: Any) -> list[Case]:
     return [function(f"aten::{name}", case.dtype, call, case) for case in inputs]
 
 
-def named(name: str, *inputs: Input) -> list[Case]:
+def named(name: str, *inputs: Input) -> list[LayerCase]:
     """Make a case of a function of torch.special for each input."""
 
     def call(torch: Any, *operands: Any) -> Any:
@@ -28,14 +28,14 @@ def named(name: str, *inputs: Input) -> list[Case]:
     return [function(f"aten::special_{name}", "plain", call, *inputs)]
 
 
-def at_special(name: str) -> Case:
+def at_special(name: str) -> LayerCase:
     """Make a case on NaN, infinities and what is between."""
     return function(
         f"aten::{name}", "special", lambda torch, x: getattr(torch, name)(special(torch, x)), f32(5, 9)
     )
 
 
-def binary(name: str, *inputs: Input) -> Case:
+def binary(name: str, *inputs: Input) -> LayerCase:
     """Make a case of a function of two tensors."""
     kind = "_".join(item.dtype for item in inputs)
     return function(f"aten::{name}", kind, lambda torch, x, y: getattr(torch, name)(x, y), *inputs)
@@ -44,7 +44,7 @@ def binary(name: str, *inputs: Input) -> Case:
 _WHOLE = i64(4, 5, low=-9, high=9)
 _SMALL = f32(4, 5, low=-0.99, high=0.99)
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     *unary("angle", f32(4, 5), tensor("c64", 4, 5), _WHOLE),
     *unary("deg2rad", f32(4, 5), _WHOLE),
     *unary("digamma", f32(4, 9, low=-6, high=20), tensor("f64", 4, 9, low=-6, high=20)),

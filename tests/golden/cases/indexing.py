@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from tests.golden.case import Case, Input, boolean, f32, function, i64, tensor
+from tests.golden.case import Input, LayerCase, boolean, f32, function, i64, tensor
 
 
-def put(name: str, write: Any, *inputs: Input, **options: Any) -> Case:
+def put(name: str, write: Any, *inputs: Input, **options: Any) -> LayerCase:
     """Make a case of Tensor.index_put: `write(z, …)` writes to a copy of the first input."""
 
     def call(torch: Any, x: Any, *others: Any) -> Any:
@@ -41,7 +41,7 @@ def put_infinity(z: Any, index: Any) -> None:
     z[index] = float("-inf")
 
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     function(
         "Tensor.index",
         "rows",

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.golden.case import Case, boolean, f32, function, i64, module, tensor
+from tests.golden.case import LayerCase, boolean, f32, function, i64, module, tensor
 
 
 def lstm_cell(nn: Any) -> Any:
@@ -15,7 +15,7 @@ def lstm_cell(nn: Any) -> Any:
     return Cell(4, 5)
 
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     function(
         "torch.cat",
         "first",

@@ -1,8 +1,8 @@
 """Linear layers."""
 
-from tests.golden.case import Case, f32, function, module, tensor
+from tests.golden.case import LayerCase, f32, function, module, tensor
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     module("nn.Linear", "bias", lambda nn: nn.Linear(5, 3), f32(2, 5), also=((f32(7, 5),),)),
     module("nn.Linear", "no_bias", lambda nn: nn.Linear(4, 6, bias=False), f32(3, 4)),
     module("nn.Linear", "vector", lambda nn: nn.Linear(7, 2), f32(7)),

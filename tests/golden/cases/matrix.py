@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from tests.golden.case import Case, Input, f32, function, i64, tensor
+from tests.golden.case import Input, LayerCase, f32, function, i64, tensor
 
 
-def matmul(name: str, a: Input, b: Input, **options: Any) -> Case:
+def matmul(name: str, a: Input, b: Input, **options: Any) -> LayerCase:
     """Make a case of torch.matmul."""
     return function("torch.matmul", name, lambda torch, x, y: torch.matmul(x, y), a, b, **options)
 
 
-def addmm(name: str, added: Input, **factors: Any) -> Case:
+def addmm(name: str, added: Input, **factors: Any) -> LayerCase:
     """Make a case of torch.addmm."""
 
     def call(torch: Any, *x: Any) -> Any:
@@ -19,7 +19,7 @@ def addmm(name: str, added: Input, **factors: Any) -> Case:
     return function("torch.addmm", name, call, added, f32(3, 5), f32(5, 4))
 
 
-def baddbmm(name: str, added: Input, **factors: Any) -> Case:
+def baddbmm(name: str, added: Input, **factors: Any) -> LayerCase:
     """Make a case of torch.baddbmm."""
 
     def call(torch: Any, *x: Any) -> Any:
@@ -28,14 +28,14 @@ def baddbmm(name: str, added: Input, **factors: Any) -> Case:
     return function("torch.baddbmm", name, call, added, f32(2, 3, 5), f32(2, 5, 4))
 
 
-def einsum(name: str, equation: str, *operands: Input, **options: Any) -> Case:
+def einsum(name: str, equation: str, *operands: Input, **options: Any) -> LayerCase:
     """Make a case of torch.einsum."""
     return function("torch.einsum", name, lambda torch, *x: torch.einsum(equation, *x), *operands, **options)
 
 
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     matmul("vector_vector", f32(5), f32(5)),
     matmul("matrix_vector", f32(3, 5), f32(5)),
     matmul("vector_matrix", f32(5), f32(5, 2)),

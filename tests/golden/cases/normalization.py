@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from tests.golden.case import Case, f32, function, module, tensor
+from tests.golden.case import LayerCase, f32, function, module, tensor
 
 TINY = {"low": -1e-4, "high": 1e-4}
 
@@ -23,7 +23,7 @@ def trained(build: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return make
 
 
-LAYER_NORM: list[Case] = [
+LAYER_NORM: list[LayerCase] = [
     module("nn.LayerNorm", "last", trained(lambda nn: nn.LayerNorm(6)), f32(3, 6), also=((f32(5, 6),),)),
     module("nn.LayerNorm", "last_two", trained(lambda nn: nn.LayerNorm((4, 5))), f32(2, 3, 4, 5)),
     module("nn.LayerNorm", "eps", trained(lambda nn: nn.LayerNorm(7, eps=0.3)), f32(2, 3, 7)),
@@ -62,7 +62,7 @@ LAYER_NORM: list[Case] = [
     ),
 ]
 
-RMS_NORM: list[Case] = [
+RMS_NORM: list[LayerCase] = [
     module("nn.RMSNorm", "last", trained(lambda nn: nn.RMSNorm(6)), f32(3, 6, **TINY), also=((f32(5, 6),),)),
     module("nn.RMSNorm", "last_two", trained(lambda nn: nn.RMSNorm((4, 5), eps=0.1)), f32(2, 3, 4, 5)),
     module("nn.RMSNorm", "not_affine", lambda nn: nn.RMSNorm(7, elementwise_affine=False), f32(2, 3, 7)),
@@ -93,7 +93,7 @@ RMS_NORM: list[Case] = [
     ),
 ]
 
-GROUP_NORM: list[Case] = [
+GROUP_NORM: list[LayerCase] = [
     module(
         "nn.GroupNorm",
         "plain",
@@ -133,7 +133,7 @@ GROUP_NORM: list[Case] = [
 SPATIAL = {1: (5,), 2: (3, 4), 3: (2, 3, 2)}
 
 
-def instance_norms(rank: int) -> list[Case]:
+def instance_norms(rank: int) -> list[LayerCase]:
     """Make the cases of nn.InstanceNorm1d, 2d or 3d."""
 
     def build(**options: Any) -> Callable[[Any], Any]:
@@ -151,7 +151,7 @@ def instance_norms(rank: int) -> list[Case]:
     ]
 
 
-INSTANCE_NORM: list[Case] = [
+INSTANCE_NORM: list[LayerCase] = [
     *instance_norms(1),
     *instance_norms(2),
     *instance_norms(3),
@@ -170,7 +170,7 @@ INSTANCE_NORM: list[Case] = [
     ),
 ]
 
-LOCAL_RESPONSE_NORM: list[Case] = [
+LOCAL_RESPONSE_NORM: list[LayerCase] = [
     module(
         "nn.LocalResponseNorm",
         "plain",
@@ -201,7 +201,7 @@ LOCAL_RESPONSE_NORM: list[Case] = [
 ]
 
 
-def normalize(name: str, *inputs: Any, **arguments: Any) -> Case:
+def normalize(name: str, *inputs: Any, **arguments: Any) -> LayerCase:
     """Make a case of F.normalize."""
     options = {key: arguments.pop(key) for key in ("also", "rtol", "atol") if key in arguments}
     return function(
@@ -213,7 +213,7 @@ def normalize(name: str, *inputs: Any, **arguments: Any) -> Case:
     )
 
 
-NORMALIZE: list[Case] = [
+NORMALIZE: list[LayerCase] = [
     normalize("plain", f32(3, 5), also=((f32(2, 7),),)),
     normalize("last", f32(2, 3, 5), dim=-1),
     normalize("dim0", f32(5), dim=0),
@@ -226,4 +226,11 @@ NORMALIZE: list[Case] = [
     normalize("c64", tensor("c64", 3, 5)),
 ]
 
-CASES: list[Case] = [*LAYER_NORM, *RMS_NORM, *GROUP_NORM, *INSTANCE_NORM, *LOCAL_RESPONSE_NORM, *NORMALIZE]
+CASES: list[LayerCase] = [
+    *LAYER_NORM,
+    *RMS_NORM,
+    *GROUP_NORM,
+    *INSTANCE_NORM,
+    *LOCAL_RESPONSE_NORM,
+    *NORMALIZE,
+]

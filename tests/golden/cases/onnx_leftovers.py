@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.golden.case import Case, Input, f32, i64
+from tests.golden.case import Input, LayerCase, f32, i64
 
 _GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,)}
 """Where ONNX's gates are among PyTorch's: input, output, forget, cell; update, reset, new."""
@@ -10,7 +10,7 @@ _GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,)}
 
 def recurrent(
     kind: str, name: str, *states: Input, options: str = "", bias: bool = True, **given: Any
-) -> Case:
+) -> LayerCase:
     """Make a case of a recurrent layer of one layer, width 3 on 4 features, its weights in ONNX's order."""
 
     def build(torch: Any) -> Any:
@@ -50,7 +50,7 @@ def recurrent(
     counts = f"{len(inputs)} {len(results)}"
     lines.append(f"{kind} op {counts} {' '.join(inputs)} {' '.join(results)} hidden_size=3 {options}")
     lines += [f"pnnx.Output out{place} 1 0 {result}" for place, result in enumerate(results)]
-    return Case(
+    return LayerCase(
         kind,
         name,
         build,
@@ -67,7 +67,7 @@ def grown(states: tuple[Input, ...]) -> list[Input]:
 
 def leftover(
     kind: str, name: str, call: Any, *inputs: Input, options: str = "", outputs: int = 1, **given: Any
-) -> Case:
+) -> LayerCase:
     """Make a case of one operator on inputs and constants, in this order, compared with `call`."""
 
     def build(torch: Any) -> Any:
@@ -88,10 +88,10 @@ def leftover(
     operands = [*names, *constants]
     lines.append(f"{kind} op {len(operands)} {outputs} {' '.join([*operands, *results])} {options}")
     lines += [f"pnnx.Output out{place} 1 0 {result}" for place, result in enumerate(results)]
-    return Case(kind, name, build, inputs, graph="\n".join(lines), **given)
+    return LayerCase(kind, name, build, inputs, graph="\n".join(lines), **given)
 
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     recurrent("LSTM", "plain"),
     recurrent("LSTM", "states", f32(1, 2, 3), f32(1, 2, 3)),
     recurrent("LSTM", "both_ways", options="direction=bidirectional", bidirectional=True),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.golden.case import Case, boolean, f32, function, i64
+from tests.golden.case import LayerCase, boolean, f32, function, i64
 
 
 def ties(torch: Any, x: Any) -> Any:
@@ -15,7 +15,7 @@ def holes(torch: Any, x: Any) -> Any:
     return torch.log(torch.relu(x + 1)) * torch.where(x < -1.5, float("nan"), 1.0)
 
 
-def reduction(name: str, *arguments: Any) -> list[Case]:
+def reduction(name: str, *arguments: Any) -> list[LayerCase]:
     """Make cases of an operator that gives values and indices: plain, with NaN, of integers, with a dimension kept."""
 
     def call(torch: Any, x: Any, *others: Any) -> Any:
@@ -34,7 +34,7 @@ def reduction(name: str, *arguments: Any) -> list[Case]:
     return made
 
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     function("aten::sort", "last", lambda torch, x: torch.sort(x), f32(3, 7), also=((f32(3, 2),),)),
     function("aten::sort", "first_descending", lambda torch, x: torch.sort(x, 0, True), f32(5, 2, 3)),
     function(

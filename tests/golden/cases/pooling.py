@@ -1,8 +1,8 @@
 """Pooling over windows and cells."""
 
-from tests.golden.case import Case, f32, function, i64, module, tensor
+from tests.golden.case import LayerCase, f32, function, i64, module, tensor
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     module("nn.MaxPool2d", "plain", lambda nn: nn.MaxPool2d(2), f32(1, 3, 6, 7), also=((f32(2, 3, 9, 4),),)),
     module("nn.MaxPool2d", "stride_pad", lambda nn: nn.MaxPool2d(3, stride=2, padding=1), f32(2, 3, 7, 8)),
     module("nn.MaxPool2d", "ceil", lambda nn: nn.MaxPool2d(3, stride=2, ceil_mode=True), f32(1, 3, 8, 6)),

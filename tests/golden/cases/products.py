@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from tests.golden.case import Case, Input, f32, function, i64, tensor
+from tests.golden.case import Input, LayerCase, f32, function, i64, tensor
 
 
-def product(name: str, kind: str, *inputs: Input, **arguments: Any) -> Case:
+def product(name: str, kind: str, *inputs: Input, **arguments: Any) -> LayerCase:
     """Make a case of a function of tensors and keyword arguments."""
     return function(
         f"aten::{name}", kind, lambda torch, *tensors: getattr(torch, name)(*tensors, **arguments), *inputs
     )
 
 
-def linalg(name: str, kind: str, *inputs: Input, **arguments: Any) -> Case:
+def linalg(name: str, kind: str, *inputs: Input, **arguments: Any) -> LayerCase:
     """Make a case of a function of torch.linalg."""
     return function(
         f"aten::linalg_{name}",
@@ -27,7 +27,7 @@ def holes(torch: Any, x: Any) -> Any:
     return torch.log(x + 1)
 
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     product("dot", "plain", f32(5), f32(5)),
     product("vdot", "complex", tensor("c64", 5), tensor("c64", 5)),
     product("inner", "matrices", f32(3, 4), f32(5, 4)),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.golden.case import Case, Input, f32, function
+from tests.golden.case import Input, LayerCase, f32, function
 from tests.golden.quantized_models import ACTIVATION, quantized_model, with_weight
 
 _EXACT: dict[str, Any] = {"rtol": 1e-6, "atol": 1e-7}
@@ -35,7 +35,7 @@ def _product(
     bias: bool = True,
     output: tuple[float, int] = _OUTPUT,
     **options: Any,
-) -> Case:
+) -> LayerCase:
     """Make a case of a quantized module with a weight of some shape."""
     sizes = (shape[1] * options.get("groups", 1), shape[0])
     arguments = (*sizes, shape[2:]) if len(shape) > 2 else sizes
@@ -46,7 +46,7 @@ def _product(
 
     line = f"{kind} op 1 1 q r {params} scale={output[0]} zero_point={output[1]}"
     graph = _around(line, len(input.shape))
-    return Case(kind, name, build, (input,), also=tuple((item,) for item in also), graph=graph, **_EXACT)
+    return LayerCase(kind, name, build, (input,), also=tuple((item,) for item in also), graph=graph, **_EXACT)
 
 
 def _network(torch: Any) -> Any:
@@ -106,7 +106,7 @@ def _round_trip(scale: float, zero_point: int, dtype: str) -> Any:
 
 def _written(
     kind: str, name: str, scale: float, zero_point: int, dtype: str, told: str, declared: str
-) -> Case:
+) -> LayerCase:
     """Make a case of quantization, where the file tells a dtype and declares the operand's."""
     graph = f"""
         pnnx.Input pnnx_input_0 0 1 x
@@ -115,14 +115,14 @@ def _written(
         pnnx.Output pnnx_output_0 1 0 y
     """
     inputs = (f32(4, 50, low=-8, high=8),)
-    return Case(kind, name, _round_trip(scale, zero_point, dtype), inputs, graph=graph, **_EXACT)
+    return LayerCase(kind, name, _round_trip(scale, zero_point, dtype), inputs, graph=graph, **_EXACT)
 
 
 _CONV, _CONV_RELU = "nn.quantized.Conv2d", "nn.intrinsic.quantized.ConvReLU2d"
 _LINEAR, _LINEAR_RELU = "nn.quantized.Linear", "nn.intrinsic.quantized.LinearReLU"
 _IMAGE = f32(2, 3, 6, 5)
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     _written("nn.quantized.Quantize", "declared_u8", 0.043, 57, "quint8", "torch.qint8", "#q=(4,50)u8"),
     _written("nn.quantized.Quantize", "declared_i8", 0.043, -57, "qint8", "torch.qint8", "#q=(4,50)i8"),
     _written("nn.quantized.Quantize", "beyond_i8", 0.043, 130, "quint8", "torch.qint8", ""),
@@ -143,7 +143,7 @@ CASES: list[Case] = [
         f32(4, 50, low=-8, high=8),
         **_EXACT,
     ),
-    Case(
+    LayerCase(
         "nn.quantized.DeQuantize",
         "plain",
         _round_trip(*ACTIVATION, "quint8"),
@@ -182,7 +182,7 @@ CASES: list[Case] = [
     _product(_LINEAR, "3d", (5, 8), f32(2, 3, 8)),
     _product(_LINEAR, "deep", (3, 700), f32(2, 700), output=(0.3, 120)),
     _product(_LINEAR_RELU, "plain", (5, 8), f32(3, 8), output=(0.02, 0)),
-    Case(
+    LayerCase(
         "nn.quantized.cat",
         "three",
         _cat,
@@ -199,8 +199,8 @@ CASES: list[Case] = [
         """,
         **_EXACT,
     ),
-    Case(_CONV, "network", _network, (f32(2, 3, 8, 9),), graph=_around(_NETWORK, 4), **_EXACT),
-    Case(
+    LayerCase(_CONV, "network", _network, (f32(2, 3, 8, 9),), graph=_around(_NETWORK, 4), **_EXACT),
+    LayerCase(
         _CONV,
         "expanded",
         _expanded,

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from tests.golden.case import Case, Input, f32, module, tensor
+from tests.golden.case import Input, LayerCase, f32, module, tensor
 
 STATE = f32(2, 3, 4)
 
@@ -16,7 +16,7 @@ def wired(
     outputs: str | None = None,
     num_layers: int = 2,
     **options: Any,
-) -> Case:
+) -> LayerCase:
     """Make a case of a network that calls nn.NAME(3, 4, 2) its own way: `call(layer, *tensors)`."""
 
     def build(nn: Any) -> Any:
@@ -35,7 +35,7 @@ def wired(
 
 def kept(
     name: str, length: int, outputs: str, *, batch: int = 2, num_layers: int = 1, **options: Any
-) -> Case:
+) -> LayerCase:
     """Make a case of a network that keeps some results alone, told so in its file; `batch` 0 for none."""
     names = outputs.split(",")
 
@@ -64,10 +64,10 @@ def kept(
     )
     said = [*names, *(f"{key}{value}" for key, value in {**sizes, "layers": num_layers, **options}.items())]
     shape = [extent for extent in (*sizes.values(), 3) if extent]
-    return Case(f"nn.{name}", "_".join(said), build, (f32(*shape),), outputs=outputs)
+    return LayerCase(f"nn.{name}", "_".join(said), build, (f32(*shape),), outputs=outputs)
 
 
-def stacked(variant: str, call: Callable[..., Any], length: int = 5) -> Case:
+def stacked(variant: str, call: Callable[..., Any], length: int = 5) -> LayerCase:
     """Make a case of two nn.LSTM: `call(first, second, x, z)`."""
 
     def build(torch: Any) -> Any:
@@ -81,7 +81,7 @@ def stacked(variant: str, call: Callable[..., Any], length: int = 5) -> Case:
 
         return Network()
 
-    return Case("nn.LSTM", variant, build, (f32(length, 3, 3), f32(3, 3, 2)))
+    return LayerCase("nn.LSTM", variant, build, (f32(length, 3, 3), f32(3, 3, 2)))
 
 
 def flat(results: Any) -> Any:
@@ -89,7 +89,7 @@ def flat(results: Any) -> Any:
     return results[0], *results[1]
 
 
-def family(name: str, states: int) -> list[Case]:
+def family(name: str, states: int) -> list[LayerCase]:
     """Make the cases that all kinds have in common."""
 
     def pack(layer: Any, x: Any, *given: Any) -> Any:
@@ -127,7 +127,7 @@ def family(name: str, states: int) -> list[Case]:
     ]
 
 
-def states(name: str) -> list[Case]:
+def states(name: str) -> list[LayerCase]:
     """Make cases of networks that use the final state alone."""
     return [
         wired(name, "state_only", lambda layer, x: layer(x)[1], f32(5, 3, 3)),
@@ -136,7 +136,7 @@ def states(name: str) -> list[Case]:
     ]
 
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     *family("RNN", 1),
     *states("RNN"),
     *states("GRU"),

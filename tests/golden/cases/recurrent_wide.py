@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from tests.golden.case import Case, f32, module
+from tests.golden.case import LayerCase, f32, module
 
 
 def make(name: str, **options: Any) -> Callable[[Any], Any]:
@@ -11,7 +11,7 @@ def make(name: str, **options: Any) -> Callable[[Any], Any]:
     return lambda nn: getattr(nn, name)(9, 21, **options)
 
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     case
     for name in ("RNN", "GRU", "LSTM")
     for case in (

@@ -1,8 +1,8 @@
 """Layers that reduce dimensions."""
 
-from tests.golden.case import Case, boolean, f32, function, i64, tensor
+from tests.golden.case import LayerCase, boolean, f32, function, i64, tensor
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     function("torch.mean", "all", lambda torch, x: torch.mean(x), f32(2, 3, 4)),
     function("torch.mean", "one", lambda torch, x: torch.mean(x, 1), f32(2, 3, 4), also=((f32(1, 5, 2),),)),
     function("torch.mean", "negative_kept", lambda torch, x: torch.mean(x, -1, True), f32(2, 3, 4)),

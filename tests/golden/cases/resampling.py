@@ -1,8 +1,8 @@
 """Upsampling, interpolation and padding."""
 
-from tests.golden.case import Case, f32, function, i64, module, tensor
+from tests.golden.case import LayerCase, f32, function, i64, module, tensor
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     module(
         "nn.Upsample",
         "nearest_size",

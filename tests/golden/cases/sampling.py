@@ -3,12 +3,12 @@
 from itertools import product
 from typing import Any
 
-from tests.golden.case import Case, Input, f32, function, tensor
+from tests.golden.case import Input, LayerCase, f32, function, tensor
 
 _CORNERS = {False: "edges", True: "corners"}
 
 
-def _sample(mode: str, padding_mode: str, align_corners: bool, *inputs: Input, dims: int = 2) -> Case:
+def _sample(mode: str, padding_mode: str, align_corners: bool, *inputs: Input, dims: int = 2) -> LayerCase:
     def call(torch: Any, input: Any, grid: Any) -> Any:
         return torch.nn.functional.grid_sample(input, grid, mode, padding_mode, align_corners)
 
@@ -17,7 +17,7 @@ def _sample(mode: str, padding_mode: str, align_corners: bool, *inputs: Input, d
     return function("F.grid_sample", name, call, *inputs, also=also)
 
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     *(
         _sample(*options, f32(2, 3, 4, 5), f32(2, 4, 3, 2))
         for options in product(

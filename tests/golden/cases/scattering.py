@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from tests.golden.case import Case, Input, boolean, f32, function, i64
+from tests.golden.case import Input, LayerCase, boolean, f32, function, i64
 
 
-def scatter(name: str, call: Any, *inputs: Input) -> Case:
+def scatter(name: str, call: Any, *inputs: Input) -> LayerCase:
     """Make a case of aten::scatter."""
     return function("aten::scatter", name, call, *inputs)
 
 
-def reductions(kind: str, source: Input, target: Input) -> list[Case]:
+def reductions(kind: str, source: Input, target: Input) -> list[LayerCase]:
     """Make a case of each reduction, with what is there already and without."""
     return [
         function(
@@ -28,7 +28,7 @@ def reductions(kind: str, source: Input, target: Input) -> list[Case]:
     ]
 
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     scatter(
         "columns", lambda torch, x, i, s: torch.scatter(x, 1, i, s), f32(3, 5), i64(3, 4, high=5), f32(3, 4)
     ),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.golden.case import Case, boolean, f32, function, i64
+from tests.golden.case import LayerCase, boolean, f32, function, i64
 
 
 def ranked(torch: Any, x: Any) -> Any:
@@ -10,7 +10,7 @@ def ranked(torch: Any, x: Any) -> Any:
     return torch.round(x * 2).sort(-1)[0]
 
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     function("aten::nonzero", "bools", lambda torch, x: torch.nonzero(x), boolean(3, 4)),
     function("aten::nonzero", "ints", lambda torch, x: torch.nonzero(x), i64(2, 3, 4, high=3)),
     function("aten::argwhere", "bools", lambda torch, x: torch.argwhere(x), boolean(3, 4)),

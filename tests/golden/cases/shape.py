@@ -1,8 +1,8 @@
 """Layers that give elements another shape, without touching them."""
 
-from tests.golden.case import Case, boolean, f32, function, i64, tensor
+from tests.golden.case import LayerCase, boolean, f32, function, i64, tensor
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     function("torch.flatten", "all", lambda torch, x: torch.flatten(x), f32(2, 3, 4)),
     function(
         "torch.flatten",

@@ -1,8 +1,8 @@
 """Pixel shuffling and channel shuffling."""
 
-from tests.golden.case import Case, f32, function, i64, module
+from tests.golden.case import LayerCase, f32, function, i64, module
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     module(
         "nn.PixelShuffle",
         "three",

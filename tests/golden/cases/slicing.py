@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.golden.case import Case, f32, function, i64
+from tests.golden.case import LayerCase, f32, function, i64
 
 
 def write_middle(torch: Any, x: Any, y: Any) -> Any:
@@ -42,7 +42,7 @@ def write_twice(torch: Any, x: Any, y: Any) -> Any:
     return z, z[0]
 
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     function("Tensor.slice", "one_dim", lambda torch, x: x[:, 1:3], f32(2, 4, 3), also=((f32(3, 2, 2),),)),
     function(
         "Tensor.slice", "to_the_end", lambda torch, x: x[..., 1:], f32(2, 4, 3), also=((f32(2, 1, 5),),)

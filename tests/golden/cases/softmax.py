@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from tests.golden.case import Case, f32, function, module, tensor
+from tests.golden.case import LayerCase, f32, function, module, tensor
 
 
 def functional(name: str, **arguments: Any) -> Callable[[Any, Any], Any]:
@@ -11,7 +11,7 @@ def functional(name: str, **arguments: Any) -> Callable[[Any, Any], Any]:
     return lambda torch, x: getattr(torch.nn.functional, name)(x, **arguments)
 
 
-def family(module_type: str, type_name: str) -> list[Case]:
+def family(module_type: str, type_name: str) -> list[LayerCase]:
     """Make the cases of a module and its function."""
     class_name, name = module_type.removeprefix("nn."), type_name.removeprefix("F.")
     half = {"rtol": 2e-3, "atol": 2e-3}
@@ -34,7 +34,7 @@ def family(module_type: str, type_name: str) -> list[Case]:
     ]
 
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     *family("nn.Softmax", "F.softmax"),
     *family("nn.LogSoftmax", "F.log_softmax"),
     *family("nn.Softmin", "F.softmin"),

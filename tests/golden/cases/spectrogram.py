@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.golden.case import Case, Input, f32, tensor
+from tests.golden.case import Input, LayerCase, f32, tensor
 
 SPECTROGRAM = "torchaudio.functional.spectrogram"
 INVERSE = "torchaudio.functional.inverse_spectrogram"
@@ -53,7 +53,7 @@ def waveform(torch: Any, spectrogram: Any, window: Any, options: dict[str, Any])
     return result.reshape(shape[:-2] + result.shape[-1:])
 
 
-def case(kind: str, name: str, *inputs: Input, also: Any = (), win: int = 16, **changed: Any) -> Case:
+def case(kind: str, name: str, *inputs: Input, also: Any = (), win: int = 16, **changed: Any) -> LayerCase:
     """Make a case whose window is a buffer of the model."""
     options = {"n_fft": 16, "hop": 5, "power": 2.0, "win": win, "normalized": False, "pad": 0} | changed
     options = {"center": True, "pad_mode": "reflect", "onesided": True} | options
@@ -70,10 +70,10 @@ def case(kind: str, name: str, *inputs: Input, also: Any = (), win: int = 16, **
 
         return Wrapper()
 
-    return Case(kind, name, build, inputs, also, rtol=1e-3, atol=1e-4)
+    return LayerCase(kind, name, build, inputs, also, rtol=1e-3, atol=1e-4)
 
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     case(SPECTROGRAM, "power", f32(2, 40), also=((f32(2, 51),),)),
     case(SPECTROGRAM, "vector", f32(40)),
     case(SPECTROGRAM, "three_dims", f32(2, 3, 40)),

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from tests.golden.case import Case, Input, f32, function, tensor
+from tests.golden.case import Input, LayerCase, f32, function, tensor
 
 
-def forward(name: str, *inputs: Input, also: Any = (), n_fft: int = 8, **options: Any) -> Case:
+def forward(name: str, *inputs: Input, also: Any = (), n_fft: int = 8, **options: Any) -> LayerCase:
     """Make a case of torch.stft; a second input is the window."""
     options = {"return_complex": True} | options
 
@@ -15,7 +15,7 @@ def forward(name: str, *inputs: Input, also: Any = (), n_fft: int = 8, **options
     return function("torch.stft", name, call, *inputs, also=also)
 
 
-def inverse(name: str, *inputs: Input, also: Any = (), n_fft: int = 8, **options: Any) -> Case:
+def inverse(name: str, *inputs: Input, also: Any = (), n_fft: int = 8, **options: Any) -> LayerCase:
     """Make a case of torch.istft; a second input is the window."""
 
     def call(torch: Any, x: Any, window: Any = None) -> Any:
@@ -27,7 +27,7 @@ def inverse(name: str, *inputs: Input, also: Any = (), n_fft: int = 8, **options
 WINDOW = f32(8, low=0.25, high=1)
 SHORT = f32(5, low=0.25, high=1)
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     forward("plain", f32(2, 20), also=((f32(1, 31),),)),
     forward("vector", f32(21)),
     forward("window", f32(2, 20), WINDOW),

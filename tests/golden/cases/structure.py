@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from tests.golden.case import Case, Input, f32, function, i64
+from tests.golden.case import Input, LayerCase, f32, function, i64
 
 
-def constant(name: str, dtype: str, **options: Any) -> Case:
+def constant(name: str, dtype: str, **options: Any) -> LayerCase:
     """Make a case whose model adds its input to a constant of ones and thirds, and gives the constant too."""
 
     def build(torch: Any) -> Any:
@@ -19,10 +19,10 @@ def constant(name: str, dtype: str, **options: Any) -> Case:
 
         return Constant()
 
-    return Case("pnnx.Attribute", name, build, (f32(2, 3),), **options)
+    return LayerCase("pnnx.Attribute", name, build, (f32(2, 3),), **options)
 
 
-def tied(type_name: str, name: str, *inputs: Input, **options: Any) -> Case:
+def tied(type_name: str, name: str, *inputs: Input, **options: Any) -> LayerCase:
     """Make a case whose modules share one weight."""
 
     def build(torch: Any) -> Any:
@@ -40,10 +40,10 @@ def tied(type_name: str, name: str, *inputs: Input, **options: Any) -> Case:
 
         return Tied()
 
-    return Case(type_name, name, build, inputs, **options)
+    return LayerCase(type_name, name, build, inputs, **options)
 
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     constant("float32", "float32"),
     constant("float32_stored_as_float16", "float32", fp16=True, rtol=1e-3, atol=1e-3),
     constant("float16", "float16"),

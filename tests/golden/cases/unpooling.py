@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.golden.case import Case, Input, f32, function
+from tests.golden.case import Input, LayerCase, f32, function
 
 _Sizes = tuple[int, ...]
 
@@ -17,7 +17,7 @@ def _unpool(
     size: _Sizes | None = None,
     prefix: str = "nn.MaxUnpool",
     also: tuple[tuple[Input, ...], ...] = (),
-) -> Case:
+) -> LayerCase:
     """Make a case of max pooling with indices and max unpooling; current exporters break the two up."""
     options = {"kernel_size": kernel, "stride": stride or kernel, "padding": padding}
     spread = {key: value * (rank // len(value)) for key, value in options.items()}
@@ -42,7 +42,7 @@ def _unpool(
         {prefix}{rank}d unpool 2 1 maxima indices out {params}{sized}
         pnnx.Output pnnx_output_0 1 0 out
     """
-    return Case(f"{prefix}{rank}d", name, build, inputs, graph=graph, also=also)
+    return LayerCase(f"{prefix}{rank}d", name, build, inputs, graph=graph, also=also)
 
 
 def _resized(torch: Any, input: Any) -> Any:
@@ -55,7 +55,7 @@ def _resized_3d(torch: Any, input: Any) -> Any:
     return torch.nn.functional.max_unpool3d(pooled, indices, 2, output_size=(5, 4, 4))
 
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     _unpool(2, "plain", f32(2, 3, 4, 6), kernel=(2,), also=((f32(1, 3, 6, 4),),)),
     _unpool(2, "stride", f32(1, 2, 8, 8), kernel=(2, 3), stride=(3, 5)),
     _unpool(2, "padding", f32(1, 2, 7, 10), kernel=(3,), stride=(3,), padding=(1,)),

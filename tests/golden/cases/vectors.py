@@ -1,8 +1,8 @@
 """Layers of vectors and diagonals."""
 
-from tests.golden.case import Case, f32, function, i64, tensor
+from tests.golden.case import LayerCase, f32, function, i64, tensor
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     function("torch.cross", "default", lambda torch, x, y: torch.cross(x, y), f32(3, 4), f32(3, 4)),
     function("torch.cross", "first_of_3", lambda torch, x, y: torch.cross(x, y), f32(2, 3, 3), f32(2, 3, 3)),
     function("torch.cross", "dim", lambda torch, x, y: torch.cross(x, y, 1), f32(2, 3, 3), f32(2, 3, 3)),

@@ -2,22 +2,22 @@
 
 from typing import Any
 
-from tests.golden.case import Case, Input, boolean, f32, function, i64, tensor
+from tests.golden.case import Input, LayerCase, boolean, f32, function, i64, tensor
 
 
-def join(name: str, *inputs: Input) -> Case:
+def join(name: str, *inputs: Input) -> LayerCase:
     """Make a case of a function of a list of tensors."""
     kind = "_".join(f"{item.dtype}{len(item.shape)}" for item in inputs)
     return function(f"aten::{name}", kind, lambda torch, *tensors: getattr(torch, name)(tensors), *inputs)
 
 
-def view(name: str, kind: str, *inputs: Input, call: Any = None, **options: Any) -> Case:
+def view(name: str, kind: str, *inputs: Input, call: Any = None, **options: Any) -> LayerCase:
     """Make a case of a function of one tensor."""
     made = call or (lambda torch, x: getattr(torch, name)(x))
     return function(f"aten::{name}", kind, made, *inputs, **options)
 
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     view("mT", "stack", f32(2, 3, 4), call=lambda torch, x: x.mT),
     view("mH", "complex", tensor("c64", 3, 4), call=lambda torch, x: x.mH),
     view("numpy_T", "matrix", f32(3, 4), call=lambda torch, x: x.T),

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.golden import vision_reference as reference
-from tests.golden.case import Case, Input, f32
+from tests.golden.case import Input, LayerCase, f32
 
 _DEFORMABLE = "torchvision.ops.DeformConv2d"
 _REGIONS = "torchvision.ops.RoIAlign"
@@ -22,7 +22,7 @@ def _deformable(
     dilation: tuple[int, int] = (1, 1),
     bias: bool = True,
     **options: Any,
-) -> Case:
+) -> LayerCase:
     """Make a case of a deformable convolution; the third input, where there is one, is the mask."""
 
     def build(torch: Any) -> Any:
@@ -46,7 +46,7 @@ def _deformable(
         f" stride={_pair(stride)}"
     )
     graph = _around(f"{_DEFORMABLE} conv {len(inputs)} 1 {_names(inputs)} out {params}", inputs)
-    return Case(_DEFORMABLE, name, build, inputs, graph=graph, **options)
+    return LayerCase(_DEFORMABLE, name, build, inputs, graph=graph, **options)
 
 
 def _names(inputs: tuple[Input, ...]) -> str:
@@ -66,7 +66,7 @@ def _regions(
     scale: float = 1.0,
     ratio: int = 2,
     aligned: bool = False,
-) -> Case:
+) -> LayerCase:
     """Make a case of pooled regions; they are part of the model."""
     inputs = (f32(2, 3, 6, 7),)
 
@@ -85,7 +85,7 @@ def _regions(
     params = f"aligned={aligned} output_size={_pair(size)} sampling_ratio={ratio} spatial_scale={scale}"
     constant = "pnnx.Attribute rois 0 1 boxes\n"
     graph = constant + _around(f"{_REGIONS} align 2 1 in_0 boxes out {params}", inputs)
-    return Case(_REGIONS, name, build, inputs, graph=graph)
+    return LayerCase(_REGIONS, name, build, inputs, graph=graph)
 
 
 _BOXES = (
@@ -96,7 +96,7 @@ _BOXES = (
     (0.0, 6.0, 5.0, 20.0, 20.0),
 )
 
-CASES: list[Case] = [
+CASES: list[LayerCase] = [
     _deformable("plain", f32(2, 4, 5, 6), f32(2, 18, 3, 4), weight=(3, 4, 3, 3)),
     _deformable(
         "masked", f32(1, 4, 5, 6), f32(1, 18, 3, 4), f32(1, 9, 3, 4, low=0, high=1), weight=(3, 4, 3, 3)

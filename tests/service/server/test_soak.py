@@ -17,14 +17,14 @@ ROUNDS = 4
 
 def test_mixed_load_leaves_nothing_wrong_and_nothing_behind(tmp_path: Path) -> None:
     report = run_soak(tmp_path, SECONDS, ROUNDS)
-    assert not report.ledger.faults, report.summary()
-    statuses = report.ledger.statuses
+    assert not report.counts.faults, report.summary()
+    statuses = report.counts.statuses
     assert statuses["503"] > 50, "the queues were never full"
     assert statuses["504"] > 5, "no deadline passed"
-    assert report.ledger.unanswered > 50, "no client left"
+    assert report.counts.unanswered > 50, "no client left"
     # every kind of request was made, under load as well as alone
-    assert min(report.ledger.kinds.values()) > 0
-    assert {"load digits", "unload guest", "load guest"} <= report.ledger.kinds.keys()
+    assert min(report.counts.kinds.values()) > 0
+    assert {"load digits", "unload guest", "load guest"} <= report.counts.kinds.keys()
 
 
 def test_batches_have_the_sizes_that_the_rule_wants_and_others_where_calls_bring_them() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.service.server.process import ServerProcess
-from tests.service.server.wire.cases import INFER, LIMIT, PROTOCOL, Case
+from tests.service.server.wire.cases import INFER, LIMIT, PROTOCOL, Exchange
 from tests.service.server.wire.wire import Ask, Reply, ask
 from tests.service.v2.models import add_v2_models
 
@@ -76,7 +76,7 @@ def error_code(reply: Reply) -> str | None:
     return reply.json()["code"] if reply.status >= 400 else None
 
 
-def check_alike(server: ServerProcess, case: Case, other: Callable[[Ask], bytes]) -> None:
+def check_alike(server: ServerProcess, case: Exchange, other: Callable[[Ask], bytes]) -> None:
     plain, through = ask(server, case.request.plain()), ask(server, other(case.request))
     for reply in (plain, through):
         assert (reply.status, error_code(reply)) == (case.status, case.code), reply.body

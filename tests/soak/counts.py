@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from prometheus_client.parser import text_string_to_metric_families
 
 from service.scheduling.call_record import CallStatus
-from tests.soak.case import Case, Identity, ending_of
-from tests.soak.wire import Reply
+from tests.soak.case import Identity, LoadCase, ending_of
+from tests.soak.wire import SoakReply
 
 Sample = tuple[str, frozenset[tuple[str, str]]]
 MOST_FAULTS = 20
@@ -17,7 +17,7 @@ CLIENT_LEFT = "499"
 
 
 @dataclass
-class Ledger:
+class LoadCounts:
     """Counts of one load generator.
 
     Attributes:
@@ -38,7 +38,7 @@ class Ledger:
     fault_count: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
 
-    def saw(self, case: Case, reply: Reply) -> None:
+    def saw(self, case: LoadCase, reply: SoakReply) -> None:
         """Count an answer and check it."""
         self.count(case.model, ending_of(reply) if case.model else (), reply.status)
         self.kinds[case.name] += 1
