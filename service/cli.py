@@ -89,6 +89,8 @@ def _add_flag(parser: argparse.ArgumentParser, doc: SettingDoc) -> None:
 
 def _metavar(doc: SettingDoc) -> str:
     kind = doc.field.annotation
+    if doc.name.endswith("_ms"):
+        return "MILLISECONDS"
     if kind in _METAVARS:
         return _METAVARS[kind]
     return "|".join(get_args(kind))

@@ -1,4 +1,4 @@
-"""Looks at a model before it is served: can it run, what does it take, and where does it part from a reference."""
+"""Looks at a model before it is served: can it run, what does it take, and where does it differ from a reference."""
 
 from engine.check.command import main
 from engine.check.comparison import Difference, compare_backends, compare_layers, compare_outputs

@@ -1,7 +1,7 @@
 """The command: `python -m engine.check MODEL`, and the same as `kuiper check MODEL`.
 
 Its exit code is 0 where the model runs and agrees with what it was compared with, 1 where it does not or cannot be
-read, 2 where that cannot be told: wrong arguments, or input shapes that nothing tells.
+read, 2 where that cannot be determined: wrong arguments, or unknown input shapes.
 """
 
 import argparse
@@ -31,7 +31,7 @@ Given = list[Array] | dict[str, Array]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Check a model; returns the exit code: 0 good, 1 not, 2 not to be told.
+    """Check a model; returns the exit code: 0 good, 1 not good, 2 not determined.
 
     Raises:
         SystemExit: the arguments are wrong, with exit code 2, or help was asked for.
@@ -49,47 +49,51 @@ def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     parser = argparse.ArgumentParser(
         prog="kuiper check",
-        description="Tell whether a PNNX model runs, what it takes, and where it parts from a reference.",
-        epilog="Exit code: 0 where it runs and agrees, 1 where it does not, 2 where that cannot be told: "
-        "wrong arguments, or input shapes that nothing tells.",
+        description="Tell whether a PNNX model runs, which inputs it takes, and where it differs from a reference.",
+        epilog="Exit code: 0 if the model runs and agrees, 1 if it does not, 2 if that cannot be determined: "
+        "the arguments are wrong, or the shapes of the inputs are unknown.",
     )
     parser.add_argument("model", type=Path, help="a .param file, or a folder that holds one")
     parser.add_argument(
-        "bin", type=Path, nargs="?", help="the .bin file; by default the one beside the .param"
+        "bin", type=Path, nargs="?", help="the .bin file (default: the one beside the .param file)"
     )
     parser.add_argument(
         "--against",
         nargs=2,
         type=Path,
         metavar=("INPUTS", "OUTPUTS"),
-        help="run on inputs.npz, compare with outputs.npz",
+        help="run on the arrays of the file INPUTS, and compare the results with those of the file OUTPUTS",
     )
     parser.add_argument(
         "--layers",
         type=Path,
         metavar="REFERENCE",
-        help="find the first operator that diverges: arrays by name of operand or operator, name.0 of several outputs",
+        help="find the first operator that differs from the arrays of this file, each named after an operand or "
+        "an operator; NAME.0 is the first of several outputs",
     )
     parser.add_argument(
         "--backend",
         choices=("native", "numpy", "both"),
-        help="what runs the model: compiled kernels or numpy layers, by default what a server would take; "
-        "both: compare the two operator by operator, on the inputs given or on random ones",
+        help="what runs the model: compiled kernels (native) or numpy layers, by default what a server would choose; "
+        "both: compare the two operator by operator, on the given inputs or on random ones",
     )
-    parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads in a run (default 1)")
+    parser.add_argument(
+        "--threads", type=int, default=1, metavar="N", help="threads that a run uses (default 1)"
+    )
     parser.add_argument(
         "--shape",
         action="append",
         default=[],
         type=_shape,
         metavar="DIMS",
-        help="an input's shape, 1,3,224,224; once per input",
+        help="shape of an input, such as 1,3,224,224; repeat it for each input",
     )
     parser.add_argument(
         "--tolerance",
         type=_tolerance,
         default=1e-3,
-        help="largest difference that counts as none, of the number and of its tensor's largest (default 1e-3)",
+        help="largest difference that is ignored, relative to the value and to the largest of its tensor "
+        "(default 1e-3)",
     )
     return parser
 

@@ -97,7 +97,7 @@ def compare_layers(
         graph: the graph.
         inputs: its inputs.
         reference: arrays by names of operands or operators.
-        tolerance: largest difference that counts as none, relative to the number and to the tensor's largest.
+        tolerance: largest difference that is ignored, relative to the value and to the largest of its tensor.
 
     Raises:
         InputError: the reference has a name that is none of the graph's, or none at all.

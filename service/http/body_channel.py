@@ -1,4 +1,4 @@
-"""The ASGI channel that a request's body is received by, and how what nobody reads is discarded."""
+"""The ASGI channel that receives a request's body, and discards what nobody reads."""
 
 import asyncio
 import contextlib

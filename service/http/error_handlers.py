@@ -1,4 +1,4 @@
-"""Turns every exception into the one error shape."""
+"""Turns every exception into an error response of the same JSON form."""
 
 import json
 from http import HTTPStatus

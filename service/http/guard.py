@@ -1,4 +1,4 @@
-"""Refuses requests while the server drains, and answers for exceptions that no handler caught."""
+"""Refuses requests while the server drains, and answers 500 for exceptions that no handler caught."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""API keys: reads them from settings and files, and compares those that requests bring with them."""
+"""API keys: reads them from settings and files, and compares the keys of requests with them."""
 
 import logging
 import re

@@ -1,4 +1,4 @@
-"""`POST /infer`, as OpenAPI describes it; `InferenceEndpoint` answers it."""
+"""The OpenAPI description of `POST /infer`; `InferenceEndpoint` in `inference.py` answers it."""
 
 from fastapi import APIRouter, Response
 

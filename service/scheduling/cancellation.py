@@ -1,4 +1,4 @@
-"""The wish to end a call early."""
+"""Whether a call was cancelled, and why."""
 
 from collections.abc import Callable
 from threading import Lock

@@ -1,4 +1,4 @@
-"""Results on their way from a worker to the event loop."""
+"""Delivers the results of calls from a worker to the event loop."""
 
 import contextlib
 import logging
@@ -15,7 +15,7 @@ def deliver(calls: Sequence[ScheduledCall[Any]], runs: Sequence[Sequence[Schedul
 
     Args:
         calls: the calls.
-        runs: the runs that some of them were part of. One call of each run, which has not ended before, counts it.
+        runs: the calls of each run that some of them were part of. The first that has not ended yet counts the run.
     """
     if calls:
         with contextlib.suppress(RuntimeError):  # nobody is left on a loop that is closed

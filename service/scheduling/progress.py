@@ -12,7 +12,7 @@ Payload = TypeVar("Payload")
 
 
 class Result(NamedTuple, Generic[Payload]):
-    """What a worker's work on a call came to.
+    """The result of a worker's work on a call.
 
     Attributes:
         status: how it ended.
@@ -28,7 +28,7 @@ class Result(NamedTuple, Generic[Payload]):
 class Progress(Generic[Payload]):
     """How far workers have come with a call.
 
-    Written only by the worker that the call is with. Other threads may read it, and have to expect that it goes on.
+    Written only by the worker that has taken the call. Other threads may read it while it changes.
 
     Args:
         timestamps: when the call was received and queued.
@@ -42,7 +42,7 @@ class Progress(Generic[Payload]):
         worker: name of the thread that runs it; empty until its run begins.
         batch_size: items of the run that it is part of; 0 until that begins.
         trace: trace of its run; None where none was taken.
-        result: what came of it; None until the worker is done.
+        result: the result; None until the worker is done.
     """
 
     __slots__ = (

@@ -1,4 +1,4 @@
-"""A call on its way through queues and workers."""
+"""A call while it passes through queues and workers."""
 
 import asyncio
 from contextvars import copy_context
@@ -51,7 +51,7 @@ class ScheduledCall(Generic[Payload]):
 
     Attributes:
         call: the call.
-        timeout: seconds that the deadline stands for.
+        timeout: seconds from `arrived` to `deadline`.
         priority: 1 is served first.
         number: place in the order of arrival.
         arrived: when it was scheduled.
@@ -60,7 +60,7 @@ class ScheduledCall(Generic[Payload]):
         context: the context that it was made in, for what is run on its behalf.
         completion: takes its end.
         cancellation: how it is stopped.
-        progress: how far workers have come with it.
+        progress: what workers have done for it so far.
     """
 
     __slots__ = (

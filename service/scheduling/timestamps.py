@@ -1,4 +1,4 @@
-"""When a call reached each stage of its way."""
+"""When a call reached each stage."""
 
 from dataclasses import dataclass
 

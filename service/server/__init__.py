@@ -1,1 +1,1 @@
-"""uvicorn: how the server starts and shuts down, its connections, TLS."""
+"""The HTTP server, built on uvicorn: start-up and shutdown, connections, TLS."""

@@ -1,7 +1,7 @@
-"""One client's connection: uvicorn's, with limits on a request's head, and the one error shape for what is not HTTP.
+"""A client's connection: uvicorn's, with limits on a request's head, and JSON errors for bytes that are not HTTP.
 
-uvicorn's HTTP protocol is none of its public interface: its names are used in this module and nowhere else, and
-pyproject.toml bounds its version from above.
+The HTTP protocol class is not part of uvicorn's public interface: its names are used in this module and nowhere else,
+and pyproject.toml sets an upper bound on uvicorn's version.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class Connection(HttpToolsProtocol):
         transport.set_protocol(self._reader)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting."""
+        """Stop the timer."""
         self._stop_timer()
         super().connection_lost(exc)
 

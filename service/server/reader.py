@@ -14,7 +14,7 @@ class PacketReader(asyncio.BufferedProtocol):
     """Reads for a connection's protocol, in packets smaller than the event loop would make them.
 
     Args:
-        protocol: the connection's protocol, which is told of all else as if it read itself.
+        protocol: the connection's protocol, which gets the data and all other events of the transport.
     """
 
     def __init__(self, protocol: asyncio.Protocol) -> None:

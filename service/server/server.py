@@ -53,7 +53,7 @@ class Server(uvicorn.Server):
         self.lifecycle.drain()
 
     async def on_tick(self, counter: int) -> bool:
-        """Tell, ten times a second, whether to stop listening."""
+        """Return whether to stop listening; called ten times a second."""
         should_exit = await super().on_tick(counter)
         if self.lifecycle.phase is not Phase.DRAINING:
             return should_exit
@@ -88,6 +88,6 @@ def run(app: FastAPI, settings: Settings) -> int:
     server = Server(config, services.lifecycle, services.dispatcher, settings.drain_seconds)
     try:
         server.run()
-    except SystemExit as ended:  # how uvicorn tells that it could not start; it has logged why
+    except SystemExit as ended:  # uvicorn raises this if it cannot start, after it has logged the reason
         return ended.code if isinstance(ended.code, int) else _START_FAILED
     return 0 if server.started else _START_FAILED

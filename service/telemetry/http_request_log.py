@@ -1,4 +1,4 @@
-"""What is written down of each HTTP request when it is over."""
+"""What is recorded of each HTTP request when it is over."""
 
 import logging
 from typing import Any

@@ -56,8 +56,6 @@ class Node:
 
     own = 1
     """How many of the inputs are the node's own; the epilogue reads the others."""
-    takes_epilogue = False
-    """Whether later pointwise work may be moved into the node."""
     writes_anywhere = False
     """Whether its output may lie in a part of another tensor."""
 

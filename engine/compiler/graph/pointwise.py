@@ -16,7 +16,6 @@ class EpilogueNode(Node):
 
     epilogue: PointwiseExpression = field(default=Leaf(0), init=False)
 
-    takes_epilogue = True
     writes_anywhere = True
 
     @property

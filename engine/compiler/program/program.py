@@ -51,6 +51,7 @@ class Program:
         least_bytes: most bytes of tensors in use at once.
         scratch_bytes: bytes of scratch memory, in the arena after the tensors.
         threads: threads that share a run.
+        offsets: buffer in the arena -> place of its first element there.
         loads: what gave the constant arrays that kernels read; they keep packed weights for other programs, too.
         observables: what can be observed in a run, where and when.
     """

@@ -1,4 +1,4 @@
-"""`POST /v2/models/M/infer`, as OpenAPI describes it; `InferenceEndpoint` answers it."""
+"""The OpenAPI description of `POST /v2/models/M/infer`; `InferenceEndpoint` in `routes/inference.py` answers it."""
 
 from fastapi import APIRouter, Response
 
