@@ -12,7 +12,7 @@ from service.http.body_budget import BodyBudget
 from service.http.cors import CorsMiddleware
 from service.http.error_handlers import install_error_handlers
 from service.http.guard import GuardMiddleware
-from service.http.middleware import RequestMiddleware
+from service.http.request_middleware import RequestMiddleware
 from service.lifecycle import Lifecycle
 from service.repository.repository import RepositoryError, load_repository
 from service.routes import DESCRIBED, ROUTERS, inference_routes

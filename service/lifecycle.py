@@ -44,19 +44,11 @@ class Lifecycle:
         """Accept no more requests."""
         self._phase = Phase.DRAINING
 
-    def enter(self) -> None:
-        """Count a request as accepted until `leave`."""
-        self._accepted += 1
-
-    def leave(self) -> None:
-        """Count an accepted request as answered."""
-        self._accepted -= 1
-
     @contextmanager
     def accept(self) -> Iterator[None]:
         """Count a request as accepted for as long as the context lasts."""
-        self.enter()
+        self._accepted += 1
         try:
             yield
         finally:
-            self.leave()
+            self._accepted -= 1

@@ -31,7 +31,7 @@ class ShapeChoice:
 
 
 def choose_shapes(ports: Sequence[Port], given: Sequence[Sequence[int]], model: Path) -> ShapeChoice:
-    """Choose shapes for the inputs of a graph. A dimension that nothing tells is never guessed.
+    """Choose shapes for the inputs of a graph. An unknown dimension is never guessed.
 
     Args:
         ports: the graph's inputs.

@@ -1,4 +1,4 @@
-"""Layers that look at the same elements in another shape: flatten, reshape, permute, squeeze, expand and kin.
+"""Layers that give the same elements another shape: flatten, reshape, permute, squeeze, expand and kin.
 
 All of them give views where numpy can; none of them copies an element that it need not.
 """

@@ -49,7 +49,7 @@ def write(graph: Graph, param_path: PathLike, bin_path: PathLike) -> None:
     The files come into place when both are complete; so a graph can be written over those it was read from.
 
     Raises:
-        ParamError: the graph does not hang together, or holds something the format cannot express.
+        ParamError: the graph is inconsistent, or holds something the format cannot express.
         ArchiveError: two attributes would share an archive entry, or its name is too long.
         OSError: the files cannot be written.
     """

@@ -1,4 +1,4 @@
-"""Whether operators and operands hang together: one producer per operand, one name per operator."""
+"""Checks how operators and operands are linked: one producer per operand, one name per operator."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class LinkFault:
 
 
 def find_fault(operators: Sequence[Operator]) -> LinkFault | None:
-    """Return the first fault, or None. Cycles and the order of operators are no concern of a file's."""
+    """Return the first fault, or None. Cycles and the order of operators are not checked."""
     names: dict[str, int] = {}
     producers: dict[str, str] = {}
     for index, operator in enumerate(operators):

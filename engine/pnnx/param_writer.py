@@ -19,7 +19,7 @@ def format_param(graph: Graph, path: Path) -> str:
     """Return the text of a graph's `.param`, which is to be written to `path`.
 
     Raises:
-        ParamError: the graph does not hang together, or holds something that the format has no spelling for,
+        ParamError: the graph is inconsistent, or holds something that the format has no spelling for,
             such as a name with a space in it or the string `1`, which would read back as a number.
     """
     _check_links(graph, path)

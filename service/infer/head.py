@@ -5,7 +5,7 @@ from starlette.requests import Request
 
 from service.codec import Options, negotiate, parse_options
 from service.config.limits import Limits
-from service.infer.inference import Inference
+from service.infer.exchange import InferExchange
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.answer import Answer
 from service.scheduling.call import Call, SurfaceName
@@ -44,7 +44,7 @@ class InferHead:
 
     def call(self, body: bytes, received_ns: int) -> Call[Answer]:
         """Return the call. Raises nothing: the body is decoded later, by a worker."""
-        inference = Inference(
+        exchange = InferExchange(
             model=self.model,
             request_id=self._request_id,
             body=body,
@@ -58,8 +58,8 @@ class InferHead:
             model=self.model,
             surface=SurfaceName.INFER,
             request_id=self._request_id,
-            decode=inference.decode,
-            encode=inference.encode,
+            decode=exchange.decode,
+            encode=exchange.encode,
             received_ns=received_ns,
         )
 

@@ -16,7 +16,7 @@ from service.telemetry.statistics import InferenceStatistics
 
 
 class SpanObserver(CallObserver, Protocol):
-    """Makes OpenTelemetry's spans; its module is imported only where the settings ask for spans."""
+    """Sends OpenTelemetry spans; its module is imported only where the settings ask for spans."""
 
     def around(self, app: ASGIApp, ignored_paths: Set[str]) -> ASGIApp:
         """Return a middleware that gives every request a span, except for requests to the ignored paths."""

@@ -1,5 +1,5 @@
 """The Open Inference Protocol (v2), as Triton and its clients use it: requests to arrays, results to answers.
 
-`Exchange` is one inference request and its answer; functions such as `describe_model` make the other answers. Nothing
+`V2Exchange` is one inference request and its answer; functions such as `describe_model` make the other answers. Nothing
 here depends on the web framework; the routes are in `service.routes.v2`.
 """

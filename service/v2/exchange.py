@@ -29,7 +29,7 @@ _SCHEDULING = (b'"timeout"', b'"priority"')
 _MOST_QUOTES = 1000
 
 
-class Exchange:
+class V2Exchange:
     """An inference request and its answer.
 
     `scheduling` may be called first, then `decode`, then `encode`, each once, by one thread at a time.

@@ -8,7 +8,7 @@ from service.scheduling.answer import Answer
 from service.scheduling.call import Call, SurfaceName
 from service.v2.binary import HEADER, padding_of, parse_header_length
 from service.v2.compression import IDENTITY, choose_encoding, parse_encoding
-from service.v2.exchange import Exchange
+from service.v2.exchange import V2Exchange
 
 
 class V2Head:
@@ -49,7 +49,7 @@ class V2Head:
         Raises:
             ServiceError: 400 or 413.
         """
-        exchange = Exchange(
+        exchange = V2Exchange(
             self.model,
             body,
             self._encoding,

@@ -5,7 +5,7 @@ import pytest
 from httpx import AsyncClient
 
 from engine import LayerError, RunResult, RuntimeGraph
-from service.infer import inference
+from service.infer import exchange
 from tests.service.codec.payloads import npz
 from tests.service.routes.answers import VECTOR, bright, check_error, values
 
@@ -99,7 +99,7 @@ async def test_fault_in_a_worker_is_answered_and_logged_under_the_request(
         raise ZeroDivisionError("secret")
 
     with monkeypatch.context() as patch:
-        patch.setattr(inference, "encode", fail)
+        patch.setattr(exchange, "encode", fail)
         answer = await client.post("/infer?model=vector", json=VECTOR, headers={"X-Request-ID": "r5"})
     assert check_error(answer, 500, "internal_error") == {"request_id": "r5"}
     assert "secret" not in answer.text

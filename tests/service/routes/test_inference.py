@@ -12,11 +12,11 @@ from httpx import AsyncClient
 from packaging.version import Version
 from starlette.types import Message
 
-from service.infer.inference import Inference
+from service.infer.exchange import InferExchange
 from service.routes.inference import send_answer
 from service.scheduling.answer import Answer
 from service.services import services_of
-from service.v2.exchange import Exchange
+from service.v2.exchange import V2Exchange
 from tests.service.scheduling.stubs import until
 from tests.service.v2.bodies import json_input
 
@@ -34,8 +34,8 @@ def broken(*_: object, **__: object) -> Any:
 @pytest.mark.parametrize(
     "place",
     [
-        "service.infer.inference.decode",
-        "service.infer.inference.encode",
+        "service.infer.exchange.decode",
+        "service.infer.exchange.encode",
         "service.infer.head.InferHead.call",
         "service.infer.head.negotiate",
         "service.routes.inference.send_answer",
@@ -79,7 +79,7 @@ async def test_nothing_of_a_request_outlives_its_answer(
         pytest.skip("this Starlette keeps an error in a reference cycle until the garbage is collected")
 
     def living() -> int:
-        return sum(isinstance(one, Inference | Exchange) for one in gc.get_objects())
+        return sum(isinstance(one, InferExchange | V2Exchange) for one in gc.get_objects())
 
     gc.collect()
     gc.disable()

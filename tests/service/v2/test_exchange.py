@@ -21,7 +21,7 @@ from service.scheduling.call import RunOutcome
 from service.scheduling.timestamps import Timestamps
 from service.v2.binary import padding_of
 from service.v2.compression import IDENTITY
-from service.v2.exchange import RAW, Exchange
+from service.v2.exchange import RAW, V2Exchange
 from tests.service.models import DIGIT, DIGIT_CONFIG, PAIR, add_model
 from tests.service.v2.bodies import binary_body, binary_input, json_input, strings
 from tests.service.v2.models import DTYPES, SAME
@@ -40,9 +40,9 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, LoadedModel]:
     return {name: load_version(name, Path(folder), options) for name, folder in folders.items()}
 
 
-def exchange(model: LoadedModel, body: bytes, length: int | None = None) -> Exchange:
+def exchange(model: LoadedModel, body: bytes, length: int | None = None) -> V2Exchange:
     padding = padding_of(length)
-    return Exchange(model, bytes(padding) + body, IDENTITY, length, IDENTITY, LIMITS, padding)
+    return V2Exchange(model, bytes(padding) + body, IDENTITY, length, IDENTITY, LIMITS, padding)
 
 
 def read(model: LoadedModel, body: bytes, length: int | None = None) -> Decoded:
@@ -62,7 +62,9 @@ def test_binary_input_is_an_aligned_view_of_the_body(models: dict[str, LoadedMod
     padding = padding_of(length)
     whole = bytes(padding) + body
     array = (
-        Exchange(models["same_f32"], whole, IDENTITY, length, IDENTITY, LIMITS, padding).decode().inputs["in"]
+        V2Exchange(models["same_f32"], whole, IDENTITY, length, IDENTITY, LIMITS, padding)
+        .decode()
+        .inputs["in"]
     )
     np.testing.assert_array_equal(array, FLOATS)
     assert array.flags.aligned

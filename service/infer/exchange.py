@@ -1,4 +1,4 @@
-"""One request to `POST /infer`: from its body to the graph's inputs, and from a run to its answer."""
+"""One request to `POST /infer` and its answer: decodes the body to the inputs of a graph, encodes the run."""
 
 import difflib
 from collections.abc import Collection
@@ -25,8 +25,8 @@ DEFAULTS = Options(trace=TraceLevel.ON, capture=())
 
 
 @dataclass(slots=True)
-class Inference:
-    """A request to run a model, and the codec between it and the run, which is for a worker thread.
+class InferExchange:
+    """A request to run a model, and its answer. A worker calls `decode`, then `encode`, each once.
 
     Attributes:
         model: the model.
