@@ -38,6 +38,14 @@ def test_help_shows_every_flag_with_default_and_variable(capsys: pytest.CaptureF
         assert doc.flag in text
 
 
+def test_help_names_the_unit_of_a_time(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["serve", "--help"])
+    shown = capsys.readouterr().out
+    assert "--max-queue-delay-ms MILLISECONDS" in shown
+    assert "--timeout SECONDS" in shown
+
+
 def test_flags_become_settings(served: list[Settings], tmp_path: Path) -> None:
     code = cli.main(["serve", "--models", str(tmp_path), "--port", "0", "--skip-broken", "--no-warm-up"])
     assert code == 0
