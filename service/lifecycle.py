@@ -1,8 +1,12 @@
 """The phase that the server is in, and the number of requests that it has accepted."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
+
+LAST_SECONDS = 3.0
+"""Seconds that a body may still take to arrive after the drain; uvicorn cancels its request two seconds later."""
 
 
 class Phase(Enum):
@@ -18,12 +22,15 @@ class Lifecycle:
 
     Attributes:
         failure: why the server could not start, for people; None otherwise.
+        is_drain_over: whether the drain is over, and what is not answered yet is refused.
     """
 
     def __init__(self) -> None:
         self._phase = Phase.STARTING
         self._accepted = 0
+        self._body_deadlines: set[asyncio.Timeout] = set()
         self.failure: str | None = None
+        self.is_drain_over = False
 
     @property
     def phase(self) -> Phase:
@@ -43,6 +50,24 @@ class Lifecycle:
     def drain(self) -> None:
         """Accept no more requests."""
         self._phase = Phase.DRAINING
+
+    def end_drain(self) -> None:
+        """Wait no longer than `LAST_SECONDS` for the bodies that are still arriving."""
+        self.is_drain_over = True
+        last = asyncio.get_running_loop().time() + LAST_SECONDS
+        for deadline in self._body_deadlines:
+            when = deadline.when()
+            if when is None or when > last:
+                deadline.reschedule(last)
+
+    @contextmanager
+    def receiving(self, deadline: asyncio.Timeout) -> Iterator[None]:
+        """Let `end_drain` bring the deadline of a body forward for as long as the context lasts."""
+        self._body_deadlines.add(deadline)
+        try:
+            yield
+        finally:
+            self._body_deadlines.discard(deadline)
 
     @contextmanager
     def accept(self) -> Iterator[None]:

@@ -6,13 +6,21 @@ from starlette.requests import Request
 
 from service.config.limits import Limits
 from service.errors import ServiceError
+from service.lifecycle import Lifecycle
+from service.scheduling.refusals import shutting_down
 
 _CLOSE = {"Connection": "close"}
 """The rest of a body that nobody reads must not be parsed as the next request."""
 
 
 async def read_body(
-    request: Request, limits: Limits, timeout: float, *, is_encoded: bool = False, padding: int = 0
+    request: Request,
+    limits: Limits,
+    timeout: float,
+    lifecycle: Lifecycle,
+    *,
+    is_encoded: bool = False,
+    padding: int = 0,
 ) -> bytes:
     """Return a request's whole body.
 
@@ -20,11 +28,13 @@ async def read_body(
         request: the request, its body not touched yet.
         limits: how large the body may be.
         timeout: seconds that the client has to send it.
+        lifecycle: the server's; when its drain is over, the client has less time.
         is_encoded: whether a content coding is accepted, and left for the caller to decode.
         padding: how many zero bytes to put before the body, so that arrays in it are aligned.
 
     Raises:
-        ServiceError: 413 `body_too_large`, 408 `body_timeout`, 415 `unsupported_encoding`, 400 `upgrade_refused`.
+        ServiceError: 413 `body_too_large`, 408 `body_timeout`, 415 `unsupported_encoding`, 400 `upgrade_refused`,
+            503 `shutting_down`.
         ClientDisconnect: the client left.
     """
     if not is_encoded:
@@ -33,10 +43,13 @@ async def read_body(
     try:
         declared = request.headers.get("content-length", "0")
         limits.check_body(int(declared) if declared.isdecimal() else 0)
-        async with asyncio.timeout(timeout):
-            return await _read(request, limits, padding)
+        async with asyncio.timeout(timeout) as deadline:
+            with lifecycle.receiving(deadline):
+                return await _read(request, limits, padding)
     except TimeoutError as error:
-        raise _late_body(timeout) from error
+        late = shutting_down() if lifecycle.is_drain_over else _late_body(timeout)
+        late.headers |= _CLOSE
+        raise late from error
     except ServiceError as error:
         error.headers |= _CLOSE
         raise
@@ -45,7 +58,7 @@ async def read_body(
 def _late_body(timeout: float) -> ServiceError:
     """Word the error for a body that did not come in time, in seconds."""
     message = f"the body took longer than {timeout:g} s to arrive"
-    return ServiceError(408, "body_timeout", message, {"timeout": timeout}, _CLOSE)
+    return ServiceError(408, "body_timeout", message, {"timeout": timeout})
 
 
 def _check_encoding(request: Request) -> None:

@@ -42,7 +42,7 @@ class RequestMiddleware:
         token = request_id.set(context.request_id)
         reservation = Reservation(self._budget, _declared_length(scope))
         incoming = BodyChannel(receive, reservation)
-        sender = _Sender(send, context.request_id, incoming)
+        sender = _Sender(send, context.request_id, incoming, self._lifecycle)
         try:
             await self._app(scope, incoming, sender)
         except ClientDisconnect:
@@ -67,9 +67,10 @@ class RequestMiddleware:
 class _Sender:
     """Sends an answer with the request's id, remembers its status, and makes sure that a refused client receives it."""
 
-    def __init__(self, send: Send, request_id: str, incoming: BodyChannel) -> None:
+    def __init__(self, send: Send, request_id: str, incoming: BodyChannel, lifecycle: Lifecycle) -> None:
         self._send = send
         self._incoming = incoming
+        self._lifecycle = lifecycle
         self._header = (REQUEST_ID_HEADER.lower().encode(), request_id.encode())
         self.status: int = HTTPStatus.INTERNAL_SERVER_ERROR
 
@@ -79,7 +80,8 @@ class _Sender:
             message = {**message, "headers": [*message.get("headers", ()), self._header]}
         elif self.status >= HTTPStatus.BAD_REQUEST and not message.get("more_body", False):
             await self._send({**message, "more_body": True})
-            if self.status != HTTPStatus.REQUEST_TIMEOUT:  # that client has had its time
+            had_its_time = self.status == HTTPStatus.REQUEST_TIMEOUT or self._lifecycle.is_drain_over
+            if not had_its_time:
                 await self._incoming.discard()
             message = {"type": "http.response.body"}
         await self._send(message)

@@ -61,6 +61,7 @@ class InferenceEndpoint:
                 request,
                 limits,
                 services.settings.timeout,
+                services.lifecycle,
                 is_encoded=head.takes_encoded_body,
                 padding=head.padding,
             )

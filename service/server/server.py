@@ -65,6 +65,7 @@ class Server(uvicorn.Server):
         if self._signals > 1 or monotonic() >= self._drain_until:
             _logger.warning("drain is over: %d requests are given up", self.lifecycle.accepted)
             self.dispatcher.refuse_all(shutting_down())
+            self.lifecycle.end_drain()
             return True
         return False
 

@@ -18,8 +18,9 @@ async def read_document(request: Request) -> Document:
     Raises:
         ServiceError: 400, 408, 413 or 501.
     """
-    settings = services_of(request).settings
+    services = services_of(request)
+    settings = services.settings
     limits = replace(settings.limits, body_bytes=min(settings.limits.body_bytes, _MOST_BYTES))
     encoding = parse_encoding(request.headers.get("content-encoding"))
-    body = await read_body(request, limits, settings.timeout, is_encoded=True)
+    body = await read_body(request, limits, settings.timeout, services.lifecycle, is_encoded=True)
     return parse_optional_object(decompress(body, encoding, limits))

@@ -7,6 +7,7 @@ from starlette.types import Message, Receive
 from service.config.limits import Limits
 from service.errors import ServiceError
 from service.http.body import read_body
+from service.lifecycle import Lifecycle
 
 pytestmark = pytest.mark.anyio
 LIMITS = Limits(body_bytes=10)
@@ -41,51 +42,67 @@ async def hang() -> Message:
 
 @pytest.mark.parametrize("length", [None, "10", "nonsense"])
 async def test_chunks_are_joined(length: str | None) -> None:
-    body = await read_body(request(sending(b"01234", b"", b"56789"), length), LIMITS, 20)
+    body = await read_body(request(sending(b"01234", b"", b"56789"), length), LIMITS, 20, Lifecycle())
     assert body == b"0123456789"
 
 
 async def test_declared_length_is_refused_before_anything_is_read() -> None:
     with pytest.raises(ServiceError) as caught:
-        await read_body(request(hang, "11"), LIMITS, 20)
+        await read_body(request(hang, "11"), LIMITS, 20, Lifecycle())
     assert (caught.value.status, caught.value.code) == (413, "body_too_large")
     assert caught.value.headers["Connection"] == "close"
 
 
 async def test_undeclared_length_is_counted() -> None:
     with pytest.raises(ServiceError) as caught:
-        await read_body(request(sending(b"0123456789", b"0", b"never read")), LIMITS, 20)
+        await read_body(request(sending(b"0123456789", b"0", b"never read")), LIMITS, 20, Lifecycle())
     assert (caught.value.status, caught.value.code) == (413, "body_too_large")
     assert caught.value.details["limit"] == 10
 
 
 async def test_body_that_does_not_arrive_is_given_up() -> None:
     with pytest.raises(ServiceError) as caught:
-        await read_body(request(hang), LIMITS, 0.01)
+        await read_body(request(hang), LIMITS, 0.01, Lifecycle())
     assert (caught.value.status, caught.value.code) == (408, "body_timeout")
     assert caught.value.headers["Connection"] == "close"
 
 
+async def test_body_that_is_still_arriving_after_the_drain_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("service.lifecycle.LAST_SECONDS", 0.01)
+    lifecycle = Lifecycle()
+    reading = asyncio.create_task(read_body(request(hang), LIMITS, 20, lifecycle))
+    await asyncio.sleep(0)  # lets the task start
+    lifecycle.end_drain()
+    with pytest.raises(ServiceError) as raised:
+        await reading
+    assert (raised.value.status, raised.value.code) == (503, "shutting_down")
+    assert raised.value.headers["Connection"] == "close"
+
+
 async def test_client_that_leaves_midway_is_told_apart() -> None:
     with pytest.raises(ClientDisconnect):
-        await read_body(request(sending(b"012", disconnect=True)), LIMITS, 20)
+        await read_body(request(sending(b"012", disconnect=True)), LIMITS, 20, Lifecycle())
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "BR", "gzip, identity"])
 async def test_packed_body_is_refused_unread(encoding: str) -> None:
     with pytest.raises(ServiceError) as caught:
-        await read_body(request(hang, content_encoding=encoding), LIMITS, 20)
+        await read_body(request(hang, content_encoding=encoding), LIMITS, 20, Lifecycle())
     assert (caught.value.status, caught.value.code) == (415, "unsupported_encoding")
     assert caught.value.headers["Accept-Encoding"] == "identity"
 
 
 @pytest.mark.parametrize("encoding", ["Identity", ""])
 async def test_body_as_it_is_may_say_so(encoding: str) -> None:
-    assert await read_body(request(sending(b"1"), content_encoding=encoding), LIMITS, 20) == b"1"
+    assert await read_body(request(sending(b"1"), content_encoding=encoding), LIMITS, 20, Lifecycle()) == b"1"
 
 
 async def test_body_that_an_upgrade_would_swallow_is_refused() -> None:
     with pytest.raises(ServiceError) as caught:
-        await read_body(request(hang, "9", connection="Upgrade, HTTP2-Settings", upgrade="h2c"), LIMITS, 20)
+        await read_body(
+            request(hang, "9", connection="Upgrade, HTTP2-Settings", upgrade="h2c"), LIMITS, 20, Lifecycle()
+        )
     assert (caught.value.status, caught.value.code) == (400, "upgrade_refused")
     assert caught.value.headers["Connection"] == "close"

@@ -12,6 +12,7 @@ import pytest
 from tests.service.models import add_model
 from tests.service.server.blocking import BLOCKING
 from tests.service.server.process import SOON, ServerProcess
+from tests.service.server.wire.wire import connected
 
 DRAINING = re.compile("draining: [0-9]+ requests")
 
@@ -99,3 +100,18 @@ def test_requests_that_do_not_finish_are_told(
         assert (answer.status_code, answer.json()["code"]) == (503, "shutting_down")
         server.gate.give()
         assert server.exit_code() == 0
+
+
+@pytest.mark.parametrize(
+    "begun_body", [b"Content-Length: 100\r\n\r\n{", b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"]
+)
+def test_clients_that_do_not_finish_their_bodies_are_told(models: Path, begun_body: bytes) -> None:
+    with start(models, "--drain-seconds", "0") as server, connected(server) as wire:
+        wire.send(b"POST /infer HTTP/1.1\r\nHost: test\r\nExpect: 100-continue\r\n" + begun_body)
+        assert wire.interim() == 100  # the body is being read
+        server.terminate()
+        answer = wire.reply()
+        assert (answer.status, answer.json()["code"]) == (503, "shutting_down")
+        assert answer.headers["connection"] == "close"
+        assert server.exit_code() == 0
+    assert not any("Exception" in line for line in server.lines)

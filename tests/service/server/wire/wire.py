@@ -94,6 +94,12 @@ class Wire:
         assert len(headers) == len(pairs), f"a header came twice: {pairs}"
         return Reply(status, headers, self._reader.read(int(headers["content-length"])))
 
+    def interim(self) -> int:
+        """Return the status of an interim answer, which has no headers."""
+        status = int(self._reader.readline().split()[1])
+        assert self._reader.readline() == b"\r\n"
+        return status
+
     def rest(self) -> bytes:
         """Return what comes until the server closes."""
         return self._reader.read()
