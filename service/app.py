@@ -15,7 +15,8 @@ from service.http.guard import GuardMiddleware
 from service.http.request_middleware import RequestMiddleware
 from service.lifecycle import Lifecycle
 from service.repository.repository import RepositoryError, load_repository
-from service.routes import DESCRIBED, ROUTERS, inference_routes
+from service.routes import DESCRIBED, ROUTERS
+from service.routes.inference import InferenceMiddleware, inference_routes
 from service.scheduling.dispatcher import Dispatcher
 from service.services import Services, services_of
 from service.surfaces import POLLED_PATHS
@@ -34,11 +35,12 @@ def create_app(settings: Settings) -> FastAPI:
     """
     telemetry = make_telemetry(settings)
     services = Services(settings, Lifecycle(), Dispatcher(settings, telemetry.observers), telemetry)
+    routes = inference_routes()
     app = FastAPI(
         title="Kuiper Serve",
         description=DESCRIPTION,
         version=kuiper_version(),
-        routes=inference_routes(),
+        routes=routes,
         lifespan=_lifespan,
         redirect_slashes=False,
         docs_url=None,
@@ -46,6 +48,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.services = services
     access, budget = Access(settings), BodyBudget(settings.max_buffered_bytes)
+    app.add_middleware(InferenceMiddleware, routes=routes)
     _add_middleware(app, services, access, budget)
     install_error_handlers(app)
     for router in ROUTERS:

@@ -15,10 +15,13 @@ from service.context import context_of
 from service.errors import ServiceError, engine_error
 from service.surfaces import surface_of
 
+EXPLAINED_ERRORS = (ServiceError, InputError, LayerError, RequestValidationError, HTTPException)
+"""Exceptions that have a status of their own; for all others `GuardMiddleware` answers 500."""
+
 
 def install_error_handlers(app: FastAPI) -> None:
-    """Answer every exception that has a status of its own; the middleware answers the rest."""
-    for kind in (ServiceError, InputError, LayerError, RequestValidationError, HTTPException):
+    """Have `answer_error` answer the exceptions that have a status of their own."""
+    for kind in EXPLAINED_ERRORS:
         app.add_exception_handler(kind, answer_error)
 
 

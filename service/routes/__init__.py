@@ -6,7 +6,6 @@ A module has a `router`. To add an endpoint, write a module and list its router 
 from fastapi import APIRouter
 
 from service.routes import docs, graph, health, index, infer, metrics, models, traces, v2
-from service.routes.inference import inference_routes
 
 ROUTERS: list[APIRouter] = [
     *v2.ROUTERS,
@@ -15,6 +14,4 @@ ROUTERS: list[APIRouter] = [
 """In the order in which paths are matched: what is added at the end takes no path away from another."""
 
 DESCRIBED = (infer.described, v2.DESCRIBED)
-"""Routers of what `inference_routes` answers, for the API's description only."""
-
-__all__ = ["DESCRIBED", "ROUTERS", "inference_routes"]
+"""Routers of what `routes.inference` answers, for the API's description only."""

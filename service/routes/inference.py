@@ -1,19 +1,21 @@
 """The routes that run models, of every surface.
 
-They are plain ASGI, tried before FastAPI's own: what FastAPI does for each request costs more than the run of a small
-model. `infer.py` and `v2/infer.py` describe them for OpenAPI.
+They are plain ASGI, and are tried before FastAPI is asked: what it does for each request costs more than the run of a
+small model. `infer.py` and `v2/infer.py` describe them for OpenAPI.
 """
 
 from asyncio import get_running_loop
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter_ns
 
 from starlette.requests import Request
 from starlette.routing import BaseRoute, Match, Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.context import context_of
 from service.http.body import read_body
+from service.http.error_handlers import EXPLAINED_ERRORS, answer_error
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.answer import Answer
 from service.scheduling.call import Call
@@ -42,7 +44,7 @@ class InferenceEndpoint:
         """Answer one request.
 
         Raises:
-            ServiceError: why there is no answer; the application's error handlers word it.
+            ServiceError: why there is no answer.
             ClientDisconnect: the client has left.
         """
         request = Request(scope, receive)
@@ -74,7 +76,43 @@ class InferenceRoute(Route):
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Tell whether the route takes a request, and what it adds to the request's scope."""
         match, added = super().matches(scope)
-        return match, {**added, "route": self} if match is not Match.NONE else added
+        if match is not Match.NONE:
+            added["route"] = self
+        return match, added
+
+
+class InferenceMiddleware:
+    """Answers requests that run a model, and passes all others on.
+
+    Args:
+        app: answers the others.
+        routes: what `inference_routes` returned; the application has them too, to answer other methods than POST.
+    """
+
+    def __init__(self, app: ASGIApp, routes: Sequence[BaseRoute]) -> None:
+        self._app = app
+        self._routes = routes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one ASGI connection."""
+        if scope["type"] == "http" and scope["method"] == "POST":
+            for route in self._routes:
+                match, added = route.matches(scope)
+                if match is Match.FULL:
+                    scope.update(added)
+                    await self._run(route, scope, receive, send)
+                    return
+        await self._app(scope, receive, send)
+
+    async def _run(self, route: BaseRoute, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await route.handle(scope, receive, send)
+        except EXPLAINED_ERRORS as error:
+            response = await answer_error(Request(scope), error)
+            await response(scope, receive, send)
+            error.__traceback__ = (
+                None  # its frames refer to the error: together they would outlive the request
+            )
 
 
 def inference_routes() -> list[BaseRoute]:

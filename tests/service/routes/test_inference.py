@@ -2,14 +2,12 @@
 
 import gc
 import json
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
-from packaging.version import Version
 from starlette.types import Message
 
 from service.infer.exchange import InferExchange
@@ -75,9 +73,6 @@ async def test_number_of_more_than_64_bits_is_repeated_in_the_error(client: Asyn
 async def test_nothing_of_a_request_outlives_its_answer(
     client: AsyncClient, path: str, is_sound: bool
 ) -> None:
-    if not is_sound and Version(version("starlette")) < Version("1.10"):
-        pytest.skip("this Starlette keeps an error in a reference cycle until the garbage is collected")
-
     def living() -> int:
         return sum(isinstance(one, InferExchange | V2Exchange) for one in gc.get_objects())
 
