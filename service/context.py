@@ -11,6 +11,7 @@ from starlette.types import Scope
 
 REQUEST_ID_HEADER = "X-Request-ID"
 _ACCEPTABLE_ID = re.compile(r"[\x21-\x7e]{1,128}")
+_HEADER = REQUEST_ID_HEADER.lower().encode()
 _KEY = "kuiper.context"
 _ids = Random()  # noqa: S311  # ids are no secrets, and the randomness of the system would cost a system call for each
 
@@ -60,9 +61,9 @@ def choose_request_id(headers: Iterable[tuple[bytes, bytes]]) -> str:
     Args:
         headers: pairs of a name in lower case and a value.
     """
-    wanted = REQUEST_ID_HEADER.lower().encode()
     for name, value in headers:
-        text: str = value.decode("latin-1")
-        if name == wanted and _ACCEPTABLE_ID.fullmatch(text):
-            return text
+        if name == _HEADER:
+            text = value.decode("latin-1")
+            if _ACCEPTABLE_ID.fullmatch(text):
+                return text
     return f"{_ids.getrandbits(128):032x}"

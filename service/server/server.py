@@ -80,6 +80,7 @@ def run(app: FastAPI, settings: Settings) -> int:
         http=Connection,
         access_log=False,
         server_header=False,
+        proxy_headers=settings.otel,  # only spans show what a proxy says of the connection
         ws="none",
         lifespan="on",
         timeout_graceful_shutdown=_ANSWER_SECONDS,
