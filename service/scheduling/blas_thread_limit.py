@@ -19,6 +19,7 @@ class BlasThreadLimit:
         self._pools = ThreadpoolController().select(user_api="blas").lib_controllers
         self._before = [pool.num_threads for pool in self._pools]
         self._setter = ThreadPoolExecutor(1, "blas-threads")
+        self._setter.submit(int).result()  # later there might be no memory for its thread
         self._counts: Counter[int] = Counter()
         self._limit: int | None = None
 

@@ -11,6 +11,7 @@ import llvmlite.binding as llvm
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.target import Target
 from engine.compiler.emit.types import ENTRY
+from engine.compiler.memory.headroom import compiler_turn
 from engine.compiler.memory.region import Region
 
 
@@ -59,7 +60,11 @@ class KernelCache:
         self._lock = threading.Lock()
 
     def compile(self, kernel: Kernel, target: Target) -> Code:
-        """Return a kernel's code, compiled the first time."""
+        """Return a kernel's code, compiled the first time.
+
+        Raises:
+            MemoryError: too little memory is left for the compiler.
+        """
         with self._lock:
             code = self._codes.get((target, kernel))
             if code is None:
@@ -77,13 +82,17 @@ def compile_module(text: str, name: str, target: Target) -> Code:
     """Compile a module of LLVM IR; returns the code of its function `name`.
 
     No pass of the optimiser runs: emitters write what they mean, and a kernel compiles in half the time.
+
+    Raises:
+        MemoryError: too little memory is left for the compiler.
     """
-    module = llvm.parse_assembly(text)
-    machine = _machine(target)
-    engine = llvm.create_mcjit_compiler(module, machine)
-    engine.finalize_object()
-    engine.remove_module(module)  # the code stays; what it was made of is no longer needed
-    return Code(engine.get_function_address(name), engine)
+    with compiler_turn():
+        module = llvm.parse_assembly(text)
+        machine = _machine(target)
+        engine = llvm.create_mcjit_compiler(module, machine)
+        engine.finalize_object()
+        engine.remove_module(module)  # the code stays; what it was made of is no longer needed
+        return Code(engine.get_function_address(name), engine)
 
 
 def assembly(kernel: Kernel, target: Target) -> str:

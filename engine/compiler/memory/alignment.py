@@ -22,9 +22,15 @@ def aligned_empty(size: int) -> Array:
 
     Many of them come from the system and go back to it when they are freed: from the heap, which others share, they
     would not.
+
+    Raises:
+        MemoryError: there is not so much memory.
     """
     if size >= _OWN_PAGES:
-        return np.frombuffer(mmap.mmap(-1, size, **_PRIVATE), np.uint8)
+        try:
+            return np.frombuffer(mmap.mmap(-1, size, **_PRIVATE), np.uint8)
+        except OSError as error:
+            raise MemoryError(f"unable to allocate {size} bytes") from error
     memory = np.empty(size + ALIGNMENT, np.uint8)
     start = -address_of(memory) % ALIGNMENT
     return memory[start : start + size]

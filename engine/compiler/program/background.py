@@ -16,7 +16,7 @@ _logger = logging.getLogger(__name__)
 def compile_in_background(work: Callable[[], object]) -> bool:
     """Do some work on the compiler's thread; returns False, and does nothing, if too much work is waiting already.
 
-    Nobody waits for the work: what it raises is logged.
+    The same where the system has no memory for the thread. Nobody waits for the work: what it raises is logged.
     """
     if not _places.acquire(blocking=False):
         return False
@@ -27,13 +27,21 @@ def compile_in_background(work: Callable[[], object]) -> bool:
         finally:
             _places.release()
 
-    _thread().submit(do).add_done_callback(_tell)
+    try:
+        _thread().submit(do).add_done_callback(_tell)
+    except RuntimeError:  # the thread cannot be started
+        _places.release()
+        return False
     return True
 
 
 def _tell(future: Future[None]) -> None:
     error = None if future.cancelled() else future.exception()
-    if error is not None:
+    if isinstance(error, MemoryError):
+        _logger.warning(
+            "a program is not compiled, as memory is short; the numpy layers run in its place: %s", error
+        )
+    elif error is not None:
         _logger.error("a program could not be compiled beside the runs", exc_info=error)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from time import perf_counter_ns
 from weakref import WeakKeyDictionary
 
+from engine.compiler.memory.headroom import turns
 from engine.compiler.program.execution import NativeRun
 from engine.compiler.program.observation import Records, RunObserver
 from engine.compiler.program.program import Program
@@ -42,6 +43,7 @@ class NativeExecutor:
         self._plan = plan
         self._outputs = tuple(outputs)
         self._max_run_bytes = max_run_bytes
+        self._turns = turns()
         self._tracers: WeakKeyDictionary[Program, Tracer] = WeakKeyDictionary()
 
     def run(self, inputs: Mapping[str, Array], options: RunOptions) -> RunResult:
@@ -50,6 +52,12 @@ class NativeExecutor:
         If the run is observed, the same kernels run, and pause where a requested tensor is complete.
         """
         program = self._program_of(inputs, options.waits)
+        if self._turns is None:
+            return self._run(program, inputs, options)
+        with self._turns.run():
+            return self._run(program, inputs, options)
+
+    def _run(self, program: Program | None, inputs: Mapping[str, Array], options: RunOptions) -> RunResult:
         if program is None:
             return self._layers.run(inputs, options)
         level = options.level
