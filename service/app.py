@@ -2,12 +2,14 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 from fastapi import FastAPI
 
 from service.config.settings import Settings
 from service.description.openapi import DESCRIPTION, install_openapi
 from service.http.access import Access, AccessMiddleware
+from service.http.application import Application
 from service.http.body_budget import BodyBudget
 from service.http.cors import CorsMiddleware
 from service.http.error_handlers import install_error_handlers
@@ -24,7 +26,7 @@ from service.telemetry.telemetry import make_telemetry
 from service.version import kuiper_version
 
 
-def create_app(settings: Settings) -> FastAPI:
+def create_app(settings: Settings) -> Application:
     """Return the application; its models are loaded when it starts.
 
     Args:
@@ -35,8 +37,8 @@ def create_app(settings: Settings) -> FastAPI:
     """
     telemetry = make_telemetry(settings)
     services = Services(settings, Lifecycle(), Dispatcher(settings, telemetry.observers), telemetry)
-    routes = inference_routes()
-    app = FastAPI(
+    routes = inference_routes(services)
+    app = Application(
         title="Kuiper Serve",
         description=DESCRIPTION,
         version=kuiper_version(),
@@ -48,7 +50,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.services = services
     access, budget = Access(settings), BodyBudget(settings.max_buffered_bytes)
-    app.add_middleware(InferenceMiddleware, routes=routes)
+    app.surround(partial(InferenceMiddleware, routes=routes))
     _add_middleware(app, services, access, budget)
     install_error_handlers(app)
     for router in ROUTERS:
@@ -57,22 +59,20 @@ def create_app(settings: Settings) -> FastAPI:
     return app
 
 
-def _add_middleware(app: FastAPI, services: Services, access: Access, budget: BodyBudget) -> None:
-    """Put the middleware around the routes, innermost first."""
+def _add_middleware(app: Application, services: Services, access: Access, budget: BodyBudget) -> None:
+    """Put the middleware around all routes, innermost first."""
     settings = services.settings
     if access.is_limited:
-        app.add_middleware(AccessMiddleware, access=access)
-    app.add_middleware(GuardMiddleware, lifecycle=services.lifecycle)
+        app.surround(partial(AccessMiddleware, access=access))
+    app.surround(partial(GuardMiddleware, lifecycle=services.lifecycle))
     if settings.cors_origins:
-        app.add_middleware(CorsMiddleware, origins=settings.cors_origins)
-    app.add_middleware(
-        RequestMiddleware,
-        lifecycle=services.lifecycle,
-        request_log=services.telemetry.http_request_log,
-        budget=budget,
+        app.surround(partial(CorsMiddleware, origins=settings.cors_origins))
+    request_log = services.telemetry.http_request_log
+    app.surround(
+        partial(RequestMiddleware, lifecycle=services.lifecycle, request_log=request_log, budget=budget)
     )
     if services.telemetry.spans is not None:
-        app.add_middleware(services.telemetry.spans.around, ignored_paths=POLLED_PATHS)
+        app.surround(partial(services.telemetry.spans.around, ignored_paths=POLLED_PATHS))
 
 
 @asynccontextmanager

@@ -1,7 +1,7 @@
 """The context of a request: its id, when it arrived, which model it names."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
 from time import perf_counter
@@ -13,6 +13,7 @@ REQUEST_ID_HEADER = "X-Request-ID"
 _ACCEPTABLE_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _HEADER = REQUEST_ID_HEADER.lower().encode()
 _KEY = "kuiper.context"
+_ARRIVED = "kuiper.arrived"
 _ids = Random()  # noqa: S311  # ids are no secrets, and the randomness of the system would cost a system call for each
 
 
@@ -24,11 +25,18 @@ class RequestContext:
         request_id: the id that the client sent, or a new one.
         started: when the request arrived, on the clock of `time.perf_counter`.
         model: name of the loaded model that the request asks for; never text that a client made up.
+        headers: the first header of each name; names are in lower case.
     """
 
     request_id: str
     started: float = field(default_factory=perf_counter)
     model: str | None = None
+    headers: Mapping[bytes, bytes] = field(default_factory=dict)
+
+    def header(self, name: bytes) -> str | None:
+        """Return the first header of a name, which is in lower case; None where the request has none."""
+        value = self.headers.get(name)
+        return None if value is None else value.decode("latin-1")
 
     def elapsed(self) -> float:
         """Return the seconds since the request arrived."""
@@ -37,7 +45,8 @@ class RequestContext:
 
 def open_context(scope: Scope) -> RequestContext:
     """Start the context of a request."""
-    context = RequestContext(choose_request_id(scope["headers"]))
+    headers = dict(reversed(scope["headers"]))
+    context = RequestContext(choose_request_id(headers), headers=headers)
     scope[_KEY] = context
     return context
 
@@ -55,15 +64,25 @@ def context_in(scope: Scope) -> RequestContext:
     return context
 
 
-def choose_request_id(headers: Iterable[tuple[bytes, bytes]]) -> str:
+def mark_arrived(scope: Scope) -> None:
+    """Note that all of a request has arrived: to receive its body takes no time."""
+    scope[_ARRIVED] = True
+
+
+def has_arrived(scope: Scope) -> bool:
+    """Return whether all of a request is known to have arrived."""
+    return _ARRIVED in scope
+
+
+def choose_request_id(headers: Mapping[bytes, bytes]) -> str:
     """Return the id that the client sent, or a new one if it sent none or an unacceptable one.
 
     Args:
-        headers: pairs of a name in lower case and a value.
+        headers: the request's, with names in lower case.
     """
-    for name, value in headers:
-        if name == _HEADER:
-            text = value.decode("latin-1")
-            if _ACCEPTABLE_ID.fullmatch(text):
-                return text
+    value = headers.get(_HEADER)
+    if value is not None:
+        text = value.decode("latin-1")
+        if _ACCEPTABLE_ID.fullmatch(text):
+            return text
     return f"{_ids.getrandbits(128):032x}"

@@ -69,11 +69,10 @@ class Lifecycle:
         finally:
             self._body_deadlines.discard(deadline)
 
-    @contextmanager
-    def accept(self) -> Iterator[None]:
-        """Count a request as accepted for as long as the context lasts."""
+    def begin_request(self) -> None:
+        """Count a request as accepted, until `end_request`."""
         self._accepted += 1
-        try:
-            yield
-        finally:
-            self._accepted -= 1
+
+    def end_request(self) -> None:
+        """Note that an accepted request is answered or given up."""
+        self._accepted -= 1

@@ -2,13 +2,16 @@
 
 import asyncio
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from service.config.limits import Limits
+from service.context import RequestContext, context_of, has_arrived
 from service.errors import ServiceError
 from service.lifecycle import Lifecycle
 from service.scheduling.refusals import shutting_down
 
+IDENTITY = "identity"
+"""The content coding of a body that is sent as it is."""
 _CLOSE = {"Connection": "close"}
 """The rest of a body that nobody reads must not be parsed as the next request."""
 
@@ -37,12 +40,15 @@ async def read_body(
             503 `shutting_down`.
         ClientDisconnect: the client left.
     """
+    context = context_of(request)
     if not is_encoded:
-        _check_encoding(request)
-    _check_upgrade(request)
+        _check_encoding(context)
+    _check_upgrade(context)
     try:
-        declared = request.headers.get("content-length", "0")
-        limits.check_body(int(declared) if declared.isdecimal() else 0)
+        declared = context.headers.get(b"content-length", b"0")
+        limits.check_body(int(declared) if declared.isdigit() else 0)
+        if has_arrived(request.scope):
+            return await _read(request, limits, padding)
         async with asyncio.timeout(timeout) as deadline:
             with lifecycle.receiving(deadline):
                 return await _read(request, limits, padding)
@@ -61,27 +67,31 @@ def _late_body(timeout: float) -> ServiceError:
     return ServiceError(408, "body_timeout", message, {"timeout": timeout})
 
 
-def _check_encoding(request: Request) -> None:
-    encoding = request.headers.get("content-encoding", "identity").strip().lower()
-    if encoding not in ("", "identity"):
+def _check_encoding(context: RequestContext) -> None:
+    encoding = (context.header(b"content-encoding") or IDENTITY).strip().lower()
+    if encoding not in ("", IDENTITY):
         message = f"Content-Encoding {encoding[:40]} is not taken; send the body as it is"
-        details = {"content_encoding": encoding[:40], "accepted": ["identity"]}
-        raise ServiceError(415, "unsupported_encoding", message, details, {"Accept-Encoding": "identity"})
+        details = {"content_encoding": encoding[:40], "accepted": [IDENTITY]}
+        raise ServiceError(415, "unsupported_encoding", message, details, {"Accept-Encoding": IDENTITY})
 
 
-def _check_upgrade(request: Request) -> None:
-    connection = request.headers.get("connection", "").lower().split(",")
-    if "upgrade" in (token.strip() for token in connection):
+def _check_upgrade(context: RequestContext) -> None:
+    connection = context.header(b"connection")
+    if connection is not None and "upgrade" in (token.strip() for token in connection.lower().split(",")):
         # the HTTP parser takes what follows such a head for the other protocol, and drops it
         message = "a body is not taken along with an upgrade to another protocol; send it as plain HTTP/1.1"
-        details = {"upgrade": request.headers.get("upgrade", "")[:40]}
+        details = {"upgrade": (context.header(b"upgrade") or "")[:40]}
         raise ServiceError(400, "upgrade_refused", message, details, _CLOSE)
 
 
 async def _read(request: Request, limits: Limits, padding: int) -> bytes:
     chunks = [bytes(padding)] if padding else []
-    size = 0
-    async for chunk in request.stream():
+    size, has_more = 0, True
+    while has_more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        chunk, has_more = message.get("body", b""), message.get("more_body", False)
         if chunk:
             size += len(chunk)
             limits.check_body(size)

@@ -16,13 +16,14 @@ from service.errors import ServiceError, engine_error
 from service.surfaces import surface_of
 
 EXPLAINED_ERRORS = (ServiceError, InputError, LayerError, RequestValidationError, HTTPException)
-"""Exceptions that have a status of their own; for all others `GuardMiddleware` answers 500."""
+"""Exceptions that have a status of their own; all others are answered by 500, and logged by `GuardMiddleware`."""
 
 
 def install_error_handlers(app: FastAPI) -> None:
     """Have `answer_error` answer the exceptions that have a status of their own."""
     for kind in EXPLAINED_ERRORS:
         app.add_exception_handler(kind, answer_error)
+    app.add_exception_handler(Exception, _answer_unexpected)
 
 
 def error_response(error: ServiceError) -> Response:
@@ -46,6 +47,11 @@ def internal_error(request_id: str) -> ServiceError:
         "the server failed to answer; its log says why, under this request id",
         {"request_id": request_id},
     )
+
+
+async def _answer_unexpected(request: Request, error: Exception) -> Response:
+    del error  # it is raised on, to the middleware that logs it
+    return error_response(internal_error(context_of(request).request_id))
 
 
 async def answer_error(request: Request, error: Exception) -> Response:

@@ -33,16 +33,20 @@ class GuardMiddleware:
         elif self._lifecycle.phase is Phase.DRAINING:
             await error_response(shutting_down())(scope, receive, send)
         else:
-            with self._lifecycle.accept():
+            self._lifecycle.begin_request()
+            try:
                 await self._run(scope, receive, send)
+            finally:
+                self._lifecycle.end_request()
 
     async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the application; an unhandled exception is logged, and answered without its details."""
-        started = False
+        started = ended = False
 
         async def send_on(message: Message) -> None:
-            nonlocal started
+            nonlocal started, ended
             started = True
+            ended = message["type"] == "http.response.body" and not message.get("more_body", False)
             await send(message)
 
         try:
@@ -51,6 +55,7 @@ class GuardMiddleware:
             raise
         except Exception:
             _logger.exception("unhandled error")
-            if started:
+            if started and not ended:
                 raise
-            await error_response(internal_error(context_in(scope).request_id))(scope, receive, send)
+            if not started:
+                await error_response(internal_error(context_in(scope).request_id))(scope, receive, send)

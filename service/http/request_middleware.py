@@ -5,7 +5,7 @@ from http import HTTPStatus
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.context import REQUEST_ID_HEADER, open_context
+from service.context import REQUEST_ID_HEADER, RequestContext, open_context
 from service.http.body_budget import BodyBudget, Reservation
 from service.http.body_channel import BodyChannel
 from service.lifecycle import Lifecycle
@@ -40,7 +40,7 @@ class RequestMiddleware:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         context = open_context(scope)
         token = request_id.set(context.request_id)
-        reservation = Reservation(self._budget, _declared_length(scope))
+        reservation = Reservation(self._budget, _declared_length(context))
         incoming = BodyChannel(receive, reservation)
         sender = _Sender(send, context.request_id, incoming, self._lifecycle)
         try:
@@ -77,7 +77,7 @@ class _Sender:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            message = {**message, "headers": [*message.get("headers", ()), self._header]}
+            message["headers"] = [*message.get("headers", ()), self._header]
         elif self.status >= HTTPStatus.BAD_REQUEST and not message.get("more_body", False):
             await self._send({**message, "more_body": True})
             had_its_time = self.status == HTTPStatus.REQUEST_TIMEOUT or self._lifecycle.is_drain_over
@@ -87,8 +87,6 @@ class _Sender:
         await self._send(message)
 
 
-def _declared_length(scope: Scope) -> int | None:
-    for name, value in scope["headers"]:
-        if name == b"content-length" and value.isdigit() and len(value) < 20:
-            return int(value)
-    return None
+def _declared_length(context: RequestContext) -> int | None:
+    value = context.headers.get(b"content-length", b"")
+    return int(value) if value.isdigit() and len(value) < 20 else None

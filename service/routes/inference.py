@@ -9,18 +9,19 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter_ns
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.context import context_of
+from service.context import context_in
+from service.errors import ServiceError
 from service.http.body import read_body
 from service.http.error_handlers import EXPLAINED_ERRORS, answer_error
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.answer import Answer
 from service.scheduling.call import Call
 from service.scheduling.inference_head import InferenceHead
-from service.services import Services, services_of
+from service.services import Services
 from service.surfaces import SURFACES, Surface
 
 _decompression = ThreadPoolExecutor(max_workers=1, thread_name_prefix="decompress")
@@ -35,10 +36,12 @@ class InferenceEndpoint:
 
     Args:
         surface: the surface.
+        services: the parts of the server.
     """
 
-    def __init__(self, surface: Surface) -> None:
+    def __init__(self, surface: Surface, services: Services) -> None:
         self._surface = surface
+        self._services = services
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request.
@@ -48,26 +51,31 @@ class InferenceEndpoint:
             ClientDisconnect: the client has left.
         """
         request = Request(scope, receive)
-        services = services_of(request)
-        model = services.repository.find(*self._surface.model_reference(request))
-        context_of(request).model = model.name
-        call = await self._receive(request, services, model)
-        answer = await services.dispatcher.answer(call, receive)
+        model = self._services.repository.find(*self._surface.model_reference(request))
+        context = context_in(scope)
+        context.model = model.name
+        dispatcher, began = self._services.dispatcher, perf_counter_ns()
+        try:
+            dispatcher.check_room(model)  # before the body is read in vain
+            call = await self._receive(request, model, context.request_id)
+        except (ServiceError, ClientDisconnect) as error:
+            dispatcher.observe_refusal(model, self._surface.name, context.request_id, began, error)
+            raise
+        answer = await dispatcher.answer(call, receive)
         await send_answer(answer, send)
 
-    async def _receive(self, request: Request, services: Services, model: LoadedModel) -> Call[Answer]:
-        request_id, limits = context_of(request).request_id, services.settings.limits
-        with services.dispatcher.admission(model, self._surface.name, request_id):
-            head = self._surface.open_head(request, model, request_id, limits)
-            body = await read_body(
-                request,
-                limits,
-                services.settings.timeout,
-                services.lifecycle,
-                is_encoded=head.takes_encoded_body,
-                padding=head.padding,
-            )
-            return await _make_call(head, body)
+    async def _receive(self, request: Request, model: LoadedModel, request_id: str) -> Call[Answer]:
+        settings = self._services.settings
+        head = self._surface.open_head(request, model, request_id, settings.limits)
+        body = await read_body(
+            request,
+            settings.limits,
+            settings.timeout,
+            self._services.lifecycle,
+            is_encoded=head.takes_encoded_body,
+            padding=head.padding,
+        )
+        return await _make_call(head, body)
 
 
 class InferenceRoute(Route):
@@ -115,10 +123,14 @@ class InferenceMiddleware:
             )
 
 
-def inference_routes() -> list[BaseRoute]:
-    """Return a route for each inference path of each surface."""
+def inference_routes(services: Services) -> list[BaseRoute]:
+    """Return a route for each inference path of each surface.
+
+    Args:
+        services: the parts of the server.
+    """
     return [
-        InferenceRoute(path, InferenceEndpoint(surface), methods=["POST"])
+        InferenceRoute(path, InferenceEndpoint(surface, services), methods=["POST"])
         for surface in SURFACES
         for path in surface.inference_paths
     ]

@@ -1,11 +1,9 @@
 """Takes calls from the routes, returns their answers, and has it recorded how each call ended."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from http import HTTPStatus
-from time import perf_counter_ns
 from typing import TypeVar, cast
 
 from starlette.requests import ClientDisconnect
@@ -60,22 +58,7 @@ class Dispatcher:
         """Give all calls up; each ends with `error`."""
         self._scheduler.refuse_all(error)
 
-    @contextmanager
-    def admission(self, model: LoadedModel, surface: SurfaceName, request_id: str) -> Iterator[None]:
-        """Enclose the code that turns a request into a call: if it raises, the observers get a record of the refusal.
-
-        Raises:
-            ServiceError: 503 `queue_full` or `shutting_down`, before the body of a request is read in vain.
-        """
-        received = perf_counter_ns()
-        try:
-            self.check_room(model)
-            yield
-        except (ServiceError, ClientDisconnect) as error:
-            self._observe_refusal(model, surface, request_id, received, error)
-            raise
-
-    def _observe_refusal(
+    def observe_refusal(
         self,
         model: LoadedModel,
         surface: SurfaceName,
@@ -83,7 +66,15 @@ class Dispatcher:
         received_ns: int,
         error: ServiceError | ClientDisconnect,
     ) -> None:
-        """Give the observers the record of a request that never becomes a call."""
+        """Give the observers the record of a request that never becomes a call.
+
+        Args:
+            model: the model that it names.
+            surface: the interface that it came by.
+            request_id: its id.
+            received_ns: `perf_counter_ns` of the moment when its head had arrived.
+            error: why it does not become one.
+        """
         record = CallRecord(
             model=model.name,
             version=model.version,

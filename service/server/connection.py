@@ -7,14 +7,16 @@ and pyproject.toml sets an upper bound on uvicorn's version.
 import asyncio
 import logging
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 import orjson
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from starlette.types import Scope
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from service.context import REQUEST_ID_HEADER, choose_request_id
+from service.context import REQUEST_ID_HEADER, choose_request_id, mark_arrived
 from service.errors import ServiceError
 from service.log_context import FIELDS
+from service.server.eager_task import start_task
 from service.server.reader import PacketReader
 from service.server.transport import CoalescingTransport
 
@@ -35,6 +37,8 @@ class Connection(HttpToolsProtocol):
         super().__init__(*arguments, **options)
         self._reader = PacketReader(self)
         self._in_head = False
+        self._is_parsing = False
+        self._begun: tuple[RequestResponseCycle, Any] | None = None
         self._head_bytes = 0
         self._head_timer: asyncio.TimerHandle | None = None
 
@@ -57,7 +61,12 @@ class Connection(HttpToolsProtocol):
         was_in_head = self._in_head
         if was_in_head:
             self._head_bytes += len(data)
+        self._is_parsing = True
         super().data_received(data)
+        self._is_parsing = False
+        if self._begun is not None:
+            begun, self._begun = self._begun, None
+            self._start(*begun)
         if self._in_head and (not was_in_head or self._head_timer is None):
             self._await_head()  # most heads arrive in one packet and need no timer
         if self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
@@ -81,6 +90,24 @@ class Connection(HttpToolsProtocol):
         super().on_body(body)
         if len(self.cycle.body) >= READ_AHEAD_BYTES and not self.cycle.response_complete:
             self.flow.pause_reading()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """Start a request, at the end of the packet that its head arrived in: most bodies are complete by then.
+
+        Its call is in the queue before the next packet is read, so that workers are not idle while the event loop reads
+        from all the connections that have sent something. Earlier releases of uvicorn do not call this.
+        """
+        if self._is_parsing:
+            self._begun = cycle, app
+        else:
+            self._start(cycle, app)
+
+    def _start(self, cycle: RequestResponseCycle, app: Any) -> None:
+        if not cycle.more_body:
+            mark_arrived(cast("Scope", cycle.scope))
+        task = start_task(self.loop, cycle.run_asgi(app))
+        task.add_done_callback(self.tasks.discard)
+        self.tasks.add(task)
 
     def send_400_response(self, msg: str) -> None:
         """Answer what cannot be parsed."""
@@ -108,7 +135,7 @@ class Connection(HttpToolsProtocol):
     def _refuse(self, error: ServiceError) -> None:
         """Answer in place of the application, which never sees the request, and close."""
         answered = self.cycle is None or self.cycle.response_complete
-        request_id = choose_request_id(self.headers or () if self._in_head or not answered else ())
+        request_id = choose_request_id(dict(self.headers or ()) if self._in_head or not answered else {})
         fields = {"request_id": request_id, "status": error.status, "code": error.code}
         _logger.info("request refused", extra={FIELDS: fields})
         half_answered = self.cycle is not None and self.cycle.response_started

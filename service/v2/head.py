@@ -3,12 +3,15 @@
 from starlette.requests import Request
 
 from service.config.limits import Limits
+from service.context import context_of
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.answer import Answer
 from service.scheduling.call import Call, SurfaceName
 from service.v2.binary import HEADER, padding_of, parse_header_length
 from service.v2.compression import IDENTITY, choose_encoding, parse_encoding
 from service.v2.exchange import V2Exchange
+
+_HEADER = HEADER.lower().encode()
 
 
 class V2Head:
@@ -33,13 +36,13 @@ class V2Head:
     takes_encoded_body = True
 
     def __init__(self, request: Request, model: LoadedModel, request_id: str, limits: Limits) -> None:
-        headers = request.headers
+        context = context_of(request)
         self.model = model
         self._request_id = request_id
         self._limits = limits
-        self._encoding = parse_encoding(headers.get("content-encoding"))
-        self._answer_encoding = choose_encoding(headers.get("accept-encoding"))
-        self._header_length = parse_header_length(headers.get(HEADER.lower()))
+        self._encoding = parse_encoding(context.header(b"content-encoding"))
+        self._answer_encoding = choose_encoding(context.header(b"accept-encoding"))
+        self._header_length = parse_header_length(context.header(_HEADER))
         self.is_compressed = self._encoding != IDENTITY
         self.padding = 0 if self.is_compressed else padding_of(self._header_length)
 

@@ -5,6 +5,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive
 
 from service.config.limits import Limits
+from service.context import mark_arrived, open_context
 from service.errors import ServiceError
 from service.http.body import read_body
 from service.lifecycle import Lifecycle
@@ -17,6 +18,7 @@ def request(receive: Receive, length: str | None = None, **more: str) -> Request
     headers = [] if length is None else [(b"content-length", length.encode())]
     headers += [(name.replace("_", "-").encode(), value.encode()) for name, value in more.items()]
     scope = {"type": "http", "method": "POST", "path": "/", "query_string": b"", "headers": headers}
+    open_context(scope)
     return Request(scope, receive)
 
 
@@ -106,3 +108,9 @@ async def test_body_that_an_upgrade_would_swallow_is_refused() -> None:
         )
     assert (caught.value.status, caught.value.code) == (400, "upgrade_refused")
     assert caught.value.headers["Connection"] == "close"
+
+
+async def test_body_that_has_arrived_needs_no_time_limit() -> None:
+    arrived = request(sending(b"0123", b"456"))
+    mark_arrived(arrived.scope)
+    assert await read_body(arrived, LIMITS, 0, Lifecycle()) == b"0123456"

@@ -88,8 +88,8 @@ async def test_client_that_left_gets_a_status_of_its_own_in_the_log(
     async def leave() -> None:
         raise ClientDisconnect
 
-    with caplog.at_level(logging.INFO), pytest.raises(AssertionError):
-        await client.get("/left")  # httpx misses the answer that a client which left would not miss
+    with caplog.at_level(logging.INFO):
+        await client.get("/left")  # what is answered here reaches nobody on a real connection
     assert access_fields(caplog)[0]["status"] == 499
     assert services_of(app).lifecycle.accepted == 0
 

@@ -12,12 +12,14 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
+from service.context import has_arrived
 from service.server import connection as module
 from service.server.connection import HEAD_BYTES, READ_AHEAD_BYTES, Connection
 from service.server.reader import PACKET_BYTES
 from tests.service.scheduling.stubs import until
 
 pytestmark = pytest.mark.anyio
+LENGTH = b"Content-Length: 2\r\n\r\n"
 HEAD = b"GET / HTTP/1.1\r\nHost: test\r\n"
 
 
@@ -130,3 +132,36 @@ async def test_no_more_of_a_body_is_read_than_is_asked_for() -> None:
         while str(size).encode() != await reader.readline():
             pass
         writer.close()
+
+
+@pytest.mark.parametrize(
+    ("packets", "has_body"), [([HEAD + LENGTH + b"12"], True), ([HEAD + LENGTH, b"12"], False)]
+)
+async def test_request_is_started_in_the_callback_of_its_packet(packets: list[bytes], has_body: bool) -> None:
+    started: list[bool] = []
+    after_packet: list[list[bool]] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        started.append(has_arrived(scope))
+        await Request(scope, receive).body()
+        await PlainTextResponse("fine", headers={"Connection": "close"})(scope, receive, send)
+
+    class Observed(Connection):
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            after_packet.append(list(started))
+
+    config = uvicorn.Config(app, http=Observed, log_config=None)
+    config.load()
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Observed(config, ServerState(), {}), "127.0.0.1", 0)
+    async with server:
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        for packet in packets:
+            writer.write(packet)
+            await writer.drain()
+            for _ in range(2):
+                await asyncio.sleep(0)
+        assert (await asyncio.wait_for(reader.read(), 20)).endswith(b"fine")
+        writer.close()
+    assert after_packet[0] == [has_body]

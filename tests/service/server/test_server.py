@@ -53,7 +53,8 @@ def request_in_progress() -> Iterator[ExitStack]:
 def server(clock: Clock, request_in_progress: ExitStack) -> Server:
     lifecycle = Lifecycle()
     lifecycle.started()
-    request_in_progress.enter_context(lifecycle.accept())
+    lifecycle.begin_request()
+    request_in_progress.callback(lifecycle.end_request)
     # uvicorn's own logging configuration would outlive this test and hide its loggers from the tests that follow
     config = uvicorn.Config("none", log_config=None)
     return Server(config, lifecycle, Recorder(), drain_seconds=30)
