@@ -5,6 +5,8 @@ HOST ?= 127.0.0.1
 CORPUS ?=
 PORT ?= 8000
 SECONDS ?=
+FULL ?=
+ONLY ?=
 COUNT ?=
 SEED ?= 0
 VERSION ?=
@@ -16,7 +18,7 @@ NEWEST ?= .venv-newest
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help serve test test-lowest test-newest lint format bench bench-service wrk soak schemathesis conformance differential golden figures examples docs train dev dist notes constraints clean
+.PHONY: help serve test test-lowest test-newest lint format bench bench-service wrk soak attack schemathesis conformance differential golden figures examples docs train dev dist notes constraints clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
@@ -93,6 +95,9 @@ bench-service: wrk $(VENV)/bench.installed $(PEERS)/fastapi/installed $(PEERS)/l
 
 soak: $(VENV)/test.installed ## Mixed load on a server for SECONDS (300), and what must hold
 	$(BIN)/python -m tests.soak $(if $(SECONDS),--seconds $(SECONDS))
+
+attack: $(VENV)/test.installed ## Attack servers, and print what it costs whom; ONLY=TEXT chooses attacks, FULL=1 makes them as large as they get
+	$(BIN)/python -m tests.attack $(if $(FULL),--full) $(if $(ONLY),--only "$(ONLY)")
 
 schemathesis: $(VENV)/test.installed ## Try many requests made from the API's description
 	TEST_SCHEMATHESIS_EXAMPLES=300 $(BIN)/python -m pytest -q tests/service/test_schemathesis.py

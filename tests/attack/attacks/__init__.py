@@ -1,0 +1,19 @@
+"""The attacks: a module for each. A new one is registered here."""
+
+from tests.attack.attack import Attack
+from tests.attack.attacks.address_space import ADDRESS_SPACE
+from tests.attack.attacks.batch_sizes import BATCH_SIZES
+from tests.attack.attacks.descriptors import DESCRIPTORS
+from tests.attack.attacks.pipelines import PIPELINES
+from tests.attack.attacks.promised_bodies import PROMISED_BODIES
+from tests.attack.attacks.unread_answers import UNREAD_ANSWERS
+
+ATTACKS: tuple[Attack, ...] = (
+    UNREAD_ANSWERS,
+    PIPELINES,
+    PROMISED_BODIES,
+    DESCRIPTORS,
+    BATCH_SIZES,
+    ADDRESS_SPACE,
+)
+"""All attacks, in the order of the table."""
