@@ -37,6 +37,20 @@ def only_port(ports: Sequence[Port], what: str) -> Port:
     return ports[0]
 
 
+def check_duplicates(given: Iterable[Port]) -> None:
+    """Check that no input is given twice, before the data of any is looked at.
+
+    Raises:
+        ServiceError: 422 `duplicate_input`.
+    """
+    seen: set[str] = set()
+    for port in given:
+        if port.operand in seen:
+            message = f"input {port.operator} is given twice"
+            raise ServiceError(422, "duplicate_input", message, {"name": port.operator})
+        seen.add(port.operand)
+
+
 def bind(ports: Sequence[Port], pairs: Iterable[tuple[Port, Array]]) -> dict[str, Array]:
     """Check that every input is given exactly once.
 
@@ -46,13 +60,9 @@ def bind(ports: Sequence[Port], pairs: Iterable[tuple[Port, Array]]) -> dict[str
     Raises:
         ServiceError: 422 `duplicate_input` or `missing_input`.
     """
-    given: dict[str, Array] = {}
-    for port, array in pairs:
-        if port.operand in given:
-            raise ServiceError(
-                422, "duplicate_input", f"input {port.operator} is given twice", {"name": port.operator}
-            )
-        given[port.operand] = array
+    listed = list(pairs)
+    check_duplicates(port for port, _ in listed)
+    given = {port.operand: array for port, array in listed}
     missing = [port.operator for port in ports if port.operand not in given]
     if missing:
         message = f"input {', '.join(missing)} is missing; the model takes {listing(ports)}"

@@ -16,10 +16,11 @@ from typing import Any
 import orjson
 
 from engine import PNNX_COMPUTE, Array, Port
-from service.codec.binding import bind, find_port, fit
+from service.codec.binding import bind, check_duplicates, find_port, fit
 from service.codec.decoded import Decoded
 from service.codec.dtype_name import find_dtype
 from service.codec.images import bind_images, decode_base64
+from service.codec.json_document import parse_document
 from service.codec.json_tensor import invalid, parse_data, parse_shape
 from service.codec.options import parse_options
 from service.codec.text import decode_text
@@ -57,9 +58,10 @@ def decode_json(
 
 def _parse(body: bytes, charset: str | None) -> dict[str, Any]:
     utf8 = charset is None or charset.lower() in ("utf-8", "utf8")
-    text = body.removeprefix(b"\xef\xbb\xbf") if utf8 else decode_text(body, charset, "invalid_json")
+    text = body if utf8 else decode_text(body, charset, "invalid_json").encode()
+    text = text.removeprefix(b"\xef\xbb\xbf")
     try:
-        document = orjson.loads(text)
+        document = parse_document(text)
     except orjson.JSONDecodeError as error:
         hint = (
             '; write "NaN", "Infinity" and "-Infinity" as strings' if _has_bare_name(body, error.pos) else ""
@@ -86,15 +88,18 @@ def _images(values: Any, key: str) -> list[tuple[str, bytes]]:
 def _tensors(entries: Any, ports: Sequence[Port], limits: Limits) -> dict[str, Array]:
     if not isinstance(entries, list):
         raise _invalid("inputs is not a list; expected objects with name, shape, dtype and data in it")
-    pairs = []
-    for index, entry in enumerate(entries):
-        place = f"inputs[{index}]"
-        if not isinstance(entry, dict):
-            raise _invalid(f"{place} is not an object; expected name, shape, dtype and data in it")
-        _check_keys(entry, _TENSOR_KEYS, place)
-        port = _port(entry, ports, place)
-        pairs.append((port, _tensor(entry, port, limits, place)))
+    found = [_entry_port(entry, ports, f"inputs[{index}]") for index, entry in enumerate(entries)]
+    check_duplicates(found)
+    named = enumerate(zip(entries, found, strict=True))
+    pairs = [(port, _tensor(entry, port, limits, f"inputs[{index}]")) for index, (entry, port) in named]
     return bind(ports, pairs)
+
+
+def _entry_port(entry: Any, ports: Sequence[Port], place: str) -> Port:
+    if not isinstance(entry, dict):
+        raise _invalid(f"{place} is not an object; expected name, shape, dtype and data in it")
+    _check_keys(entry, _TENSOR_KEYS, place)
+    return _port(entry, ports, place)
 
 
 def _port(entry: dict[str, Any], ports: Sequence[Port], place: str) -> Port:

@@ -14,6 +14,7 @@ import numpy as np
 from engine import Array, pnnx_name
 from service.codec.conversion import convert, out_of_range, to_integers
 from service.codec.json_array import NOT_FINITE
+from service.codec.number_text import NumberText
 from service.config.limits import Limits
 from service.errors import ServiceError
 
@@ -41,7 +42,7 @@ def parse_data(
     """Make an array of JSON data.
 
     Args:
-        data: nested lists, a flat list in row-major order, or one number for a tensor of rank 0.
+        data: nested lists, a flat list in row-major order, the text of either, or one number for a tensor of rank 0.
         shape: what the request says; None takes the nesting's.
         dtype: None takes that of the numbers: bool, int64 or float32.
         limits: how many elements are too many.
@@ -52,6 +53,8 @@ def parse_data(
     """
     if shape is not None:
         limits.check_shape(shape, place)
+    if isinstance(data, NumberText):
+        return _parse_text(data, shape, dtype, limits, place)
     if dtype is not None and dtype.kind == "f" and isinstance(data, list):
         floats = _plain_floats(data, limits)
         if floats is not None:
@@ -72,6 +75,39 @@ def invalid(place: str, problem: str, expected: str) -> ServiceError:
     """Return the error for a tensor that cannot be read."""
     message = f"{place}: {problem}; expected {expected}"
     return ServiceError(400, "invalid_tensor", message, {"expected": expected})
+
+
+def _parse_text(
+    text: NumberText, shape: tuple[int, ...] | None, dtype: np.dtype[Any] | None, limits: Limits, place: str
+) -> Array:
+    """Make an array of numbers that are still text, piece by piece, after checking how many there are."""
+    nesting = text.shape(place)
+    if prod(nesting) > 2 * limits.tensor_elements:  # twice, as complex numbers are pairs
+        limits.check_shape(nesting, place)
+    chosen = _text_dtype(text, place) if dtype is None else dtype
+    target = nesting
+    if chosen.kind == "c":
+        if nesting[-1] != 2:
+            raise invalid(place, f"data is nested {list(nesting)}", "pairs [re, im] for complex numbers")
+        target = nesting[:-1]
+    limits.check_shape(target, place)
+    agreed = _agreed(shape, target, place)
+    part = np.empty(0, chosen).real.dtype
+    flat, filled = np.empty(prod(nesting), part), 0
+    for elements in text.elements(place):
+        stop = filled + len(elements)
+        flat[filled:stop] = _values(elements, set(map(type, elements)), part, place)
+        filled = stop
+    if filled != flat.size:
+        raise invalid(place, "data has a comma that no number follows", "numbers with commas between them")
+    return flat.view(chosen).reshape(agreed)
+
+
+def _text_dtype(text: NumberText, place: str) -> np.dtype[Any]:
+    kinds: set[type] = set()
+    for elements in text.elements(place):
+        kinds.update(map(type, elements))
+    return _natural_dtype(kinds)
 
 
 def _plain_floats(data: list[Any], limits: Limits) -> Array | None:

@@ -85,6 +85,6 @@ def check_capture(graph: RuntimeGraph, capture: Collection[str]) -> None:
     """
     for name in capture:
         if name not in graph.operands:
-            nearest = difflib.get_close_matches(name, graph.operands, n=3, cutoff=0.3)
+            nearest = difflib.get_close_matches(name[:80], graph.operands, n=3, cutoff=0.3)
             message = f"capture: the graph has no operand {name[:80]!r}; GET /graph lists them all"
             raise ServiceError(422, "unknown_operand", message, {"operand": name[:80], "nearest": nearest})

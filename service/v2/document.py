@@ -1,14 +1,13 @@
 """Reads JSON bodies and checks their members."""
 
-import json
 from typing import Any
 
 import orjson
 
+from service.codec.json_document import parse_document
 from service.errors import ServiceError, shown
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_BARE_NAMES = (b"NaN", b"Inf")
 
 Document = dict[str, Any]
 
@@ -19,16 +18,13 @@ def parse_object(data: bytes | bytearray | memoryview, what: str = "the body") -
     Bare NaN, Infinity and -Infinity are accepted although they are not JSON, because clients write them.
 
     Raises:
-        ServiceError: 400 `invalid_json`.
+        ServiceError: 400 `invalid_json`, 413 `too_many_values`.
     """
-    if bytes(data[:3]) == _BYTE_ORDER_MARK:
-        data = data[3:]
     try:
-        document = orjson.loads(data)
+        document = parse_document(_joined(data), takes_bare_names=True)
     except orjson.JSONDecodeError as error:
-        if not _has_bare_name(data, error.pos):
-            raise _not_json(what, error) from error
-        document = _parse_leniently(data, what)
+        details = {"line": error.lineno, "column": error.colno}
+        raise ServiceError(400, "invalid_json", f"{what} is not JSON: {error}", details) from error
     if not isinstance(document, dict):
         raise invalid(f"{what} is not a JSON object")
     return document
@@ -66,23 +62,9 @@ def bad_request(message: str) -> ServiceError:
     return ServiceError(400, "invalid_request", message)
 
 
-def _has_bare_name(data: bytes | bytearray | memoryview, position: int) -> bool:
-    around = bytes(data[max(0, position - 12) : position + 12])
-    return any(name in around for name in _BARE_NAMES)
-
-
-def _parse_leniently(data: bytes | bytearray | memoryview, what: str) -> Any:
-    try:
-        document = json.loads(str(data, "utf-8"))
-        # refuses lone surrogates, as orjson does: no answer could hold them
-        json.dumps(document, ensure_ascii=False).encode()
-    except (ValueError, RecursionError) as error:
-        raise _not_json(what, error) from error
-    return document
-
-
-def _not_json(what: str, error: Exception) -> ServiceError:
-    details = {}
-    if isinstance(error, json.JSONDecodeError):
-        details = {"line": error.lineno, "column": error.colno}
-    return ServiceError(400, "invalid_json", f"{what} is not JSON: {error}", details)
+def _joined(data: bytes | bytearray | memoryview) -> bytes | bytearray:
+    """Return the bytes that a view shows, without a byte order mark; all of a buffer is not copied."""
+    if isinstance(data, memoryview):
+        whole = data.obj
+        data = whole if isinstance(whole, bytes | bytearray) and len(whole) == len(data) else bytes(data)
+    return data[len(_BYTE_ORDER_MARK) :] if data.startswith(_BYTE_ORDER_MARK) else data

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from engine import PNNX_COMPUTE, Array, Port
-from service.codec.binding import bind
+from service.codec.binding import bind, check_duplicates
 from service.codec.images import bind_images, decode_base64
 from service.codec.json_tensor import parse_data
 from service.config.limits import Limits
@@ -48,8 +48,9 @@ def read_inputs(
     parts = distribute(tensors, data)
     pairs: list[tuple[Port, Array]] = []
     images: list[tuple[Port, list[bytes]]] = []
-    for tensor, part in zip(tensors, parts, strict=True):
-        port = ports[find_port(ports, tensor.name, "input")]
+    found = [ports[find_port(ports, tensor.name, "input")] for tensor in tensors]
+    check_duplicates(found)
+    for tensor, part, port in zip(tensors, parts, found, strict=True):
         if tensor.datatype == BYTES:
             images.append((port, _images(tensor, part, port, config)))
         else:

@@ -5,11 +5,14 @@ from math import prod
 from typing import Any
 
 from service.codec.json_tensor import parse_shape
+from service.config.limits import too_large
 from service.errors import ServiceError, shown
 from service.v2.datatypes import BYTES, DTYPES
 from service.v2.document import Document, bad_request, member
 from service.v2.parameters import InferParameters, parse_parameters
 
+MAX_TENSORS = 1024
+"""Most inputs and most outputs that a request may name, whatever its model."""
 _LARGEST = (1 << 63) - 1
 _MISSING = object()
 
@@ -79,13 +82,16 @@ def parse_request(document: Document) -> InferRequest:
     """Read an inference request.
 
     Raises:
-        ServiceError: 400.
+        ServiceError: 400, 413 `too_many_values`.
     """
     parameters = request_parameters(document)
     inputs = member(document, "inputs", list, "")
     if inputs is None:
         raise bad_request("the request has no inputs")
     outputs = member(document, "outputs", list, "") or []
+    for entries, unit in ((inputs, "inputs"), (outputs, "outputs")):
+        if len(entries) > MAX_TENSORS:
+            raise too_large("too_many_values", "the request", len(entries), MAX_TENSORS, unit)
     return InferRequest(
         id=member(document, "id", str, ""),
         parameters=parameters,

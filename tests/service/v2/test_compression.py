@@ -1,6 +1,7 @@
 """Content codings."""
 
 import gzip
+import tracemalloc
 import zlib
 from dataclasses import replace
 
@@ -136,3 +137,14 @@ def test_answers_that_would_not_get_smaller_are_left_alone() -> None:
     for body in (noise[:2000], noise, b"x" * (WORTH_BYTES - 1)):
         assert compress(body, GZIP) == (body, IDENTITY)
     assert compress(TEXT, IDENTITY) == (TEXT, IDENTITY)
+
+
+def test_a_body_that_is_given_up_has_taken_no_more_memory_than_its_limit() -> None:
+    bomb = zlib.compress(bytes(50_000_000))
+    tracemalloc.start()
+    try:
+        check_refused(bomb, DEFLATE, 413, "body_too_large", replace(LIMITS, body_bytes=4 << 20))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 10 << 20  # the limit, and what growing it takes

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from engine import PNNX_COMPUTE, Array, RunResult, TraceLevel
 from service.codec import Decoded
+from service.codec.json_document import LARGE_BYTES
 from service.config.limits import Limits
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
@@ -22,6 +23,7 @@ from service.scheduling.timestamps import Timestamps
 from service.v2.binary import padding_of
 from service.v2.compression import IDENTITY
 from service.v2.exchange import RAW, V2Exchange
+from service.v2.request import MAX_TENSORS
 from tests.service.models import DIGIT, DIGIT_CONFIG, PAIR, add_model
 from tests.service.v2.bodies import binary_body, binary_input, json_input, strings
 from tests.service.v2.models import DTYPES, SAME
@@ -124,6 +126,46 @@ def test_scheduling_is_read_of_any_body(models: dict[str, LoadedModel]) -> None:
     quotes = b'{"inputs": [], "x": [%b], "parameters": {"priority": 7}}' % b",".join([b'"12345678"'] * 9000)
     assert exchange(models["same_f32"], quotes).scheduling().priority == 7
     assert exchange(models["same_f32"], FLOATS.tobytes(), RAW).scheduling().priority == 0
+
+
+@pytest.mark.parametrize("key", ["inputs", "outputs"])
+def test_requests_that_name_too_many_tensors_are_refused(models: dict[str, LoadedModel], key: str) -> None:
+    entry = json_input("in", FLOATS) if key == "inputs" else {"name": "out"}
+    others = {"inputs": [json_input("in", FLOATS)]}
+    with pytest.raises(ServiceError) as caught:
+        read(models["same_f32"], orjson.dumps(others | {key: [entry] * (MAX_TENSORS + 1)}))
+    assert (caught.value.status, caught.value.code) == (413, "too_many_values")
+    assert caught.value.details == {"limit": MAX_TENSORS, "unit": key}
+
+
+def test_a_document_of_a_million_outputs_is_refused_unparsed(
+    models: dict[str, LoadedModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = b'{"inputs":[],"outputs":[%b{}]}' % (b"{}," * 1_000_000)
+    monkeypatch.setattr("service.codec.json_document.orjson.loads", lambda _: pytest.fail("parsed"))
+    with pytest.raises(ServiceError) as caught:
+        exchange(models["same_f32"], body).decode()
+    assert (caught.value.status, caught.value.code) == (413, "too_many_values")
+
+
+def test_an_input_that_comes_twice_is_refused_before_its_data_is_read(
+    models: dict[str, LoadedModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("service.v2.inputs.parse_data", lambda *_: pytest.fail("read"))
+    with pytest.raises(ServiceError) as caught:
+        read(models["same_f32"], orjson.dumps({"inputs": [json_input("in", FLOATS)] * 2}))
+    assert caught.value.code == "duplicate_input"
+
+
+def test_large_arrays_in_json(models: dict[str, LoadedModel]) -> None:
+    values = np.random.default_rng(3).standard_normal((4999, 2)).astype(np.float32)
+    body = orjson.dumps({"inputs": [json_input("in", values)]}, option=orjson.OPT_INDENT_2)
+    assert len(body) > LARGE_BYTES
+    np.testing.assert_array_equal(read(models["same_f32"], body).inputs["in"], values)
+    bare = body.replace(b"[", b"[ NaN,", 2).replace(b"[ NaN,", b"[", 1)
+    assert b"[ NaN," in bare
+    with pytest.raises(ServiceError, match="shape is"):
+        read(models["same_f32"], bare)
 
 
 @pytest.mark.parametrize(("value", "level"), [(True, 1), (False, 0), ("on", 1), ("stats", 2), ("off", 0)])
