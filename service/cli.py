@@ -19,7 +19,7 @@ from service.version import kuiper_version
 
 USAGE_ERROR = 2
 _METAVARS: dict[Any, str] = {int: "N", float: "SECONDS", str: "TEXT", Path: "DIR", Path | None: "FILE"}
-_METAVARS[tuple[str, ...]] = "ORIGINS"
+_LISTS = {"cors_origins": "ORIGINS", "allowed_hosts": "HOSTS"}
 
 _logger = logging.getLogger(__name__)
 
@@ -91,6 +91,8 @@ def _metavar(doc: SettingDoc) -> str:
     kind = doc.field.annotation
     if doc.name.endswith("_ms"):
         return "MILLISECONDS"
+    if doc.name in _LISTS:
+        return _LISTS[doc.name]
     if kind in _METAVARS:
         return _METAVARS[kind]
     return "|".join(get_args(kind))

@@ -11,21 +11,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
+from typing import Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
+from pydantic import Field, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
-    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
 )
 
 from engine import MAX_RUN_BYTES
 from service.config.limits import Limits
+from service.config.origins import Hosts, Origins
 
 ENV_PREFIX = "KUIPER_"
 
@@ -40,25 +39,6 @@ ModelControl = Literal["none", "explicit"]
 
 class SettingsError(ValueError):
     """A setting has an invalid value; the message names the setting and says what is wrong."""
-
-
-def _split(value: object) -> object:
-    return [item.strip() for item in value.split(",")] if isinstance(value, str) else value
-
-
-def _check_origins(origins: tuple[str, ...]) -> tuple[str, ...]:
-    for origin in origins:
-        parts = urlsplit(origin)
-        bare = f"{parts.scheme}://{parts.netloc}"
-        if origin != "*" and (not parts.scheme or not parts.netloc or bare != origin):
-            raise ValueError(
-                f"{origin!r} is no origin such as https://example.org:8443 (no path, no slash at its end)"
-            )
-    return origins
-
-
-Origins = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split), AfterValidator(_check_origins)]
-"""Origins of web pages; separated by commas in flags and in the environment."""
 
 
 class Settings(BaseSettings):
@@ -196,6 +176,11 @@ class Settings(BaseSettings):
     open_docs: bool = Field(default=False, description="answer /docs and /openapi.json without a key")
     cors_origins: Origins = Field(
         default=(), description="origins whose web pages may call the server, separated by commas; `*`: all"
+    )
+    allowed_hosts: Hosts = Field(
+        default=(),
+        description="hosts that requests may name in `Host` besides those of loopback, separated by commas; `*`: all; "
+        "by default all, or none where `host` is a loopback address",
     )
     ssl_certfile: Path | None = Field(
         default=None, description="PEM file of the certificate chain; turns on HTTPS"

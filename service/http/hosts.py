@@ -1,0 +1,92 @@
+"""Which `Host` headers are answered. See docs/guides/access.md.
+
+A site can have its own name resolve to 127.0.0.1 in the browsers of its visitors (DNS rebinding). To a browser, the
+server is then a part of that site, whose pages may send it anything and read its answers. Only `Host` tells, which has
+the site's name.
+"""
+
+import socket
+from collections.abc import Sequence
+from ipaddress import ip_address
+
+from service.config.origins import ALL, is_address
+from service.errors import ServiceError, shown
+
+_LOOPBACK_NAME = "localhost"
+_LOOPBACK_ADDRESSES = ("127.", "::1", "::ffff:127.")
+"""What the address of a connection begins with that nobody but this machine can make."""
+_MOST_KNOWN = 1024
+"""Most header values that are remembered: a host may come with any port."""
+
+
+class AllowedHosts:
+    """The hosts that requests may be sent to.
+
+    Where the server listens on loopback, these are the names of loopback, and those that are set. Elsewhere every host
+    is allowed, unless some are set: then these, the names of loopback, and all IP addresses, which probes send, and
+    which no site can have resolved to another machine.
+
+    Args:
+        listens_on: the address or name that the server listens on.
+        allowed: the hosts that are set; `*` allows all.
+    """
+
+    def __init__(self, listens_on: str, allowed: Sequence[str]) -> None:
+        self._on_loopback = is_loopback(listens_on)
+        self._is_unlimited = ALL in allowed or not (allowed or self._on_loopback)
+        self._only_on_loopback = not allowed
+        self._names = {_LOOPBACK_NAME, listens_on.strip("[]").lower() or _LOOPBACK_NAME, *allowed}
+        self._known: set[bytes] = set()
+
+    def refusal(self, host: bytes | None, server: tuple[str, int | None] | None) -> ServiceError | None:
+        """Return why a request is refused, None where it is not.
+
+        Args:
+            host: its `Host` header; None where it has none, which no browser sends.
+            server: address and port that it came to. An application that another server runs than this package's may
+                listen elsewhere than its settings say.
+        """
+        if self._is_unlimited or host is None or host in self._known:
+            return None
+        if self._only_on_loopback and not (server and server[0].startswith(_LOOPBACK_ADDRESSES)):
+            return None
+        name = _without_port(host.decode("latin-1"))
+        if not self._allows(name):
+            message = f"the server does not answer for the host {shown(name)}; allowed_hosts lists others"
+            return ServiceError(
+                421, "host_refused", message, {"host": name[:200], "setting": "allowed_hosts"}
+            )
+        if len(self._known) < _MOST_KNOWN:
+            self._known.add(host)
+        return None
+
+    def _allows(self, name: str) -> bool:
+        if name in self._names:
+            return True
+        return is_address(name) and (not self._on_loopback or ip_address(name).is_loopback)
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether nobody but this machine reaches what listens on a host.
+
+    Args:
+        host: an IP address, or a name, which is resolved.
+    """
+    if host.lower() == _LOOPBACK_NAME:
+        return True
+    if is_address(host):
+        return ip_address(host).is_loopback
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM) if host else []
+    except (OSError, UnicodeError):
+        return False  # nothing can listen there, which the start of the server reports
+    return bool(found) and all(ip_address(address[0]).is_loopback for *_, address in found)
+
+
+def _without_port(host: str) -> str:
+    """Return a host in lower case, without its port and the brackets of an IPv6 address."""
+    whole = host.strip().lower()
+    name, _, port = whole.rpartition(":")
+    if not (name and port.isdecimal() and (name.endswith("]") or ":" not in name)):
+        name = whole
+    return name[1:-1] if name.startswith("[") and name.endswith("]") else name

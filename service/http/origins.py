@@ -1,0 +1,67 @@
+"""Refuses requests that a web page of another origin made a browser send. See docs/guides/access.md.
+
+A page may send a form, or text, to any server that its visitor's browser reaches, whether or not it may read the
+answer. A server that listens on loopback, or trusts its network, would run models for such pages, or unload them.
+"""
+
+from collections.abc import Mapping
+
+from starlette.types import Scope
+
+from service.config.origins import ALL
+from service.config.settings import Settings
+from service.errors import ServiceError, shown
+from service.http.hosts import AllowedHosts
+from service.surfaces import READING_METHODS, surface_of
+
+_OWN_SITES = frozenset({b"same-origin", b"none"})
+"""`Sec-Fetch-Site` of requests that a page of the server itself, or the user, had the browser send."""
+
+
+class OriginPolicy:
+    """Decides which requests of browsers are answered; what it looks at, other clients do not send.
+
+    `Host` has to be allowed, whatever the request. Requests that do more than read have to come from a page of the
+    server's own origin, or of one in `cors_origins`. A `*` there lets no page change the server: origins that may are
+    listed by name.
+
+    Args:
+        settings: the server's.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._hosts = AllowedHosts(settings.host, settings.allowed_hosts)
+        self._listed = frozenset(origin.encode() for origin in settings.cors_origins)
+        self._allows_all = ALL in settings.cors_origins
+
+    def refusal(self, scope: Scope, headers: Mapping[bytes, bytes]) -> ServiceError | None:
+        """Return why a request is refused, None where it is not.
+
+        Args:
+            scope: its ASGI scope, for method, path and the address that it came to.
+            headers: the first header of each name, which is in lower case.
+        """
+        host = headers.get(b"host")
+        refused = self._hosts.refusal(host, scope.get("server"))
+        if refused is not None or scope["method"] in READING_METHODS:
+            return refused
+        origin, site = headers.get(b"origin"), headers.get(b"sec-fetch-site")
+        if (origin is None and site is None) or origin in self._listed or _is_own(origin, site, host):
+            return None
+        is_admin = surface_of(scope["path"]).is_admin_call(scope["method"], scope["path"])
+        return None if self._allows_all and not is_admin else _cross_origin(origin, is_admin)
+
+
+def _is_own(origin: bytes | None, site: bytes | None, host: bytes | None) -> bool:
+    """Tell whether a page of the server itself, or the browser's user, sent a request."""
+    if site is not None:
+        return site in _OWN_SITES
+    # from older browsers, and over plain HTTP to other machines, there is only Origin; its scheme may be a proxy's
+    return origin is not None and origin.partition(b"://")[2] == host
+
+
+def _cross_origin(origin: bytes | None, is_admin: bool) -> ServiceError:
+    given = "null" if origin is None else origin.decode("latin-1")
+    what = "change the server" if is_admin else "send requests that do more than read"
+    message = f"pages of the origin {shown(given)} may not {what}; cors_origins lists those that may"
+    return ServiceError(403, "origin_refused", message, {"origin": given[:200], "setting": "cors_origins"})
