@@ -11,6 +11,8 @@ from typing import Any, get_args
 from engine.check import main as check
 from service.app import create_app
 from service.config.environment import doubtful_variables
+from service.config.fitting import describe_fit, fit_to_memory
+from service.config.machine import this_machine
 from service.config.settings import SettingDoc, Settings, SettingsError, describe_settings, load_settings
 from service.server.server import run
 from service.server.tls import check_tls
@@ -32,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags = vars(_make_parser().parse_args(given))
     flags.pop("command")
     try:
-        settings = load_settings(flags)
+        settings = fit_to_memory(load_settings(flags), this_machine().memory)
         check_tls(settings)
         return serve(settings)
     except SettingsError as error:
@@ -49,6 +51,8 @@ def serve(settings: Settings) -> int:
     configure_logging(settings.log_level, settings.log_format)
     for warning in doubtful_variables(os.environ):
         _logger.warning(warning)
+    for line in describe_fit(settings, this_machine()):
+        _logger.info(line)
     return run(create_app(settings), settings)
 
 

@@ -5,7 +5,6 @@ the default.
 `python -m service.config.settings` prints the table of all settings as markdown.
 """
 
-import os
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from pydantic_settings import (
 
 from engine import MAX_RUN_BYTES
 from service.config.limits import Limits
+from service.config.machine import this_machine
 from service.config.origins import Hosts, Origins
 
 ENV_PREFIX = "KUIPER_"
@@ -77,13 +77,16 @@ class Settings(BaseSettings):
         "off: use it unchecked",
     )
     workers: int = Field(
-        default=0, ge=0, le=1024, description="requests that run at the same time; 0: one per core"
+        default=0,
+        ge=0,
+        le=1024,
+        description="requests that run at the same time; 0: one per core, or per CPU of a container's quota",
     )
     threads: int = Field(
         default=0,
         ge=0,
         le=1024,
-        description="threads that each request runs on; 0: cores / workers, at least 1",
+        description="threads that each request runs on; 0: cores, or CPUs of the quota, / workers, at least 1",
     )
     queue_size: int = Field(
         default=64,
@@ -197,12 +200,12 @@ class Settings(BaseSettings):
     @property
     def worker_count(self) -> int:
         """Number of worker threads to start."""
-        return self.workers or core_count()
+        return self.workers or this_machine().cpus
 
     @property
     def thread_count(self) -> int:
         """Number of threads that the arithmetic of one request may use."""
-        return self.threads or max(1, core_count() // self.worker_count)
+        return self.threads or max(1, this_machine().cpus // self.worker_count)
 
     @property
     def limits(self) -> Limits:
@@ -261,13 +264,6 @@ def load_settings(flags: Mapping[str, Any] | None = None) -> Settings:
         return Settings(**dict(flags or {}))
     except ValidationError as error:
         raise SettingsError("; ".join(_word(fault) for fault in error.errors())) from error
-
-
-def core_count() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1  # platforms that cannot pin a process to cores
 
 
 def describe_settings() -> Iterator[SettingDoc]:

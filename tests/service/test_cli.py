@@ -4,9 +4,11 @@ import pytest
 from fastapi import FastAPI
 
 from service import cli
+from service.config.machine import read_machine
 from service.config.settings import Settings, describe_settings
 from service.services import services_of
 from tests.engine.models import write_model
+from tests.service.config.cgroup_trees import v2
 
 
 @pytest.fixture
@@ -60,6 +62,29 @@ def test_flags_that_are_not_given_leave_the_environment_alone(
     monkeypatch.setenv("KUIPER_ACCESS_LOG", "false")
     cli.main(["serve"])
     assert (served[0].workers, served[0].access_log) == (3, False)
+
+
+def test_quota_and_memory_of_a_container_decide_what_is_not_set(
+    served: list[Settings],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+) -> None:
+    tree = v2(tmp_path, {"cpu.max": "200000 100000\n", "memory.max": f"{1 << 30}\n"})
+    container = read_machine(tree, cores=64, ram=256 << 30)
+    for module in ("service.cli", "service.config.settings"):
+        monkeypatch.setattr(f"{module}.this_machine", lambda: container)
+    with caplog.at_level("INFO", logger="service.cli"):
+        cli.main(["serve"])
+        cli.main(["serve", "--workers", "5", "--max-run-bytes", "999999999"])
+    assert [(one.worker_count, one.thread_count, one.max_run_bytes) for one in served] == [
+        (2, 1, 256 << 20),
+        (5, 1, 999_999_999),
+    ]
+    assert caplog.messages[:2] == [
+        "2 workers of 1 thread on 2 CPUs: a quota of 2 CPUs in /sys/fs/cgroup/cpu.max",
+        "1024 MiB of memory: the limit in /sys/fs/cgroup/memory.max; max_run_bytes 268435456",
+    ]
 
 
 def test_bad_setting_ends_with_one_line(served: list[Settings], capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from service.config.machine import Machine
 from service.config.settings import (
     Settings,
     SettingsError,
-    core_count,
     describe_settings,
     load_settings,
     settings_table,
@@ -81,17 +81,12 @@ def test_missing_file_is_named(tmp_path: Path) -> None:
 
 
 def test_workers_and_threads_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("service.config.settings.core_count", lambda: 8)
+    machine = Machine(8, "", None, "")
+    monkeypatch.setattr("service.config.settings.this_machine", lambda: machine)
     assert (Settings().worker_count, Settings().thread_count) == (8, 1)
     assert (Settings(workers=3).worker_count, Settings(workers=3).thread_count) == (3, 2)
     assert Settings(workers=16).thread_count == 1
     assert Settings(workers=2, threads=7).thread_count == 7
-
-
-def test_cores_are_counted_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert core_count() >= 1
-    monkeypatch.delattr("os.sched_getaffinity", raising=False)
-    assert core_count() >= 1
 
 
 def test_limits_are_those_of_the_settings() -> None:

@@ -11,7 +11,7 @@ RUN, CHANGE = "/infer", "/v2/repository/models/digits/unload"
 OWN, LISTED, EVIL = "http://localhost:8000", "https://app.example", "https://evil.example"
 
 
-def status(method: str, path: str, settings: dict[str, Any] | None = None, **headers: str) -> int:
+def status(method: str, path: str, settings: Any = None, **headers: str) -> int:
     sent = {"host": "localhost:8000"} | {name.replace("_", "-"): value for name, value in headers.items()}
     scope = {"method": method, "path": path, "server": ("127.0.0.1", 8000)}
     policy = OriginPolicy(Settings(**(settings or {})))

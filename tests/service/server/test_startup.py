@@ -67,3 +67,11 @@ def test_setting_that_cannot_be_is_said() -> None:
     ended = run_to_end("--workers", "many")
     assert ended.returncode == 2
     assert ended.stderr.startswith("kuiper: workers: input should be a valid integer")
+
+
+def test_start_tells_what_was_taken_from_where(tmp_path: Path) -> None:
+    add_model(tmp_path, "vector", VECTOR)
+    with ServerProcess("--models", str(tmp_path), "--workers", "3", "--max-run-bytes", "123456789") as server:
+        told = "\n".join(server.lines)
+    assert re.search(r"3 workers of \d+ threads? on \d+ CPUs?: (the cores|a quota)", told)
+    assert re.search(r"\d+ MiB of memory: .*; workers 3, .*max_run_bytes 123456789", told)

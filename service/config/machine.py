@@ -1,0 +1,89 @@
+"""What this process may use of the machine: CPUs and memory, and what limits them."""
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from service.config.cgroups import cpu_quota, memory_limit
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """CPUs and memory.
+
+    Attributes:
+        cpus: how many threads may compute at the same time, at least 1.
+        cpus_from: what limits them, in words.
+        memory: bytes; None where the platform does not tell.
+        memory_from: what limits it, in words.
+    """
+
+    cpus: int
+    cpus_from: str
+    memory: int | None
+    memory_from: str
+
+
+def read_machine(root: Path = Path("/"), cores: int | None = None, ram: int | None = None) -> Machine:
+    """Find out what this process may use.
+
+    A quota is rounded down: threads that have used up their quota stand still, with all requests that they hold.
+
+    Args:
+        root: where `/proc` and `/sys` are read.
+        cores: how many cores the process may run on; None to ask the system.
+        ram: bytes of memory; None to ask the system.
+    """
+    cpus, cpus_from = (_cores() if cores is None else cores), "the cores that this process may run on"
+    quota = cpu_quota(root)
+    if quota is not None and quota.value < cpus:
+        cpus, cpus_from = max(1, int(quota.value)), f"a quota of {quota.value:g} CPUs in {quota.file}"
+    limits = list(_memory_limits(root, ram))
+    memory, memory_from = min(limits) if limits else (None, "a platform that does not tell it")
+    return Machine(cpus, cpus_from, memory, memory_from)
+
+
+@cache
+def this_machine() -> Machine:
+    """Return what this process may use; it is found out once."""
+    return read_machine()
+
+
+def _memory_limits(root: Path, ram: int | None) -> Iterator[tuple[int, str]]:
+    """Yield the limits of memory: bytes, and what sets them."""
+    installed = _ram() if ram is None else ram
+    if installed:
+        yield installed, "the memory of the machine"
+    limit = memory_limit(root)
+    if limit is not None:
+        yield int(limit.value), f"the limit in {limit.file}"
+    space = _address_space()
+    if space is not None:
+        yield space, "the limit of the address space (ulimit -v)"
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1  # platforms that cannot pin a process to cores
+
+
+def _ram() -> int:
+    """Return the bytes of memory that are installed; 0 where the platform does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return 0
+
+
+def _address_space() -> int | None:
+    """Return the limit of the address space in bytes; None where there is none."""
+    if sys.platform == "win32":
+        return None
+    import resource  # noqa: PLC0415  # there is none on Windows
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if soft == resource.RLIM_INFINITY else soft
