@@ -14,6 +14,7 @@ from service.http.body_budget import BodyBudget
 from service.http.cors import CorsMiddleware
 from service.http.error_handlers import install_error_handlers
 from service.http.guard import GuardMiddleware
+from service.http.origins import OriginPolicy
 from service.http.request_middleware import RequestMiddleware
 from service.lifecycle import Lifecycle
 from service.repository.repository import RepositoryError, load_repository
@@ -64,7 +65,7 @@ def _add_middleware(app: Application, services: Services, access: Access, budget
     settings = services.settings
     if access.is_limited:
         app.surround(partial(AccessMiddleware, access=access))
-    app.surround(partial(GuardMiddleware, lifecycle=services.lifecycle))
+    app.surround(partial(GuardMiddleware, lifecycle=services.lifecycle, origins=OriginPolicy(settings)))
     if settings.cors_origins:
         app.surround(partial(CorsMiddleware, origins=settings.cors_origins))
     request_log = services.telemetry.http_request_log

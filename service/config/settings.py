@@ -182,8 +182,8 @@ class Settings(BaseSettings):
     )
     allowed_hosts: Hosts = Field(
         default=(),
-        description="hosts that requests may name in `Host` besides those of loopback, separated by commas; `*`: all; "
-        "by default all, or none where `host` is a loopback address",
+        description="hosts that requests may be for besides loopback, separated by commas; `*`: all; by default all, "
+        "or none where `host` is a loopback address",
     )
     ssl_certfile: Path | None = Field(
         default=None, description="PEM file of the certificate chain; turns on HTTPS"

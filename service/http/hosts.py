@@ -15,16 +15,21 @@ from service.errors import ServiceError, shown
 _LOOPBACK_NAME = "localhost"
 _LOOPBACK_ADDRESSES = ("127.", "::1", "::ffff:127.")
 """What the address of a connection begins with that nobody but this machine can make."""
+_SEPARATORS = frozenset(".:")
+"""A host that has one of them is an address, or a name that somebody may have registered."""
 _MOST_KNOWN = 1024
 """Most header values that are remembered: a host may come with any port."""
+_LONGEST_NAME = 255
+"""Bytes of the longest name that DNS has."""
 
 
 class AllowedHosts:
     """The hosts that requests may be sent to.
 
-    Where the server listens on loopback, these are the names of loopback, and those that are set. Elsewhere every host
-    is allowed, unless some are set: then these, the names of loopback, and all IP addresses, which probes send, and
-    which no site can have resolved to another machine.
+    Where the server listens on loopback, these are the addresses of loopback, the hosts that are set, and names without
+    a dot, as `localhost` and those of a local network are: no site can register such a name. Elsewhere every host is
+    allowed, unless some are set: then the same, and all IP addresses, which probes send, and which nobody can have
+    resolved to another machine.
 
     Args:
         listens_on: the address or name that the server listens on.
@@ -35,7 +40,7 @@ class AllowedHosts:
         self._on_loopback = is_loopback(listens_on)
         self._is_unlimited = ALL in allowed or not (allowed or self._on_loopback)
         self._only_on_loopback = not allowed
-        self._names = {_LOOPBACK_NAME, listens_on.strip("[]").lower() or _LOOPBACK_NAME, *allowed}
+        self._names = {listens_on.strip("[]").lower(), *allowed}
         self._known: set[bytes] = set()
 
     def refusal(self, host: bytes | None, server: tuple[str, int | None] | None) -> ServiceError | None:
@@ -56,12 +61,12 @@ class AllowedHosts:
             return ServiceError(
                 421, "host_refused", message, {"host": name[:200], "setting": "allowed_hosts"}
             )
-        if len(self._known) < _MOST_KNOWN:
+        if len(self._known) < _MOST_KNOWN and len(host) <= _LONGEST_NAME:
             self._known.add(host)
         return None
 
     def _allows(self, name: str) -> bool:
-        if name in self._names:
+        if name in self._names or not _SEPARATORS & set(name):
             return True
         return is_address(name) and (not self._on_loopback or ip_address(name).is_loopback)
 

@@ -41,15 +41,23 @@ class OriginPolicy:
             scope: its ASGI scope, for method, path and the address that it came to.
             headers: the first header of each name, which is in lower case.
         """
-        host = headers.get(b"host")
-        refused = self._hosts.refusal(host, scope.get("server"))
-        if refused is not None or scope["method"] in READING_METHODS:
-            return refused
+        refused = self._hosts.refusal(headers.get(b"host"), scope.get("server"))
+        if refused is None and scope["method"] not in READING_METHODS:
+            refused = self._cross_origin(scope, headers)
+        if refused is not None and _has_body(headers):
+            refused.headers["Connection"] = (
+                "close"  # what nobody reads must not be parsed as the next request
+            )
+        return refused
+
+    def _cross_origin(self, scope: Scope, headers: Mapping[bytes, bytes]) -> ServiceError | None:
         origin, site = headers.get(b"origin"), headers.get(b"sec-fetch-site")
-        if (origin is None and site is None) or origin in self._listed or _is_own(origin, site, host):
+        if origin is None and site is None:
+            return None
+        if origin in self._listed or _is_own(origin, site, headers.get(b"host")):
             return None
         is_admin = surface_of(scope["path"]).is_admin_call(scope["method"], scope["path"])
-        return None if self._allows_all and not is_admin else _cross_origin(origin, is_admin)
+        return None if self._allows_all and not is_admin else _refuse(origin, is_admin)
 
 
 def _is_own(origin: bytes | None, site: bytes | None, host: bytes | None) -> bool:
@@ -60,8 +68,12 @@ def _is_own(origin: bytes | None, site: bytes | None, host: bytes | None) -> boo
     return origin is not None and origin.partition(b"://")[2] == host
 
 
-def _cross_origin(origin: bytes | None, is_admin: bool) -> ServiceError:
+def _refuse(origin: bytes | None, is_admin: bool) -> ServiceError:
     given = "null" if origin is None else origin.decode("latin-1")
     what = "change the server" if is_admin else "send requests that do more than read"
     message = f"pages of the origin {shown(given)} may not {what}; cors_origins lists those that may"
     return ServiceError(403, "origin_refused", message, {"origin": given[:200], "setting": "cors_origins"})
+
+
+def _has_body(headers: Mapping[bytes, bytes]) -> bool:
+    return b"transfer-encoding" in headers or bool(headers.get(b"content-length", b"").strip(b"0 "))

@@ -17,10 +17,10 @@ SITES = [
     b"localhost:8000:x",
     b"localhost@evil.example",
     b"[evil.example]",
-    b"2130706433",
-    b"",
+    b"evil.",
     b":8000",
-    b"\xff\xfe",
+    b".:8000",
+    b"\xff.\xfe",
 ]
 
 
@@ -38,6 +38,11 @@ def test_on_loopback_only_its_own_names_are_answered(listens_on: str) -> None:
         assert status(hosts, site) == 421, site
 
 
+@pytest.mark.parametrize("name", [b"kuiper:8000", b"gpu-box", b"T", b""])
+def test_name_without_a_dot_is_no_site(name: bytes) -> None:
+    assert status(AllowedHosts("127.0.0.1", ()), name) == 200
+
+
 def test_refusal_names_the_host_and_the_setting() -> None:
     refused = AllowedHosts("127.0.0.1", ()).refusal(b"Evil.example:80", HERE)
     assert refused is not None
@@ -47,7 +52,7 @@ def test_refusal_names_the_host_and_the_setting() -> None:
 
 
 def test_long_host_is_shown_in_part() -> None:
-    refused = AllowedHosts("127.0.0.1", ()).refusal(b"x" * 60_000, HERE)
+    refused = AllowedHosts("127.0.0.1", ()).refusal(b"x." * 30_000, HERE)
     assert refused is not None
     assert len(str(refused.body())) < 500
 
@@ -92,8 +97,14 @@ def test_what_is_remembered_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     hosts = AllowedHosts("127.0.0.1", ())
     for port in range(10):
         assert status(hosts, b"localhost:%d" % port) == 200
-        assert status(hosts, b"evil:%d" % port) == 421
+        assert status(hosts, b"evil.example:%d" % port) == 421
     assert len(hosts._known) == 3
+
+
+def test_long_names_are_not_remembered() -> None:
+    hosts = AllowedHosts("127.0.0.1", ())
+    assert status(hosts, b"x" * 60_000) == 200
+    assert not hosts._known
 
 
 def test_name_that_resolves_to_loopback_is_loopback(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,20 @@
 """Which requests of browsers are answered."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from httpx import ASGITransport, AsyncClient
+from starlette.types import Message, Receive, Scope, Send
 
+from service.app import create_app
 from service.config.settings import Settings
+from service.context import open_context
+from service.http.guard import GuardMiddleware
 from service.http.origins import OriginPolicy
+from service.lifecycle import Lifecycle
+
+pytestmark = pytest.mark.anyio
 
 RUN, CHANGE = "/infer", "/v2/repository/models/digits/unload"
 OWN, LISTED, EVIL = "http://localhost:8000", "https://app.example", "https://evil.example"
@@ -82,3 +91,37 @@ def test_refusal_names_origin_and_setting() -> None:
     assert refused.code == "origin_refused"
     assert refused.details["setting"] == "cors_origins"
     assert len(str(refused.body())) < 500
+
+
+async def test_body_of_a_refused_request_is_not_asked_for() -> None:
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        raise AssertionError("the body was read")
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        raise AssertionError("the request went on")
+
+    headers = [(b"origin", EVIL.encode()), (b"content-length", b"5")]
+    scope = {"type": "http", "method": "POST", "path": RUN, "headers": headers}
+    open_context(scope)
+    await GuardMiddleware(app, Lifecycle(), OriginPolicy(Settings()))(scope, receive, send)
+    assert sent[0]["status"] == 403
+    assert (b"connection", b"close") in sent[0]["headers"]
+
+
+async def test_pages_of_listed_origins_go_on_and_others_are_told_why(models: Path) -> None:
+    app = create_app(Settings(models=models, workers=1, cors_origins=(LISTED,)))
+    question = {"inputs": [{"data": [[-1, 0, 1]]}]}
+    async with (
+        app.router.lifespan_context(app),
+        AsyncClient(transport=ASGITransport(app), base_url=OWN) as client,
+    ):
+        for origin, status in ((LISTED, 200), (OWN, 200), (EVIL, 403)):
+            answer = await client.post("/infer?model=vector", json=question, headers={"Origin": origin})
+            assert answer.status_code == status
+            assert answer.headers["x-request-id"]
+        assert answer.json()["code"] == "origin_refused"
