@@ -34,6 +34,9 @@ class AllowedHosts:
     Args:
         listens_on: the address or name that the server listens on.
         allowed: the hosts that are set; `*` allows all.
+
+    Attributes:
+        known: values of `Host` that were found to be allowed.
     """
 
     def __init__(self, listens_on: str, allowed: Sequence[str]) -> None:
@@ -41,7 +44,7 @@ class AllowedHosts:
         self._is_unlimited = ALL in allowed or not (allowed or self._on_loopback)
         self._only_on_loopback = not allowed
         self._names = {listens_on.strip("[]").lower(), *allowed}
-        self._known: set[bytes] = set()
+        self.known: set[bytes] = set()
 
     def refusal(self, host: bytes | None, server: tuple[str, int | None] | None) -> ServiceError | None:
         """Return why a request is refused, None where it is not.
@@ -51,7 +54,10 @@ class AllowedHosts:
             server: address and port that it came to. An application that another server runs than this package's may
                 listen elsewhere than its settings say.
         """
-        if self._is_unlimited or host is None or host in self._known:
+        if host is None:
+            return None
+        if self._is_unlimited:
+            self._remember(host)
             return None
         if self._only_on_loopback and not (server and server[0].startswith(_LOOPBACK_ADDRESSES)):
             return None
@@ -61,9 +67,12 @@ class AllowedHosts:
             return ServiceError(
                 421, "host_refused", message, {"host": name[:200], "setting": "allowed_hosts"}
             )
-        if len(self._known) < _MOST_KNOWN and len(host) <= _LONGEST_NAME:
-            self._known.add(host)
+        self._remember(host)
         return None
+
+    def _remember(self, host: bytes) -> None:
+        if len(self.known) < _MOST_KNOWN and len(host) <= _LONGEST_NAME:
+            self.known.add(host)
 
     def _allows(self, name: str) -> bool:
         if name in self._names or not _SEPARATORS & set(name):

@@ -31,6 +31,7 @@ class OriginPolicy:
 
     def __init__(self, settings: Settings) -> None:
         self._hosts = AllowedHosts(settings.host, settings.allowed_hosts)
+        self._known = self._hosts.known
         self._listed = frozenset(origin.encode() for origin in settings.cors_origins)
         self._allows_all = ALL in settings.cors_origins
 
@@ -41,13 +42,15 @@ class OriginPolicy:
             scope: its ASGI scope, for method, path and the address that it came to.
             headers: the first header of each name, which is in lower case.
         """
-        refused = self._hosts.refusal(headers.get(b"host"), scope.get("server"))
+        host = headers.get(b"host")
+        if host in self._known and b"origin" not in headers and b"sec-fetch-site" not in headers:
+            return None
+        refused = self._hosts.refusal(host, scope.get("server"))
         if refused is None and scope["method"] not in READING_METHODS:
             refused = self._cross_origin(scope, headers)
         if refused is not None and _has_body(headers):
-            refused.headers["Connection"] = (
-                "close"  # what nobody reads must not be parsed as the next request
-            )
+            # what nobody reads must not be parsed as the next request
+            refused.headers["Connection"] = "close"
         return refused
 
     def _cross_origin(self, scope: Scope, headers: Mapping[bytes, bytes]) -> ServiceError | None:

@@ -98,13 +98,13 @@ def test_what_is_remembered_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     for port in range(10):
         assert status(hosts, b"localhost:%d" % port) == 200
         assert status(hosts, b"evil.example:%d" % port) == 421
-    assert len(hosts._known) == 3
+    assert len(hosts.known) == 3
 
 
 def test_long_names_are_not_remembered() -> None:
     hosts = AllowedHosts("127.0.0.1", ())
     assert status(hosts, b"x" * 60_000) == 200
-    assert not hosts._known
+    assert not hosts.known
 
 
 def test_name_that_resolves_to_loopback_is_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
