@@ -51,9 +51,10 @@ def serve(settings: Settings) -> int:
     configure_logging(settings.log_level, settings.log_format)
     for warning in doubtful_variables(os.environ):
         _logger.warning(warning)
+    app = create_app(settings)
     for line in describe_fit(settings, this_machine()):
         _logger.info(line)
-    return run(create_app(settings), settings)
+    return run(app, settings)
 
 
 def _make_parser() -> argparse.ArgumentParser:
