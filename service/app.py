@@ -1,10 +1,6 @@
 """Puts the application together, and nothing else."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from functools import partial
-
-from fastapi import FastAPI
 
 from service.config.settings import Settings
 from service.description.openapi import DESCRIPTION, install_openapi
@@ -17,12 +13,14 @@ from service.http.guard import GuardMiddleware
 from service.http.origins import OriginPolicy
 from service.http.request_middleware import RequestMiddleware
 from service.lifecycle import Lifecycle
-from service.repository.repository import RepositoryError, load_repository
+from service.lifespan import lifespan
+from service.repository.load_progress import LoadProgress
 from service.routes import DESCRIBED, ROUTERS
 from service.routes.inference import InferenceMiddleware, inference_routes
 from service.scheduling.dispatcher import Dispatcher
-from service.services import Services, services_of
+from service.services import Services
 from service.surfaces import POLLED_PATHS
+from service.telemetry.load_report import LoadReport
 from service.telemetry.telemetry import make_telemetry
 from service.version import kuiper_version
 
@@ -37,14 +35,16 @@ def create_app(settings: Settings) -> Application:
         SettingsError: keys are malformed or cannot be read; spans cannot be sent as asked.
     """
     telemetry = make_telemetry(settings)
-    services = Services(settings, Lifecycle(), Dispatcher(settings, telemetry.observers), telemetry)
+    dispatcher = Dispatcher(settings, telemetry.observers)
+    progress = LoadProgress(LoadReport().tell)
+    services = Services(settings, Lifecycle(), dispatcher, telemetry, progress=progress)
     routes = inference_routes(services)
     app = Application(
         title="Kuiper Serve",
         description=DESCRIPTION,
         version=kuiper_version(),
         routes=routes,
-        lifespan=_lifespan,
+        lifespan=lifespan,
         redirect_slashes=False,
         docs_url=None,
         redoc_url=None,
@@ -74,21 +74,3 @@ def _add_middleware(app: Application, services: Services, access: Access, budget
     )
     if services.telemetry.spans is not None:
         app.surround(partial(services.telemetry.spans.around, ignored_paths=POLLED_PATHS))
-
-
-@asynccontextmanager
-async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    services = services_of(app)
-    try:
-        services.loaded = load_repository(services.settings, services.dispatcher.retire)
-    except RepositoryError as error:
-        services.lifecycle.failure = str(error)
-        raise
-    services.dispatcher.start()
-    services.lifecycle.started()
-    try:
-        yield
-    finally:
-        services.lifecycle.drain()
-        services.dispatcher.close()
-        services.telemetry.close()

@@ -1,15 +1,21 @@
 """The parts of a running server, as routes and middleware reach them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from fastapi import FastAPI, Request
 
+from service.config.machine import this_machine
 from service.config.settings import Settings
 from service.lifecycle import Lifecycle, Phase
+from service.repository.load_progress import LoadProgress, LoadState
+from service.repository.loading_threads import LoadingThreads
 from service.repository.repository import ModelRepository
 from service.scheduling.dispatcher import Dispatcher
 from service.scheduling.refusals import not_ready, shutting_down
 from service.telemetry.telemetry import Telemetry
+
+_SPARE_THREADS = 4
+"""Threads beyond one per core, so that a model can be unloaded while others are loaded."""
 
 
 @dataclass(slots=True)
@@ -22,6 +28,9 @@ class Services:
         dispatcher: its queues and workers.
         telemetry: its statistics, metrics, traces and spans.
         loaded: its models; None until they are loaded.
+        progress: how far the loading of its models has come.
+        loading_threads: the threads that models are loaded on, at the start and later.
+        opens_at_once: whether the application starts before its models are loaded.
     """
 
     settings: Settings
@@ -29,6 +38,11 @@ class Services:
     dispatcher: Dispatcher
     telemetry: Telemetry
     loaded: ModelRepository | None = None
+    progress: LoadProgress = field(default_factory=LoadProgress)
+    loading_threads: LoadingThreads = field(
+        default_factory=lambda: LoadingThreads(this_machine().cpus + _SPARE_THREADS)
+    )
+    opens_at_once: bool = False
 
     @property
     def repository(self) -> ModelRepository:
@@ -38,7 +52,7 @@ class Services:
             ServiceError: 503 `not_ready` before they are loaded.
         """
         if self.loaded is None:
-            raise not_ready()
+            raise not_ready(self.shown_progress)
         return self.loaded
 
     def check_ready(self) -> None:
@@ -50,7 +64,22 @@ class Services:
         if self.lifecycle.phase is Phase.DRAINING:
             raise shutting_down()
         if self.lifecycle.phase is Phase.STARTING:
-            raise not_ready()
+            raise not_ready(self.shown_progress)
+
+    @property
+    def shown_progress(self) -> LoadState:
+        """How far the loading has come, as anybody may see it: without names where a key is needed to see models."""
+        state, settings = self.progress.state, self.settings
+        return (
+            state
+            if settings.api_keys is None and settings.api_keys_file is None
+            else replace(state, steps=())
+        )
+
+    def stop_loading(self) -> None:
+        """Refuse all who wait for models to be loaded, and have the loads end before their next steps."""
+        self.loading_threads.give_up(shutting_down())
+        self.progress.stop()
 
 
 def services_of(target: Request | FastAPI) -> Services:

@@ -7,6 +7,7 @@ from engine import RuntimeGraph
 from service.config.limits import Limits
 from service.config.model_config import ModelConfig
 from service.repository.batching_proof import RowShapes, find_obstacle
+from service.repository.load_progress import Step, go_on
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ def plan_batching(
     default_size: int,
     limits: Limits,
     known: Sequence[RowShapes] = (),
+    step: Step = go_on,
 ) -> Batching:
     """Prove that a model's graph can run requests together, if its configuration asks for that.
 
@@ -50,11 +52,15 @@ def plan_batching(
         default_size: `max_batch_size` of models whose configuration sets none.
         limits: what a request may ask for; nothing larger is tried.
         known: row shapes that requests are expected to have; they are tried first.
+        step: told how many rows are tried next, as "batch 8".
+
+    Raises:
+        LoadStoppedError: `step` raised it.
     """
     wanted = config.batching.max_batch_size or default_size
     if wanted == 1:
         return UNBATCHED
-    refusal = find_obstacle(graph, wanted, limits, known)
+    refusal = find_obstacle(graph, wanted, limits, known, step)
     if refusal is not None:
         return Batching(refusal=refusal)
     return Batching(wanted)

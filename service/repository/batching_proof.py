@@ -11,6 +11,7 @@ import numpy as np
 
 from engine import PNNX_COMPUTE, Array, KuiperError, Port, RuntimeGraph
 from service.config.limits import Limits
+from service.repository.load_progress import Step, go_on
 
 TOLERANCE = 1e-5
 """Largest accepted difference between a row of a batch and the same row alone, relative to its largest magnitude."""
@@ -29,7 +30,11 @@ class _NotRunnableError(Exception):
 
 
 def find_obstacle(
-    graph: RuntimeGraph, max_rows: int, limits: Limits, known: Sequence[RowShapes] = ()
+    graph: RuntimeGraph,
+    max_rows: int,
+    limits: Limits,
+    known: Sequence[RowShapes] = (),
+    step: Step = go_on,
 ) -> str | None:
     """Return why requests for a graph cannot be run together; None if it is proved that they can.
 
@@ -42,6 +47,10 @@ def find_obstacle(
         max_rows: most rows to be run together, at least 2.
         limits: what a request may ask for; no larger input is tried.
         known: row shapes that requests are expected to have; they are tried before any others.
+        step: told how many rows are tried next, as "batch 8".
+
+    Raises:
+        LoadStoppedError: `step` raised it.
     """
     for port in graph.inputs:
         if not port.shape or port.dtype is None:
@@ -49,15 +58,17 @@ def find_obstacle(
             return f"input {port.operand} {what}: there is no batch axis"
     if not graph.inputs or not graph.outputs:
         return "the graph has no inputs or no outputs"
-    return _prove(graph, max_rows, limits, known)
+    return _prove(graph, max_rows, limits, known, step)
 
 
-def _prove(graph: RuntimeGraph, max_rows: int, limits: Limits, known: Sequence[RowShapes]) -> str | None:
+def _prove(
+    graph: RuntimeGraph, max_rows: int, limits: Limits, known: Sequence[RowShapes], step: Step
+) -> str | None:
     proofs, reason = 0, ""
     guessed = (_row_shapes(graph.inputs, extent) for extent in OPEN_EXTENTS)
     for shapes in dict.fromkeys((*known, *guessed)):
         try:
-            obstacle = _try(graph, shapes, max_rows, limits)
+            obstacle = _try(graph, shapes, max_rows, limits, step)
         except _NotRunnableError as error:
             reason = reason or str(error)
             continue
@@ -74,15 +85,17 @@ def _row_shapes(ports: Sequence[Port], extent: int) -> RowShapes:
     return tuple(tuple(extent if dim is None else dim for dim in (port.shape or ())[1:]) for port in ports)
 
 
-def _try(graph: RuntimeGraph, shapes: RowShapes, max_rows: int, limits: Limits) -> str | None:
+def _try(graph: RuntimeGraph, shapes: RowShapes, max_rows: int, limits: Limits, step: Step) -> str | None:
     """Return why rows of these shapes cannot be run together; None if they can."""
     rows = max(3, max_rows)
     inputs = [_draw(port, (rows, *shape), limits) for port, shape in zip(graph.inputs, shapes, strict=True)]
+    step("batch 1")
     try:
         alone = {row: _run(graph, inputs, row, row + 1) for row in {0, 1, 2, max_rows - 1}}
     except KuiperError as error:
         raise _NotRunnableError(f"it does not run on one row: {error}") from error
     for start, stop in ((0, 1), (0, 2), (1, 3), (0, 3), (0, max_rows)):
+        step(f"batch {stop - start}")
         try:
             together = _run(graph, inputs, start, stop)
         except KuiperError as error:

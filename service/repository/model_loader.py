@@ -13,6 +13,7 @@ from service.config.settings import Settings
 from service.config.version_policy import select_versions
 from service.log_context import FIELDS, log_fields
 from service.repository.files import ModelFilesError, check_name, model_folders, version_folders
+from service.repository.load_progress import LoadStoppedError, Step, go_on
 from service.repository.loaded_model import LoadedModel
 from service.repository.model_entry import WHOLE_MODEL, ModelEntry
 from service.repository.version_loader import LoadOptions, load_version
@@ -43,8 +44,20 @@ class ModelLoader:
         """
         return model_folders(self.settings.models)
 
-    def load(self, name: str, folder: Path, override: ConfigOverride | None = None) -> ModelEntry:
-        """Load the versions of a model that are to be served; the entry says why any of them cannot be."""
+    def load(
+        self, name: str, folder: Path, override: ConfigOverride | None = None, step: Step = go_on
+    ) -> ModelEntry:
+        """Load the versions of a model that are to be served; the entry says why any of them cannot be.
+
+        Args:
+            name: the model.
+            folder: where it is.
+            override: values that replace those of its `model.toml`.
+            step: told before each part that may take seconds.
+
+        Raises:
+            LoadStoppedError: `step` raised it.
+        """
         versions: dict[str, LoadedModel] = {}
         unavailable: dict[str, str] = {}
         try:
@@ -54,13 +67,21 @@ class ModelLoader:
         for version, path in chosen.items():
             try:
                 with log_fields(model=name, version=version):
-                    versions[version] = self._load_version(name, version, path, config, override)
+                    versions[version] = self._load_version(name, version, path, config, override, step)
+            except LoadStoppedError:
+                raise
             except Exception as error:  # nor a broken version its siblings
                 unavailable[version] = _explain(name, folder, error)
         return ModelEntry(name, versions, unavailable)
 
     def _load_version(
-        self, name: str, version: str, folder: Path, config: ModelConfig, override: ConfigOverride | None
+        self,
+        name: str,
+        version: str,
+        folder: Path,
+        config: ModelConfig,
+        override: ConfigOverride | None,
+        step: Step,
     ) -> LoadedModel:
         started = time.monotonic()
         if folder.name == version and (folder / FILE_NAME).exists():
@@ -68,7 +89,7 @@ class ModelLoader:
         if override is not None:
             config = override.apply_to(config)
         options = LoadOptions.from_settings(self.settings)
-        model = load_version(name, folder, options, version=version, config=config)
+        model = load_version(name, folder, options, version=version, config=config, step=step)
         seconds = round(time.monotonic() - started, 3)
         _logger.info(
             "model loaded", extra={FIELDS: {"parameters": model.parameter_count, "seconds": seconds}}

@@ -6,14 +6,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 
+from service.config.machine import this_machine
 from service.config.override import ConfigOverride
 from service.config.settings import Settings
 from service.errors import ServiceError
 from service.log_context import FIELDS
 from service.repository.files import ModelFilesError
+from service.repository.load_progress import LoadProgress, LoadStoppedError, Step, go_on
 from service.repository.loaded_model import LoadedModel
 from service.repository.model_entry import UNLOADED, WHOLE_MODEL, IndexEntry, ModelEntry
 from service.repository.model_loader import ModelLoader
+from service.repository.side_by_side import load_side_by_side
 
 NOT_LOADED = "not loaded"
 """Reason why a model that was added to the folder after the start is not served."""
@@ -120,7 +123,7 @@ class ModelRepository:
                 entries.setdefault(name, ModelEntry(name, unavailable={WHOLE_MODEL: NOT_LOADED}))
         return [line for _, entry in sorted(entries.items()) for line in entry.index()]
 
-    def load(self, name: str, config: ConfigOverride | None = None) -> None:
+    def load(self, name: str, config: ConfigOverride | None = None, step: Step = go_on) -> None:
         """Load a model again, all its versions or none, and replace what is served under its name.
 
         The old versions are served until the new ones are built and warmed up; if that fails, they stay.
@@ -128,9 +131,11 @@ class ModelRepository:
         Args:
             name: the model; it may have been added to the folder after the start.
             config: values that replace those of its `model.toml` until it is loaded again.
+            step: told before each part that may take seconds.
 
         Raises:
             ServiceError: 403 `model_control_off`, 404 `model_not_found`, 422 `load_failed` with the reason.
+            LoadStoppedError: `step` raised it; nothing has changed.
         """
         self._check_control()
         with self._lock_of(name, self._folders()):
@@ -140,7 +145,12 @@ class ModelRepository:
             old = self._entries.get(name, ModelEntry(name))
             if not old.versions:
                 self._swap(ModelEntry(name, is_loading=True))
-            self._replace(old, self._loader.load(name, folder, config))
+            try:
+                new = self._loader.load(name, folder, config, step)
+            except LoadStoppedError:
+                self._swap(old)
+                raise
+            self._replace(old, new)
 
     def unload(self, name: str) -> None:
         """Stop serving a model; do nothing if it is not served.
@@ -211,22 +221,28 @@ class ModelRepository:
             raise ServiceError(403, "model_control_off", message)
 
 
-def load_repository(settings: Settings, retire: Retire = lambda _: None) -> ModelRepository:
-    """Load every model of the folder that the settings name.
+def load_repository(
+    settings: Settings, retire: Retire = lambda _: None, progress: LoadProgress | None = None
+) -> ModelRepository:
+    """Load every model of the folder that the settings name, as many at a time as there are cores, small ones first.
 
     Args:
         settings: where the models are, and how they are loaded.
         retire: as for `ModelRepository`.
+        progress: told how far it has come; can stop it.
 
     Raises:
         RepositoryError: there is no model, or a model is broken and `skip_broken` is not set.
+        LoadStoppedError: `progress` was told to stop.
     """
     loader = ModelLoader(settings)
     try:
         folders = loader.folders()
     except (ModelFilesError, OSError) as error:
         raise RepositoryError(str(error)) from error
-    entries = {name: loader.load(name, folder) for name, folder in folders.items()}
+    entries = load_side_by_side(
+        loader, folders, this_machine().cpus, LoadProgress() if progress is None else progress
+    )
     _check(list(entries.values()), settings.skip_broken)
     return ModelRepository(loader, entries, retire)
 

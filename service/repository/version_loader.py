@@ -11,6 +11,7 @@ from service.config.model_config import ModelConfig, load_model_config
 from service.config.settings import Settings
 from service.repository.batching import plan_batching
 from service.repository.files import ONLY_VERSION, ModelFiles, find_files
+from service.repository.load_progress import Step, go_on
 from service.repository.loaded_model import LoadedModel
 from service.repository.warm_up import check_shapes, warm_up
 from service.repository.warm_up_shapes import count_programs, warm_up_shapes
@@ -61,6 +62,7 @@ def load_version(
     *,
     version: str = ONLY_VERSION,
     config: ModelConfig | None = None,
+    step: Step = go_on,
 ) -> LoadedModel:
     """Read, build and check the model in a folder.
 
@@ -70,10 +72,13 @@ def load_version(
         options: how it is loaded.
         version: which version the folder holds.
         config: its configuration; by default the `model.toml` in the folder.
+        step: told before each part that may take seconds.
 
     Raises:
         ModelFilesError, ModelConfigError, KuiperError, OSError: the model is broken; the message says why.
+        LoadStoppedError: `step` raised it.
     """
+    step(f"reading {name}")
     files = find_files(folder)
     config = load_model_config(folder) if config is None else config
     graph = _build(files, config, options)
@@ -81,10 +86,14 @@ def load_version(
     limits = options.limits
     shapes = warm_up_shapes(graph.inputs, config, limits) if options.warm_up else []
     known = [item.row_shapes for item in shapes if not item.has_open_row_dims]
-    batching = plan_batching(graph, config, options.max_batch_size, limits, known)
+
+    def compiling(shape: str) -> None:
+        step(f"compiling {name} {shape}")
+
+    batching = plan_batching(graph, config, options.max_batch_size, limits, known, compiling)
     # after the proof of batching, which runs shapes that no request may ever have
     if options.warm_up:
-        warmed_up = warm_up(graph, config, limits, batching.max_batch_size)
+        warmed_up = warm_up(graph, config, limits, batching.max_batch_size, compiling)
     else:
         check_shapes(graph, config, limits)
         warmed_up = ()

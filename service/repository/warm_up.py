@@ -11,6 +11,7 @@ from engine import KuiperError, RuntimeGraph
 from service.config.limits import Limits
 from service.config.model_config import FILE_NAME, ModelConfig, ModelConfigError
 from service.log_context import FIELDS
+from service.repository.load_progress import Step, go_on
 from service.repository.warm_up_shapes import (
     Shape,
     WarmUpShapes,
@@ -48,7 +49,11 @@ class WarmUpResult:
 
 
 def warm_up(
-    graph: RuntimeGraph, config: ModelConfig, limits: Limits, max_batch_size: int = 1
+    graph: RuntimeGraph,
+    config: ModelConfig,
+    limits: Limits,
+    max_batch_size: int = 1,
+    step: Step = go_on,
 ) -> tuple[WarmUpResult, ...]:
     """Compile a graph for the shapes that requests are expected to have, and run it once on zeros of each.
 
@@ -61,6 +66,7 @@ def warm_up(
         config: the model's `model.toml`.
         limits: what a request may ask for.
         max_batch_size: most rows of a run that serves several requests; 1 if every request runs on its own.
+        step: told which shape is next, as "[1, 3, 224, 224]" or "batch 8".
 
     Returns:
         A result for each of the shapes, in order.
@@ -69,11 +75,16 @@ def warm_up(
         ModelConfigError: a shape in `model.toml` does not fit the graph, or the graph does not run on it.
         ModelFilesError: the declared inputs are larger than a request may be.
         KuiperError: the graph does not run on the shapes that it declares.
+        LoadStoppedError: `step` raised it.
     """
     wanted = warm_up_shapes(graph.inputs, config, limits)
-    done = [_run(graph, item) for item in wanted]
-    sizes = batch_sizes(config, max_batch_size)
-    done += [_compile(graph, shapes) for shapes in with_rows(wanted, sizes)]
+    done = []
+    for item in wanted:
+        step(_spell(item.shapes))
+        done.append(_run(graph, item))
+    for shapes in with_rows(wanted, batch_sizes(config, max_batch_size)):
+        step(f"batch {shapes[0][0]}")
+        done.append(_compile(graph, shapes))
     return tuple(item for item in done if item is not None)
 
 

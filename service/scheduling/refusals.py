@@ -1,6 +1,7 @@
 """The errors of requests that the server does not take, or gives up."""
 
 from service.errors import ServiceError
+from service.repository.load_progress import LoadState
 
 
 def queue_full(waiting: int, running: int, seconds: int) -> ServiceError:
@@ -20,9 +21,15 @@ def queue_full(waiting: int, running: int, seconds: int) -> ServiceError:
     )
 
 
-def not_ready() -> ServiceError:
-    """Return the error of a request that comes before the models are loaded."""
-    return ServiceError(503, "not_ready", "the models are not loaded yet", headers={"Retry-After": "1"})
+def not_ready(state: LoadState) -> ServiceError:
+    """Return the error of a request that comes before the models are loaded.
+
+    Args:
+        state: how far the loading has come.
+    """
+    details = {"loaded": state.loaded, "models": state.models, "steps": list(state.steps)}
+    message = f"the models are not loaded yet ({str(state) or 'the folder of models is being read'})"
+    return ServiceError(503, "not_ready", message, details, {"Retry-After": "1"})
 
 
 def shutting_down() -> ServiceError:

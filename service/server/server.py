@@ -1,6 +1,11 @@
-"""uvicorn with a graceful shutdown: readiness fails, accepted requests are answered, the exit code is 0."""
+"""uvicorn with a start and an end of our own.
+
+The port is open before models are loaded. A signal fails readiness; accepted requests are answered, the exit code is 0.
+"""
 
 import logging
+import signal
+import socket
 from time import monotonic
 from types import FrameType
 
@@ -8,17 +13,22 @@ import uvicorn
 from fastapi import FastAPI
 
 from service.config.settings import Settings
-from service.lifecycle import Lifecycle, Phase
-from service.scheduling.dispatcher import Dispatcher
+from service.lifecycle import Phase
 from service.scheduling.refusals import shutting_down
 from service.server.connection import Connection
+from service.server.deadline import ExitDeadline
+from service.server.listener import BACKLOG, ListenError, listen, url_of
 from service.server.tls import tls_options
-from service.services import services_of
+from service.services import Services, services_of
+from service.telemetry.status_line import show_status
 
 _ANSWER_SECONDS = 5
 """Seconds for writing answers after the drain, before connections are closed."""
 
-_START_FAILED = 3
+_EXIT_SECONDS = 1.0
+"""Seconds for threads to end after everything else, before the process ends without them."""
+
+START_FAILED = 3
 """Exit code; the one that uvicorn itself uses."""
 
 _logger = logging.getLogger(__name__)
@@ -31,48 +41,112 @@ class Server(uvicorn.Server):
 
     Args:
         config: uvicorn's own settings.
-        lifecycle: set to draining by the first signal; counts the accepted requests.
-        dispatcher: cancels its calls when the drain time is over.
-        drain_seconds: how long accepted requests may take.
+        services: its lifecycle is set to draining by the first signal; its dispatcher's calls are cancelled when the
+            drain time, `Settings.drain_seconds`, is over.
+        url: where it is reached, for the log.
     """
 
-    def __init__(
-        self, config: uvicorn.Config, lifecycle: Lifecycle, dispatcher: Dispatcher, drain_seconds: float
-    ) -> None:
+    def __init__(self, config: uvicorn.Config, services: Services, url: str = "") -> None:
         super().__init__(config)
-        self.lifecycle = lifecycle
-        self.dispatcher = dispatcher
-        self._drain_seconds = drain_seconds
-        self._signals = 0
+        self.services = services
+        self.lifecycle = services.lifecycle
+        self._url = url
+        self._signals: list[int] = []
         self._drain_until: float | None = None
+        self._is_announced = False
+        self._exit_deadline = ExitDeadline(lambda: self.exit_code)
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the process: 0, unless the server could not start."""
+        return 0 if self.started and self.lifecycle.failure is None else START_FAILED
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Note the signal. The base class would raise it again at the end, and the exit code would not be 0."""
-        del sig, frame
-        self._signals += 1
+        del frame
+        self._signals.append(sig)
         self.lifecycle.drain()
+
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until a signal comes. What uvicorn would log of start and end is logged here."""
+        logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+        super().run(sockets)
 
     async def on_tick(self, counter: int) -> bool:
         """Return whether to stop listening; called ten times a second."""
         should_exit = await super().on_tick(counter)
+        if self.lifecycle.failure is not None:
+            _logger.error(self.lifecycle.failure)
+            return True
         if self.lifecycle.phase is not Phase.DRAINING:
+            self._announce()
             return should_exit
+        return self._drain()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop listening, close connections, and stop the workers; the process ends soon after, whatever they do."""
+        self._exit_deadline.set(_ANSWER_SECONDS + _EXIT_SECONDS)
+        await super().shutdown(sockets)
+        self._exit_deadline.set(_EXIT_SECONDS)
+
+    def _announce(self) -> None:
+        """Say once that the models are loaded."""
+        if not self._is_announced and self.lifecycle.phase is Phase.READY:
+            self._is_announced = True
+            _logger.info("ready: running on %s (Ctrl-C stops it)", self._url)
+
+    def _drain(self) -> bool:
+        """Return whether the drain is over."""
         if self._drain_until is None:
-            self._drain_until = monotonic() + self._drain_seconds
-            _logger.info("draining: %d requests are being answered", self.lifecycle.accepted)
+            self._begin_drain()
         if not self.lifecycle.accepted:
             return True
-        if self._signals > 1 or monotonic() >= self._drain_until:
+        if len(self._signals) > 1 or monotonic() >= (self._drain_until or 0):
             _logger.warning("drain is over: %d requests are given up", self.lifecycle.accepted)
-            self.dispatcher.refuse_all(shutting_down())
+            self.services.dispatcher.refuse_all(shutting_down())
             self.lifecycle.end_drain()
             return True
         return False
 
+    def _begin_drain(self) -> None:
+        self._drain_until = monotonic() + self.services.settings.drain_seconds
+        cause = signal.Signals(self._signals[0]).name if self._signals else "request"
+        doing = f"draining: {self.lifecycle.accepted} requests are being answered"
+        if self.services.loaded is None:
+            doing = f"the loading of models is given up ({self.services.progress.state})"
+        show_status("")
+        _logger.info("stopping on %s, %s", cause, doing)
+        self.services.stop_loading()
+
 
 def run(app: FastAPI, settings: Settings) -> int:
-    """Serve an application until a signal ends it; returns the exit code."""
-    config = uvicorn.Config(
+    """Serve an application until a signal ends it; returns the exit code.
+
+    The port is open when this has hardly begun; until models are loaded, only health and metrics are answered.
+    """
+    try:
+        sockets = listen(settings.host, settings.port)
+    except ListenError as error:
+        _logger.error(str(error))  # noqa: TRY400  # it says all there is to say
+        return START_FAILED
+    services = services_of(app)
+    services.opens_at_once = True
+    config = _configure(app, settings)
+    url = url_of(sockets[0], settings.host, is_secure=config.is_ssl)
+    server = Server(config, services, url)
+    _logger.info("listening on %s, loading models from %s", url, settings.models)
+    try:
+        server.run(sockets)
+    except SystemExit as ended:  # uvicorn raises this if it cannot start, after it has logged the reason
+        return ended.code if isinstance(ended.code, int) else START_FAILED
+    finally:
+        for opened in sockets:
+            opened.close()
+    return server.exit_code
+
+
+def _configure(app: FastAPI, settings: Settings) -> uvicorn.Config:
+    return uvicorn.Config(
         app,
         host=settings.host,
         port=settings.port,
@@ -83,13 +157,7 @@ def run(app: FastAPI, settings: Settings) -> int:
         proxy_headers=settings.otel,  # only spans show what a proxy says of the connection
         ws="none",
         lifespan="on",
+        backlog=BACKLOG,
         timeout_graceful_shutdown=_ANSWER_SECONDS,
         **tls_options(settings),
     )
-    services = services_of(app)
-    server = Server(config, services.lifecycle, services.dispatcher, settings.drain_seconds)
-    try:
-        server.run()
-    except SystemExit as ended:  # uvicorn raises this if it cannot start, after it has logged the reason
-        return ended.code if isinstance(ended.code, int) else _START_FAILED
-    return 0 if server.started else _START_FAILED

@@ -8,11 +8,12 @@ from typing import Any
 
 from service.config.settings import LogFormat, LogLevel
 from service.log_context import FIELDS, context_fields, request_id
+from service.telemetry.status_line import StatusLineHandler
 
 
 def configure_logging(level: LogLevel, log_format: LogFormat) -> None:
     """Send all logs of the process to standard error in the given format."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = StatusLineHandler(sys.stderr, has_status=log_format == "text" and sys.stderr.isatty())
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     root = logging.getLogger()
     root.handlers = [handler]

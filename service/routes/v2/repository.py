@@ -1,7 +1,5 @@
 """`POST /v2/repository/index`, `…/models/M/load` and `…/models/M/unload`."""
 
-import asyncio
-
 from fastapi import APIRouter, Request
 
 from service.config.override import parse_load_parameters
@@ -27,7 +25,8 @@ async def show_index(request: Request) -> list[IndexLine]:
     """List every version of every model, including those that are not served, unless `{"ready": true}` is sent."""
     document = await read_document(request)
     only_ready = bool(member(document, "ready", bool, ""))
-    lines = await asyncio.to_thread(services_of(request).repository.index)
+    services = services_of(request)
+    lines = await services.loading_threads.run(services.repository.index)
     return [
         IndexLine(name=line.name, version=line.version or None, state=line.state.value, reason=line.reason)
         for line in lines
@@ -38,9 +37,10 @@ async def show_index(request: Request) -> list[IndexLine]:
 @router.post("/v2/repository/models/{name}/load", responses=_CHANGE_ERRORS, openapi_extra=DOCUMENT_OPERATION)
 async def load(request: Request, name: str) -> EmptyAnswer:
     """Load or reload a model; the old versions are served until the new ones are ready."""
-    repository = services_of(request).repository
+    services = services_of(request)
+    repository = services.repository
     override = parse_load_parameters(name, await _parameters(request))
-    await asyncio.to_thread(repository.load, name, override)
+    await services.loading_threads.run(lambda: repository.load(name, override, services.progress.check))
     return EmptyAnswer()
 
 
@@ -49,11 +49,12 @@ async def load(request: Request, name: str) -> EmptyAnswer:
 )
 async def unload(request: Request, name: str) -> EmptyAnswer:
     """Stop serving a model; requests that are in its queue already are still answered."""
-    repository = services_of(request).repository
+    services = services_of(request)
+    repository = services.repository
     member(
         await _parameters(request), "unload_dependents", bool, "parameters."
     )  # no model depends on another
-    await asyncio.to_thread(repository.unload, name)
+    await services.loading_threads.run(lambda: repository.unload(name))
     return EmptyAnswer()
 
 

@@ -18,7 +18,8 @@ from tests.service.server.blocking import ENTERED, GATE, PASSED
 ROOT = Path(__file__).parents[3]
 SOON = 60.0
 """Seconds until a test gives up on its server."""
-_ADDRESS = re.compile(r"running on (https?://[0-9.]+:\d+)")
+_READY = re.compile(r"running on (https?://[0-9.]+:\d+)")
+_OPEN = re.compile(r"listening on (https?://[0-9.]+:\d+)")
 
 
 class Pipe:
@@ -43,7 +44,7 @@ class Pipe:
 
 
 class ServerProcess:
-    """`kuiper serve` on a free port.
+    """`kuiper serve` on a free port; entered when its models are loaded, or as soon as the port is open.
 
     Attributes:
         url: where it listens.
@@ -53,9 +54,12 @@ class ServerProcess:
         lines: what it has logged so far.
     """
 
-    def __init__(self, *flags: str, module: str = "tests.service.server.blocking") -> None:
+    def __init__(
+        self, *flags: str, module: str = "tests.service.server.blocking", until_ready: bool = True
+    ) -> None:
         self.entered, self.gate, self.passed = Pipe(), Pipe(), Pipe()
         self._command = [sys.executable, "-m", module, "serve", "--port", "0", *flags]
+        self._address = _READY if until_ready else _OPEN
         self.lines: list[str] = []
         self._new_lines: Queue[str | None] = Queue()
 
@@ -73,7 +77,7 @@ class ServerProcess:
         self._reader = threading.Thread(target=self._read_log)
         self._reader.start()
         try:
-            self.url = self.wait_for_line(_ADDRESS)[1]
+            self.url = self.wait_for_line(self._address)[1]
         except BaseException:
             self._end()
             raise

@@ -1,6 +1,7 @@
 """When the server stops listening. What clients see of it is in tests/service/server."""
 
 import signal
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -14,7 +15,8 @@ from service.lifecycle import Lifecycle, Phase
 from service.scheduling.dispatcher import Dispatcher
 from service.server import server as module
 from service.server.server import Server, run
-from service.services import services_of
+from service.services import Services, services_of
+from service.telemetry.telemetry import make_telemetry
 
 pytestmark = pytest.mark.anyio
 
@@ -57,12 +59,15 @@ def server(clock: Clock, request_in_progress: ExitStack) -> Server:
     request_in_progress.callback(lifecycle.end_request)
     # uvicorn's own logging configuration would outlive this test and hide its loggers from the tests that follow
     config = uvicorn.Config("none", log_config=None)
-    return Server(config, lifecycle, Recorder(), drain_seconds=30)
+    settings = Settings(drain_seconds=30)
+    services = Services(settings, lifecycle, Recorder(), make_telemetry(settings))
+    return Server(config, services)
 
 
 def refused(server: Server) -> list[ServiceError]:
-    assert isinstance(server.dispatcher, Recorder)
-    return server.dispatcher.refused
+    dispatcher = server.services.dispatcher
+    assert isinstance(dispatcher, Recorder)
+    return dispatcher.refused
 
 
 async def test_server_goes_on_until_a_signal_comes(server: Server) -> None:
@@ -108,12 +113,12 @@ async def test_second_signal_ends_the_wait(server: Server) -> None:
 def test_exit_code_tells_whether_the_server_started(
     monkeypatch: pytest.MonkeyPatch, started: bool, ended: int | str | None, code: int
 ) -> None:
-    settings = Settings(host="127.0.0.2", port=81, drain_seconds=7)
+    settings = Settings(host="127.0.0.2", port=0, drain_seconds=7)
     app = create_app(settings)
 
-    def fake(server: Server) -> None:
-        assert (server.config.app, server.config.host, server.config.port) == (app, "127.0.0.2", 81)
-        assert server.lifecycle is services_of(app).lifecycle
+    def fake(server: Server, sockets: list[socket.socket]) -> None:
+        assert server.services is services_of(app)
+        assert [opened.getsockname()[0] for opened in sockets] == ["127.0.0.2"]
         server.started = started
         if ended is not None:
             raise SystemExit(ended)

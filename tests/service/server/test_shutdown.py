@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.service.models import add_model
+from tests.service.models import VECTOR, add_model
 from tests.service.server.blocking import BLOCKING
 from tests.service.server.process import SOON, ServerProcess
 from tests.service.server.wire.wire import connected
@@ -84,6 +84,34 @@ def test_requests_in_the_queue_are_accepted_ones(models: Path, pool: ThreadPoolE
 
 def iter_done(answers: "list[Future[httpx.Response]]") -> Iterator[httpx.Response]:
     return (answer.result() for answer in as_completed(answers, SOON))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_server_whose_models_are_being_loaded_ends_at_once(models: Path, number: signal.Signals) -> None:
+    with ServerProcess("--models", str(models), until_ready=False) as server:
+        server.entered.take()  # a layer that nothing interrupts is running
+        server.process.send_signal(number)
+        assert server.exit_code() == 0
+    told = f"stopping on {number.name}, the loading of models is given up (0 of 1 models, compiling blocking [1])"
+    assert server.lines[-1].endswith(told)
+
+
+def test_model_that_is_being_loaded_for_a_client_is_given_up(
+    tmp_path: Path, pool: ThreadPoolExecutor
+) -> None:
+    add_model(tmp_path, "vector", VECTOR)
+    with ServerProcess("--models", str(tmp_path), "--model-control", "explicit") as server:
+        add_model(tmp_path, "blocking", BLOCKING)
+        load = f"{server.url}/v2/repository/models/blocking/load"
+        answers = [pool.submit(httpx.post, load, timeout=SOON) for _ in range(2)]
+        server.entered.take()
+        server.terminate()
+        for answer in answers:
+            refused = answer.result(SOON)
+            assert (refused.status_code, refused.headers["connection"]) == (503, "close")
+            assert refused.json()["error"].startswith("the server is shutting down")
+        assert server.exit_code() == 0
+    assert not any("Traceback" in line for line in server.lines)
 
 
 @pytest.mark.parametrize("flags", [("--drain-seconds", "0.2"), ()], ids=["time is up", "second signal"])

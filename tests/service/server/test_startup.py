@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from tests.service.models import UNKNOWN_LAYER, VECTOR, add_model
+from tests.service.server.blocking import BLOCKING
 from tests.service.server.process import ServerProcess, run_to_end
 
 
@@ -25,7 +26,7 @@ def test_broken_model_keeps_the_server_from_starting(tmp_path: Path) -> None:
     add_model(tmp_path, "vector", VECTOR)
     add_model(tmp_path, "unknown", UNKNOWN_LAYER)
     ended = run_to_end("--models", str(tmp_path))
-    assert ended.returncode != 0
+    assert ended.returncode == 3
     assert "Traceback" not in ended.stderr
     (told,) = re.findall(r"model unknown is broken: .*", ended.stderr)
     assert "1 unsupported operator: nn.RELU relu" in told
@@ -54,13 +55,34 @@ def test_no_models_is_said_in_one_line(tmp_path: Path, folder: str) -> None:
     assert re.search(r"ERROR +(there is no folder|no models in)", ended.stderr)
 
 
-def test_port_that_is_taken_is_said(tmp_path: Path) -> None:
-    add_model(tmp_path, "vector", VECTOR)
+def test_port_that_is_taken_is_said_in_one_line_before_models_are_looked_for(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        ended = run_to_end("--models", str(tmp_path), "--port", str(taken.getsockname()[1]))
-    assert ended.returncode != 0
-    assert "Traceback" not in ended.stderr
-    assert "address already in use" in ended.stderr
+        port = taken.getsockname()[1]
+        ended = run_to_end("--models", str(tmp_path / "nowhere"), "--port", str(port))
+    assert ended.returncode == 3
+    assert ended.stderr.count("\n") == ended.stderr.count(" INFO ") + 1
+    assert ended.stderr.rstrip().endswith(
+        f"ERROR   127.0.0.1:{port}: address already in use; "
+        "choose another port with --port, or a free one with --port 0"
+    )
+
+
+def test_port_is_open_while_models_are_loaded(tmp_path: Path) -> None:
+    add_model(tmp_path, "blocking", BLOCKING)
+    add_model(tmp_path, "vector", VECTOR)
+    with ServerProcess("--models", str(tmp_path), until_ready=False) as server:
+        assert server.entered.take() == 0  # the run of zeros that warms the model up
+        assert httpx.get(f"{server.url}/livez").status_code == 200
+        assert httpx.get(f"{server.url}/metrics").status_code == 200
+        ready = httpx.get(f"{server.url}/readyz")
+        assert (ready.status_code, ready.json()["code"]) == (503, "not_ready")
+        assert re.search(r"\([01] of 2 models, compiling blocking \[1\]\)$", ready.json()["error"])
+        for path in ("/infer?model=vector", "/v2/models/vector/infer", "/v2/repository/models/vector/load"):
+            answer = httpx.post(f"{server.url}{path}", json={})
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+        server.gate.give()
+        server.wait_for_line(re.compile("running on"))
+        assert httpx.get(f"{server.url}/readyz").status_code == 200
 
 
 def test_setting_that_cannot_be_is_said() -> None:

@@ -1,0 +1,64 @@
+"""What happens before the first request and after the last: models are loaded, workers start, and all of it ends."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from fastapi import FastAPI
+
+from service.errors import ServiceError
+from service.lifecycle import Phase
+from service.repository.load_progress import LoadStoppedError
+from service.repository.repository import RepositoryError, load_repository
+from service.services import Services, services_of
+
+_logger = logging.getLogger(__name__)
+
+
+@asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Load the models and start the workers; at the end, stop them.
+
+    The context is entered once models are loaded, as the servers of other people's ASGI applications expect, unless
+    `Services.opens_at_once` is set: then it is entered at once, and the models are loaded meanwhile.
+
+    Raises:
+        RepositoryError: a model is broken, or there is none; only where it is waited for.
+    """
+    services = services_of(app)
+    loading = asyncio.create_task(_load(services))
+    try:
+        if not services.opens_at_once:
+            await loading
+        yield
+    finally:
+        services.lifecycle.drain()
+        services.stop_loading()
+        with suppress(Exception):  # `Lifecycle.failure` has it
+            await loading
+        services.dispatcher.close()
+        services.telemetry.close()
+
+
+async def _load(services: Services) -> None:
+    """Load the models, then accept requests.
+
+    Raises:
+        RepositoryError: a model is broken, or there is none; `Lifecycle.failure` tells it as well.
+    """
+    settings, retire = services.settings, services.dispatcher.retire
+    try:
+        services.loaded = await services.loading_threads.run(
+            lambda: load_repository(settings, retire, services.progress)
+        )
+    except (LoadStoppedError, ServiceError):
+        return  # the server shuts down
+    except Exception as error:
+        if not isinstance(error, RepositoryError):
+            _logger.exception("models cannot be loaded")
+        services.lifecycle.failure = str(error) or type(error).__name__
+        raise
+    if services.lifecycle.phase is Phase.STARTING:
+        services.dispatcher.start()
+        services.lifecycle.started()

@@ -1,0 +1,49 @@
+"""Loads many models at the start: side by side, small ones first, so that the large ones do not hold up the others."""
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from service.repository.load_progress import LoadProgress
+from service.repository.model_entry import ModelEntry
+from service.repository.model_loader import ModelLoader
+
+
+def load_side_by_side(
+    loader: ModelLoader, folders: Mapping[str, Path], most: int, progress: LoadProgress
+) -> dict[str, ModelEntry]:
+    """Load models, each on one thread.
+
+    Args:
+        loader: loads a model.
+        folders: name -> folder of each model.
+        most: models that are loaded at the same time.
+        progress: told how far it has come; can stop it.
+
+    Returns:
+        The entry of each model, in the order of `folders`.
+
+    Raises:
+        LoadStoppedError: `progress` was told to stop.
+    """
+    progress.expect(len(folders))
+    with ThreadPoolExecutor(max(1, min(most, len(folders))), thread_name_prefix="loader") as threads:
+        loads = {
+            name: threads.submit(_load, loader, name, folders[name], progress)
+            for name in sorted(folders, key=lambda name: _weight_bytes(folders[name]))
+        }
+        return {name: loads[name].result() for name in folders}
+
+
+def _load(loader: ModelLoader, name: str, folder: Path, progress: LoadProgress) -> ModelEntry:
+    entry = loader.load(name, folder, step=progress.step)
+    progress.loaded_one()
+    return entry
+
+
+def _weight_bytes(folder: Path) -> int:
+    """Return how many bytes the weights of a model's versions take; 0 where that cannot be found out."""
+    try:
+        return sum(path.stat().st_size for path in (*folder.glob("*.bin"), *folder.glob("*/*.bin")))
+    except OSError:
+        return 0

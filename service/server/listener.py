@@ -1,0 +1,87 @@
+"""The sockets that the server listens on, opened before anything else is done."""
+
+import errno
+import os
+import socket
+
+BACKLOG = 2048
+"""Connections that the system accepts before the server has got to them."""
+_LACKING = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
+"""Errors of an address that a name stands for although the machine lacks it, as containers without IPv6 do."""
+
+
+class ListenError(Exception):
+    """The address cannot be listened on; the message is one sentence, which names the setting to change."""
+
+
+def listen(host: str, port: int) -> list[socket.socket]:
+    """Listen on every address that a host has.
+
+    Args:
+        host: a name or an address; empty for all addresses of the machine.
+        port: 0 for a free one, the same for all addresses.
+
+    Raises:
+        ListenError: the port is in use, or the address cannot be had.
+    """
+    sockets: list[socket.socket] = []
+    lacking: OSError | None = None
+    try:
+        for family, address in _addresses(host, port):
+            bound = sockets[0].getsockname()[1] if sockets else port
+            try:
+                sockets.append(_listen_at(family, (address[0], bound, *address[2:])))
+            except OSError as error:
+                if error.errno not in _LACKING:
+                    raise
+                lacking = error
+        if lacking is not None and not sockets:
+            raise lacking
+    except OSError as error:
+        for opened in sockets:
+            opened.close()
+        raise ListenError(_explain(host, port, error)) from error
+    return sockets
+
+
+def url_of(listening: socket.socket, host: str, *, is_secure: bool) -> str:
+    """Return the URL at which a socket is reached by those who know the host by that name."""
+    shown = f"[{host}]" if ":" in host else host or "0.0.0.0"  # noqa: S104  # shown, not listened on
+    return f"http{'s' if is_secure else ''}://{shown}:{listening.getsockname()[1]}"
+
+
+def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[object, ...]]]:
+    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    return list(dict.fromkeys((family, tuple(address)) for family, _, _, _, address in found))
+
+
+def _listen_at(family: socket.AddressFamily, address: tuple[object, ...]) -> socket.socket:
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        _bind(listening, address)
+    except OSError:
+        listening.close()
+        raise
+    return listening
+
+
+def _bind(listening: socket.socket, address: tuple[object, ...]) -> None:
+    if os.name == "posix":  # elsewhere it would let two servers share a port
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if listening.family == socket.AF_INET6:
+        listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    listening.bind(address)
+    listening.listen(BACKLOG)
+    listening.setblocking(False)
+
+
+def _explain(host: str, port: int, error: OSError) -> str:
+    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    reason = (error.strerror or str(error)).lower()
+    if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+        return f"{place}: {reason}; --host names an address of this machine"
+    if error.errno == errno.EADDRINUSE:
+        return f"{place}: {reason}; choose another port with --port, or a free one with --port 0"
+    if error.errno == errno.EACCES:
+        return f"{place}: {reason}; choose a port from 1024 with --port"
+    return f"{place}: {reason}; --host and --port choose where to listen"

@@ -1,0 +1,35 @@
+"""Tells people at the terminal, or the log, how far the loading of models has come."""
+
+import logging
+from threading import Lock
+from time import monotonic
+
+from service.log_context import FIELDS
+from service.repository.load_progress import LoadState
+from service.telemetry.status_line import show_status
+
+_SECONDS = 1.0
+"""Between two lines of the log about the same start."""
+
+_logger = logging.getLogger(__name__)
+
+
+class LoadReport:
+    """Shows each state on a terminal, and logs one a second where there is none."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._next = monotonic() + _SECONDS
+
+    def tell(self, state: LoadState) -> None:
+        """Tell of a new state; any thread may call this."""
+        is_over = state.loaded == state.models
+        if show_status("" if is_over else f"loading {state}"):
+            return
+        with self._lock:
+            now = monotonic()
+            is_due = now >= self._next and not is_over
+            if is_due:
+                self._next = now + _SECONDS
+        if is_due:
+            _logger.info("loading models", extra={FIELDS: {"progress": str(state)}})

@@ -1,0 +1,50 @@
+import threading
+
+import pytest
+
+from service.repository.load_progress import LoadProgress, LoadState, LoadStoppedError, go_on
+
+
+def test_state_is_told_in_words() -> None:
+    assert str(LoadState(0, None, ())) == ""
+    assert str(LoadState(17, 17, ())) == "17 of 17 models"
+    assert str(LoadState(3, 17, ("compiling digits batch 8",))) == "3 of 17 models, compiling digits batch 8"
+
+
+def test_step_that_has_taken_longest_is_the_first() -> None:
+    seen: list[str] = []
+    progress = LoadProgress(lambda state: seen.append(str(state)))
+    progress.expect(3)
+    go_on_loading = threading.Event()
+
+    def load(*steps: str) -> None:
+        for step in steps:
+            progress.step(step)
+        taken.release()
+        assert go_on_loading.wait(20)
+        progress.loaded_one()
+
+    threads, taken = [], threading.Semaphore(0)
+    for steps in (["a", "b"], ["c"]):
+        threads.append(threading.Thread(target=load, args=steps))
+        threads[-1].start()
+        assert taken.acquire(timeout=20)
+    assert progress.state == LoadState(0, 3, ("b", "c"))
+    go_on_loading.set()
+    for thread in threads:
+        thread.join()
+    assert progress.state == LoadState(2, 3, ())
+    assert seen[:2] == ["0 of 3 models", "0 of 3 models, a"]
+    assert seen[-1] == "2 of 3 models"
+
+
+def test_stop_ends_loads_before_their_next_steps() -> None:
+    progress = LoadProgress()
+    progress.step("a")
+    progress.check()
+    progress.stop()
+    for call in (progress.step, progress.check):
+        with pytest.raises(LoadStoppedError):
+            call("b")
+    assert progress.state.steps == ("a",)
+    go_on("c")

@@ -1,0 +1,57 @@
+"""What is told of the loading of models, on a terminal and in a log."""
+
+import io
+import logging
+
+import pytest
+
+from service.log_context import FIELDS
+from service.repository.load_progress import LoadState
+from service.telemetry import load_report
+from service.telemetry.load_report import LoadReport
+from service.telemetry.status_line import StatusLineHandler
+
+CLEAR = "\r\x1b[K"
+ONE = LoadState(0, 2, ("compiling digits batch 8",))
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    stream = io.StringIO()
+    monkeypatch.setattr(logging.getLogger(), "handlers", [StatusLineHandler(stream, has_status=True)])
+    return stream
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [100.0]
+    monkeypatch.setattr(load_report, "monotonic", lambda: now[0])
+    return now
+
+
+def test_line_on_a_terminal_changes_in_place_and_goes_when_all_is_loaded(terminal: io.StringIO) -> None:
+    report = LoadReport()
+    report.tell(ONE)
+    logging.getLogger().warning("hello")
+    report.tell(LoadState(2, 2, ()))
+    logging.getLogger().warning("ready")
+    line = "loading 0 of 2 models, compiling digits batch 8"
+    assert terminal.getvalue() == f"{CLEAR}{line}{CLEAR}hello\n{line}{CLEAR}ready\n"
+
+
+def test_line_is_never_wider_than_a_terminal(terminal: io.StringIO) -> None:
+    LoadReport().tell(LoadState(0, 2, ("x" * 500,)))
+    assert len(terminal.getvalue()) < 80 + len(CLEAR)
+
+
+def test_log_gets_a_line_a_second(caplog: pytest.LogCaptureFixture, clock: list[float]) -> None:
+    report = LoadReport()
+    with caplog.at_level(logging.INFO):
+        for seconds, loaded in ((0.5, 0), (0.5, 0), (0.9, 1), (0.1, 1), (5.0, 2)):
+            clock[0] += seconds
+            report.tell(LoadState(loaded, 2, ()))
+    told = [(record.getMessage(), getattr(record, FIELDS)) for record in caplog.records]
+    assert told == [
+        ("loading models", {"progress": "0 of 2 models"}),
+        ("loading models", {"progress": "1 of 2 models"}),
+    ]
