@@ -21,7 +21,7 @@ from service.version import kuiper_version
 
 USAGE_ERROR = 2
 _METAVARS: dict[Any, str] = {int: "N", float: "SECONDS", str: "TEXT", Path: "DIR", Path | None: "FILE"}
-_LISTS = {"cors_origins": "ORIGINS", "allowed_hosts": "HOSTS"}
+_LISTS = {"cors_origins": "ORIGINS", "allowed_hosts": "HOSTS", "image_formats": "FORMATS"}
 
 _logger = logging.getLogger(__name__)
 

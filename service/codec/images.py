@@ -27,7 +27,8 @@ def bind_images(
         limits: upper bounds on the request's size.
 
     Raises:
-        ServiceError: 400 `invalid_image`, 413 `image_too_large` or `tensor_too_large`, 422 `not_an_image_model`,
+        ServiceError: 400 `invalid_image`, 413 `image_too_large` or `tensor_too_large`, 415
+            `unsupported_image_format`, 422 `not_an_image_model`,
             `wrong_image_count`, `unknown_input` or `missing_input`.
     """
     if config.image is None:
@@ -42,7 +43,7 @@ def bind_images(
         _check_count(target, count)
         shape = (count, config.image.channels, target.height, target.width)
         limits.check_shape(shape, f"input {port.operator}")
-    opened = open_images([data for _, data in images], limits.image_pixels)
+    opened = open_images([data for _, data in images], limits.image_pixels, config.image.formats)
     pairs = []
     for port, target in targets:
         chosen = [image for field, image in zip(fields, opened, strict=True) if field == port]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from service.config.image_formats import KNOWN_FORMATS, ImageFormat
 from service.errors import ServiceError
 
 
@@ -13,13 +14,16 @@ class Limits:
 
     Attributes:
         body_bytes: bytes of a request's body, compressed and decompressed.
-        image_pixels: pixels (width x height) of all images of a request in total.
+        image_pixels: pixels (width x height) of all images of a request in total; those of formats that take more
+            memory to decode count several times.
         tensor_elements: elements of each input.
+        image_formats: the formats of images that are taken, some of `KNOWN_FORMATS`.
     """
 
     body_bytes: int = 64 << 20
     image_pixels: int = 64_000_000
     tensor_elements: int = 16 << 20
+    image_formats: tuple[ImageFormat, ...] = KNOWN_FORMATS
 
     def check_body(self, size: int) -> None:
         """Raise 413 `body_too_large` if a body of `size` bytes is too large."""

@@ -18,6 +18,7 @@ a table of its own, which has its name, and is described where the task is.
     scale = 0.00392156862745098     # value = (pixel * scale - mean) / std
     mean = [0.485, 0.456, 0.406]    # one per channel of `colour`, or one for all
     std = [0.229, 0.224, 0.225]
+    formats = ["png", "jpeg"]       # formats that are taken; default: those of the server
 
     [classification]
     output = "out0"                 # default: the first output
@@ -56,6 +57,7 @@ from pydantic import (
 )
 
 from engine import describe_problem
+from service.config.image_formats import KNOWN_FORMATS, ImageFormats
 from service.config.task_keys import (
     TASK_KEYS,
     TaskKeys,
@@ -117,6 +119,7 @@ class ImageConfig(TomlTable):
         scale: factor on pixels of 0 to 255.
         mean: per channel or one, in scaled units.
         std: per channel or one, in scaled units.
+        formats: formats of images that are taken; the server's setting may leave fewer.
     """
 
     size: _Size | None = None
@@ -128,6 +131,7 @@ class ImageConfig(TomlTable):
     scale: float = Field(default=1 / 255, gt=0)
     mean: _PerChannel = (0.0,)
     std: _PerChannelPositive = (1.0,)
+    formats: ImageFormats = KNOWN_FORMATS
 
     @property
     def channels(self) -> int:

@@ -22,6 +22,7 @@ from pydantic_settings import (
 )
 
 from engine import MAX_RUN_BYTES
+from service.config.image_formats import KNOWN_FORMATS, ImageFormats
 from service.config.limits import Limits
 from service.config.machine import this_machine
 from service.config.origins import Hosts, Origins
@@ -135,7 +136,12 @@ class Settings(BaseSettings):
     max_image_pixels: int = Field(
         default=_LIMITS.image_pixels,
         ge=1,
-        description="most pixels that the images of a request may have in total, checked before they are decoded",
+        description="most pixels that the images of a request may have in total, checked before they are decoded; what "
+        "takes more memory counts more: WebP five times, progressive JPEG and images with transparency twice",
+    )
+    image_formats: ImageFormats = Field(
+        default=KNOWN_FORMATS,
+        description="formats of images that are taken, separated by commas: `png`, `jpeg`, `webp`, `bmp`",
     )
     max_tensor_elements: int = Field(
         default=_LIMITS.tensor_elements, ge=1, description="most elements that an input tensor may have"
@@ -210,7 +216,12 @@ class Settings(BaseSettings):
     @property
     def limits(self) -> Limits:
         """How much a request may ask for."""
-        return Limits(self.max_body_bytes, self.max_image_pixels, self.max_tensor_elements)
+        return Limits(
+            body_bytes=self.max_body_bytes,
+            image_pixels=self.max_image_pixels,
+            tensor_elements=self.max_tensor_elements,
+            image_formats=self.image_formats,
+        )
 
     @classmethod
     def settings_customise_sources(
@@ -301,6 +312,8 @@ def _is_secret(name: str) -> bool:
 
 
 def _show(value: object) -> str:
+    if isinstance(value, tuple):
+        return ",".join(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -4,21 +4,15 @@ import struct
 from io import BytesIO
 
 import numpy as np
-from PIL import BmpImagePlugin, Image, JpegImagePlugin, PngImagePlugin, WebPImagePlugin, _imaging
+from PIL import Image, _imaging
 from PIL.ExifTags import Base
 
+from service.config.image_formats import KNOWN_FORMATS
 from service.errors import ServiceError
+from service.images.image_header import ImageHeader
 
-IMAGE_FORMATS = tuple(
-    plugin.format
-    for plugin in (
-        PngImagePlugin.PngImageFile,
-        JpegImagePlugin.JpegImageFile,
-        WebPImagePlugin.WebPImageFile,
-        BmpImagePlugin.BmpImageFile,
-    )
-)
-"""The formats that are accepted; Pillow's readers of other formats never see a client's bytes."""
+IMAGE_FORMATS = tuple(name.upper() for name in KNOWN_FORMATS)
+"""The formats that are known; Pillow's readers of other formats never see a client's bytes."""
 
 # the service has limits of its own; Pillow's would be one for the whole process
 Image.MAX_IMAGE_PIXELS = None
@@ -40,17 +34,29 @@ _UPRIGHT = {
 """The transposition that turns an image upright, by EXIF orientation."""
 
 
-def open_image(data: bytes, place: str) -> Image.Image:
-    """Read the header of an encoded image.
+def open_image(data: bytes, header: ImageHeader, place: str) -> Image.Image:
+    """Have Pillow read the header of an encoded image.
+
+    Args:
+        data: the image.
+        header: what `read_header` found.
+        place: how messages name the image.
 
     Raises:
         ServiceError: 400 `invalid_image`.
+        MemoryError: there is too little memory.
     """
     try:
-        return Image.open(BytesIO(data), formats=IMAGE_FORMATS)
+        image = Image.open(BytesIO(data), formats=[header.format])
+    except MemoryError:
+        raise
     except Exception as error:  # the readers raise any exception, depending on the bytes
         message = f"{place} is not an image that can be read; expected {', '.join(IMAGE_FORMATS)}"
         raise ServiceError(400, "invalid_image", message, {"expected": list(IMAGE_FORMATS)}) from error
+    if image.size != (header.width, header.height):
+        message = f"{place} is damaged: it has several sizes"
+        raise ServiceError(400, "invalid_image", message, {"format": header.format})
+    return image
 
 
 def load_image(image: Image.Image, gray: bool, place: str) -> Image.Image:
@@ -58,10 +64,13 @@ def load_image(image: Image.Image, gray: bool, place: str) -> Image.Image:
 
     Raises:
         ServiceError: 400 `invalid_image` where it is truncated or damaged.
+        MemoryError: there is too little memory.
     """
     try:
         image.load()
         return _convert(_upright(image), "L" if gray else "RGB")
+    except MemoryError:
+        raise
     except Exception as error:  # as above
         message = f"{place} is damaged: {error}"
         raise ServiceError(400, "invalid_image", message[:300], {"format": image.format}) from error

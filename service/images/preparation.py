@@ -1,16 +1,24 @@
 """Converts encoded images to the array that a model takes."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import numpy as np
 from PIL import Image
 
 from engine import PNNX_COMPUTE, Array, Port
+from service.config.image_formats import KNOWN_FORMATS
 from service.config.model_config import FILE_NAME, ImageConfig, ModelConfigError
 from service.errors import ServiceError
 from service.images.image_file import load_image, open_image
+from service.images.image_header import ImageHeader, read_header
+
+_LARGE_PIXELS = 4_000_000
+_large_turn = Lock()
+"""Held while images of more than `_LARGE_PIXELS` are decoded: several at once would take too much memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +78,35 @@ def find_image_input(config: ImageConfig, port: Port) -> ImageInput | str:
     return ImageInput(batch, len(shape) == 4, height, width, dtype)
 
 
-def open_images(images: Sequence[bytes], pixel_limit: int) -> list[Image.Image]:
-    """Read the headers of encoded images, and check their total size before any is decoded.
+def open_images(
+    images: Sequence[bytes], pixel_limit: int, formats: Sequence[str] = KNOWN_FORMATS
+) -> list[Image.Image]:
+    """Read the headers of encoded images, and check their formats and total size before any is decoded.
+
+    Args:
+        images: the encoded images.
+        pixel_limit: most pixels in total; those of kinds that take more memory to decode count several times.
+        formats: the formats that are taken, in lower case.
 
     Raises:
-        ServiceError: 400 `invalid_image`, 413 `image_too_large`.
+        ServiceError: 400 `invalid_image`, 413 `image_too_large`, 415 `unsupported_image_format`.
     """
-    opened = [open_image(data, _place(index, len(images))) for index, data in enumerate(images)]
-    pixels = sum(image.width * image.height for image in opened)
+    taken = [name.upper() for name in formats]
+    places = [_place(index, len(images)) for index in range(len(images))]
+    headers = [read_header(data, taken, place) for data, place in zip(images, places, strict=True)]
+    pixels = sum(header.weighted_pixels for header in headers)
     if pixels > pixel_limit:
-        sizes = [[image.width, image.height] for image in opened]
-        message = f"the request's images have {pixels} pixels; at most {pixel_limit} are taken"
-        raise ServiceError(413, "image_too_large", message, {"sizes": sizes[:16], "limit": pixel_limit})
-    return opened
+        raise _too_large(headers, pixel_limit)
+    return [open_image(*item) for item in zip(images, headers, places, strict=True)]
+
+
+def _too_large(headers: Sequence[ImageHeader], limit: int) -> ServiceError:
+    pixels = sum(header.width * header.height for header in headers)
+    weighted = sum(header.weighted_pixels for header in headers)
+    counted = f", which count as {weighted} in their formats" if weighted > pixels else ""
+    message = f"the request's images have {pixels} pixels{counted}; at most {limit} are taken"
+    sizes = [[header.width, header.height] for header in headers[:16]]
+    return ServiceError(413, "image_too_large", message, {"sizes": sizes, "limit": limit})
 
 
 def prepare(images: Sequence[Image.Image], config: ImageConfig, target: ImageInput) -> Array:
@@ -100,9 +124,11 @@ def prepare(images: Sequence[Image.Image], config: ImageConfig, target: ImageInp
         ServiceError: 400 `invalid_image`.
     """
     batch = np.empty((len(images), config.channels, target.height, target.width), np.float32)
-    for index, image in enumerate(images):
-        loaded = load_image(image, config.colour == "gray", _place(index, len(images)))
-        _normalise(_resize(loaded, config, target), config, batch[index])
+    is_large = sum(image.width * image.height for image in images) > _LARGE_PIXELS
+    with _large_turn if is_large else nullcontext():
+        for index, image in enumerate(images):
+            loaded = load_image(image, config.colour == "gray", _place(index, len(images)))
+            _normalise(_resize(loaded, config, target), config, batch[index])
     array = batch.astype(target.dtype, copy=False)
     return array if target.batched else array[0]
 

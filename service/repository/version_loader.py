@@ -1,5 +1,6 @@
 """Loads one version of a model from its folder: reads its files, builds it, proves batching, compiles and runs it."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Self
 
 from engine import MAX_RUN_BYTES, PROGRAMS_KEPT, RuntimeGraph, Verify
 from service.config.limits import Limits
-from service.config.model_config import ModelConfig, load_model_config
+from service.config.model_config import FILE_NAME, ModelConfig, ModelConfigError, load_model_config
 from service.config.settings import Settings
 from service.repository.batching import plan_batching
 from service.repository.files import ONLY_VERSION, ModelFiles, find_files
@@ -81,6 +82,7 @@ def load_version(
     step(f"reading {name}")
     files = find_files(folder)
     config = load_model_config(folder) if config is None else config
+    config = restrict_formats(config, options.limits.image_formats)
     graph = _build(files, config, options)
     check_model(config, graph.inputs, graph.outputs)
     limits = options.limits
@@ -108,6 +110,22 @@ def load_version(
         batching=batching,
         warmed_up=warmed_up,
     )
+
+
+def restrict_formats(config: ModelConfig, formats: Collection[str]) -> ModelConfig:
+    """Return a configuration that takes no formats of images but those that the server takes.
+
+    Raises:
+        ModelConfigError: none is left.
+    """
+    image = config.image
+    if image is None or set(image.formats) <= set(formats):
+        return config
+    left = tuple(name for name in image.formats if name in formats)
+    if not left:
+        problem = f"the server takes none of {', '.join(image.formats)}"
+        raise ModelConfigError(FILE_NAME, "image.formats", problem, f"one of {', '.join(formats)}")
+    return config.model_copy(update={"image": image.model_copy(update={"formats": left})})
 
 
 def _build(files: ModelFiles, config: ModelConfig, options: LoadOptions) -> RuntimeGraph:

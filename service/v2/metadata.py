@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from engine import Port
 from service.config.model_config import ImageConfig
-from service.images.image_file import IMAGE_FORMATS
 from service.images.preparation import ImageInput, find_image_input
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.batching_policy import BatchingPolicy
@@ -41,7 +40,6 @@ EXTENSIONS = (
     "statistics",
     "trace",
 )
-_IMAGE_FORMATS = [name.lower() for name in IMAGE_FORMATS]
 
 
 def describe_server() -> ServerMetadata:
@@ -101,9 +99,9 @@ def _tensor(port: Port, open_batch: bool) -> TensorMetadata:
 def _input(port: Port, image: ImageConfig | None, open_batch: bool) -> TensorMetadata:
     tensor = _tensor(port, open_batch)
     target = find_image_input(image, port) if image is not None else None
-    if isinstance(target, ImageInput):
+    if image is not None and isinstance(target, ImageInput):
         batch = OPEN if target.batch is None or (open_batch and target.batched) else target.batch
-        form = ImageForm(datatype=BYTES, shape=[batch], formats=_IMAGE_FORMATS)
+        form = ImageForm(datatype=BYTES, shape=[batch], formats=list(image.formats))
         tensor.parameters = TensorParameters(image=form)
     return tensor
 

@@ -12,14 +12,16 @@ import pytest
 from PIL import Image, _imaging
 
 from engine import Array
-from service.images.image_file import load_image, open_image
+from service.images.image_file import IMAGE_FORMATS, load_image, open_image
+from service.images.image_header import read_header
 from tests.service.codec.payloads import encoded, refused
 
 ROOT = Path(__file__).parents[3]
 
 
 def read(data: bytes, gray: bool = False) -> Array:
-    return np.asarray(load_image(open_image(data, "the image"), gray, "the image"))
+    header = read_header(data, IMAGE_FORMATS, "the image")
+    return np.asarray(load_image(open_image(data, header, "the image"), gray, "the image"))
 
 
 def png(
@@ -139,10 +141,12 @@ def test_large_picture_is_put_on_white_row_by_row(monkeypatch: pytest.MonkeyPatc
 
 _MEASURE = """
 import resource, sys
-from service.images.image_file import load_image, open_image
+from service.images.image_file import IMAGE_FORMATS, load_image, open_image
+from service.images.image_header import read_header
 from pathlib import Path
 from typing import Any
-picture = open_image(Path(sys.argv[1]).read_bytes(), "")
+data = Path(sys.argv[1]).read_bytes()
+picture = open_image(data, read_header(data, IMAGE_FORMATS, ""), "")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 load_image(picture, sys.argv[2] == "L", "")
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
