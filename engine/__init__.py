@@ -13,6 +13,7 @@ from engine.errors import (
     InputError,
     KuiperError,
     LayerError,
+    ModelFilesError,
     ParamError,
     ParameterError,
     PnnxError,
@@ -28,6 +29,15 @@ from engine.expression import tokenize
 from engine.footprint import Footprint
 from engine.graph import GraphState, RuntimeGraph
 from engine.layer_factory import create_layer
+from engine.model_folder import (
+    ONLY_VERSION,
+    ModelFiles,
+    find_files,
+    model_folders,
+    shown_name,
+    stray_files,
+    version_folders,
+)
 from engine.operator import RuntimeOperand, RuntimeOperator
 from engine.plan import MAX_RUN_BYTES, Plan, Step
 from engine.ports import Port
@@ -40,6 +50,7 @@ from engine.verification import Refusal, Verification, Verify
 
 __all__ = [
     "MAX_RUN_BYTES",
+    "ONLY_VERSION",
     "OVERDUE",
     "PNNX_COMPUTE",
     "PNNX_STORAGE",
@@ -62,6 +73,8 @@ __all__ = [
     "LayerError",
     "LayerRegistry",
     "LayerTrace",
+    "ModelFiles",
+    "ModelFilesError",
     "OperandTrace",
     "ParamError",
     "ParameterError",
@@ -89,10 +102,15 @@ __all__ = [
     "Verify",
     "create_layer",
     "describe_problem",
+    "find_files",
     "layer",
+    "model_folders",
     "pnnx_name",
     "registry",
+    "shown_name",
+    "stray_files",
     "tokenize",
+    "version_folders",
     "widen",
 ]
 

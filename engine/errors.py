@@ -1,6 +1,7 @@
 """The engine's exceptions, and the one helper that words their messages.
 
 KuiperError
+├── ModelFilesError               a folder does not hold the files of a model
 ├── PnnxError                     a .param or .bin file is not what PNNX writes
 │   ├── ParamError                names the file and the line
 │   └── ArchiveError              names the file and the entry
@@ -23,6 +24,10 @@ from pathlib import Path
 
 class KuiperError(Exception):
     """Base of everything the engine raises on purpose."""
+
+
+class ModelFilesError(KuiperError):
+    """A folder does not hold the files of a model."""
 
 
 class PnnxError(KuiperError):

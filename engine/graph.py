@@ -19,6 +19,7 @@ from engine.errors import (
 )
 from engine.executor import PROGRAMS_KEPT, Executor, RunOptions
 from engine.footprint import Footprint
+from engine.model_folder import bin_beside
 from engine.nesting import check_nesting
 from engine.operator import OUTPUT, RuntimeOperand, RuntimeOperator
 from engine.plan import MAX_RUN_BYTES, Plan, make_plan
@@ -57,7 +58,7 @@ class RuntimeGraph:
 
     Args:
         param_path: the `.param` file.
-        bin_path: the `.bin` file; by default the one beside `param_path`.
+        bin_path: the `.bin` file; by default the one beside `param_path`, whose name may have `.pnnx` more or less.
         layers: where layers are looked up; by default the engine's own registry.
         max_run_bytes: how much the tensors alive at once in a run may take, inputs and outputs among them. A run
             that would need more is refused before it allocates anything, as far as shapes do not depend on data.
@@ -92,7 +93,7 @@ class RuntimeGraph:
         if programs_kept < 1:
             raise BuildError(f"programs_kept: {programs_kept}; expected at least 1")
         self.param_path = Path(param_path)
-        self.bin_path = Path(bin_path) if bin_path is not None else self.param_path.with_suffix(".bin")
+        self.bin_path = Path(bin_path) if bin_path is not None else bin_beside(self.param_path)
         self._registry = layers
         self._max_run_bytes = max_run_bytes
         self._programs_kept = programs_kept

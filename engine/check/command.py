@@ -19,8 +19,9 @@ from engine.check.report import inspect
 from engine.check.shapes import choose_shapes
 from engine.compiler.program.trial import trial_inputs
 from engine.dtypes import Array
-from engine.errors import InputError, KuiperError
+from engine.errors import InputError, KuiperError, ModelFilesError
 from engine.graph import RuntimeGraph
+from engine.model_folder import bin_beside, find_files, version_folders
 from engine.ports import check_inputs
 from engine.verification import Verify
 
@@ -53,7 +54,11 @@ def make_parser() -> argparse.ArgumentParser:
         epilog="Exit code: 0 if the model runs and agrees, 1 if it does not, 2 if that cannot be determined: "
         "the arguments are wrong, or the shapes of the inputs are unknown.",
     )
-    parser.add_argument("model", type=Path, help="a .param file, or a folder that holds one")
+    parser.add_argument(
+        "model",
+        type=Path,
+        help="a .param file, or the folder of a model; of its versions, the highest is checked",
+    )
     parser.add_argument(
         "bin", type=Path, nargs="?", help="the .bin file (default: the one beside the .param file)"
     )
@@ -144,17 +149,20 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _open(options: argparse.Namespace, backend: Backend, verify: Verify = Verify.LOAD) -> RuntimeGraph:
-    param = _param_file(options.model)
-    return RuntimeGraph(param, options.bin, backend=backend, threads=options.threads, verify=verify)
+    param, binary = _files(options.model)
+    return RuntimeGraph(param, options.bin or binary, backend=backend, threads=options.threads, verify=verify)
 
 
-def _param_file(model: Path) -> Path:
+def _files(model: Path) -> tuple[Path, Path]:
+    """Return the `.param` and the `.bin` of a model; of a folder of versions those of the highest."""
     if not model.is_dir():
-        return model
-    found = sorted(model.glob("*.param"))
-    if len(found) != 1:
-        raise InputError(f"{model}: holds {len(found)} .param files; expected one")
-    return found[0]
+        return model, bin_beside(model)
+    try:
+        *_, folder = version_folders(model).values()
+        files = find_files(folder)
+    except ModelFilesError as error:
+        raise InputError(f"{model}: {error}") from error
+    return files.param, files.bin
 
 
 def _given_inputs(graph: RuntimeGraph, options: argparse.Namespace) -> Given | None:

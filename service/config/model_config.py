@@ -58,6 +58,7 @@ from pydantic import (
 
 from engine import describe_problem
 from service.config.image_formats import KNOWN_FORMATS, ImageFormats
+from service.config.regular_file import read_text
 from service.config.task_keys import (
     TASK_KEYS,
     TaskKeys,
@@ -283,7 +284,7 @@ def load_model_config(folder: Path | str) -> ModelConfig:
     """
     path = Path(folder) / FILE_NAME
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        values = tomllib.loads(read_text(path))
     except FileNotFoundError:
         return ModelConfig()
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
@@ -301,7 +302,7 @@ def _read_labels(config: Path, name: str) -> list[str]:
     if Path(name).name != name:
         raise ModelConfigError(config, "labels", f"{name!r} is not a plain name", "a file beside model.toml")
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_text(path, "utf-8-sig")
     except (OSError, ValueError) as error:
         raise ModelConfigError(
             config, "labels", f"{path} cannot be read: {error}", "UTF-8, one label per line"

@@ -125,6 +125,11 @@ def _version_config(folder: Path) -> ModelConfig:
 def _explain(name: str, folder: Path, error: Exception) -> str:
     if not isinstance(error, _MODEL_ERRORS):
         _logger.error("model %s cannot be loaded", name, exc_info=error)
-        return f"{type(error).__name__}: {error}"
+        return _encodable(f"{type(error).__name__}: {error}")
     # the reason is shown to clients, who must not learn where the server keeps its files
-    return str(error).replace(f"{folder}{os.sep}", "")
+    return _encodable(str(error).replace(f"{folder}{os.sep}", ""))
+
+
+def _encodable(reason: str) -> str:
+    """Return a reason as JSON can hold it: names of files may have bytes that are not UTF-8."""
+    return reason.encode(errors="backslashreplace").decode()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 
+from engine import stray_files
 from service.config.machine import this_machine
 from service.config.override import ConfigOverride
 from service.config.settings import Settings
@@ -238,8 +239,11 @@ def load_repository(
     loader = ModelLoader(settings)
     try:
         folders = loader.folders()
+        strays = stray_files(settings.models) if settings.models not in folders.values() else []
     except (ModelFilesError, OSError) as error:
         raise RepositoryError(str(error)) from error
+    for stray in strays:
+        _logger.warning(stray)
     entries = load_side_by_side(
         loader, folders, this_machine().cpus, LoadProgress() if progress is None else progress
     )

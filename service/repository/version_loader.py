@@ -6,12 +6,12 @@ from math import prod
 from pathlib import Path
 from typing import Self
 
-from engine import MAX_RUN_BYTES, PROGRAMS_KEPT, RuntimeGraph, Verify
+from engine import MAX_RUN_BYTES, ONLY_VERSION, PROGRAMS_KEPT, RuntimeGraph, Verify
 from service.config.limits import Limits
 from service.config.model_config import FILE_NAME, ModelConfig, ModelConfigError, load_model_config
 from service.config.settings import Settings
 from service.repository.batching import plan_batching
-from service.repository.files import ONLY_VERSION, ModelFiles, find_files
+from service.repository.files import ModelFiles, find_files
 from service.repository.load_progress import Step, go_on
 from service.repository.loaded_model import LoadedModel
 from service.repository.warm_up import check_shapes, warm_up

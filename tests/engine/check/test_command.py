@@ -101,7 +101,30 @@ def test_broken_model_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main([str(tmp_path / "no.param")]) == 1
     assert "error: " in capsys.readouterr().err
     assert main([str(tmp_path)]) == 1
-    assert "holds 0 .param files; expected one" in capsys.readouterr().err
+    assert f"{tmp_path}: expected one .param and one .bin file, found none" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("param", "binary"), [("m.param", "m.pnnx.bin"), ("m.pnnx.param", "m.bin"), ("a.param", "b.bin")]
+)
+def test_folder_is_the_model_that_a_server_takes(tmp_path: Path, param: str, binary: str) -> None:
+    made = write_model(tmp_path, LINES, {"w.data": W})
+    made.with_suffix(".bin").rename(tmp_path / binary)
+    made.rename(tmp_path / param)
+    (tmp_path / "m.ncnn.param").touch()
+    assert main([str(tmp_path), "--shape", "1,3"]) == 0
+    assert main([str(tmp_path / param), "--shape", "1,3"]) == (0 if param != "a.param" else 1)
+
+
+def test_highest_version_is_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for version, name in (("9", "magic"), ("10", "relu")):
+        kind = "nn.ReLU" if name == "relu" else "acme.Magic"
+        lines = f"pnnx.Input in 0 1 a #a=(2)f32\n{kind} {name} 1 1 a b\npnnx.Output out 1 0 b"
+        (tmp_path / "m" / version).mkdir(parents=True)
+        write_model(tmp_path / "m" / version, lines)
+    assert main([str(tmp_path / "m")]) == 0
+    assert main([str(tmp_path)]) == 1
+    assert "found none and none; it is a folder of models: m" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["in_0", "a", "in"])

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -185,3 +186,23 @@ def test_file_that_is_no_text(tmp_path: Path) -> None:
 
 def test_nesting_too_deep_to_parse(tmp_path: Path) -> None:
     refused(tmp_path, "a = " + "[" * 100_000, None, "cannot be read")
+
+
+@pytest.mark.parametrize("name", ["model.toml", "labels.txt"])
+def test_pipe_is_not_waited_for(tmp_path: Path, name: str) -> None:
+    (tmp_path / "model.toml").write_text('task = "classification"\nlabels = "labels.txt"\n')
+    (tmp_path / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(ModelConfigError, match=f"{name} ?:? cannot be read: it is a pipe; expected"):
+        load_model_config(tmp_path)
+
+
+def test_device_and_file_without_end_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "model.toml").symlink_to("/dev/zero")
+    with pytest.raises(ModelConfigError, match="it is a device"):
+        load_model_config(tmp_path)
+    (tmp_path / "model.toml").unlink()
+    with (tmp_path / "model.toml").open("wb") as file:
+        file.truncate(1 << 34)
+    with pytest.raises(ModelConfigError, match=f"it has {1 << 34} bytes; at most"):
+        load_model_config(tmp_path)

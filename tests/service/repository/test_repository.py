@@ -1,4 +1,5 @@
 import logging
+import os
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,30 @@ def test_fault_of_the_server_is_logged_with_its_traceback(
     with pytest.raises(RepositoryError, match="model digit is broken: ZeroDivisionError: oops"):
         load_repository(Settings(models=models))
     assert caplog.records[0].exc_info is not None
+
+
+def test_names_that_are_no_text_can_be_sent_to_clients(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    add_model(tmp_path, "vector", VECTOR)
+    strange = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+    strange.mkdir()
+    files = tmp_path / "two"
+    files.mkdir()
+    for name in (b"/\xe9.param", b"/\xea.param"):
+        Path(os.fsdecode(os.fsencode(files) + name)).touch()
+    (tmp_path / "stray.pt").touch()
+    loaded = load_repository(Settings(models=tmp_path, skip_broken=True, model_control="explicit"))
+    assert [entry.name for entry in loaded.entries] == ["caf\\xe9", "two", "vector"]
+    assert "found \\xe9.param, \\xea.param and none" in loaded.entry("two").reason
+    for line in loaded.index():
+        f"{line.name} {line.reason}".encode()  # raises where a name is no text
+    assert caplog.records[0].getMessage().startswith("stray.pt in the folder of models is not served")
+
+
+def test_pipe_in_the_place_of_a_configuration_breaks_its_model_alone(tmp_path: Path) -> None:
+    add_model(tmp_path, "vector", VECTOR)
+    os.mkfifo(add_model(tmp_path, "pipe", VECTOR) / "model.toml")
+    loaded = load_repository(Settings(models=tmp_path, skip_broken=True))
+    assert loaded.names == ["vector"]
+    assert loaded.entry("pipe").reason.startswith("model.toml: cannot be read: it is a pipe")
