@@ -35,7 +35,17 @@ from engine.spec import (
     tensor_specs,
 )
 
-_RUN_FAULTS = (ValueError, TypeError, IndexError, KeyError, ArithmeticError, MemoryError)
+_RUN_FAULTS = (
+    ValueError,
+    TypeError,
+    IndexError,
+    KeyError,
+    AttributeError,
+    ArithmeticError,
+    MemoryError,
+    RuntimeError,
+)
+"""What a layer, or numpy in it, raises on values that it cannot take."""
 
 
 @dataclass(frozen=True, slots=True)

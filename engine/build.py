@@ -6,8 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.binding import BoundLayer
+from engine.boundary import at_operator
 from engine.contradiction import Contradiction, find_contradiction, missing_types
-from engine.errors import BuildError, KuiperError, UnsupportedOperator, UnsupportedOperatorError
+from engine.errors import (
+    BuildError,
+    KuiperError,
+    ParameterError,
+    UnsupportedOperator,
+    UnsupportedOperatorError,
+)
 from engine.ignored_parameters import ignored
 from engine.operator import RuntimeOperator
 from engine.ports import Port, declared_inputs
@@ -63,10 +70,11 @@ def bind(
         for operator in order:
             layer = layers.find(operator.type)
             if layer is not None:
-                operator.layer = BoundLayer(layer, operator.source, declared, uses_of(operator))
-                declared |= missing_types(operator.layer, declared)
-                assumed += [*operator.layer.warnings, *ignored(layer, operator.source)]
-                problem = find_contradiction(operator.layer, declared)
+                with at_operator(operator.type, operator.name, "cannot be built", ParameterError):
+                    operator.layer = BoundLayer(layer, operator.source, declared, uses_of(operator))
+                    declared |= missing_types(operator.layer, declared)
+                    assumed += [*operator.layer.warnings, *ignored(layer, operator.source)]
+                    problem = find_contradiction(operator.layer, declared)
                 contradictions += [] if problem is None else [problem]
     return Bound(tuple(assumed), tuple(contradictions))
 

@@ -68,7 +68,7 @@ def widen(stored: Array, code: str) -> Array:
     if code == "bf16":
         return (stored.astype("<u4") << 16).view("<f4")
     if code == "c32":
-        return stored.view("<f2").astype("<f4").view("<c8").reshape(stored.shape)
+        return stored.reshape(-1).view("<f2").astype("<f4").view("<c8").reshape(stored.shape)
     return stored
 
 

@@ -14,6 +14,7 @@ KuiperError
 ├── StateError                    called too early: says what to call
 ├── InputError                    what a caller passed to a run does not fit
 ├── LayerError                    a layer cannot run on what reached it
+├── CompileError                  the compiler failed at an operator; the numpy layers run instead
 └── RunStoppedError               a run was stopped before its next layer
 """
 
@@ -158,6 +159,10 @@ class ArgumentError(LayerError):
         self.problem = problem
         self.expected = expected
         super().__init__(describe_problem(argument, problem, expected))
+
+
+class CompileError(KuiperError):
+    """The compiler failed at an operator. Nobody who runs a graph sees it: the numpy layers run instead."""
 
 
 class RunStoppedError(KuiperError):

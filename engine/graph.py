@@ -18,6 +18,7 @@ from engine.errors import (
     StateError,
 )
 from engine.executor import PROGRAMS_KEPT, Executor, RunOptions
+from engine.expression_length import check_expression_length
 from engine.footprint import Footprint
 from engine.model_folder import bin_beside
 from engine.nesting import check_nesting
@@ -121,12 +122,14 @@ class RuntimeGraph:
 
         Raises:
             PnnxError: a file is not what PNNX writes.
-            GraphError: operators and operands do not link up, form a cycle, or nest tuples without end.
+            GraphError: operators and operands do not link up, form a cycle, nest tuples without end, or hold more
+                text of expressions than is read.
         """
         if self._state is not GraphState.NEED_INIT:
             return
         graph = pnnx.read(self.param_path, self.bin_path)
         self._operators, self._operands = link(graph)
+        check_expression_length(self._operators)
         self._order = breadth_first_order(self._operators)
         check_nesting(self._order)
         self._inputs = input_ports(self._operators)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.binding import BoundLayer
+from engine.boundary import at_operator
 from engine.errors import BuildError, LayerError, describe_problem
 from engine.operator import INPUT, OUTPUT, RuntimeOperand, RuntimeOperator
 from engine.spec import Spec, Value, is_known, spec_of, tensor_specs
@@ -115,7 +116,8 @@ def check_step(step: Step, inputs: Sequence[Value], max_bytes: int) -> None:
     Raises:
         LayerError: the layer cannot run on them, or gives more bytes than a run may take.
     """
-    outputs = step.layer.infer([spec_of(value) for value in inputs])
+    with at_operator(step.operator.type, step.operator.name, "cannot be planned", LayerError):
+        outputs = step.layer.infer([spec_of(value) for value in inputs])
     check_memory(step, sum(tensor.nbytes for spec in outputs for tensor in tensor_specs(spec)), max_bytes)
 
 
@@ -130,12 +132,13 @@ def _plan_steps(
         layer = operator.layer
         if layer is None:
             raise BuildError(f"{operator.type} {operator.name}: has no layer bound")
-        if operator.type != INPUT:
-            given = layer.infer([specs[operand.name] for operand in operator.inputs])
-            specs.update(zip((operand.name for operand in operator.outputs), given, strict=True))
         touched = {operand.name for operand in (*operator.inputs, *operator.outputs)}
         release = tuple(slots[name] for name in touched if last_use[name] == index)
-        steps.append(_make_step(operator, layer, slots, specs, release))
+        with at_operator(operator.type, operator.name, "cannot be planned", LayerError):
+            if operator.type != INPUT:
+                given = layer.infer([specs[operand.name] for operand in operator.inputs])
+                specs.update(zip((operand.name for operand in operator.outputs), given, strict=True))
+            steps.append(_make_step(operator, layer, slots, specs, release))
     return Plan(tuple(steps), slots, specs)
 
 

@@ -130,8 +130,7 @@ def as_tensors(value: Value) -> Value:
         return tuple(as_tensors(item) for item in value)
     if isinstance(value, QuantizedTensor):
         return value.real()
-    if isinstance(value, float):
-        return np.asarray(value, np.float32)
-    if isinstance(value, complex):
-        return np.asarray(value, np.complex64)
+    if isinstance(value, float | complex):
+        with np.errstate(all="ignore"):  # what float32 cannot hold is infinite
+            return np.asarray(value, np.float32 if isinstance(value, float) else np.complex64)
     return value if value is None or isinstance(value, str) else np.asarray(value)

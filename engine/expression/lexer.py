@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from engine.errors import ExpressionError
 from engine.expression.tokens import Token, TokenKind
 
-MAX_LENGTH = 1_000_000
-"""Longest expression accepted, in characters: a hundred times what the largest exported models hold."""
+MAX_LENGTH = 1 << 18
+"""Longest expression accepted, in characters: many times what the largest exported models hold."""
 
 # Possessive, so that a long run of digits is read once whatever follows it. `nan.0` is PNNX's own.
 _REAL = r"(?:(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?+|(?:inf|nan)(?:\.0)?+)"

@@ -3,7 +3,7 @@
 import math
 
 from engine.arguments import Ints
-from engine.checks import check_shape
+from engine.checks import check_dtype, check_shape
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.batches import add_batch, spread
@@ -35,6 +35,7 @@ def _infer_convolution(
         padded_shape(batched, _flat(pairs), mode)  # an axis may be too short for its mode
     shape = convolution_shape(batched, weight.shape, strides, pairs, dilations, groups)
     check_shape("bias", bias, weight.shape[:1])
+    _check_dtypes(input, weight, bias)
     return input.with_shape(shape[1:] if unbatched else shape)
 
 
@@ -87,6 +88,7 @@ def _infer_transposed(
     extra, dilations = spread("output_padding", output_padding, rank), spread("dilation", dilation, rank)
     shape = transposed_shape(batched, weight.shape, strides, paddings, extra, groups, dilations)
     check_shape("bias", bias, (shape[1],))
+    _check_dtypes(input, weight, bias)
     return input.with_shape(shape[1:] if unbatched else shape)
 
 
@@ -129,6 +131,11 @@ def transposed_convolution(
 def _flat(pairs: Pairs) -> list[int]:
     """Return (before, after) of every axis as F.pad takes them, the last axis first."""
     return [size for pair in reversed(pairs) for size in pair]
+
+
+def _check_dtypes(input: TensorSpec, weight: TensorSpec, bias: TensorSpec | None) -> None:
+    check_dtype("weight", weight, input)
+    check_dtype("bias", bias, input)
 
 
 def _spatial_rank(weight_rank: int) -> int:

@@ -33,6 +33,8 @@ def _check_weights(width: int, heads: int, **weights: TensorSpec | None) -> None
         "bias_k": (1, 1, width),
         "bias_v": (1, 1, width),
     }
+    if weights.get("out_proj.weight") is None:
+        raise ArgumentError("out_proj.weight", "is missing", f"a tensor of shape {shapes['out_proj.weight']}")
     for name, shape in shapes.items():
         check_shape(name, weights.get(name), shape)
     for name in ("k_proj_weight", "v_proj_weight"):

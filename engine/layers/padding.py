@@ -1,7 +1,8 @@
 """Padding of the last axes: F.pad, and the modules of one mode and one number of spatial axes each."""
 
 from engine.arguments import Ints, Number
-from engine.dtypes import Array
+from engine.dtypes import Array, pnnx_name
+from engine.errors import ArgumentError
 from engine.kernels.batches import spread
 from engine.kernels.padding import pad, padded_shape
 from engine.kernels.padding_arguments import LAYER_MODES
@@ -10,7 +11,7 @@ from engine.spec import TensorSpec
 
 
 def _infer_pad(input: TensorSpec, pad: Ints, mode: str, value: Number | None) -> TensorSpec:
-    return input.with_shape(padded_shape(input.shape, pad, mode, _fill(mode, value)))
+    return input.with_shape(padded_shape(input.shape, pad, mode, _checked_fill(input, mode, value)))
 
 
 @layer("F.pad", infer=_infer_pad)
@@ -27,11 +28,17 @@ def _fill(mode: str, value: Number | None) -> Number | None:
     return value if mode == "constant" else None
 
 
+def _checked_fill(input: TensorSpec, mode: str, value: Number | None) -> Number | None:
+    fill = _fill(mode, value)
+    if isinstance(fill, complex) and input.dtype.kind != "c":
+        raise ArgumentError("value", f"got {fill}", f"a real number for an input of {pnnx_name(input.dtype)}")
+    return fill
+
+
 def _register(type_name: str, mode: str, rank: int) -> None:
     def infer(input: TensorSpec, padding: Ints, value: Number) -> TensorSpec:
-        return input.with_shape(
-            padded_shape(input.shape, spread("padding", padding, 2 * rank), mode, _fill(mode, value))
-        )
+        fill = _checked_fill(input, mode, value)
+        return input.with_shape(padded_shape(input.shape, spread("padding", padding, 2 * rank), mode, fill))
 
     @layer(type_name, infer=infer)
     def forward(input: Array, padding: Ints, value: Number = 0) -> Array:

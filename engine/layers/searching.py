@@ -3,7 +3,7 @@
 import numpy as np
 
 from engine.arguments import Ints, Operand
-from engine.checks import check_kind, check_rank
+from engine.checks import check_kind, check_rank, check_shape
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels import searching as kernels
@@ -11,6 +11,9 @@ from engine.kernels.axes import axes, axis, reduced_shape
 from engine.kernels.promotion import BOOL, INT64
 from engine.registry import layer
 from engine.spec import UNKNOWN, TensorSpec, Unknown
+
+MAX_BINS = 2**28
+"""Most counts that `bincount` makes: the data tells how many, after the plan has summed up the memory of a run."""
 
 _INT32 = np.dtype(np.int32)
 
@@ -63,18 +66,19 @@ def nonzero_list(input: Array) -> list[Array]:
 def _infer_bincount(input: TensorSpec, weights: TensorSpec | None, minlength: int) -> Unknown:
     check_kind("input", input, "iu")
     check_rank("input", input, 1)
-    if weights is not None and weights.shape != input.shape:
-        raise ArgumentError("weights", f"got shape {weights.shape}", f"{input.shape}")
-    if minlength < 0:
-        raise ArgumentError("minlength", f"got {minlength}", "no negative length")
+    if weights is not None:
+        check_kind("weights", weights, "biuf")
+        check_shape("weights", weights, input.shape)
+    if not 0 <= minlength <= MAX_BINS:
+        raise ArgumentError("minlength", f"got {minlength}", f"0 to {MAX_BINS}")
     return UNKNOWN
 
 
 @layer("aten::bincount", infer=_infer_bincount)
 def bincount(input: Array, weights: Array | None = None, minlength: int = 0) -> Array:
     """Count how often each number from 0 on comes up, or add up the weights of each."""
-    if input.size and input.min() < 0:
-        raise ArgumentError("input", f"got {input.min()}", "no negative number")
+    if input.size and not 0 <= input.min() <= input.max() < MAX_BINS:
+        raise ArgumentError("input", f"got {input.min()} to {input.max()}", f"0 to {MAX_BINS - 1}")
     counts = np.bincount(input, minlength=minlength).astype(np.int64, copy=False)
     if weights is None or not input.size:
         return counts

@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
+from engine.boundary import at_operator
 from engine.compiler.graph import (
     Concatenation,
     Constant,
@@ -17,7 +18,7 @@ from engine.compiler.graph import (
 )
 from engine.compiler.lowering import LAYER_RULES, RULES, TAKES_APART, LoweringContext, LoweringRule
 from engine.dtypes import Array
-from engine.errors import KuiperError
+from engine.errors import CompileError, KuiperError
 from engine.expression import ListNode, OperandNode, parse
 from engine.layers import BUILT_IN
 from engine.operator import OUTPUT
@@ -41,7 +42,8 @@ def make_graph(plan: Plan, leaving: Sequence[int], kinds: Collection[type[Node]]
     """
     builder = _Builder(plan, leaving, kinds)
     for index, step in enumerate(plan.steps):
-        builder.lower(index, step)
+        with at_operator(step.operator.type, step.operator.name, "cannot be lowered", CompileError):
+            builder.lower(index, step)
     return builder.graph
 
 
@@ -101,7 +103,7 @@ class _Builder:
         rule = _rule_of(step)
         outputs = [self._specs[slot] for slot in slots]
         known = all(isinstance(spec, TensorSpec) and spec.dtype == FLOAT and spec.size for spec in outputs)
-        if rule is None or not known or not step.is_checked:
+        if rule is None or not outputs or not known or not step.is_checked or not _takes_operand(step):
             return None
         inputs = [self._specs[slot] for slot in step.inputs]
         if any(isinstance(spec, TensorSpec) and not spec.size for spec in inputs):
@@ -184,6 +186,12 @@ def _is_scalar(spec: Spec) -> bool:
 
 def _is_small(spec: Spec) -> bool:
     return isinstance(spec, TensorSpec) and spec.size <= LARGEST_CONSTANT
+
+
+def _takes_operand(step: Step) -> bool:
+    """Whether an operand carries what a layer works on; a file may give an attribute of that name in its place."""
+    layer = step.layer.layer
+    return layer.variadic or not layer.arguments or layer.arguments[0].name in step.layer.operand_places
 
 
 def _rule_of(step: Step) -> LoweringRule | None:

@@ -78,7 +78,7 @@ def _group_norm(context: LoweringContext, groups: int) -> Node | None:
 def normalize(context: LoweringContext) -> Node | None:
     """Lower the division of vectors by their length."""
     shape = context.shape("input")
-    if shape is None or context.value("p") != 2:
+    if not shape or context.value("p") != 2:
         return None
     x, axes = context.tensor("input"), tuple(axis % len(shape) for axis in context.value("dim"))
     squares = reduce(context, "sum", pointwise_tensor(context, x, apply("square", Leaf(1))), axes)

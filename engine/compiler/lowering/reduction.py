@@ -64,7 +64,7 @@ def _axes(context: LoweringContext) -> tuple[int, ...] | None:
     """Return what is reduced, counted from the front; None where it is no float32 or the result is another dtype."""
     shape, output = context.shape("input"), context.outputs[0]
     is_float = isinstance(output, TensorSpec) and len(context.outputs) == 1 and context.has_operand("input")
-    if shape is None or not is_float or context.value("dtype") not in (None, context.spec("input").dtype):  # type: ignore[union-attr]  # shape tells that there is one
+    if not shape or not is_float or context.value("dtype") not in (None, context.spec("input").dtype):  # type: ignore[union-attr]  # shape tells that there is one
         return None
     dims = context.value("dim")
     if dims is None or dims == ():

@@ -1,9 +1,11 @@
 """Makes a program of a plan: lowers and fuses it, chooses kernels, lays out memory, packs weights."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
-from engine.compiler.emit.jit import cache
+from engine.boundary import at_operator
+from engine.compiler.emit.jit import Code, cache
 from engine.compiler.emit.target import Target
 from engine.compiler.graph import Constant, Fallback, LoweredGraph, Node, Placeholder
 from engine.compiler.lowering.builder import make_graph
@@ -21,6 +23,7 @@ from engine.compiler.program.program import Program
 from engine.compiler.selection import RULES, KernelCall, Selector
 from engine.compiler.threads.runner import runner
 from engine.compiler.threads.segment import NativeStep, Segment
+from engine.errors import CompileError
 from engine.operator import OUTPUT
 from engine.plan import Plan
 from engine.spec import TensorSpec
@@ -72,13 +75,14 @@ class _Assembler:
     def assemble(self) -> Program:
         """Choose kernels, lay out memory and fill the table of addresses."""
         for node in self.graph.nodes:
-            self._add(node)
+            with self._compiling(node):
+                self._add(node)
         buffers = list(self.uses)
         lifetimes = [Lifetime(b.size * WORD, use.first, use.last) for b, use in self.uses.items()]
         arrangement = arrange(lifetimes)
         offsets = dict(zip(buffers, arrangement.offsets, strict=True))
         scratch = max((call.kernel.scratch for call, _ in self.calls), default=0) * WORD * self.threads
-        codes = [cache.compile(call.kernel, self.target) for call, _ in self.calls]
+        codes = [self._code(call, node) for call, node in self.calls]
         runner()
         # weights are packed when the compiler has let go of its memory: never are both held at once
         release_compiler_memory()
@@ -136,6 +140,17 @@ class _Assembler:
             self.calls.append((call, node))
             self.written.update(dict.fromkeys(written_by(node), self.moment))
             self.moment += 1
+
+    def _code(self, call: KernelCall, node: Node) -> Code:
+        with self._compiling(node):
+            return cache.compile(call.kernel, self.target)
+
+    def _compiling(self, node: Node) -> AbstractContextManager[None]:
+        """Return what names a node's operator where its kernel cannot be made."""
+        if not node.steps:  # a constant or an input: no kernel
+            return nullcontext()
+        operator = self.plan.steps[node.steps[0]].operator
+        return at_operator(operator.type, operator.name, "cannot be compiled", CompileError)
 
     def _extend_segment(self) -> None:
         """Let the call that comes next run in one go with those before it, if numpy did nothing in between."""

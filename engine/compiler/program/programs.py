@@ -18,6 +18,7 @@ from engine.compiler.program.instruction import NativeSteps
 from engine.compiler.program.program import Program
 from engine.compiler.program.verifier import verify
 from engine.dtypes import Array
+from engine.errors import CompileError
 from engine.executor import PROGRAMS_KEPT, InputSpecs
 from engine.plan import Plan
 from engine.spec import TensorSpec
@@ -26,7 +27,7 @@ from engine.verification import REFUSALS_KEPT, Refusal, Verification
 _Key = tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
 """Shape and dtype of each input. Every run looks its program up by them, and tuples are hashed faster than specs."""
 
-_FAULTS = (RegionError, ValueError, TypeError, LookupError, ArithmeticError, RuntimeError)
+_FAULTS = (CompileError, RegionError, ValueError, TypeError, LookupError, ArithmeticError, RuntimeError)
 """Errors that a mistake in the compiler raises: they are reported, and the numpy layers run instead of the program."""
 
 _logger = logging.getLogger(__name__)
@@ -136,7 +137,8 @@ class Programs:
             stage = "verification"
             verdict = verify(program, inputs, self._inputs, self._leaving)
         except _FAULTS as error:
-            reason = f"{stage} failed: {type(error).__name__}: {error}"
+            what = "" if isinstance(error, CompileError) else f"{type(error).__name__}: "
+            reason = f"{stage} failed: {what}{error}"
             self._refuse(
                 Refusal(inputs=inputs, operator=None, type=None, fused=(), difference=None, reason=reason)
             )

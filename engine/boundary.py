@@ -1,0 +1,38 @@
+"""The last line of defence: what an operator of a file makes the engine stumble over becomes an error of the engine.
+
+Layers, shape rules and the compiler check what they are given, and say in words what is wrong with it. What none of
+them foresaw still must not reach a caller as a bare `IndexError`, without the operator that it came from.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from engine.errors import ArgumentError, KuiperError, describe_problem
+
+
+@contextmanager
+def at_operator(type: str, name: str, doing: str, error: Callable[[str], KuiperError]) -> Iterator[None]:
+    """Raise an error of the engine that names an operator for any other that is raised inside.
+
+    Args:
+        type: the operator's PNNX type.
+        name: its name in the file.
+        doing: what failed, e.g. `cannot be planned`.
+        error: makes the error of its message; what was raised is its cause.
+
+    Raises:
+        KuiperError: one of `error`, or the engine's own as it was raised; an `ArgumentError`, which names no operator,
+            is worded anew.
+        MemoryError: there was no memory, which is not the operator's fault.
+    """
+    place = f"{type} {name}"
+    try:
+        yield
+    except ArgumentError as cause:
+        raise error(
+            describe_problem(f"{place}, {cause.argument!r}", cause.problem, cause.expected)
+        ) from cause
+    except (KuiperError, MemoryError):
+        raise
+    except Exception as cause:
+        raise error(describe_problem(place, f"{doing}: {cause.__class__.__name__}: {cause}")) from cause
