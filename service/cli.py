@@ -1,106 +1,50 @@
-"""The `kuiper` command. Its flags are generated from the settings, so that each setting is defined only once."""
+"""The `kuiper` command from its first moment: a signal is heard before the parts of the server are even imported."""
 
-import argparse
-import logging
 import os
+import signal
 import sys
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, get_args
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 
-from engine.check import main as check
-from service.app import create_app
-from service.config.environment import doubtful_variables
-from service.config.fitting import describe_fit, fit_to_memory
-from service.config.machine import this_machine
-from service.config.settings import SettingDoc, Settings, SettingsError, describe_settings, load_settings
-from service.server.server import run
-from service.server.tls import check_tls
-from service.telemetry.logging import configure_logging
-from service.version import kuiper_version
-
-USAGE_ERROR = 2
-_METAVARS: dict[Any, str] = {int: "N", float: "SECONDS", str: "TEXT", Path: "DIR", Path | None: "FILE"}
-_LISTS = {"cors_origins": "ORIGINS", "allowed_hosts": "HOSTS", "image_formats": "FORMATS"}
-
-_logger = logging.getLogger(__name__)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_KILLED = 128
+"""Exit code of a command that a signal ended, less the number of the signal, as shells have it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the exit code of the process."""
     given = sys.argv[1:] if arguments is None else list(arguments)
-    if given[:1] == ["check"]:
-        return check(given[1:])
-    flags = vars(_make_parser().parse_args(given))
-    flags.pop("command")
-    try:
-        settings = fit_to_memory(load_settings(flags), this_machine().memory)
-        check_tls(settings)
-        return serve(settings)
-    except SettingsError as error:
-        print(f"kuiper: {error}", file=sys.stderr)
-        return USAGE_ERROR
+    with _ended_by_signals(is_server=given[:1] == ["serve"]):
+        from service.command import run_command  # noqa: PLC0415  # it takes a second, in which signals are heard
+
+        return run_command(given)
 
 
-def serve(settings: Settings) -> int:
-    """Serve until a signal stops the server; return the exit code of the process.
+@contextmanager
+def _ended_by_signals(*, is_server: bool) -> Iterator[None]:
+    """Have a signal end the process at once, with one line; until the server, which has to drain, takes signals itself.
 
-    Raises:
-        SettingsError: a file of keys is unusable.
+    Args:
+        is_server: whether it is the command's purpose to run until a signal comes, so that the exit code is 0.
     """
-    configure_logging(settings.log_level, settings.log_format)
-    for warning in doubtful_variables(os.environ):
-        _logger.warning(warning)
-    app = create_app(settings)
-    for line in describe_fit(settings, this_machine()):
-        _logger.info(line)
-    return run(app, settings)
 
+    def end(number: int, frame: FrameType | None) -> None:
+        del frame
+        # nothing has begun that would have to be ended in order, and imports may be half done
+        os.write(2, f"kuiper: stopped by {signal.Signals(number).name}\n".encode())
+        os._exit(0 if is_server else _KILLED + number)
 
-def _make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="kuiper", description="Serves PNNX models over HTTP.")
-    parser.add_argument("--version", action="version", version=f"kuiper {kuiper_version()}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    command = commands.add_parser(
-        "serve",
-        help="serve the models of a directory",
-        description="Serve the models of a directory. Every flag can also be set in the environment or in a "
-        "TOML file. Flags take precedence over the environment, and the environment over the file.",
-        epilog=f"Only in the environment or the file: {', '.join(_secrets())}.",
-        argument_default=argparse.SUPPRESS,
-        allow_abbrev=False,  # --api-keys is not short for --api-keys-file
-    )
-    for doc in describe_settings():
-        if doc.flag:
-            _add_flag(command, doc)
-    commands.add_parser(
-        "check", help="report whether a model runs, which inputs it takes, and where its results differ"
-    )
-    return parser
-
-
-def _secrets() -> list[str]:
-    return [doc.variable for doc in describe_settings() if not doc.flag]
-
-
-def _add_flag(parser: argparse.ArgumentParser, doc: SettingDoc) -> None:
-    default = f"default: {doc.default}, " if doc.default else ""
-    text = f"{doc.text} ({default}{doc.variable})"
-    if doc.field.annotation is bool:
-        parser.add_argument(doc.flag, dest=doc.name, help=text, action=argparse.BooleanOptionalAction)
-    else:
-        parser.add_argument(doc.flag, dest=doc.name, help=text, metavar=_metavar(doc))
-
-
-def _metavar(doc: SettingDoc) -> str:
-    kind = doc.field.annotation
-    if doc.name.endswith("_ms"):
-        return "MILLISECONDS"
-    if doc.name in _LISTS:
-        return _LISTS[doc.name]
-    if kind in _METAVARS:
-        return _METAVARS[kind]
-    return "|".join(get_args(kind))
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may say what a signal does
+        return
+    before = {number: signal.signal(number, end) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 if __name__ == "__main__":

@@ -1,129 +1,63 @@
-from pathlib import Path
+"""Signals that come before the server runs. What comes later is in tests/service/server/test_shutdown.py."""
+
+import signal
+import subprocess
+import sys
+import threading
 
 import pytest
-from fastapi import FastAPI
 
-from service import cli
-from service.config.machine import read_machine
-from service.config.settings import Settings, describe_settings
-from service.services import services_of
-from tests.engine.models import write_model
-from tests.service.config.cgroup_trees import v2
+from service import cli, command
 
+SOON = 60
+WAITING = """
+import signal, sys, types
 
-@pytest.fixture
-def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
-    """Settings that the command would have served with."""
-    calls: list[Settings] = []
+def wait(arguments):
+    print("importing is over", flush=True)
+    signal.pause()
 
-    def run(app: FastAPI, settings: Settings) -> int:
-        assert services_of(app).settings is settings
-        calls.append(settings)
-        return 0
-
-    monkeypatch.setattr(cli, "run", run)
-    monkeypatch.setattr(cli, "configure_logging", lambda level, log_format: None)
-    return calls
+stand_in = types.ModuleType("service.command")
+stand_in.run_command = wait
+sys.modules["service.command"] = stand_in
+from service.cli import main
+sys.exit(main())
+"""
 
 
-def test_help_shows_every_flag_with_default_and_variable(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["serve", "--help"])
-    assert ended.value.code == 0
-    text = " ".join(capsys.readouterr().out.split())
-    for doc in describe_settings():
-        if not doc.flag:
-            assert doc.variable in text
-            continue
-        default = f"default: {doc.default}, " if doc.default else ""
-        assert f"{doc.text} ({default}{doc.variable})" in text
-        assert doc.flag in text
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("name", ["serve", "check"])
+def test_signal_ends_the_command_with_one_line(number: signal.Signals, name: str) -> None:
+    arguments = [sys.executable, "-c", WAITING, name]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "importing is over\n"
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=SOON)
+    assert errors == f"kuiper: stopped by {number.name}\n"
+    assert process.returncode == (0 if name == "serve" else 128 + number)
 
 
-def test_help_names_the_unit_of_a_time(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        cli.main(["serve", "--help"])
-    shown = capsys.readouterr().out
-    assert "--max-queue-delay-ms MILLISECONDS" in shown
-    assert "--timeout SECONDS" in shown
+def test_signals_are_heard_before_the_server_is_imported() -> None:
+    code = "import sys, service.cli; print([m for m in ('pydantic', 'numpy', 'engine', 'asyncio') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
-def test_flags_become_settings(served: list[Settings], tmp_path: Path) -> None:
-    code = cli.main(["serve", "--models", str(tmp_path), "--port", "0", "--skip-broken", "--no-warm-up"])
-    assert code == 0
-    assert (served[0].models, served[0].port) == (tmp_path, 0)
-    assert (served[0].skip_broken, served[0].warm_up) == (True, False)
+def test_command_leaves_signals_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    handlers: list[object] = []
 
+    def run(arguments: list[str]) -> int:
+        handlers.append(signal.getsignal(signal.SIGINT))
+        assert arguments == ["--version"]
+        return 7
 
-def test_flags_that_are_not_given_leave_the_environment_alone(
-    served: list[Settings], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("KUIPER_WORKERS", "3")
-    monkeypatch.setenv("KUIPER_ACCESS_LOG", "false")
-    cli.main(["serve"])
-    assert (served[0].workers, served[0].access_log) == (3, False)
-
-
-def test_quota_and_memory_of_a_container_decide_what_is_not_set(
-    served: list[Settings],
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    tmp_path: Path,
-) -> None:
-    tree = v2(tmp_path, {"cpu.max": "200000 100000\n", "memory.max": f"{1 << 30}\n"})
-    container = read_machine(tree, cores=64, ram=256 << 30)
-    for module in ("service.cli", "service.config.settings"):
-        monkeypatch.setattr(f"{module}.this_machine", lambda: container)
-    with caplog.at_level("INFO", logger="service.cli"):
-        cli.main(["serve"])
-        cli.main(["serve", "--workers", "5", "--max-run-bytes", "999999999"])
-    assert [(one.worker_count, one.thread_count, one.max_run_bytes) for one in served] == [
-        (2, 1, 256 << 20),
-        (5, 1, 999_999_999),
-    ]
-    assert caplog.messages[:2] == [
-        "2 workers of 1 thread on 2 CPUs: a quota of 2 CPUs in /sys/fs/cgroup/cpu.max",
-        "1024 MiB of memory: the limit in /sys/fs/cgroup/memory.max; max_run_bytes 268435456",
-    ]
-
-
-def test_bad_setting_ends_with_one_line(served: list[Settings], capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["serve", "--port", "http"]) == cli.USAGE_ERROR
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1
-    assert lines[0].startswith("kuiper: port: input should be a valid integer")
-    assert not served
-
-
-@pytest.mark.parametrize(
-    "flag", ["--wrokers=2", "--api-keys=a", "--admin-keys=a", "--ssl-keyfile-password=a"]
-)
-def test_unknown_flag_ends_with_usage_and_secrets_are_no_flags(
-    served: list[Settings], capsys: pytest.CaptureFixture[str], flag: str
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["serve", flag])
-    assert ended.value.code == cli.USAGE_ERROR
-    assert flag.partition("=")[0] in capsys.readouterr().err
-    assert not served
-
-
-def test_command_is_required(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        cli.main([])
-    assert ended.value.code == cli.USAGE_ERROR
-    assert "COMMAND" in capsys.readouterr().err
-
-
-def test_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["--version"])
-    assert ended.value.code == 0
-    assert capsys.readouterr().out.startswith("kuiper ")
-
-
-def test_check_looks_at_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_model(tmp_path, "pnnx.Input in 0 1 a #a=(2)f32\nnn.ReLU r 1 1 a b\npnnx.Output out 1 0 b")
-    assert cli.main(["check", str(tmp_path)]) == 0
-    assert "1  nn.ReLU" in capsys.readouterr().out
-    assert cli.main(["check", str(tmp_path / "none.param")]) == 1
+    monkeypatch.setattr(command, "run_command", run)
+    before = signal.getsignal(signal.SIGINT)
+    assert cli.main(["--version"]) == 7
+    assert signal.getsignal(signal.SIGINT) is before
+    assert handlers != [before]
+    thread = threading.Thread(target=cli.main, args=(["--version"],))
+    thread.start()
+    thread.join()
+    assert handlers[1] is before

@@ -1,0 +1,131 @@
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+
+from service import command
+from service.config.machine import read_machine
+from service.config.settings import Settings, describe_settings
+from service.services import services_of
+from tests.engine.models import write_model
+from tests.service.config.cgroup_trees import v2
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
+    """Settings that the command would have served with."""
+    calls: list[Settings] = []
+
+    def run(app: FastAPI, settings: Settings) -> int:
+        assert services_of(app).settings is settings
+        calls.append(settings)
+        return 0
+
+    monkeypatch.setattr(command, "run", run)
+    monkeypatch.setattr(command, "configure_logging", lambda level, log_format: None)
+    return calls
+
+
+def test_help_shows_every_flag_with_default_and_variable(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.run_command(["serve", "--help"])
+    assert ended.value.code == 0
+    text = " ".join(capsys.readouterr().out.split())
+    for doc in describe_settings():
+        if not doc.flag:
+            assert doc.variable in text
+            continue
+        default = f"default: {doc.default}, " if doc.default else ""
+        assert f"{doc.text} ({default}{doc.variable})" in text
+        assert doc.flag in text
+
+
+def test_help_names_the_unit_of_a_time(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command.run_command(["serve", "--help"])
+    shown = capsys.readouterr().out
+    assert "--max-queue-delay-ms MILLISECONDS" in shown
+    assert "--timeout SECONDS" in shown
+
+
+def test_flags_become_settings(served: list[Settings], tmp_path: Path) -> None:
+    code = command.run_command(
+        ["serve", "--models", str(tmp_path), "--port", "0", "--skip-broken", "--no-warm-up"]
+    )
+    assert code == 0
+    assert (served[0].models, served[0].port) == (tmp_path, 0)
+    assert (served[0].skip_broken, served[0].warm_up) == (True, False)
+
+
+def test_flags_that_are_not_given_leave_the_environment_alone(
+    served: list[Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUIPER_WORKERS", "3")
+    monkeypatch.setenv("KUIPER_ACCESS_LOG", "false")
+    command.run_command(["serve"])
+    assert (served[0].workers, served[0].access_log) == (3, False)
+
+
+def test_quota_and_memory_of_a_container_decide_what_is_not_set(
+    served: list[Settings],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+) -> None:
+    tree = v2(tmp_path, {"cpu.max": "200000 100000\n", "memory.max": f"{1 << 30}\n"})
+    container = read_machine(tree, cores=64, ram=256 << 30)
+    for module in ("service.command", "service.config.settings"):
+        monkeypatch.setattr(f"{module}.this_machine", lambda: container)
+    with caplog.at_level("INFO", logger="service.command"):
+        command.run_command(["serve"])
+        command.run_command(["serve", "--workers", "5", "--max-run-bytes", "999999999"])
+    assert [(one.worker_count, one.thread_count, one.max_run_bytes) for one in served] == [
+        (2, 1, 256 << 20),
+        (5, 1, 999_999_999),
+    ]
+    assert caplog.messages[:2] == [
+        "2 workers of 1 thread on 2 CPUs: a quota of 2 CPUs in /sys/fs/cgroup/cpu.max",
+        "1024 MiB of memory: the limit in /sys/fs/cgroup/memory.max; max_run_bytes 268435456",
+    ]
+
+
+def test_bad_setting_ends_with_one_line(served: list[Settings], capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.run_command(["serve", "--port", "http"]) == command.USAGE_ERROR
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("kuiper: port: input should be a valid integer")
+    assert not served
+
+
+@pytest.mark.parametrize(
+    "flag", ["--wrokers=2", "--api-keys=a", "--admin-keys=a", "--ssl-keyfile-password=a"]
+)
+def test_unknown_flag_ends_with_usage_and_secrets_are_no_flags(
+    served: list[Settings], capsys: pytest.CaptureFixture[str], flag: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.run_command(["serve", flag])
+    assert ended.value.code == command.USAGE_ERROR
+    assert flag.partition("=")[0] in capsys.readouterr().err
+    assert not served
+
+
+def test_command_is_required(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.run_command([])
+    assert ended.value.code == command.USAGE_ERROR
+    assert "COMMAND" in capsys.readouterr().err
+
+
+def test_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.run_command(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("kuiper ")
+
+
+def test_check_looks_at_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_model(tmp_path, "pnnx.Input in 0 1 a #a=(2)f32\nnn.ReLU r 1 1 a b\npnnx.Output out 1 0 b")
+    assert command.run_command(["check", str(tmp_path)]) == 0
+    assert "1  nn.ReLU" in capsys.readouterr().out
+    assert command.run_command(["check", str(tmp_path / "none.param")]) == 1
