@@ -10,6 +10,7 @@ from service.http.body_budget import BodyBudget
 from service.http.cors import CorsMiddleware
 from service.http.error_handlers import install_error_handlers
 from service.http.guard import GuardMiddleware
+from service.http.head import HeadMiddleware
 from service.http.origins import OriginPolicy
 from service.http.request_middleware import RequestMiddleware
 from service.lifecycle import Lifecycle
@@ -51,6 +52,7 @@ def create_app(settings: Settings) -> Application:
     )
     app.state.services = services
     access, budget = Access(settings), BodyBudget(settings.max_buffered_bytes)
+    app.surround(HeadMiddleware)
     app.surround(partial(InferenceMiddleware, routes=routes))
     _add_middleware(app, services, access, budget)
     install_error_handlers(app)

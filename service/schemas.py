@@ -183,6 +183,9 @@ class InferAnswer(BaseModel):
         default=None,
         description="for each item of the batch, most probable first; only for models whose task makes predictions",
     )
+    warnings: list[str] | None = Field(
+        default=None, description="what is doubtful about the predictions; left out if nothing is"
+    )
     outputs: list[TensorView]
     timing: TimingView
     captured: list[CapturedTensor] | None = Field(

@@ -11,7 +11,8 @@ from service.codec.json_array import json_number
 from service.tasks import Prediction
 
 AnswerDocument = dict[str, Any]
-"""`model`, `version`, `request_id`, `outputs` and `timing`; `predictions`, `captured` and `trace` where there are any.
+"""`model`, `version`, `request_id`, `outputs` and `timing`, and what there is of `predictions`, `warnings`, `captured`
+and `trace`.
 
 Tensors are still numpy arrays.
 """
@@ -38,6 +39,7 @@ def build_answer(
     result: RunResult,
     predictions: Sequence[Sequence[Prediction]] | None,
     timing: Timing,
+    warning: str | None = None,
 ) -> AnswerDocument:
     """Build the answer to a request.
 
@@ -49,13 +51,16 @@ def build_answer(
         result: what the run gave.
         predictions: for each item of the batch its predictions, best first; None where the model has none.
         timing: times so far.
+        warning: what the client is to be told about the predictions.
 
     Returns:
-        A dict for `encode`; `predictions`, `captured` and `trace` are left out where there are none.
+        A dict for `encode`; `predictions`, `warnings`, `captured` and `trace` are left out where there are none.
     """
     answer: AnswerDocument = {"model": model, "version": version, "request_id": request_id}
     if predictions is not None:
         answer["predictions"] = [[_prediction(one) for one in item] for item in predictions]
+    if warning is not None:
+        answer["warnings"] = [warning]
     named = zip(_names(ports, len(result.outputs)), result.outputs, strict=True)
     answer["outputs"] = [{"name": name} | _value(value) for name, value in named]
     answer["timing"] = {

@@ -69,6 +69,7 @@ from service.config.task_keys import (
 )
 from service.config.toml_table import TomlTable
 from service.config.version_policy import VersionPolicy
+from service.config.wording import problem_of
 
 FILE_NAME = "model.toml"
 
@@ -319,7 +320,7 @@ def _combined(path: Path, error: ValidationError) -> ModelConfigError:
     problems = []
     for item in error.errors(include_url=False):
         key = ".".join(str(part) for part in item["loc"])
-        text = item["msg"].removeprefix("Value error, ")
+        text = problem_of(item)
         given = "" if isinstance(item["input"], dict) else f", got {item['input']!r}"
         known = f"; known keys: {_keys(item['loc'])}" if item["type"] == "extra_forbidden" else given
         problems.append((key, text + known))

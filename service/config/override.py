@@ -17,6 +17,7 @@ from pydantic import (
 from service.config.model_config import BatchingConfig, ModelConfig, ModelConfigError
 from service.config.validation import expected, first_mismatch, mismatch, number_from_text
 from service.config.version_policy import VersionPolicy
+from service.config.wording import problem_of
 from service.errors import ServiceError, shown
 
 MAX_BATCH_SIZE = 4096
@@ -136,7 +137,7 @@ class ConfigOverride(_Table):
         try:
             batching = BatchingConfig.model_validate({**config.batching.model_dump(), **changes})
         except ValidationError as error:
-            problem = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+            problem = problem_of(error.errors(include_url=False)[0])
             raise ModelConfigError("configuration", "dynamic_batching", problem) from error
         return config.model_copy(update={"batching": batching})
 

@@ -26,6 +26,7 @@ from service.config.image_formats import KNOWN_FORMATS, ImageFormats
 from service.config.limits import Limits
 from service.config.machine import this_machine
 from service.config.origins import Hosts, Origins
+from service.config.wording import problem_of
 
 ENV_PREFIX = "KUIPER_"
 
@@ -329,7 +330,7 @@ def _word(fault: Any) -> str:
     name = str(fault["loc"][0])
     if fault["type"] == "extra_forbidden":
         return f"{name}: there is no such setting{suggest(name)}"
-    problem = fault["msg"].removeprefix("Value error, ")
+    problem = problem_of(fault)
     problem = problem[0].lower() + problem[1:]
     return f"{name}: {problem}" if _is_secret(name) else f"{name}: {problem}, got {fault['input']!r}"
 

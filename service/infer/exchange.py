@@ -18,7 +18,7 @@ from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.answer import Answer
 from service.scheduling.call import RunOutcome
-from service.tasks import predict
+from service.tasks import predict, remark
 
 DEFAULTS = Options(trace=TraceLevel.ON, capture=())
 """Options of a request that sets none."""
@@ -71,8 +71,9 @@ class InferExchange:
             forward_ms=(timestamps.forward_end - timestamps.forward_start) / 1e6,
             is_observed=outcome.is_observed,
         )
+        warning = remark(self.model.config, predictions)
         answer = build_answer(
-            self.model.name, self.model.version, self.request_id, ports, result, predictions, timing
+            self.model.name, self.model.version, self.request_id, ports, result, predictions, timing, warning
         )
         return Answer((encode(answer, self.media_type, self.received_ns),), self.media_type)
 

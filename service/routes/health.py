@@ -9,14 +9,12 @@ from service.services import services_of
 router = APIRouter(tags=["health"])
 
 
-@router.head("/livez", include_in_schema=False)
 @router.get("/livez", responses=error_responses(500))
 async def show_alive() -> Health:
     """Report that the process is alive."""
     return Health(status="alive")
 
 
-@router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", responses=error_responses(500, 503))
 async def show_ready(request: Request) -> Health:
     """Report whether requests are accepted: models are loaded and the server is not shutting down."""

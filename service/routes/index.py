@@ -9,7 +9,6 @@ from service.services import services_of
 router = APIRouter(tags=["models"])
 
 
-@router.head("/", include_in_schema=False)
 @router.get("/", responses=error_responses(500, 503))
 async def show_index(request: Request) -> ServerIndex:
     """Name the server, its models and its endpoints."""

@@ -10,9 +10,10 @@ from threading import current_thread
 from time import perf_counter_ns
 from typing import Any
 
-from engine import Array, RunResult, RunStoppedError, RunTrace, StopSignal, TraceLevel
+from engine import Array, InputError, LayerError, RunResult, RunStoppedError, RunTrace, StopSignal, TraceLevel
 from service.scheduling.call import RunOutcome
 from service.scheduling.call_record import CallStatus
+from service.scheduling.declared_shape import name_declared_shape
 from service.scheduling.progress import Result
 from service.scheduling.rows import batch_signature, count_rows, join, split
 from service.scheduling.scheduled_call import ScheduledCall
@@ -98,6 +99,9 @@ def _run_alone(scheduled: ScheduledCall[Any], is_sampled: bool) -> RunResult | N
         )
     except RunStoppedError as error:
         _fail(scheduled, CallStatus.CANCELED, error)
+    except (InputError, LayerError) as error:
+        ports = scheduled.call.model.graph.inputs
+        _fail(scheduled, CallStatus.BACKEND, name_declared_shape(error, ports, progress.inputs))
     except BaseException as error:
         _fail(scheduled, CallStatus.BACKEND, error)
     else:

@@ -2,6 +2,7 @@
 
     check_model(config, inputs, outputs)            at load: does `model.toml` fit the graph?
     predict(config, ports, outputs, top_k)          at each request: predictions, or None for a raw model
+    remark(config, predictions)                     what to tell the client about them, or None
 
 Each task is a `Task` in a file of its own; `TASKS` is the one list of them, to which `register_task` adds others.
 `model.toml`, the checks at load, answers and the API's description all read it.
@@ -17,7 +18,7 @@ from service.tasks.classification import Classification
 from service.tasks.raw import Raw
 from service.tasks.task import Prediction, Task
 
-__all__ = ["TASKS", "Prediction", "Task", "check_model", "predict", "register_task"]
+__all__ = ["TASKS", "Prediction", "Task", "check_model", "predict", "register_task", "remark"]
 
 TASKS: dict[str, Task] = {}
 """The tasks by name."""
@@ -60,3 +61,8 @@ def predict(
         ServiceError: 422 where the outputs of this very request cannot be read so.
     """
     return TASKS[config.task].predict(config, ports, outputs, top_k)
+
+
+def remark(config: ModelConfig, predictions: Sequence[Sequence[Prediction]] | None) -> str | None:
+    """Return what clients are to be told about predictions, as a sentence; None where there is nothing."""
+    return None if predictions is None else TASKS[config.task].remark(predictions)

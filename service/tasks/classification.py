@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isnan
 
 import numpy as np
 from pydantic import BaseModel, Field
@@ -13,6 +14,9 @@ from service.config.toml_table import TomlTable
 from service.errors import ServiceError
 from service.schemas import JsonNumber
 from service.tasks.task import Prediction, Task
+
+_LISTED = 10
+"""Most items that a remark lists."""
 
 
 class ClassificationConfig(TomlTable):
@@ -83,6 +87,8 @@ class Classification(Task):
     ) -> Sequence[Sequence[ClassPrediction]]:
         """Name the most probable classes of each item of the batch, best first; NaN comes last.
 
+        An item of which every score is NaN has no predictions: the order of its classes would mean nothing.
+
         Args:
             config: the model's configuration.
             ports: the graph's outputs.
@@ -100,9 +106,25 @@ class Classification(Task):
         order = np.argsort(-scores, axis=1, kind="stable")[:, : top_k or options.top_k]
         best = np.take_along_axis(scores, order, axis=1)
         return [
-            [ClassPrediction(_label(config, index), index, value) for index, value in zip(*item, strict=True)]
-            for item in zip(order.tolist(), best.tolist(), strict=True)
+            []
+            if values and isnan(values[0])
+            else [
+                ClassPrediction(_label(config, index), index, value)
+                for index, value in zip(indices, values, strict=True)
+            ]
+            for indices, values in zip(order.tolist(), best.tolist(), strict=True)
         ]
+
+    def remark(self, predictions: Sequence[Sequence[Prediction]]) -> str | None:
+        """Name the items that have no predictions."""
+        if all(predictions):
+            return None
+        items = [index for index, item in enumerate(predictions) if not item]
+        listed = ", ".join(map(str, items[:_LISTED])) + (", …" if len(items) > _LISTED else "")
+        noun = "items" if len(items) > 1 else "item"
+        return (
+            f"no class of {noun} {listed} of the batch has a score that is a number: there are no predictions"
+        )
 
 
 def _chosen(config: ModelConfig, outputs: Sequence[Port]) -> int:

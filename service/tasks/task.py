@@ -56,3 +56,8 @@ class Task(ABC):
         Raises:
             ServiceError: 422 where the outputs of this very request cannot be read so.
         """
+
+    def remark(self, predictions: Sequence[Sequence[Prediction]]) -> str | None:
+        """Return what clients are to be told about predictions, as a sentence; None where there is nothing."""
+        del predictions
+        return None

@@ -6,10 +6,13 @@ from service.codec.decoded import Decoded
 from service.codec.format import BINARY_SCHEMA, Example, Format, JsonSchema, RequestBody, Sample
 from service.codec.formats.image import IMAGE_FORMAT, image_text
 from service.codec.images import bind_images
-from service.codec.multipart import invalid, parse_multipart
+from service.codec.multipart import Part, invalid, parse_multipart
 from service.codec.options import NAMES, OPTIONS_SCHEMA, parse_options
 from service.codec.text import decode_text
 from service.errors import ServiceError
+
+_LONGEST_PATH = 100
+"""Characters of the longest text of a field that is shown."""
 
 
 class FormFormat(Format):
@@ -27,9 +30,7 @@ class FormFormat(Format):
             elif part.name in NAMES:
                 options[part.name] = decode_text(part.data, None, "invalid_multipart")
             else:
-                field, known = part.name[:40], ", ".join(NAMES)
-                message = f"the form's field {field!r} is no file; expected one, or {known}"
-                raise ServiceError(422, "unknown_field", message, {"field": field, "known": list(NAMES)})
+                raise _unknown_field(part)
         if not images:
             raise invalid("the form has no file; expected an image, as curl -F file=@image.png sends it")
         inputs = bind_images(images, body.ports, body.config, body.limits)
@@ -49,3 +50,16 @@ class FormFormat(Format):
             (media_type,) = self.media_types
             value = {"file": image_text(sample.image)}
             yield Example(media_type, "image file", value, "-F file=@image.png")
+
+
+def _unknown_field(part: Part) -> ServiceError:
+    """Return the error for a field that is neither a file nor an option: often the name of a file, without its @."""
+    field, known = part.name[:40], ", ".join(NAMES)
+    message = f"the form's field {field!r} is no file; expected one, or {known}"
+    try:
+        text = part.data[: _LONGEST_PATH + 1].decode()
+    except UnicodeDecodeError:
+        text = ""
+    if text.isprintable() and 0 < len(text) <= _LONGEST_PATH:
+        message += f"; it is the text {text!r}: to send a file of that name, write {field}=@{text}"
+    return ServiceError(422, "unknown_field", message, {"field": field, "known": list(NAMES)})

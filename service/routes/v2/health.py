@@ -10,14 +10,12 @@ from service.v2.schemas import Live, ModelReady, Ready
 router = APIRouter(tags=["v2"])
 
 
-@router.head("/v2/health/live", include_in_schema=False)
 @router.get("/v2/health/live", responses=v2_errors(500))
 async def show_live() -> Live:
     """Report that the process is alive."""
     return Live()
 
 
-@router.head("/v2/health/ready", include_in_schema=False)
 @router.get("/v2/health/ready", responses=v2_errors(500, 503))
 async def show_ready(request: Request) -> Ready:
     """Report whether requests are accepted."""
@@ -25,14 +23,12 @@ async def show_ready(request: Request) -> Ready:
     return Ready()
 
 
-@router.head("/v2/models/{name}/ready", include_in_schema=False)
 @router.get("/v2/models/{name}/ready", responses=v2_errors(400, 404, 500, 503))
 async def show_model_ready(request: Request, name: str) -> ModelReady:
     """Report whether a model accepts requests."""
     return ModelReady(name=find_model(request, name).name)
 
 
-@router.head("/v2/models/{name}/versions/{version}/ready", include_in_schema=False)
 @router.get("/v2/models/{name}/versions/{version}/ready", responses=v2_errors(400, 404, 500, 503))
 async def show_version_ready(request: Request, name: str, version: str) -> ModelReady:
     """Report whether one version of a model accepts requests."""

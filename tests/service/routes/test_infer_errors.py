@@ -84,6 +84,37 @@ async def test_tensor_that_does_not_fit_the_model(client: AsyncClient) -> None:
     check_error(await client.post("/infer?model=vector", json=body), 422, "wrong_rank")
 
 
+async def test_scores_that_are_no_numbers_are_not_a_class(client: AsyncClient) -> None:
+    body = {"inputs": [{"data": [[[["NaN"] * 10]]]}]}
+    answer = await client.post("/infer?model=digit&trace=off", json=body)
+    assert answer.status_code == 200
+    assert answer.json()["predictions"] == [[]]
+    assert answer.json()["warnings"] == [
+        "no class of item 0 of the batch has a score that is a number: there are no predictions"
+    ]
+    assert answer.json()["outputs"][0]["data"] == [["NaN"] * 10]
+    sound = await client.post("/infer?model=digit&trace=off", json={"inputs": [{"data": [[[[1] * 10]]]}]})
+    assert "warnings" not in sound.json()
+
+
+@pytest.mark.parametrize("text", [b"image.png", b"models/digits/7.png"])
+async def test_name_of_a_file_in_place_of_the_file(client: AsyncClient, text: bytes) -> None:
+    form = b'--b\r\nContent-Disposition: form-data; name="file"\r\n\r\n' + text + b"\r\n--b--\r\n"
+    headers = {"Content-Type": "multipart/form-data; boundary=b"}
+    answer = await client.post("/infer?model=digit", content=form, headers=headers)
+    check_error(answer, 422, "unknown_field")
+    assert f"write file=@{text.decode()}" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff\xfe", b"two\nlines", b"x" * 500])
+async def test_field_that_names_no_file_is_not_shown(client: AsyncClient, data: bytes) -> None:
+    form = b'--b\r\nContent-Disposition: form-data; name="x"\r\n\r\n' + data + b"\r\n--b--\r\n"
+    headers = {"Content-Type": "multipart/form-data; boundary=b"}
+    answer = await client.post("/infer?model=digit", content=form, headers=headers)
+    check_error(answer, 422, "unknown_field")
+    assert "@" not in answer.json()["error"]
+
+
 async def test_layer_that_fails_on_the_request(client: AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **options: object) -> RunResult:
         raise LayerError("nn.Linear fc, operand 3: shape (1, 2); expected (n, 3)")

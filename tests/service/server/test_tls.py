@@ -92,6 +92,25 @@ def test_clients_can_be_asked_for_certificates(files: Files, models: Path) -> No
         assert httpx.get(f"{server.url}/livez", verify=context, timeout=SOON).status_code == 200
 
 
+def test_old_ciphers_are_not_spoken(files: Files, models: Path) -> None:
+    flags = ("--ssl-certfile", str(files.both))
+    with ServerProcess("--models", str(models), *flags) as server:
+        for version, ciphers, status in (
+            (ssl.TLSVersion.TLSv1_3, "DEFAULT", 200),
+            (ssl.TLSVersion.TLSv1_2, "ECDHE+AESGCM", 200),
+            (ssl.TLSVersion.TLSv1_2, "ECDHE+CHACHA20", 200),
+            (ssl.TLSVersion.TLSv1_2, "ECDHE+AES:!AESGCM:!AESCCM", None),  # AES-CBC
+        ):
+            context = trusting(files)
+            context.minimum_version = context.maximum_version = version
+            context.set_ciphers(ciphers)
+            if status is None:
+                with pytest.raises(httpx.ConnectError, match=r"(?i)handshake.failure|EOF"):
+                    httpx.get(f"{server.url}/livez", verify=context, timeout=SOON)
+            else:
+                assert httpx.get(f"{server.url}/livez", verify=context, timeout=SOON).status_code == status
+
+
 def test_bad_certificate_ends_the_start_with_one_line(files: Files, models: Path) -> None:
     ended = run_to_end("--models", str(models), "--ssl-certfile", str(files.server), "--ssl-keyfile", "none")
     assert ended.returncode == 2

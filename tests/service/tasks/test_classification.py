@@ -6,7 +6,7 @@ import pytest
 from engine import Array, Port
 from service.config.model_config import ModelConfig, ModelConfigError
 from service.errors import ServiceError
-from service.tasks import check_model, predict
+from service.tasks import check_model, predict, remark
 from service.tasks.classification import ClassPrediction
 
 LOGITS = Port("out0", "8", (None, 3), "f32")
@@ -51,6 +51,31 @@ def test_softmax() -> None:
 def test_nan_comes_last() -> None:
     item = predicted(classifier(), np.array([[np.nan, 0.1, 0.9]]))[0]
     assert [p.index for p in item] == [2, 1, 0]
+
+
+@pytest.mark.parametrize("softmax", [True, False])
+def test_item_without_a_score_that_is_a_number_has_no_predictions(softmax: bool) -> None:
+    scores = np.array([[np.nan, np.nan, np.nan], [0.1, 0.2, 0.7], [np.nan] * 3], np.float32)
+    config = classifier(softmax=softmax)
+    predictions = predicted(config, scores)
+    assert [len(item) for item in predictions] == [0, 3, 0]
+    assert predictions[1][0].label == "two"
+    said = remark(config, predictions)
+    assert said is not None
+    assert "items 0, 2 of the batch" in said
+    assert remark(config, predictions[1:2]) is None
+
+
+def test_one_nan_among_logits_leaves_no_probabilities() -> None:
+    assert predicted(classifier(softmax=True), np.array([[1.0, np.nan, 2.0]])) == [[]]
+
+
+def test_remark_lists_no_more_than_ten_items() -> None:
+    said = remark(classifier(), [[]] * 1000)
+    assert said is not None
+    assert "items 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, … of" in said
+    assert "item 0 of" in (remark(classifier(), [[]]) or "")
+    assert remark(ModelConfig(), None) is None
 
 
 @pytest.mark.parametrize("shape", [(3,), (1, 3, 1, 1)])
