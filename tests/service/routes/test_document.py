@@ -5,12 +5,12 @@ from httpx import AsyncClient
 
 pytestmark = pytest.mark.anyio
 
-BODY = b'{"log_info": true}'
+BODY = b'{"trace_rate": "5"}'
 
 
 async def change(client: AsyncClient, body: bytes = BODY, **headers: str) -> int:
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
-    answer = await client.post("/v2/logging", content=body, headers=sent)
+    answer = await client.post("/v2/trace/setting", content=body, headers=sent)
     if answer.status_code != 200:
         assert answer.json()["code"] == "unsupported_media_type", answer.text
         assert "expected Content-Type: application/json" in answer.json()["error"]
