@@ -122,6 +122,18 @@ def find_end(source: Bytes, start: int) -> int | None:
     return None
 
 
+def count_byte(data: Bytes, value: int, start: int = 0) -> int:
+    """Return how often a byte occurs from a position on; the interpreter's lock is released in between."""
+    return sum(
+        int(
+            np.count_nonzero(
+                np.frombuffer(data, np.uint8, min(PIECE_BYTES, len(data) - begin), begin) == value
+            )
+        )
+        for begin in range(start, len(data), PIECE_BYTES)
+    )
+
+
 class _Nesting:
     """Finds the shape of nested lists from the places of their brackets and commas.
 

@@ -29,13 +29,34 @@ def decode_text(body: bytes, charset: str | None, code: str) -> str:
     Raises:
         ServiceError: 400 `code`, or 415 `unsupported_charset`.
     """
+    try:
+        return body.decode(codec_of(charset))
+    except UnicodeDecodeError as error:
+        raise not_of_charset(charset, error.start, error.reason, code) from error
+
+
+def codec_of(charset: str | None) -> str:
+    """Return Python's codec of a charset; UTF-8 where there is none.
+
+    Raises:
+        ServiceError: 415 `unsupported_charset`.
+    """
     name = charset or "utf-8"
     codec = _CHARSETS.get(name.lower())
     if codec is None:
         message = f"charset {name[:40]!r} is not taken; send UTF-8"
         raise ServiceError(415, "unsupported_charset", message, {"accepted": list(_CHARSETS)})
-    try:
-        return body.decode(codec)
-    except UnicodeDecodeError as error:
-        message = f"byte {error.start} of the body is not {name}: {error.reason}"
-        raise ServiceError(400, code, message, {"byte": error.start}) from error
+    return codec
+
+
+def not_of_charset(charset: str | None, position: int, reason: str, code: str) -> ServiceError:
+    """Return the error for bytes that are not of their charset.
+
+    Args:
+        charset: the charset; UTF-8 where it is None.
+        position: the first such byte.
+        reason: what is wrong with it.
+        code: the error's code.
+    """
+    message = f"byte {position} of the body is not {charset or 'utf-8'}: {reason}"
+    return ServiceError(400, code, message, {"byte": position})

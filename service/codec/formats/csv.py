@@ -9,7 +9,6 @@ from service.codec.binding import only_port
 from service.codec.decoded import Decoded
 from service.codec.format import Example, Format, JsonSchema, RequestBody, Sample, curl_file
 from service.codec.table import read_table
-from service.codec.text import decode_text
 from service.errors import ServiceError
 
 
@@ -24,12 +23,22 @@ class CsvFormat(Format):
         """Read the table as the input's dtype, float32 where it declares none."""
         port = only_port(body.ports, "one table")
         if port.shape is not None and len(port.shape) != 2:
-            message = f"input {port.operator} ({port}) has {len(port.shape)} dimensions; CSV is for two"
+            count = len(port.shape)
+            message = (
+                f"input {port.operator} ({port}) has {count} dimensions; CSV is for two: send npy or JSON"
+            )
             details = {"name": port.operator, "expected": list(port.shape)}
             raise ServiceError(422, "wrong_rank", message, details)
         dtype = np.dtype(np.float32) if port.dtype is None else PNNX_COMPUTE[port.dtype]
-        text = decode_text(body.data, body.charset, "invalid_csv")
-        return Decoded({port.operand: read_table(text, dtype, body.limits, body.parameters.get("header"))})
+        table = read_table(
+            body.data,
+            dtype,
+            body.limits,
+            charset=body.charset,
+            header=body.parameters.get("header"),
+            columns=None if port.shape is None else port.shape[1],
+        )
+        return Decoded({port.operand: table})
 
     def schema(self) -> JsonSchema:
         """Return the schema: text."""

@@ -1,11 +1,20 @@
+import tracemalloc
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from engine import PNNX_COMPUTE
 from service.codec import decode
-from service.codec.table import read_table
+from service.codec.table import MAX_LINE_BYTES, read_table
+from service.config.limits import Limits
+from service.errors import ServiceError
 from tests.service.codec.payloads import LIMITS, RAW, TWO, VECTOR, port, refused
 
+OPEN = port("f32", (None, None))
 ROWS = np.array([[1, 2.5, -3], [4, 5e-1, np.nan]], np.float32)
 
 
@@ -49,7 +58,7 @@ def test_header_parameter() -> None:
     ],
 )
 def test_dtypes(dtype: str, text: str, expected: object) -> None:
-    array = read_table(text, PNNX_COMPUTE[dtype], LIMITS)
+    array = read_table(text.encode(), PNNX_COMPUTE[dtype], LIMITS)
     np.testing.assert_array_equal(array, np.array(expected, PNNX_COMPUTE[dtype]), strict=True)
 
 
@@ -63,7 +72,7 @@ def test_charset() -> None:
     ("text", "message"),
     [
         ("1,2,x\n4,5,6", "line 1, column 3: 'x' is not a number"),
-        ("a,b,c\n1,2,3\n\n4,,6", "line 4, column 2: '' is not a number"),
+        ("a,b,c\n1,2,3\n\n4,,6", "line 4, column 2 is empty; expected a number"),
         ("1,2,1_000", "line 1, column 3"),
         ("1,2,3\n4,5", "line 2 has 2 columns; expected 3"),
         ("a,b\n1,2,3", "line 2 has 3 columns; expected 2"),
@@ -72,11 +81,16 @@ def test_charset() -> None:
         ('1,"2,3', "line 1"),
         ('1,"2"x,3', "line 1"),
         ("x" * 200_000 + ",1,2", "field larger than"),
-        ("a;b;c\n1;2;3\n", "line 2, column 1"),
+        (
+            "a;b;c\n1;2;3\n",
+            "line 2, column 1: '1;2;3' is not a number; cells are separated by commas, not by ';'",
+        ),
+        ("1;2;3\n4;5;6\n", "separated by ';'; expected commas"),
+        ("1\t2\t3\n", "separated by tabs; expected commas"),
     ],
 )
 def test_invalid_csv(text: str, message: str) -> None:
-    refused(lambda: decode(text.encode(), "text/csv", VECTOR, RAW, LIMITS), 400, "invalid_csv", message)
+    refused(lambda: decode(text.encode(), "text/csv", OPEN, RAW, LIMITS), 400, "invalid_csv", message)
 
 
 def test_fraction_for_whole_numbers() -> None:
@@ -114,10 +128,97 @@ def test_limit_counts_elements_only() -> None:
     body = "\n".join([",".join(["h"] * 100)] + [row] * 200)
     assert decode(body.encode(), "text/csv", port("f32", (None, 100)), RAW, LIMITS).inputs["0"].size == 20_000
     for text in (f"{body}\n{row}", "\n".join("1" * 20_001)):
-        refused(lambda: decode(text.encode(), "text/csv", VECTOR, RAW, LIMITS), 413, "tensor_too_large")  # noqa: B023
+        refused(partial(decode, text.encode(), "text/csv", OPEN, RAW, LIMITS), 413, "tensor_too_large")
 
 
 def test_table_for_other_inputs() -> None:
     refused(lambda: decode(b"1,2", "text/csv", TWO, RAW, LIMITS), 422, "missing_input")
     refused(lambda: decode(b"1,2", "text/csv", port("f32", (1, 2, 3)), RAW, LIMITS), 422, "wrong_rank", "CSV")
     assert decode(b"1,2", "text/csv", port(None, None), RAW, LIMITS).inputs["0"].dtype == np.float32
+
+
+def test_columns_are_counted_in_the_first_line() -> None:
+    error = refused(lambda: decode(b"1,2\n3,4", "text/csv", VECTOR, RAW, LIMITS), 422, "wrong_shape", "is 2")
+    assert error.details == {"columns": 2, "expected": 3}
+    body = b"a;b;c\n1;2;3"
+    refused(lambda: decode(body, "text/csv", VECTOR, RAW, LIMITS), 422, "wrong_shape", "commas, not by ';'")
+
+
+CELLS = st.sampled_from(
+    ["0", "-0", "1", "-2.5", "1e3", ".5", "+1", " 7 ", "nan", '"3"', "", "x", "1_0", "[1]", "true"]
+)
+ENDS = st.sampled_from(["\n", "\n", "\r\n", "\r", "\n\n", ",\n"])
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    rows=st.lists(st.tuples(st.lists(CELLS, min_size=2, max_size=2), ENDS), min_size=1, max_size=6),
+    dtype=st.sampled_from(["f4", "i8"]),
+)
+def test_lines_that_are_read_at_once_give_what_cell_by_cell_gives(
+    rows: list[tuple[list[str], str]], dtype: str
+) -> None:
+    body = "".join(",".join(cells) + end for cells, end in [(["5", "6"], "\n"), *rows]).encode()
+    results: list[object] = []
+    for plain in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            if not plain:
+                patch.setattr("service.codec.table._TableReader._read_plain", lambda *_: None)
+            try:
+                array = read_table(body, np.dtype(dtype), LIMITS)
+                results.append((array.shape, array.tobytes()))
+            except ServiceError as error:
+                results.append((error.code, error.message, error.details))
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("cell", [b"0.5", b"nan", b'"2"', b".25"])
+@pytest.mark.parametrize("piece", [1, 7, 64])
+def test_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch, piece: int, cell: bytes) -> None:
+    body = b"a,\xc3\xa4\n" + b"1,2.5\r\n3,%b\n\n" % cell * 20
+    whole = read_table(body, np.dtype("f4"), LIMITS)
+    assert whole.shape == (40, 2)
+    monkeypatch.setattr("service.codec.table._PIECE_BYTES", piece)
+    np.testing.assert_array_equal(read_table(body, np.dtype("f4"), LIMITS), whole)
+    wide = read_table(body.decode().encode("utf-16"), np.dtype("f4"), LIMITS, charset="utf-16")
+    np.testing.assert_array_equal(wide, whole)
+    with pytest.raises(ServiceError, match="line 64, column 1: 'x' is not a number"):
+        read_table(body + b"1,2\n\nx,1", np.dtype("f4"), LIMITS)
+    with pytest.raises(ServiceError, match=f"byte {len(body) + 2}"):
+        read_table(body + b"1,\xff", np.dtype("f4"), LIMITS)
+
+
+def test_cells_over_several_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.codec.table._PIECE_BYTES", 3)
+    body = b'"a\nb",c\n"\n1",2\n3,4\n'
+    assert read_table(body, np.dtype("f4"), LIMITS).tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"1\n" * 50_000, "tensor_too_large"),
+        (b"\n" * 50_000, "tensor_too_large"),
+        (b"1\n" + b"1," * 30_000, "tensor_too_large"),
+        (b'"' + b"1" * (MAX_LINE_BYTES + 200_000), "too_many_values"),
+        (b"1" * (MAX_LINE_BYTES + 200_000), "too_many_values"),
+    ],
+)
+def test_tables_that_are_too_large_are_refused_before_a_cell_is_read(
+    monkeypatch: pytest.MonkeyPatch, body: bytes, code: str
+) -> None:
+    monkeypatch.setattr("service.codec.table._TableReader.add", lambda *_: pytest.fail("read"))
+    limits = replace(LIMITS, body_bytes=4 << 20)
+    refused(lambda: decode(body, "text/csv", OPEN, RAW, limits), 413, code)
+
+
+def test_a_large_table_takes_little_more_than_its_own_memory() -> None:
+    body = b"0,1.5\n" * 500_000
+    tracemalloc.start()
+    try:
+        array = read_table(body, np.dtype("f4"), Limits())
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert array.shape == (500_000, 2)
+    assert peak < 2 * array.nbytes + (8 << 20)
