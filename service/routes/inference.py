@@ -42,6 +42,7 @@ class InferenceEndpoint:
     def __init__(self, surface: Surface, services: Services) -> None:
         self._surface = surface
         self._services = services
+        self._limits = services.settings.limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request.
@@ -65,12 +66,11 @@ class InferenceEndpoint:
         await send_answer(answer, send)
 
     async def _receive(self, request: Request, model: LoadedModel, request_id: str) -> Call[Answer]:
-        settings = self._services.settings
-        head = self._surface.open_head(request, model, request_id, settings.limits)
+        head = self._surface.open_head(request, model, request_id, self._limits)
         body = await read_body(
             request,
-            settings.limits,
-            settings.timeout,
+            self._limits,
+            self._services.settings.timeout,
             self._services.lifecycle,
             is_encoded=head.takes_encoded_body,
             padding=head.padding,
