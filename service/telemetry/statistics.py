@@ -117,16 +117,17 @@ class ModelStatistics:
 
     def _count_success(self, record: CallRecord) -> None:
         timestamps = record.timestamps
-        request_ns = timestamps.encode_end - record.timestamps.received
+        request_ns = timestamps.encode_end - timestamps.received
+        queue_ns = timestamps.queue_ns
         infer_ns = timestamps.forward_end - timestamps.forward_start
         self.inference_count += max(1, record.items)
         self.success.add(request_ns)
-        self.queue.add(timestamps.queue_ns)
+        self.queue.add(queue_ns)
         self.compute_input.add(timestamps.decode_end - timestamps.decode_start)
         self.compute_infer.add(infer_ns)
         self.compute_output.add(timestamps.encode_end - timestamps.forward_end)
         self.request_seconds.observe(request_ns / 1e9)
-        self.queue_seconds.observe(timestamps.queue_ns / 1e9)
+        self.queue_seconds.observe(queue_ns / 1e9)
         self.compute_seconds.observe(infer_ns / 1e9)
 
     def _count_run(self, record: CallRecord) -> None:
