@@ -1,6 +1,7 @@
 """Tells people at the terminal, or the log, how far the loading of models has come."""
 
 import logging
+from contextvars import Context
 from threading import Lock
 from time import monotonic
 
@@ -32,4 +33,5 @@ class LoadReport:
             if is_due:
                 self._next = now + _SECONDS
         if is_due:
-            _logger.info("loading models", extra={FIELDS: {"progress": str(state)}})
+            # in no context: that of the calling thread is about one model, the state about all
+            Context().run(_logger.info, "loading models", extra={FIELDS: {"progress": str(state)}})

@@ -1,6 +1,7 @@
 """A line at the bottom of a terminal that changes in place, below the log."""
 
 import logging
+from contextlib import suppress
 from typing import TextIO
 
 _CLEAR = "\r\x1b[K"
@@ -26,8 +27,7 @@ class StatusLineHandler(logging.StreamHandler[TextIO]):
         self.acquire()
         try:
             self._status = status[:_WIDTH]
-            self.stream.write(_CLEAR + self._status)
-            self.flush()
+            self._write(_CLEAR + self._status)
         finally:
             self.release()
 
@@ -36,10 +36,14 @@ class StatusLineHandler(logging.StreamHandler[TextIO]):
         if not self._status:
             super().emit(record)
             return
-        self.stream.write(_CLEAR)
+        self._write(_CLEAR)
         super().emit(record)
-        self.stream.write(self._status)
-        self.flush()
+        self._write(self._status)
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError):  # a terminal that was closed keeps no model from being loaded
+            self.stream.write(text)
+            self.flush()
 
 
 def show_status(status: str) -> bool:

@@ -130,6 +130,14 @@ def test_requests_that_do_not_finish_are_told(
         assert server.exit_code() == 0
 
 
+def test_process_ends_without_a_worker_that_nothing_stops(models: Path, pool: ThreadPoolExecutor) -> None:
+    with start(models, "--drain-seconds", "0") as server:
+        running = begun(server, pool, 1)
+        server.terminate()
+        assert running.result(SOON).status_code == 503
+        assert server.exit_code() == 0  # the layer still waits for the gate
+
+
 @pytest.mark.parametrize(
     "begun_body", [b"Content-Length: 100\r\n\r\n{", b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"]
 )

@@ -1,11 +1,12 @@
 """What is told of the loading of models, on a terminal and in a log."""
 
+import errno
 import io
 import logging
 
 import pytest
 
-from service.log_context import FIELDS
+from service.log_context import FIELDS, context_fields, log_fields
 from service.repository.load_progress import LoadState
 from service.telemetry import load_report
 from service.telemetry.load_report import LoadReport
@@ -44,14 +45,32 @@ def test_line_is_never_wider_than_a_terminal(terminal: io.StringIO) -> None:
     assert len(terminal.getvalue()) < 80 + len(CLEAR)
 
 
+def test_terminal_that_was_closed_is_no_failure(
+    terminal: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(text: str) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(terminal, "write", fail)
+    LoadReport().tell(ONE)
+
+
 def test_log_gets_a_line_a_second(caplog: pytest.LogCaptureFixture, clock: list[float]) -> None:
-    report = LoadReport()
+    report, contexts = LoadReport(), list[object]()
+
+    def watch(record: logging.LogRecord) -> bool:
+        contexts.append(dict(context_fields.get()))
+        return True
+
+    caplog.handler.addFilter(watch)
     with caplog.at_level(logging.INFO):
         for seconds, loaded in ((0.5, 0), (0.5, 0), (0.9, 1), (0.1, 1), (5.0, 2)):
             clock[0] += seconds
-            report.tell(LoadState(loaded, 2, ()))
+            with log_fields(model="one"):
+                report.tell(LoadState(loaded, 2, ()))
     told = [(record.getMessage(), getattr(record, FIELDS)) for record in caplog.records]
     assert told == [
         ("loading models", {"progress": "0 of 2 models"}),
         ("loading models", {"progress": "1 of 2 models"}),
     ]
+    assert contexts == [{}, {}]  # the state is about all models, whichever the thread loads
