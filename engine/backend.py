@@ -57,6 +57,7 @@ def make_executor(
     max_run_bytes: int,
     programs_kept: int,
     verifies: bool,
+    max_build_seconds: float | None,
 ) -> Executor:
     """Return what runs a graph on a backend.
 
@@ -69,6 +70,7 @@ def make_executor(
         max_run_bytes: how much the tensors alive at once in a run may take.
         programs_kept: compiled programs that are kept.
         verifies: whether a program is compared with the numpy layers before it is used.
+        max_build_seconds: how long compiling a program may take; None for as long as it takes.
     """
     layers = NumpyExecutor(plan, outputs, max_run_bytes)
     if backend is Backend.NUMPY:
@@ -76,7 +78,9 @@ def make_executor(
     from engine.compiler.program.native import NativeExecutor  # noqa: PLC0415  # llvmlite takes its time to load
     from engine.compiler.program.programs import Programs  # noqa: PLC0415
 
-    programs = Programs(inputs, outputs, threads, programs_kept, verifies=verifies)
+    programs = Programs(
+        inputs, outputs, threads, programs_kept, verifies=verifies, max_seconds=max_build_seconds
+    )
     return NativeExecutor(programs, layers, plan, outputs, max_run_bytes)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from engine import pnnx
 from engine.arguments import Argument
+from engine.boundary import RUN_FAULTS
 from engine.declaration import argument_names, tied_weights
 from engine.dtypes import PNNX_COMPUTE, Array, widen
 from engine.errors import (
@@ -34,18 +35,6 @@ from engine.spec import (
     spell,
     tensor_specs,
 )
-
-_RUN_FAULTS = (
-    ValueError,
-    TypeError,
-    IndexError,
-    KeyError,
-    AttributeError,
-    ArithmeticError,
-    MemoryError,
-    RuntimeError,
-)
-"""What a layer, or numpy in it, raises on values that it cannot take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +126,7 @@ class BoundLayer:
                 result = self.layer.forward(*inputs, **self._static)
             else:
                 result = self.layer.forward(**self._dynamic(inputs), **self._static)
-        except (KuiperError, *_RUN_FAULTS) as error:
+        except (KuiperError, *RUN_FAULTS) as error:
             raise self._explain(error, [spec_of(value) for value in inputs]) from error
         return self._outputs(result)
 
@@ -156,7 +145,7 @@ class BoundLayer:
             return unknown
         try:
             result = self.layer.infer(*self._variadic(inputs), **self._spec_arguments(inputs))
-        except (KuiperError, *_RUN_FAULTS) as error:
+        except (KuiperError, *RUN_FAULTS) as error:
             raise self._explain(error, inputs) from error
         return unknown if result is UNKNOWN else self._outputs(result)
 
@@ -172,7 +161,7 @@ class BoundLayer:
             return UNKNOWN
         try:
             return self.layer.infer(*self._variadic(inputs), **self._spec_arguments(inputs))
-        except (KuiperError, *_RUN_FAULTS):
+        except (KuiperError, *RUN_FAULTS):
             return None
 
     def declared_outputs(self, declared: Declared, open_extent: int) -> tuple[Spec, ...]:
@@ -318,7 +307,7 @@ class BoundLayer:
             raise ParameterError(
                 describe_problem(f"{self._place}, {error.argument!r}", error.problem, error.expected)
             ) from error
-        except _RUN_FAULTS as error:
+        except RUN_FAULTS as error:
             raise ParameterError(describe_problem(self._place, f"cannot be prepared: {error}")) from error
 
     def _explain(self, error: Exception, inputs: Sequence[Spec]) -> LayerError:

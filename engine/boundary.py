@@ -9,6 +9,18 @@ from contextlib import contextmanager
 
 from engine.errors import ArgumentError, KuiperError, describe_problem
 
+RUN_FAULTS = (
+    ValueError,
+    TypeError,
+    IndexError,
+    KeyError,
+    AttributeError,
+    ArithmeticError,
+    MemoryError,
+    RuntimeError,
+)
+"""What a layer, or numpy in it, raises on values that it cannot take."""
+
 
 @contextmanager
 def at_operator(type: str, name: str, doing: str, error: Callable[[str], KuiperError]) -> Iterator[None]:

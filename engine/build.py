@@ -7,6 +7,7 @@ import numpy as np
 
 from engine.binding import BoundLayer
 from engine.boundary import at_operator
+from engine.build_clock import UNLIMITED, BuildClock
 from engine.contradiction import Contradiction, find_contradiction, missing_types
 from engine.errors import (
     BuildError,
@@ -44,7 +45,10 @@ class Bound:
 
 
 def bind(
-    operators: Sequence[RuntimeOperator], order: Sequence[RuntimeOperator], layers: LayerRegistry
+    operators: Sequence[RuntimeOperator],
+    order: Sequence[RuntimeOperator],
+    layers: LayerRegistry,
+    clock: BuildClock = UNLIMITED,
 ) -> Bound:
     """Bind every operator to the layer of its type.
 
@@ -52,6 +56,7 @@ def bind(
         operators: the operators of a graph.
         order: the same in execution order.
         layers: where layers are looked up.
+        clock: asked before each operator.
 
     Returns:
         What was taken for granted that the file does not say, and where it contradicts itself.
@@ -60,6 +65,7 @@ def bind(
         UnsupportedOperatorError: some types have no layer; lists all such operators.
         ParameterError: a parameter or attribute is missing or of the wrong kind.
         BuildError: the file does not say which results of a layer an operator's outputs are.
+        BuildTimeoutError: it takes too long.
     """
     _check_supported(operators, layers)
     declared = {operand.name: operand.type for operator in operators for operand in operator.outputs}
@@ -68,6 +74,7 @@ def bind(
     # constants of the model may be out of range, as they may be in PyTorch
     with np.errstate(all="ignore"):
         for operator in order:
+            clock.check(operator.type, operator.name)
             layer = layers.find(operator.type)
             if layer is not None:
                 with at_operator(operator.type, operator.name, "cannot be built", ParameterError):

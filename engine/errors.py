@@ -8,7 +8,8 @@ KuiperError
 ├── GraphError                    operators and operands do not link up
 ├── BuildError                    the graph is sound, but cannot be run
 │   ├── UnsupportedOperatorError  lists every operator without a layer
-│   └── ParameterError            names operator, parameter and what was expected
+│   ├── ParameterError            names operator, parameter and what was expected
+│   └── BuildTimeoutError         building or compiling took longer than it may
 ├── ExpressionError               prints the expression with a caret
 ├── SignatureError                a layer's function does not say what its arguments take
 ├── StateError                    called too early: says what to call
@@ -111,6 +112,10 @@ class UnsupportedOperatorError(BuildError):
 
 class ParameterError(BuildError):
     """A parameter or attribute of an operator is missing or of the wrong kind."""
+
+
+class BuildTimeoutError(BuildError):
+    """Building or compiling a graph took longer than it may; names the operator that it had come to."""
 
 
 class SignatureError(KuiperError):

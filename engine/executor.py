@@ -53,6 +53,7 @@ class Executor(Protocol):
 
         Raises:
             LayerError: a layer cannot run on the shapes that would reach it.
+            BuildTimeoutError: compiling takes too long.
         """
 
     def observable(self, inputs: InputSpecs) -> Mapping[str, str]:

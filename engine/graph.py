@@ -10,13 +10,9 @@ from typing import Any
 from engine import pnnx
 from engine.backend import Backend, choose_backend, make_executor
 from engine.build import bind, declared_failures, refuse_contradictions
+from engine.build_clock import BuildClock, checked_seconds
 from engine.dtypes import Array
-from engine.errors import (
-    BuildError,
-    KuiperError,
-    ParamError,
-    StateError,
-)
+from engine.errors import BuildError, KuiperError, ParamError, StateError
 from engine.executor import PROGRAMS_KEPT, Executor, RunOptions
 from engine.expression_length import check_expression_length
 from engine.footprint import Footprint
@@ -69,9 +65,10 @@ class RuntimeGraph:
             recently used is dropped first.
         verify: whether a compiled program is compared with the numpy layers, once, before it is used. One that
             differs is not used: the numpy layers run in its place, and `verification` tells why.
+        max_build_seconds: how long building the graph, and compiling it for one combination of shapes, may each take.
 
     Raises:
-        BuildError: the backend cannot be had, or that number of threads or programs, or that choice of `verify`.
+        BuildError: the backend cannot be had, or that number of threads, programs or seconds, or choice of `verify`.
         ParamError: `param_path` names no file.
     """
 
@@ -86,6 +83,7 @@ class RuntimeGraph:
         threads: int = 1,
         programs_kept: int = PROGRAMS_KEPT,
         verify: Verify | str = Verify.LOAD,
+        max_build_seconds: float | None = None,
     ) -> None:
         if not 1 <= threads <= MAX_THREADS:
             raise BuildError(f"threads: {threads}; expected 1 to {MAX_THREADS}")
@@ -110,6 +108,7 @@ class RuntimeGraph:
         self._backend = choose_backend(backend)
         self._threads = threads
         self._verify = choose_verify(verify)
+        self._max_build_seconds = checked_seconds(max_build_seconds)
         self._executor: Executor | None = None
 
     @property
@@ -122,8 +121,7 @@ class RuntimeGraph:
 
         Raises:
             PnnxError: a file is not what PNNX writes.
-            GraphError: operators and operands do not link up, form a cycle, nest tuples without end, or hold more
-                text of expressions than is read.
+            GraphError: operators and operands do not link up, form a cycle, nest tuples without end, or are too long.
         """
         if self._state is not GraphState.NEED_INIT:
             return
@@ -146,12 +144,14 @@ class RuntimeGraph:
             ParameterError: a parameter or attribute is missing or of the wrong kind.
             BuildError: the file does not say which results of a layer an operator's outputs are, or declares of outputs
                 what their operator cannot give, and the graph does not run on its declared shapes.
+            BuildTimeoutError: it takes longer than `max_build_seconds`.
             PnnxError, GraphError: as `init()`, which is called first where it was not.
         """
         if self._state is GraphState.COMPLETE:
             return
         self.init()
-        bound = bind(self._operators, self._order, self._registry)
+        clock = BuildClock(self._max_build_seconds, "building")
+        bound = bind(self._operators, self._order, self._registry, clock)
         harmless = refuse_contradictions(bound, lambda: declared_failures(self._inputs, self._plan))
         self._warnings = (*bound.assumed, *harmless)
         for warning in self._warnings:
@@ -165,6 +165,7 @@ class RuntimeGraph:
             max_run_bytes=self._max_run_bytes,
             programs_kept=self._programs_kept,
             verifies=self._verify is Verify.LOAD,
+            max_build_seconds=self._max_build_seconds,
         )
         self._state = GraphState.COMPLETE
 
@@ -229,6 +230,7 @@ class RuntimeGraph:
 
         Raises:
             StateError, InputError, LayerError: as `plan`.
+            BuildTimeoutError: it takes longer than `max_build_seconds`.
         """
         executor = self._built()
         check_specs(self._inputs, inputs)

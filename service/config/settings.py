@@ -152,6 +152,12 @@ class Settings(BaseSettings):
         ge=1,
         description="most bytes of tensors that may be alive at once during a run",
     )
+    max_build_seconds: float = Field(
+        default=300.0,
+        gt=0,
+        le=86_400,
+        description="seconds that building a model, and compiling it for one combination of shapes, may each take",
+    )
     log_level: LogLevel = Field(default="info", description="lowest severity that is logged")
     log_format: LogFormat = Field(
         default="text", description="text: lines for people; json: one JSON object per line"

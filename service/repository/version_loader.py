@@ -28,6 +28,8 @@ class LoadOptions:
         warm_up: compile the model for the shapes that are expected, and run it, so that a model which cannot run is
             found when it is loaded.
         max_run_bytes: most bytes of tensors alive at once during a run.
+        max_build_seconds: how long building, and compiling for one combination of shapes, may each take; None for as
+            long as it takes.
         max_batch_size: most rows of a run that serves several requests, unless the model's configuration says.
         threads: threads that each run uses, unless the model's configuration says.
         backend: what runs the layers; None for what the environment says.
@@ -37,6 +39,7 @@ class LoadOptions:
     limits: Limits = field(default_factory=Limits)
     warm_up: bool = True
     max_run_bytes: int = MAX_RUN_BYTES
+    max_build_seconds: float | None = None
     max_batch_size: int = 1
     threads: int = 1
     backend: str | None = None
@@ -49,6 +52,7 @@ class LoadOptions:
             limits=settings.limits,
             warm_up=settings.warm_up,
             max_run_bytes=settings.max_run_bytes,
+            max_build_seconds=settings.max_build_seconds,
             max_batch_size=settings.max_batch_size,
             threads=settings.thread_count,
             backend=settings.backend,
@@ -133,6 +137,7 @@ def _build(files: ModelFiles, config: ModelConfig, options: LoadOptions) -> Runt
         files.param,
         files.bin,
         max_run_bytes=options.max_run_bytes,
+        max_build_seconds=options.max_build_seconds,
         backend=options.backend,
         verify=options.verify,
         threads=config.scheduling.threads or options.threads,

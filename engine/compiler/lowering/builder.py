@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from engine.boundary import at_operator
+from engine.build_clock import UNLIMITED, BuildClock
 from engine.compiler.graph import (
     Concatenation,
     Constant,
@@ -32,16 +33,24 @@ LARGEST_CONSTANT = 16 << 20
 """Elements of a tensor that is computed at build because no input changes it."""
 
 
-def make_graph(plan: Plan, leaving: Sequence[int], kinds: Collection[type[Node]]) -> LoweredGraph:
+def make_graph(
+    plan: Plan, leaving: Sequence[int], kinds: Collection[type[Node]], clock: BuildClock = UNLIMITED
+) -> LoweredGraph:
     """Lower every operator of a plan that a rule takes; numpy keeps the others.
 
     Args:
         plan: the plan.
         leaving: slots that leave the graph.
         kinds: kinds of nodes that there are kernels for.
+        clock: asked before each operator.
+
+    Raises:
+        CompileError: a rule failed at an operator.
+        BuildTimeoutError: it takes too long.
     """
     builder = _Builder(plan, leaving, kinds)
     for index, step in enumerate(plan.steps):
+        clock.check(step.operator.type, step.operator.name)
         with at_operator(step.operator.type, step.operator.name, "cannot be lowered", CompileError):
             builder.lower(index, step)
     return builder.graph

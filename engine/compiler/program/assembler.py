@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 from engine.boundary import at_operator
+from engine.build_clock import UNLIMITED, BuildClock
 from engine.compiler.emit.jit import Code, cache
 from engine.compiler.emit.target import Target
 from engine.compiler.graph import Constant, Fallback, LoweredGraph, Node, Placeholder
@@ -30,7 +31,12 @@ from engine.spec import TensorSpec
 
 
 def compile_plan(
-    plan: Plan, leaving: Sequence[int], target: Target, threads: int, packed: PackedStore | None = None
+    plan: Plan,
+    leaving: Sequence[int],
+    target: Target,
+    threads: int,
+    packed: PackedStore | None = None,
+    clock: BuildClock = UNLIMITED,
 ) -> Program:
     """Compile a plan.
 
@@ -40,13 +46,18 @@ def compile_plan(
         target: what to compile for.
         threads: threads that share a run.
         packed: weights that other programs of the graph packed; gets those that this one does.
+        clock: asked before each operator, and before each kernel.
+
+    Raises:
+        CompileError: the compiler failed at an operator.
+        BuildTimeoutError: it takes too long.
     """
-    graph = make_graph(plan, leaving, RULES)
+    graph = make_graph(plan, leaving, RULES, clock)
     fuse(graph)
     place(graph)
     try:
         return _Assembler(
-            plan, graph, target, threads, PackedStore() if packed is None else packed
+            plan, graph, target, threads, PackedStore() if packed is None else packed, clock
         ).assemble()
     finally:
         graph.dissolve()
@@ -65,6 +76,7 @@ class _Assembler:
     target: Target
     threads: int
     packed: PackedStore
+    clock: BuildClock
     calls: list[tuple[KernelCall, Node]] = field(default_factory=list)
     instructions: list[list[int] | NumpyStep] = field(default_factory=list)
     uses: dict[Buffer, _Use] = field(default_factory=dict)
@@ -146,10 +158,11 @@ class _Assembler:
             return cache.compile(call.kernel, self.target)
 
     def _compiling(self, node: Node) -> AbstractContextManager[None]:
-        """Return what names a node's operator where its kernel cannot be made."""
+        """Return what names a node's operator where its kernel cannot be made, if there is time to make it."""
         if not node.steps:  # a constant or an input: no kernel
             return nullcontext()
         operator = self.plan.steps[node.steps[0]].operator
+        self.clock.check(operator.type, operator.name)
         return at_operator(operator.type, operator.name, "cannot be compiled", CompileError)
 
     def _extend_segment(self) -> None:

@@ -69,9 +69,17 @@ class NativeExecutor:
         return RunResult(outputs, self._tracer(program).trace(run, started) if level else None)
 
     def prepare(self, inputs: InputSpecs) -> Footprint | None:
-        """Compile and verify the program for such inputs; None if no kernel can do any of it, or it is refused."""
+        """Compile and verify the program for such inputs; None if no kernel can do any of it, or it is refused.
+
+        Raises:
+            LayerError: a layer cannot run on the shapes that would reach it.
+            BuildTimeoutError: compiling takes too long; runs on such inputs use the numpy layers.
+        """
         program = self._programs.find(inputs, self._plan(inputs))
-        return None if program is None else program.footprint
+        if program is None:
+            self._programs.check_given_up(inputs)
+            return None
+        return program.footprint
 
     def observable(self, inputs: InputSpecs) -> Mapping[str, str]:
         """Tell at which operand each operand can be seen: one that a kernel keeps in registers, at its result."""

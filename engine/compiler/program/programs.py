@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.build_clock import BuildClock
 from engine.compiler.emit.target import host_target
 from engine.compiler.memory.region import RegionError
 from engine.compiler.memory.weights import PackedStore
@@ -18,7 +19,7 @@ from engine.compiler.program.instruction import NativeSteps
 from engine.compiler.program.program import Program
 from engine.compiler.program.verifier import verify
 from engine.dtypes import Array
-from engine.errors import CompileError
+from engine.errors import BuildTimeoutError, CompileError
 from engine.executor import PROGRAMS_KEPT, InputSpecs
 from engine.plan import Plan
 from engine.spec import TensorSpec
@@ -27,7 +28,16 @@ from engine.verification import REFUSALS_KEPT, Refusal, Verification
 _Key = tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
 """Shape and dtype of each input. Every run looks its program up by them, and tuples are hashed faster than specs."""
 
-_FAULTS = (CompileError, RegionError, ValueError, TypeError, LookupError, ArithmeticError, RuntimeError)
+_FAULTS = (
+    CompileError,
+    BuildTimeoutError,
+    RegionError,
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    RuntimeError,
+)
 """Errors that a mistake in the compiler raises: they are reported, and the numpy layers run instead of the program."""
 
 _logger = logging.getLogger(__name__)
@@ -44,6 +54,7 @@ class Programs:
         threads: threads that share a run.
         kept: programs that are kept, least recently used dropped first.
         verifies: whether a program is compared with the numpy layers before it is used.
+        max_seconds: how long compiling a program may take, verification not counted; None for as long as it takes.
 
     Attributes:
         verification: what came of it so far.
@@ -57,12 +68,15 @@ class Programs:
         kept: int = PROGRAMS_KEPT,
         *,
         verifies: bool = True,
+        max_seconds: float | None = None,
     ) -> None:
         self._inputs = tuple(inputs)
         self._leaving = tuple(leaving)
         self._threads = threads
         self._kept = kept
         self._verifies = verifies
+        self._max_seconds = max_seconds
+        self._given_up: OrderedDict[InputSpecs, BuildTimeoutError] = OrderedDict()
         self._lock = threading.Lock()
         self._compiling = threading.Lock()
         self._known: OrderedDict[_Key, Program | None] = OrderedDict()
@@ -88,6 +102,23 @@ class Programs:
                 program = self._make(inputs, plan)
                 self._add(inputs, program)
             return program
+
+    def check_given_up(self, inputs: InputSpecs) -> None:
+        """Check that compiling for such inputs was not given up.
+
+        Raises:
+            BuildTimeoutError: it was.
+        """
+        with self._lock:
+            error = self._given_up.get(inputs)
+        if error is not None:
+            raise error
+
+    def _note_given_up(self, inputs: InputSpecs, error: BuildTimeoutError) -> None:
+        with self._lock:
+            self._given_up[inputs] = error
+            if len(self._given_up) > self._kept:
+                self._given_up.popitem(last=False)
 
     def find_ready(self, inputs: InputSpecs, plan: Plan) -> Program | None:
         """Return a program as `find` does if it exists; else have it compiled in the background, and return None."""
@@ -137,7 +168,9 @@ class Programs:
             stage = "verification"
             verdict = verify(program, inputs, self._inputs, self._leaving)
         except _FAULTS as error:
-            what = "" if isinstance(error, CompileError) else f"{type(error).__name__}: "
+            if isinstance(error, BuildTimeoutError):
+                self._note_given_up(inputs, error)
+            what = "" if isinstance(error, CompileError | BuildTimeoutError) else f"{type(error).__name__}: "
             reason = f"{stage} failed: {what}{error}"
             self._refuse(
                 Refusal(inputs=inputs, operator=None, type=None, fused=(), difference=None, reason=reason)
@@ -164,7 +197,8 @@ class Programs:
         slots = [plan.slots[name] for name in self._leaving]
         # constants may be out of range here as in a run
         with np.errstate(all="ignore"):
-            program = compile_plan(plan, slots, host_target(), self._threads, self._packed)
+            clock = BuildClock(self._max_seconds, "compiling")
+            program = compile_plan(plan, slots, host_target(), self._threads, self._packed, clock)
         return (
             program
             if any(isinstance(instruction, NativeSteps) for instruction in program.instructions)

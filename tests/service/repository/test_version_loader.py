@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from engine import RuntimeGraph
+from engine import BuildTimeoutError, RuntimeGraph
 from service.config.limits import Limits
 from service.config.settings import Settings
 from service.repository.version_loader import LoadOptions, load_version
@@ -17,6 +17,7 @@ def test_options_are_those_of_the_settings() -> None:
         max_body_bytes=1,
         warm_up=False,
         max_run_bytes=2,
+        max_build_seconds=5,
         max_batch_size=3,
         threads=4,
         backend="numpy",
@@ -26,11 +27,18 @@ def test_options_are_those_of_the_settings() -> None:
         limits=Limits(body_bytes=1),
         warm_up=False,
         max_run_bytes=2,
+        max_build_seconds=5,
         max_batch_size=3,
         threads=4,
         backend="numpy",
         verify="off",
     )
+
+
+def test_a_model_that_takes_too_long_to_build_is_broken(tmp_path: Path) -> None:
+    folder = add_model(tmp_path, "m", VECTOR)
+    with pytest.raises(BuildTimeoutError, match=r"^building was given up at .* of max_build_seconds$"):
+        load_version("m", folder, LoadOptions(max_build_seconds=1e-9))
 
 
 @pytest.mark.parametrize(("config", "threads"), [("", 3), ("[scheduling]\nthreads = 2\n", 2)])
