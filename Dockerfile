@@ -19,6 +19,7 @@ RUN /opt/build/bin/pip wheel --no-build-isolation --no-deps --wheel-dir /dist . 
 FROM ${BASE}
 RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin kuiper
 COPY --from=build /opt/kuiper /opt/kuiper
+COPY deploy/healthcheck.py /opt/kuiper/healthcheck.py
 COPY models /models
 ENV PATH=/opt/kuiper/bin:$PATH \
     PYTHONUNBUFFERED=1 \
@@ -30,6 +31,6 @@ USER 10001
 EXPOSE 8000
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
-    CMD ["python", "-c", "import os, urllib.request as u; u.urlopen('http://127.0.0.1:' + os.environ['KUIPER_PORT'] + '/readyz', timeout=2)"]
+    CMD ["python", "/opt/kuiper/healthcheck.py"]
 ENTRYPOINT ["kuiper"]
 CMD ["serve"]

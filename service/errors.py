@@ -43,10 +43,15 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
+def out_of_memory(message: str = "the server has too little memory for the request") -> ServiceError:
+    """Return the error to answer with when memory for a request cannot be had."""
+    return ServiceError(503, "out_of_memory", message, headers={"Retry-After": "1"})
+
+
 def engine_error(error: InputError | LayerError) -> ServiceError:
     """Return the error to answer with when a model does not run on the arrays of a request."""
     if isinstance(error, InputError):
         return ServiceError(422, "input_mismatch", str(error))
     if isinstance(error.__cause__, MemoryError):
-        return ServiceError(503, "out_of_memory", str(error), headers={"Retry-After": "1"})
+        return out_of_memory(str(error))
     return ServiceError(422, "layer_failed", str(error))

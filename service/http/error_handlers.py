@@ -12,10 +12,10 @@ from starlette.responses import Response
 
 from engine import InputError, LayerError
 from service.context import context_of
-from service.errors import ServiceError, engine_error
+from service.errors import ServiceError, engine_error, out_of_memory
 from service.surfaces import surface_of
 
-EXPLAINED_ERRORS = (ServiceError, InputError, LayerError, RequestValidationError, HTTPException)
+EXPLAINED_ERRORS = (ServiceError, InputError, LayerError, RequestValidationError, HTTPException, MemoryError)
 """Exceptions that have a status of their own; all others are answered by 500, and logged by `GuardMiddleware`."""
 
 
@@ -67,6 +67,8 @@ def _explain(request: Request, error: Exception) -> ServiceError:
             return error
         case InputError() | LayerError():
             return engine_error(error)
+        case MemoryError():
+            return out_of_memory()
         case RequestValidationError():
             return _invalid_parameter(error)
         case HTTPException():

@@ -72,6 +72,8 @@ def load_image(image: Image.Image, gray: bool, place: str) -> Image.Image:
     except MemoryError:
         raise
     except Exception as error:  # as above
+        if "out of memory" in str(error):  # an OSError with the decoder's words
+            raise MemoryError from error
         message = f"{place} is damaged: {error}"
         raise ServiceError(400, "invalid_image", message[:300], {"format": image.format}) from error
 

@@ -23,7 +23,6 @@ class InferHead:
     Attributes:
         model: the model.
         takes_encoded_body: always false.
-        is_compressed: always false.
         padding: always 0.
 
     Raises:
@@ -31,7 +30,6 @@ class InferHead:
     """
 
     takes_encoded_body = False
-    is_compressed = False
     padding = 0
 
     def __init__(self, request: Request, model: LoadedModel, request_id: str, limits: Limits) -> None:
@@ -41,6 +39,11 @@ class InferHead:
         self._content_type = _header(request, "content-type")
         self._options = _parse_query(request.query_params)
         self._media_type = negotiate(_header(request, "accept"))
+
+    def is_heavy(self, size: int) -> bool:
+        """Return false: a worker decodes the body, whatever its size."""
+        del size
+        return False
 
     def call(self, body: bytes, received_ns: int) -> Call[Answer]:
         """Return the call. Raises nothing: the body is decoded later, by a worker."""

@@ -24,8 +24,8 @@ from service.scheduling.inference_head import InferenceHead
 from service.services import Services
 from service.surfaces import SURFACES, Surface
 
-_decompression = ThreadPoolExecutor(max_workers=1, thread_name_prefix="decompress")
-"""One thread: of the bodies that are not in a queue yet, no more than one is decompressed at a time."""
+_heavy_calls = ThreadPoolExecutor(max_workers=1, thread_name_prefix="heavy-calls")
+"""One thread: of the bodies that are not in a queue yet, no more than one is decompressed or parsed at a time."""
 
 _JOINED_BYTES = 1 << 16
 """Longest body whose pieces are joined: to copy them costs less than to send each."""
@@ -154,6 +154,6 @@ async def send_answer(answer: Answer, send: Send) -> None:
 
 async def _make_call(head: InferenceHead, body: bytes) -> Call[Answer]:
     received = perf_counter_ns()
-    if not head.is_compressed:
+    if not head.is_heavy(len(body)):
         return head.call(body, received)
-    return await get_running_loop().run_in_executor(_decompression, head.call, body, received)
+    return await get_running_loop().run_in_executor(_heavy_calls, head.call, body, received)

@@ -11,6 +11,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from engine import Array, InputError, LayerError, RunResult, RunStoppedError, RunTrace, StopSignal, TraceLevel
+from service.errors import out_of_memory
 from service.scheduling.call import RunOutcome
 from service.scheduling.call_record import CallStatus
 from service.scheduling.declared_shape import name_declared_shape
@@ -173,7 +174,9 @@ def _encode(scheduled: ScheduledCall[Any], result: RunResult) -> None:
 
 
 def _fail(scheduled: ScheduledCall[Any], status: CallStatus, error: BaseException) -> None:
-    if not isinstance(error, Exception) or isinstance(error, StopIteration):
+    if isinstance(error, MemoryError):
+        error = out_of_memory()  # without the traceback, whose frames keep what took the memory
+    elif not isinstance(error, Exception) or isinstance(error, StopIteration):
         # a future holds no StopIteration, and one that holds CancelledError looks cancelled
         error = RuntimeError(repr(error))
     scheduled.progress.decoded = None

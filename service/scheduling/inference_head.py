@@ -19,12 +19,11 @@ class InferenceHead(Protocol):
         """Whether the body may have a content coding, which `call` then undoes."""
 
     @property
-    def is_compressed(self) -> bool:
-        """Whether the body has one: to decompress it is too much work for the event loop."""
-
-    @property
     def padding(self) -> int:
         """How many zero bytes to put before the body so that the arrays in it are aligned."""
+
+    def is_heavy(self, size: int) -> bool:
+        """Return whether to make the call of a body of `size` bytes is too much work for the event loop."""
 
     def call(self, body: bytes, received_ns: int) -> Call[Answer]:
         """Return the call.

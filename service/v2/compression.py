@@ -15,6 +15,7 @@ IDENTITY, GZIP, DEFLATE = "identity", "gzip", "deflate"
 WORTH_BYTES = 1024
 """Answers with fewer bytes are not compressed."""
 _STEP = 1 << 16
+_OUT_OF_MEMORY = "Error -4 "
 _SAMPLE = 1 << 14
 _WORTH_RATIO = 0.9
 _LEVEL = 1
@@ -59,6 +60,8 @@ def decompress(body: bytes | bytearray, encoding: str, limits: Limits) -> bytes 
     try:
         return _inflate(body, _bits(body, encoding), limits)
     except zlib.error as error:
+        if str(error).startswith(_OUT_OF_MEMORY):
+            raise MemoryError from error
         raise _invalid(encoding, str(error)) from error
 
 

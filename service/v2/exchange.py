@@ -23,10 +23,12 @@ RAW = 0
 _BRIEF = 1 << 10
 """Most bytes of a JSON part that is remembered if it describes binary data: clients send the same one repeatedly."""
 _REMEMBERED = 256
-_SMALL = 1 << 16
+SMALL_BYTES = 1 << 16
 """Most bytes of JSON that are always parsed before the request is queued; larger parts only if they have to be."""
 _SCHEDULING = (b'"timeout"', b'"priority"')
 _MOST_QUOTES = 1000
+_WINDOW = 1 << 20
+"""Bytes that are searched at a time, to release the interpreter's lock in between."""
 
 
 class V2Exchange:
@@ -87,10 +89,10 @@ class V2Exchange:
         if self._header_length is not None and len(text) <= _BRIEF:
             self._described = _parse_brief(bytes(text))
             return self._described.parameters
-        if len(text) > _SMALL and not _mentions(body, _SCHEDULING):
+        if len(text) > SMALL_BYTES and not _mentions(body, _SCHEDULING):
             return InferParameters()
         document = _parse(text)
-        if len(text) <= _SMALL or not self.is_compressed:
+        if len(text) <= SMALL_BYTES or not self.is_compressed:
             self._document = document
         return request_parameters(document)
 
@@ -146,11 +148,21 @@ def _parse_brief(text: bytes) -> InferRequest:
 
 def _mentions(body: bytes | bytearray, words: tuple[bytes, ...]) -> bool:
     """Return whether one of some quoted words occurs; searching by quotes is fast, as a body of numbers has few."""
-    start = body.find(b'"')
+    start = _find(body, b'"', 0)
     for _ in range(_MOST_QUOTES):
         if start < 0:
             return False
         if body.startswith(words, start):
             return True
-        start = body.find(b'"', start + 1)
-    return any(word in body for word in words)
+        start = _find(body, b'"', start + 1)
+    return start >= 0 and any(_find(body, word, start) >= 0 for word in words)
+
+
+def _find(body: bytes | bytearray, word: bytes, start: int) -> int:
+    """Return where a word occurs next; -1 where it does not."""
+    while start < len(body):
+        found = body.find(word, start, start + _WINDOW)
+        if found >= 0:
+            return found
+        start += _WINDOW - len(word) + 1
+    return -1

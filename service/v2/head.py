@@ -9,7 +9,7 @@ from service.scheduling.answer import Answer
 from service.scheduling.call import Call, SurfaceName
 from service.v2.binary import HEADER, padding_of, parse_header_length
 from service.v2.compression import IDENTITY, choose_encoding, parse_encoding
-from service.v2.exchange import V2Exchange
+from service.v2.exchange import SMALL_BYTES, V2Exchange
 
 _HEADER = HEADER.lower().encode()
 
@@ -26,7 +26,6 @@ class V2Head:
     Attributes:
         model: the model.
         takes_encoded_body: always true.
-        is_compressed: whether the body has to be decompressed to make a call.
         padding: number of zero bytes to put before the body.
 
     Raises:
@@ -43,8 +42,13 @@ class V2Head:
         self._encoding = parse_encoding(context.header(b"content-encoding"))
         self._answer_encoding = choose_encoding(context.header(b"accept-encoding"))
         self._header_length = parse_header_length(context.header(_HEADER))
-        self.is_compressed = self._encoding != IDENTITY
-        self.padding = 0 if self.is_compressed else padding_of(self._header_length)
+        self._is_compressed = self._encoding != IDENTITY
+        self.padding = 0 if self._is_compressed else padding_of(self._header_length)
+
+    def is_heavy(self, size: int) -> bool:
+        """Return whether the body has to be decompressed, or has a large JSON part that may have to be parsed."""
+        json_size = size if self._header_length is None else self._header_length
+        return self._is_compressed or json_size > SMALL_BYTES
 
     def call(self, body: bytes, received_ns: int) -> Call[Answer]:
         """Return the call.

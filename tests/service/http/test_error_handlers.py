@@ -88,6 +88,7 @@ def out_of_memory() -> LayerError:
         (lambda: InputError("input 'a': is missing"), 422, "input_mismatch"),
         (lambda: LayerError("nn.Linear fc: no"), 422, "layer_failed"),
         (out_of_memory, 503, "out_of_memory"),
+        (MemoryError, 503, "out_of_memory"),
     ],
 )
 async def test_engine_error(
@@ -96,7 +97,8 @@ async def test_engine_error(
     raising(app, make)
     answer = await client.get("/raise")
     check_shape(answer, status, code)
-    assert answer.json()["error"] == str(make())
+    assert answer.json()["error"] == (str(make()) or "the server has too little memory for the request")
+    assert answer.headers.get("Retry-After") == ("1" if status == 503 else None)
 
 
 async def test_anything_else_is_a_fault_of_the_server(app: FastAPI, client: AsyncClient) -> None:

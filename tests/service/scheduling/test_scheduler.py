@@ -83,6 +83,34 @@ async def test_worker_outlives_what_a_codec_raises(
     assert records[0].leads_run == (stage == "encode")
 
 
+@pytest.mark.parametrize("stage", ["decode", "run", "encode"])
+async def test_memory_that_cannot_be_had_is_answered_503_and_given_back(
+    start: Start, graph: StubGraph, records: Records, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    class Large:
+        pass
+
+    def fail(*_: object, **__: object) -> Any:
+        large = Large()
+        kept.append(weakref.ref(large))
+        raise MemoryError("unable to allocate 3 GiB")
+
+    kept: list[weakref.ref[Large]] = []
+    dispatcher, model = start(), model_of(graph)
+    sound = call_of(model, rows(1))
+    calls = {"decode": replace(sound, decode=fail), "run": sound, "encode": replace(sound, encode=fail)}
+    with monkeypatch.context() as patch:
+        if stage == "run":
+            patch.setattr(graph, "run", fail)
+        with pytest.raises(ServiceError) as caught:
+            await dispatcher.answer(calls[stage], stay)
+    assert (caught.value.status, caught.value.code) == (503, "out_of_memory")
+    assert caught.value.headers == {"Retry-After": "1"}
+    assert [reference() for reference in kept] == [None]
+    assert await dispatcher.answer(call_of(model, rows(1)), stay) == [2]
+    assert len(records) == 2
+
+
 async def test_model_that_does_not_run_is_the_backends_fault(
     start: Start, graph: StubGraph, records: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:

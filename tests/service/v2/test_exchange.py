@@ -9,11 +9,13 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from starlette.requests import Request
 
 from engine import PNNX_COMPUTE, Array, RunResult, TraceLevel
 from service.codec import Decoded
 from service.codec.json_document import LARGE_BYTES
 from service.config.limits import Limits
+from service.context import open_context
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
 from service.repository.version_loader import LoadOptions, load_version
@@ -22,7 +24,8 @@ from service.scheduling.call import RunOutcome
 from service.scheduling.timestamps import Timestamps
 from service.v2.binary import padding_of
 from service.v2.compression import IDENTITY
-from service.v2.exchange import RAW, V2Exchange
+from service.v2.exchange import RAW, V2Exchange, _mentions
+from service.v2.head import V2Head
 from service.v2.request import MAX_TENSORS
 from tests.service.models import DIGIT, DIGIT_CONFIG, PAIR, add_model
 from tests.service.v2.bodies import binary_body, binary_input, json_input, strings
@@ -126,6 +129,36 @@ def test_scheduling_is_read_of_any_body(models: dict[str, LoadedModel]) -> None:
     quotes = b'{"inputs": [], "x": [%b], "parameters": {"priority": 7}}' % b",".join([b'"12345678"'] * 9000)
     assert exchange(models["same_f32"], quotes).scheduling().priority == 7
     assert exchange(models["same_f32"], FLOATS.tobytes(), RAW).scheduling().priority == 0
+
+
+@pytest.mark.parametrize(
+    ("headers", "size", "is_heavy"),
+    [
+        ({}, 1 << 16, False),
+        ({}, (1 << 16) + 1, True),
+        ({"content-encoding": "gzip"}, 10, True),
+        ({"inference-header-content-length": "100"}, 1 << 20, False),
+        ({"inference-header-content-length": "100000"}, 1 << 20, True),
+        ({"inference-header-content-length": "0"}, 1 << 20, False),
+    ],
+)
+def test_only_what_is_quickly_parsed_is_left_to_the_event_loop(
+    models: dict[str, LoadedModel], headers: dict[str, str], size: int, is_heavy: bool
+) -> None:
+    pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": pairs}
+    open_context(scope)
+    assert V2Head(Request(scope), models["pair"], "id", LIMITS).is_heavy(size) is is_heavy
+
+
+@pytest.mark.parametrize("start", [0, 1, 6, 7, 8, 15, 16, 17])
+def test_words_are_found_wherever_they_lie(start: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.v2.exchange._WINDOW", 16)
+    for quotes in (1000, 0):
+        monkeypatch.setattr("service.v2.exchange._MOST_QUOTES", quotes)
+        text = bytes(start) + b'"a" "priority" '
+        assert _mentions(text, (b'"timeout"', b'"priority"'))
+        assert not _mentions(text, (b'"timeout"', b'"x"'))
 
 
 @pytest.mark.parametrize("key", ["inputs", "outputs"])
