@@ -15,10 +15,11 @@ DIFFERENTIAL ?=
 PEERS ?= .venv-bench
 LOWEST ?= .venv-lowest
 NEWEST ?= .venv-newest
+RELEASE ?= .venv-release
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help serve test test-lowest test-newest lint format bench bench-service wrk soak attack schemathesis conformance differential golden figures examples docs train dev dist notes constraints clean
+.PHONY: help serve test test-lowest test-newest lint format bench bench-service wrk soak attack schemathesis conformance differential golden figures examples docs train dev dist sbom audit notes constraints clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
@@ -133,6 +134,22 @@ dist: $(VENV)/test.installed ## Build dist/*.tar.gz and *.whl, and serve with th
 	$(BIN)/python -m build --outdir dist
 	$(BIN)/python -m tests.packaging dist
 
+$(RELEASE)/installed: deploy/release-constraints.txt
+	$(PYTHON) -m venv --clear $(RELEASE)
+	$(RELEASE)/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes --requirement $<
+	@touch $@
+
+sbom: $(RELEASE)/installed ## Write dist/kuiper_serve.cdx.json: what the image installs, by version and hash (CycloneDX)
+	@mkdir -p dist
+	$(RELEASE)/bin/cyclonedx-py requirements deploy/constraints.txt --pyproject pyproject.toml --spec-version 1.6 \
+		--output-reproducible --output-file dist/kuiper_serve.cdx.json
+
+audit: $(RELEASE)/installed ## Look for known weaknesses of what the image is made of, and for unsafe workflows
+	for list in deploy/*constraints.txt; do \
+		$(RELEASE)/bin/pip-audit --strict --require-hashes --disable-pip --requirement $$list || exit 1; \
+	done
+	$(RELEASE)/bin/zizmor --offline --min-severity medium .github
+
 notes: ## Print what CHANGELOG.md says of VERSION
 	@awk -v version="$(VERSION)" '/^## /{shown = $$2 == version; next} shown {print; lines++} END{exit !lines}' CHANGELOG.md
 
@@ -144,6 +161,8 @@ constraints: $(VENV)/test.installed ## Pin what the image installs, by version a
 	$(HASHED) --output-file deploy/constraints.txt pyproject.toml
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])' \
 	| $(HASHED) --output-file deploy/build-constraints.txt -
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["release"], sep="\n")' \
+	| $(HASHED) --output-file deploy/release-constraints.txt -
 
 clean: ## Remove the virtual environment and caches
-	rm -rf $(VENV) $(PEERS) $(LOWEST) $(NEWEST) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage* build dist *.egg-info
+	rm -rf $(VENV) $(PEERS) $(LOWEST) $(NEWEST) $(RELEASE) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage* build dist *.egg-info

@@ -14,6 +14,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+LISTS = ["constraints.txt", "build-constraints.txt", "release-constraints.txt"]
 PYTHONS = ["3.11", "3.12", "3.13"]
 _HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}\b")
 
@@ -45,7 +46,7 @@ def environment(python: str) -> dict[str, str]:
     return here | linux | {"python_version": python, "python_full_version": f"{python}.0", "extra": ""}
 
 
-@pytest.mark.parametrize("name", ["constraints.txt", "build-constraints.txt"])
+@pytest.mark.parametrize("name", LISTS)
 def test_each_package_is_pinned_with_hashes(name: str) -> None:
     for pin, hashes in pins(name):
         (only,) = pin.specifier
@@ -53,7 +54,7 @@ def test_each_package_is_pinned_with_hashes(name: str) -> None:
         assert hashes, pin
 
 
-@pytest.mark.parametrize("name", ["constraints.txt", "build-constraints.txt"])
+@pytest.mark.parametrize("name", LISTS)
 def test_no_index_is_named(name: str) -> None:
     text = (DEPLOY / name).read_text()
     assert "://" not in text
@@ -66,6 +67,7 @@ def test_no_index_is_named(name: str) -> None:
     [
         ("constraints.txt", PROJECT["project"]["dependencies"]),
         ("build-constraints.txt", PROJECT["build-system"]["requires"]),
+        ("release-constraints.txt", PROJECT["project"]["optional-dependencies"]["release"]),
     ],
 )
 def test_pins_are_what_is_declared(name: str, declared: list[str], python: str) -> None:

@@ -44,6 +44,43 @@ def test_one_job_does_what_ci_does() -> None:
     assert "bash .ci/run" in [step.get("run") for step in steps]
 
 
+def test_nothing_is_released_that_was_not_checked_and_audited() -> None:
+    jobs = load(".github/workflows/release.yml")["jobs"]
+    assert jobs["audit"]["uses"] == "./.github/workflows/audit.yml"
+    for name in ("image", "publish"):
+        assert {"check", "audit", "dist"} <= set(jobs[name]["needs"])
+    for needed in ("check", "audit", "dist"):
+        assert f"needs.{needed}.result == 'success'" in jobs["publish"]["if"]
+    steps = load(".github/workflows/audit.yml")["jobs"]["audit"]["steps"]
+    assert any(step.get("run", "").startswith("make audit") for step in steps)
+
+
+def test_releases_tell_what_they_are_made_of() -> None:
+    jobs = load(".github/workflows/release.yml")["jobs"]
+    (built,) = [step["with"] for step in jobs["image"]["steps"] if "build-push" in step.get("uses", "")]
+    assert built["sbom"]
+    assert built["provenance"]
+    commands = [step.get("run", "") for step in jobs["dist"]["steps"]]
+    order = ["make dist", "make sbom", "sha256sum"]
+    places = [next(place for place, run in enumerate(commands) if word in run) for word in order]
+    assert places == sorted(places)
+
+
+def test_every_list_of_pinned_packages_is_audited() -> None:
+    recipe = MAKEFILE[MAKEFILE.index("\naudit:") :].split("\n\n")[0]
+    assert "deploy/*constraints.txt" in recipe
+    assert "--strict" in recipe  # what cannot be looked up is no success
+
+
+def test_workflows_may_only_read_unless_a_job_says_why() -> None:
+    for path in sorted((ROOT / ".github/workflows").glob("*.yml")):
+        workflow = load(str(path.relative_to(ROOT)))
+        assert workflow["permissions"] == {"contents": "read"}, path.name
+        for step in (step for job in workflow["jobs"].values() for step in job.get("steps", ())):
+            if "actions/checkout" in step.get("uses", ""):
+                assert step["with"]["persist-credentials"] is False, path.name
+
+
 def test_uvicorn_has_an_upper_bound() -> None:
     """The connection is built on names that uvicorn keeps to itself."""
     (bound,) = [line for line in PROJECT["dependencies"] if line.startswith("uvicorn")]
