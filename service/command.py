@@ -13,7 +13,8 @@ from service.app import create_app
 from service.config.environment import doubtful_variables
 from service.config.fitting import describe_fit, fit_to_memory
 from service.config.machine import this_machine
-from service.config.settings import SettingDoc, Settings, SettingsError, describe_settings, load_settings
+from service.config.setting_doc import SettingDoc
+from service.config.settings import Settings, SettingsError, describe_settings, load_settings
 from service.server.server import run
 from service.server.tls import check_tls
 from service.telemetry.logging import configure_logging

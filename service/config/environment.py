@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from service.config.settings import ENV_PREFIX, Settings, is_service_link, suggest
+from service.config.service_link import is_service_link
+from service.config.settings import ENV_PREFIX, Settings, suggest
 
 _SERVICE_LINK = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)")
 """Variables that Kubernetes sets in every pod for a service whose name begins with kuiper."""

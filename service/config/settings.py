@@ -7,13 +7,11 @@ the default.
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, SecretStr, ValidationError
-from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -26,6 +24,8 @@ from service.config.image_formats import KNOWN_FORMATS, ImageFormats
 from service.config.limits import Limits
 from service.config.machine import this_machine
 from service.config.origins import Hosts, Origins
+from service.config.service_link import is_service_link
+from service.config.setting_doc import SettingDoc
 from service.config.wording import problem_of
 
 ENV_PREFIX = "KUIPER_"
@@ -133,6 +133,22 @@ class Settings(BaseSettings):
         default=128 << 20,
         ge=1,
         description="most bytes of the bodies of all unanswered requests in total; any others are answered 503",
+    )
+    max_unsent_bytes: int = Field(
+        default=128 << 20,
+        ge=1,
+        description="most bytes of answers that clients have yet to read; above, the slowest reader is cut off",
+    )
+    send_timeout: float = Field(
+        default=30.0,
+        gt=0,
+        le=86_400,
+        description="seconds after which a client is cut off that reads less than 4 KiB of its answer per second",
+    )
+    max_connections: int = Field(
+        default=0,
+        ge=0,
+        description="most connections; for one more, the least used is closed; 0: 4096, or what file descriptors allow",
     )
     max_image_pixels: int = Field(
         default=_LIMITS.image_pixels,
@@ -251,27 +267,6 @@ class Settings(BaseSettings):
         return init_settings, environment, InitSettingsSource(settings_cls, _read_file(Path(path)))
 
 
-@dataclass(frozen=True, slots=True)
-class SettingDoc:
-    """The documentation of one setting.
-
-    Attributes:
-        name: name in the settings file and in code.
-        flag: flag on the command line; empty for secrets, which other users of the machine could read there.
-        variable: environment variable.
-        default: the default, as shown to people; empty if there is none.
-        text: what the setting controls.
-        field: the setting's field.
-    """
-
-    name: str
-    flag: str
-    variable: str
-    default: str
-    text: str
-    field: FieldInfo
-
-
 def load_settings(flags: Mapping[str, Any] | None = None) -> Settings:
     """Read the settings from flags (name -> value), the environment and the settings file.
 
@@ -306,11 +301,6 @@ def suggest(name: str) -> str:
     """Return "; did you mean …?" with the setting whose name is closest, or an empty string if none is close."""
     near = get_close_matches(name, Settings.model_fields, n=1)
     return f"; did you mean {near[0]}?" if near else ""
-
-
-def is_service_link(name: str, value: object) -> bool:
-    """Return whether Kubernetes set a variable: it sets `KUIPER_PORT` for a service that is called kuiper."""
-    return name == "port" and isinstance(value, str) and value.startswith(("tcp://", "udp://", "sctp://"))
 
 
 def _is_secret(name: str) -> bool:

@@ -16,7 +16,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from service.context import REQUEST_ID_HEADER, choose_request_id, mark_arrived
 from service.errors import ServiceError
 from service.log_context import FIELDS
+from service.server.connection_limit import Activity, Use
+from service.server.connection_policy import ConnectionPolicy
 from service.server.eager_task import start_task
+from service.server.read_flow import ReadFlow
 from service.server.reader import PacketReader
 from service.server.transport import CoalescingTransport
 
@@ -24,6 +27,10 @@ HEAD_BYTES = 64 << 10
 """Most bytes of a request line and its headers, counted from the second packet that they arrive in."""
 HEAD_SECONDS = 20.0
 """Seconds that a client has to send them."""
+MOST_AHEAD = 8
+"""Requests that wait for the answers before theirs: when so many are parsed, no more are."""
+SLICE_BYTES, AHEAD_SLICE_BYTES = 1 << 10, 1 << 7
+"""Bytes that are parsed at a time, before it is known whose they are: at first, and while requests wait."""
 READ_AHEAD_BYTES = 1 << 15
 """Bytes of a body that are read before the application asks for them; the packet that they arrive in may have more."""
 
@@ -33,36 +40,48 @@ _logger = logging.getLogger(__name__)
 class Connection(HttpToolsProtocol):
     """Speaks HTTP/1.1 with one client."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(self, *arguments: Any, policy: ConnectionPolicy, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self._policy = policy
         self._reader = PacketReader(self)
         self._in_head = False
         self._is_parsing = False
         self._begun: tuple[RequestResponseCycle, Any] | None = None
-        self._head_bytes = 0
+        self._answered: RequestResponseCycle | None = None
+        self._begun_at = 0.0
+        self._head_bytes = self._body_bytes = 0
         self._head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base class
         """Wait for a request."""
-        coalescing = CoalescingTransport(transport, self.loop)
+        coalescing = CoalescingTransport(transport, self.loop, self._linger)
         super().connection_made(coalescing)  # type: ignore[arg-type]  # it delegates all that it does not define
+        self.flow = self._read_flow = ReadFlow(self.transport)
         self._await_head()
         transport.set_protocol(self._reader)
+        self._policy.limit.admit(cast("set[Connection]", self.connections), self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timer."""
         self._stop_timer()
+        self._policy.unsent.forget(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Parse a packet, and refuse a head that does not end."""
         if self.transport.is_closing():
             return  # a TLS connection may still deliver data after it has been closed
+        if self._read_flow.held:
+            self._read_flow.hold(data)
+            return
         was_in_head = self._in_head
         if was_in_head:
             self._head_bytes += len(data)
         self._is_parsing = True
-        super().data_received(data)
+        if len(data) <= SLICE_BYTES:
+            super().data_received(data)
+        else:
+            self._parse_in_slices(data)
         self._is_parsing = False
         if self._begun is not None:
             begun, self._begun = self._begun, None
@@ -81,15 +100,89 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Note that a head has ended."""
         self._in_head = False
-        self._head_bytes = 0
+        self._head_bytes = self._body_bytes = 0
         self._stop_timer()
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         """Take a piece of a body, and stop reading when the application does not keep up."""
         super().on_body(body)
+        self._body_bytes += len(body)
         if len(self.cycle.body) >= READ_AHEAD_BYTES and not self.cycle.response_complete:
             self.flow.pause_reading()
+
+    def on_response_complete(self) -> None:
+        """Start the next request, and parse those that were sent ahead."""
+        super().on_response_complete()
+        if self._read_flow.held and len(self.pipeline) < MOST_AHEAD:
+            self.loop.call_soon(self._parse_held)
+
+    def pause_writing(self) -> None:
+        """Have it watched how fast the client reads."""
+        super().pause_writing()
+        self._policy.unsent.watch(self)
+
+    def resume_writing(self) -> None:
+        """Note that the client has read."""
+        self._policy.unsent.note(self)
+        super().resume_writing()
+
+    def unsent_bytes(self) -> int:
+        """Return the bytes of answers that are begun and that the system has not taken yet."""
+        unsent: int = self.transport.get_write_buffer_size()
+        if self._answered is not None and not self._answered.response_complete:
+            unsent += self._answered.expected_content_length
+        return unsent
+
+    def abort(self) -> None:
+        """Close at once; what is unsent is lost."""
+        self.transport.abort()
+
+    @property
+    def address(self) -> str:
+        """Where the client is; empty where that is not known."""
+        return self.client[0] if self.client else ""
+
+    def activity(self, now: float) -> Activity | None:
+        """Return what the client is doing; None while it has a request that is being answered."""
+        if self.flow.write_paused:
+            return Activity(Use.ANSWER, *self._policy.unsent.rate(self, now))
+        if self.cycle is not None and not self.cycle.response_complete:
+            if self.pipeline or not self.cycle.more_body:
+                return None
+            return Activity(Use.BODY, self._begun_at, self._body_bytes / max(now - self._begun_at, 1.0))
+        if self.timeout_keep_alive_task is not None:
+            return Activity(Use.IDLE, self.timeout_keep_alive_task.when() - self.timeout_keep_alive)
+        return Activity(Use.HEAD, now if self._head_timer is None else self._head_timer.when() - HEAD_SECONDS)
+
+    def _parse_in_slices(self, data: bytes) -> None:
+        """Parse a packet, and hold what is left of it once enough requests wait for their turn."""
+        place = 0
+        while place < len(data) and not self.transport.is_closing():
+            if len(self.pipeline) >= MOST_AHEAD:
+                self._read_flow.hold(data[place:])
+                return
+            size = max(self._body_left(), AHEAD_SLICE_BYTES if self.pipeline else SLICE_BYTES)
+            super().data_received(data[place : place + size])
+            place += size
+
+    def _body_left(self) -> int:
+        """Return how many of the next bytes surely are of the body that is being received."""
+        if self._in_head or self.cycle is None or not self.cycle.more_body:
+            return 0
+        headers = self.cycle.scope["headers"]
+        declared = next((int(value) for name, value in headers if name == b"content-length"), 0)
+        return declared - self._body_bytes
+
+    def _parse_held(self) -> None:
+        if self.transport.is_closing():
+            return
+        self.data_received(self._read_flow.release())
+        if not self.pipeline:
+            self.flow.resume_reading()
+
+    def _linger(self) -> None:
+        self._policy.unsent.watch(self)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         """Start a request, at the end of the packet that its head arrived in: most bodies are complete by then.
@@ -103,8 +196,11 @@ class Connection(HttpToolsProtocol):
             self._start(cycle, app)
 
     def _start(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._answered = cycle
         if not cycle.more_body:
             mark_arrived(cast("Scope", cycle.scope))
+        else:
+            self._begun_at = self.loop.time()
         task = start_task(self.loop, cycle.run_asgi(app))
         task.add_done_callback(self.tasks.discard)
         self.tasks.add(task)

@@ -6,6 +6,7 @@ The port is open before models are loaded. A signal fails readiness; accepted re
 import logging
 import signal
 import socket
+from functools import partial
 from time import monotonic
 from types import FrameType
 
@@ -16,6 +17,7 @@ from service.config.settings import Settings
 from service.lifecycle import Phase
 from service.scheduling.refusals import shutting_down
 from service.server.connection import Connection
+from service.server.connection_policy import connection_policy
 from service.server.deadline import ExitDeadline
 from service.server.listener import BACKLOG, ListenError, listen, url_of
 from service.server.tls import tls_options
@@ -151,7 +153,7 @@ def _configure(app: FastAPI, settings: Settings) -> uvicorn.Config:
         host=settings.host,
         port=settings.port,
         log_config=None,
-        http=Connection,
+        http=partial(Connection, policy=connection_policy(settings)),  # type: ignore[arg-type]  # only called
         access_log=False,
         server_header=False,
         proxy_headers=settings.otel,  # only spans show what a proxy says of the connection

@@ -1,7 +1,7 @@
 """A transport that sends the head of an answer together with its body."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 
@@ -14,11 +14,15 @@ class CoalescingTransport:
     Args:
         transport: sends the data.
         loop: its event loop.
+        linger: called when the transport is closed with data that the client has not read yet.
     """
 
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, linger: Callable[[], None]
+    ) -> None:
         self._transport = transport
         self._loop = loop
+        self._linger = linger
         self._held: bytes = b""
 
     def __getattr__(self, name: str) -> Any:
@@ -44,6 +48,8 @@ class CoalescingTransport:
     def close(self) -> None:
         """Send what is held, then close."""
         self._flush()
+        if not self._transport.is_closing() and self._transport.get_write_buffer_size():
+            self._linger()
         self._transport.close()
 
     def _flush(self) -> None:

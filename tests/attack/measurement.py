@@ -58,10 +58,12 @@ class Measurement:
     def excesses(self) -> list[str]:
         """Return which limits on latency and memory were exceeded."""
         found = []
-        if self.livez.percentile(99) > LIVEZ_SECONDS:
+        if not self.livez.percentile(99) <= LIVEZ_SECONDS:  # nan where nothing was answered
             found.append("livez")
-        if self.honest.percentile(99) > SLOWER * self.idle.percentile(99):
+        if not self.honest.percentile(99) <= SLOWER * self.idle.percentile(99):
             found.append("honest")
+        if self.honest.refused + self.livez.refused:
+            found.append("refused")
         if self.peak > self.rest + PEAK_BYTES:
             found.append("peak")
         if self.after > self.rest + KEPT_BYTES:

@@ -41,8 +41,8 @@ def _row(of: Measurement) -> tuple[str, ...]:
 
 def _refused(of: Measurement) -> str:
     """Say how many honest questions got anything but an answer."""
-    others = of.honest.replies.total() - of.honest.replies["200"]
-    return f" ({others} of {of.honest.replies.total()} refused)" if others else ""
+    refused, total = of.honest.refused, of.honest.replies.total()
+    return f" ({refused} of {total} refused)" if refused else ""
 
 
 def _bytes(size: int) -> str:

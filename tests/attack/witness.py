@@ -19,6 +19,8 @@ PAUSE_SECONDS = 0.02
 """Time between an answer and the next question."""
 PATIENCE_SECONDS = 20.0
 """Time after which a question counts as unanswered."""
+START_SECONDS = 120.0
+"""Time for the process of the honest clients to start or to end."""
 PICTURE = np.random.default_rng(0).random((1, 1, 28, 28), np.float32)
 
 
@@ -34,22 +36,28 @@ class Observation:
     seconds: list[float] = field(default_factory=list)
     replies: Counter[str] = field(default_factory=Counter)
 
+    @property
+    def refused(self) -> int:
+        """Number of questions that got another answer than 200, or none."""
+        return self.replies.total() - self.replies["200"]
+
     def percentile(self, percent: float) -> float:
         """Return a percentile of the times, in seconds; nan where there are none."""
         return float(np.percentile(self.seconds, percent)) if self.seconds else float("nan")
 
 
 class HonestClient:
-    """Asks one thing again and again, on one connection as long as that is open.
+    """Asks one thing again and again.
 
     Args:
         port: of the server, on 127.0.0.1.
         target: path and query.
         body: what to post; None: GET.
+        keeps: whether it asks on one connection as long as that is open, and not on a new one each time.
     """
 
-    def __init__(self, port: int, target: str, body: bytes | None = None) -> None:
-        self._port, self._target, self._body = port, target, body
+    def __init__(self, port: int, target: str, body: bytes | None = None, *, keeps: bool) -> None:
+        self._port, self._target, self._body, self._keeps = port, target, body, keeps
         self._connection: http.client.HTTPConnection | None = None
 
     def ask(self) -> tuple[int, bytes]:
@@ -79,6 +87,8 @@ class HonestClient:
         status, _ = self.ask()
         if status in (0, 200):
             observation.seconds.append(time.perf_counter() - started)
+        if not self._keeps:
+            self.close()
         observation.replies[str(status) if status else "none"] += 1
 
 
@@ -90,14 +100,14 @@ def ask_once(client: HonestClient) -> tuple[int, bytes]:
 
 def prober(port: int) -> HonestClient:
     """Return a client that asks whether the server lives."""
-    return HonestClient(port, "/livez")
+    return HonestClient(port, "/livez", keeps=False)
 
 
 def customer(port: int) -> HonestClient:
     """Return a client that has a digit recognised."""
     body = io.BytesIO()
     np.save(body, PICTURE)
-    return HonestClient(port, "/infer?model=digits&trace=off", body.getvalue())
+    return HonestClient(port, "/infer?model=digits&trace=off", body.getvalue(), keeps=True)
 
 
 class Witnesses:
@@ -112,21 +122,22 @@ class Witnesses:
 
     def __enter__(self) -> Self:
         self._process.start()
-        self._started.wait(PATIENCE_SECONDS)
+        if not self._started.wait(START_SECONDS):
+            raise TimeoutError("the honest clients do not start")
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._may_end.set()
-        self._process.join(2 * PATIENCE_SECONDS)
+        self._process.join(START_SECONDS)
         if self._process.is_alive():
             self._process.kill()
 
     def observations(self) -> tuple[Observation, Observation]:
         """End, and return what the prober and the customer noticed."""
         self._may_end.set()
-        if not self._ends[0].poll(2 * PATIENCE_SECONDS):
+        if not self._ends[0].poll(START_SECONDS):
             raise TimeoutError("the honest clients do not come to an end")
         prober_saw, customer_saw = self._ends[0].recv()
         return prober_saw, customer_saw

@@ -8,15 +8,18 @@ from typing import Any
 import pytest
 import uvicorn
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from service.context import has_arrived
 from service.server import connection as module
-from service.server.connection import HEAD_BYTES, READ_AHEAD_BYTES, Connection
+from service.server import unsent_answers
+from service.server.connection import HEAD_BYTES, MOST_AHEAD, READ_AHEAD_BYTES, SLICE_BYTES, Connection
+from service.server.connection_limit import Use
 from service.server.reader import PACKET_BYTES
 from tests.service.scheduling.stubs import until
+from tests.service.server.policies import make_policy
 
 pytestmark = pytest.mark.anyio
 LENGTH = b"Content-Length: 2\r\n\r\n"
@@ -29,7 +32,9 @@ async def port() -> AsyncIterator[int]:
     config.load()
     state = ServerState()
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Connection(config, state, {}), "127.0.0.1", 0)
+    server = await loop.create_server(
+        lambda: Connection(config, state, {}, policy=make_policy()), "127.0.0.1", 0
+    )
     async with server:
         yield server.sockets[0].getsockname()[1]
 
@@ -116,7 +121,7 @@ async def test_no_more_of_a_body_is_read_than_is_asked_for() -> None:
         await PlainTextResponse(str(len(await Request(scope, receive).body())))(scope, receive, send)
 
     def connect() -> Connection:
-        connections.append(Connection(config, ServerState(), {}))
+        connections.append(Connection(config, ServerState(), {}, policy=make_policy()))
         return connections[-1]
 
     config = uvicorn.Config(slow, http=Connection, log_config=None)
@@ -154,7 +159,9 @@ async def test_request_is_started_in_the_callback_of_its_packet(packets: list[by
     config = uvicorn.Config(app, http=Observed, log_config=None)
     config.load()
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Observed(config, ServerState(), {}), "127.0.0.1", 0)
+    server = await loop.create_server(
+        lambda: Observed(config, ServerState(), {}, policy=make_policy()), "127.0.0.1", 0
+    )
     async with server:
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
         for packet in packets:
@@ -165,3 +172,100 @@ async def test_request_is_started_in_the_callback_of_its_packet(packets: list[by
         assert (await asyncio.wait_for(reader.read(), 20)).endswith(b"fine")
         writer.close()
     assert after_packet[0] == [has_body]
+
+
+class Held:
+    """An application that answers nothing before it is told to, and connections to it."""
+
+    def __init__(self, **limits: Any) -> None:
+        self.policy = make_policy(**limits)
+        self.connections: list[Connection] = []
+        self.may_answer = asyncio.Event()
+        self.body = b"fine"
+        config = uvicorn.Config(self._answer, http=Connection, interface="asgi3", log_config=None)
+        config.load()
+        self._config, self._state = config, ServerState()
+
+    def connect(self) -> Connection:
+        self.connections.append(Connection(self._config, self._state, {}, policy=self.policy))
+        return self.connections[-1]
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body = await Request(scope, receive).body()
+        await self.may_answer.wait()
+        await Response(body or self.body)(scope, receive, send)
+
+
+@pytest.mark.parametrize("body", [b"", bytes(5000)])
+async def test_few_requests_are_parsed_ahead_of_the_answers_and_all_are_answered(body: bytes) -> None:
+    held = Held()
+    request = HEAD.replace(b"GET", b"POST") + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    count = 2000 if not body else 40
+    async with await asyncio.get_running_loop().create_server(held.connect, "127.0.0.1", 0) as server:
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(request * (count - 1) + request.replace(b"Host", b"Connection: close\r\nHost"))
+        await until(lambda: bool(held.connections) and bool(held.connections[0]._read_flow.held))
+        (connection,) = held.connections
+        most = MOST_AHEAD + SLICE_BYTES // len(request)
+        assert len(connection.pipeline) <= most
+        assert len(connection._read_flow.held) <= PACKET_BYTES
+        held.may_answer.set()
+        answers = await asyncio.wait_for(reader.read(), 60)
+        writer.close()
+    assert answers.count(b"HTTP/1.1 200 OK") == count
+    assert len(answers.split(b"\r\n\r\n", 1)[1]) > count * len(body or b"fine")
+
+
+async def test_an_answer_that_nobody_reads_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unsent_answers, "TICK_SECONDS", 0.01)
+    held = Held(patience=0.05)
+    held.body = bytes(32 << 20)
+    held.may_answer.set()
+    async with await asyncio.get_running_loop().create_server(held.connect, "127.0.0.1", 0) as server:
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname(), limit=1000)
+        writer.write(HEAD + b"\r\n")
+        await until(lambda: bool(held.connections) and held.connections[0].transport.is_closing())
+        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+            await reader.readexactly(len(held.body))
+        writer.close()
+
+
+async def test_the_oldest_idle_connection_makes_room() -> None:
+    held = Held(most=2)
+    held.may_answer.set()
+    async with await asyncio.get_running_loop().create_server(held.connect, "127.0.0.1", 0) as server:
+        address = server.sockets[0].getsockname()
+        clients = []
+        for _ in range(3):
+            reader, writer = await asyncio.open_connection(*address)
+            clients.append((reader, writer))
+            writer.write(HEAD + b"\r\n")
+            assert await asyncio.wait_for(reader.readuntil(b"fine"), 20)
+        assert await asyncio.wait_for(clients[0][0].read(), 20) == b""
+        assert len(held._state.connections) == 2
+        for _, writer in clients:
+            writer.close()
+
+
+async def test_connections_tell_what_their_clients_do() -> None:
+    held = Held()
+    now = asyncio.get_running_loop().time
+    async with await asyncio.get_running_loop().create_server(held.connect, "127.0.0.1", 0) as server:
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        await until(lambda: bool(held.connections))
+        (connection,) = held.connections
+
+        def use() -> Use | None:
+            activity = connection.activity(now())
+            return None if activity is None else activity.use
+
+        assert use() is Use.HEAD
+        writer.write(HEAD + b"Content-Length: 4\r\n\r\nab")
+        await until(lambda: use() is Use.BODY)
+        writer.write(b"cd")
+        await until(lambda: use() is None)
+        held.may_answer.set()
+        assert await asyncio.wait_for(reader.readuntil(b"abcd"), 20)
+        await until(lambda: use() is Use.IDLE)
+        assert connection.address == "127.0.0.1"
+        writer.close()

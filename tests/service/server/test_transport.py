@@ -17,6 +17,14 @@ class Recorder(asyncio.Transport):
         super().__init__()
         self.sent: list[bytes] = []
         self.is_open = True
+        self.unread = 0
+        self.lingered = 0
+
+    def get_write_buffer_size(self) -> int:
+        return self.unread
+
+    def linger(self) -> None:
+        self.lingered += 1
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.sent.append(bytes(data))
@@ -33,7 +41,7 @@ class Recorder(asyncio.Transport):
 
 async def test_head_and_body_leave_together() -> None:
     recorder = Recorder()
-    transport = CoalescingTransport(recorder, asyncio.get_running_loop())
+    transport = CoalescingTransport(recorder, asyncio.get_running_loop(), recorder.linger)
     transport.write(b"head ")
     assert recorder.sent == []
     transport.write(b"body")
@@ -43,7 +51,7 @@ async def test_head_and_body_leave_together() -> None:
 
 async def test_what_nothing_follows_leaves_by_itself() -> None:
     recorder = Recorder()
-    transport = CoalescingTransport(recorder, asyncio.get_running_loop())
+    transport = CoalescingTransport(recorder, asyncio.get_running_loop(), recorder.linger)
     transport.write(b"continue")
     await asyncio.sleep(0)
     assert recorder.sent == [b"continue"]
@@ -54,7 +62,7 @@ async def test_what_nothing_follows_leaves_by_itself() -> None:
 
 async def test_nothing_is_lost_at_the_end() -> None:
     recorder = Recorder()
-    transport = CoalescingTransport(recorder, asyncio.get_running_loop())
+    transport = CoalescingTransport(recorder, asyncio.get_running_loop(), recorder.linger)
     transport.write(b"last")
     transport.close()
     assert recorder.sent == [b"last"]
@@ -63,7 +71,7 @@ async def test_nothing_is_lost_at_the_end() -> None:
 
 async def test_order_is_kept() -> None:
     recorder = Recorder()
-    transport = CoalescingTransport(recorder, asyncio.get_running_loop())
+    transport = CoalescingTransport(recorder, asyncio.get_running_loop(), recorder.linger)
     transport.write(b"a")
     transport.writelines([b"b", b"c"])
     transport.write(b"d")
@@ -75,7 +83,7 @@ async def test_order_is_kept() -> None:
 
 async def test_what_comes_for_a_client_that_has_left_is_dropped() -> None:
     recorder = Recorder()
-    transport = CoalescingTransport(recorder, asyncio.get_running_loop())
+    transport = CoalescingTransport(recorder, asyncio.get_running_loop(), recorder.linger)
     transport.write(b"held")
     recorder.is_open = False
     await asyncio.sleep(0)
@@ -85,3 +93,15 @@ async def test_what_comes_for_a_client_that_has_left_is_dropped() -> None:
     await asyncio.sleep(0)
     transport.close()
     assert recorder.sent == []
+
+
+async def test_a_client_that_has_not_read_yet_when_the_connection_is_closed_is_told_of() -> None:
+    recorder = Recorder()
+    CoalescingTransport(recorder, asyncio.get_running_loop(), recorder.linger).close()
+    assert recorder.lingered == 0
+    slow = Recorder()
+    slow.unread = 1
+    transport = CoalescingTransport(slow, asyncio.get_running_loop(), slow.linger)
+    transport.close()
+    transport.close()
+    assert slow.lingered == 1

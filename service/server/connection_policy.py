@@ -1,0 +1,48 @@
+"""What connections may hold, all of them together."""
+
+from dataclasses import dataclass
+from types import ModuleType
+
+from service.config.settings import Settings
+from service.server.connection_limit import ConnectionLimit
+from service.server.unsent_answers import UnsentAnswers
+
+resource: ModuleType | None
+try:
+    import resource
+except ModuleNotFoundError:  # Windows counts handles, of which there are plenty
+    resource = None
+
+MOST_CONNECTIONS = 4096
+"""Connections that there may be by default, where there are file descriptors for them."""
+RESERVED_DESCRIPTORS = 64
+"""File descriptors that are left for all else."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionPolicy:
+    """What all connections of a server share.
+
+    Attributes:
+        limit: how many there may be.
+        unsent: the answers that their clients do not read.
+    """
+
+    limit: ConnectionLimit
+    unsent: UnsentAnswers
+
+
+def connection_policy(settings: Settings) -> ConnectionPolicy:
+    """Return what a server's settings say of its connections."""
+    limit = ConnectionLimit(settings.max_connections or default_connections())
+    return ConnectionPolicy(limit, UnsentAnswers(settings.max_unsent_bytes, settings.send_timeout))
+
+
+def default_connections() -> int:
+    """Return how many connections there may be where no setting says so: as the limit of descriptors allows."""
+    if resource is None:
+        return MOST_CONNECTIONS
+    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if descriptors == resource.RLIM_INFINITY:
+        return MOST_CONNECTIONS
+    return max(1, min(MOST_CONNECTIONS, int(descriptors) - RESERVED_DESCRIPTORS))

@@ -1,0 +1,62 @@
+"""Which connections are closed where there are too many."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from service.server.connection_limit import Activity, ConnectionLimit, Use
+
+pytestmark = pytest.mark.anyio
+
+
+@dataclass(eq=False)
+class Peer:
+    """A connection that has been in use for some seconds."""
+
+    use: Use | None
+    seconds: float = 10.0
+    rate: float = 0.0
+    address: str = "here"
+    is_closed: bool = False
+
+    def activity(self, now: float) -> Activity | None:
+        return None if self.use is None else Activity(self.use, now - self.seconds, self.rate)
+
+    def abort(self) -> None:
+        self.is_closed = True
+
+
+def closed(most: int, *peers: Peer) -> list[int]:
+    """Admit the last of some connections; return the places of those that are closed for it."""
+    ConnectionLimit(most).admit(peers, peers[-1])
+    return [place for place, peer in enumerate(peers) if peer.is_closed]
+
+
+NEW = Use.HEAD
+
+
+async def test_nobody_is_closed_while_there_is_room() -> None:
+    assert closed(3, Peer(Use.IDLE), Peer(Use.IDLE), Peer(NEW, 0.0)) == []
+
+
+async def test_the_oldest_idle_connection_goes_first() -> None:
+    peers = Peer(Use.BODY), Peer(Use.IDLE, 3.0), Peer(Use.IDLE, 5.0), Peer(Use.HEAD, 9.0)
+    assert closed(4, *peers, Peer(NEW, 0.0)) == [2]
+
+
+async def test_the_client_with_most_connections_gives_way() -> None:
+    peers = Peer(Use.IDLE, 9.0), Peer(Use.IDLE, 5.0, address="there"), Peer(Use.IDLE, 6.0, address="there")
+    assert closed(3, *peers, Peer(NEW, 0.0)) == [2]
+
+
+async def test_the_slowest_body_goes_where_all_send_bodies() -> None:
+    peers = Peer(Use.BODY, rate=500.0), Peer(Use.BODY, rate=5.0), Peer(None), Peer(Use.ANSWER)
+    assert closed(4, *peers, Peer(NEW, 0.0)) == [1]
+
+
+async def test_what_has_just_begun_is_left_alone_and_the_newest_goes() -> None:
+    assert closed(3, Peer(None), Peer(Use.BODY, 0.1), Peer(Use.HEAD, 0.2), Peer(NEW, 0.0)) == [3]
+
+
+async def test_one_in_sixteen_goes_at_once() -> None:
+    assert len(closed(64, *[Peer(Use.BODY) for _ in range(64)], Peer(NEW, 0.0))) == 4
