@@ -56,7 +56,7 @@ def find_files(folder: Path) -> ModelFiles:
         OSError: the folder cannot be read.
     """
     params, bins = _param_files(folder), _bin_files(folder)
-    pairs = _same_names(params, bins) or _same_stems(params, bins)
+    pairs = _pairs(params, bins)
     if not pairs and len(params) == len(bins) == 1:
         pairs = [(params[0], bins[0])]
     if len(pairs) != 1:
@@ -77,14 +77,19 @@ def model_folders(root: Path) -> dict[str, Path]:
         OSError: the folder cannot be read.
     """
     if not root.is_dir():
-        raise ModelFilesError(f"there is no folder {root}; --models names the folder of your models")
+        what = f"{root} is a file" if root.is_file() else f"there is no folder {root}"
+        raise ModelFilesError(f"{what}; --models names the folder of your models")
     folders = sorted(path for path in root.iterdir() if path.is_dir() and not _is_hidden(path))
     params = _param_files(root)
     models = [path for path in folders if not _is_number(path) and _is_model(path)]
     if params and models:
         raise ModelFilesError(
-            f"{_listing(params)} in {root} beside the models {_listing(models)}; expected a folder of its own for "
-            f"each model, as {root / params[0].name.partition('.')[0]}{os.sep}"
+            f"{_listing(params)} in {root} beside the models {_listing(models)}; {_own_folder(root, params[0])}"
+        )
+    pairs = _pairs(params, _bin_files(root))
+    if len(pairs) > 1:
+        raise ModelFilesError(
+            f"{_listing(params)} in {root} are several models; {_own_folder(root, params[0])}"
         )
     if params or _are_versions(folders):
         return {shown_name(root.resolve()): root}
@@ -207,6 +212,14 @@ def shown_name(path: Path) -> str:
     """
     name = path.name.encode(errors="surrogateescape").decode(errors="backslashreplace")
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
+
+
+def _own_folder(root: Path, param: Path) -> str:
+    return f"expected a folder of its own for each model, as {root / shown_name(param).partition('.')[0]}{os.sep}"
+
+
+def _pairs(params: Sequence[Path], bins: Sequence[Path]) -> list[tuple[Path, Path]]:
+    return _same_names(params, bins) or _same_stems(params, bins)
 
 
 def _same_names(params: Iterable[Path], bins: Sequence[Path]) -> list[tuple[Path, Path]]:

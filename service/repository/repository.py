@@ -17,7 +17,7 @@ from service.repository.load_progress import LoadProgress, LoadStoppedError, Ste
 from service.repository.loaded_model import LoadedModel
 from service.repository.model_entry import UNLOADED, WHOLE_MODEL, IndexEntry, ModelEntry
 from service.repository.model_loader import ModelLoader
-from service.repository.side_by_side import load_side_by_side
+from service.repository.side_by_side import load_side_by_side, most_at_once
 
 NOT_LOADED = "not loaded"
 """Reason why a model that was added to the folder after the start is not served."""
@@ -245,7 +245,7 @@ def load_repository(
     for stray in strays:
         _logger.warning(stray)
     entries = load_side_by_side(
-        loader, folders, this_machine().cpus, LoadProgress() if progress is None else progress
+        loader, folders, most_at_once(this_machine()), LoadProgress() if progress is None else progress
     )
     _check(list(entries.values()), settings.skip_broken)
     return ModelRepository(loader, entries, retire)

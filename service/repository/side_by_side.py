@@ -4,9 +4,20 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from service.config.machine import Machine
 from service.repository.load_progress import LoadProgress
 from service.repository.model_entry import ModelEntry
 from service.repository.model_loader import ModelLoader
+
+_LOAD_BYTES = 256 << 20
+"""Memory for each model that is loaded at the same time as others: its weights, and the compiler at work."""
+
+
+def most_at_once(machine: Machine) -> int:
+    """Return how many models a machine can load at the same time, by its cores and its memory."""
+    if machine.memory is None:
+        return machine.cpus
+    return max(1, min(machine.cpus, machine.memory // _LOAD_BYTES))
 
 
 def load_side_by_side(

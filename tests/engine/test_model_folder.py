@@ -199,6 +199,22 @@ def test_file_beside_the_folders_of_models_is_told(tmp_path: Path) -> None:
         model_folders(tmp_path)
 
 
+def test_several_models_in_one_folder_are_told_apart(tmp_path: Path) -> None:
+    folder = touch(tmp_path / "one", "a.param", "a.bin", "b.pnnx.param", "c.param")
+    assert list(model_folders(folder)) == ["one"]
+    touch(folder, "b.pnnx.bin")
+    with pytest.raises(
+        ModelFilesError, match=r"^a.param, b.pnnx.param, c.param in .* several models; .*, as .*/a/$"
+    ):
+        model_folders(folder)
+
+
+def test_file_in_the_place_of_a_folder_is_said(tmp_path: Path) -> None:
+    touch(tmp_path, "m.param")
+    with pytest.raises(ModelFilesError, match=r"m\.param is a file; --models names"):
+        model_folders(tmp_path / "m.param")
+
+
 def test_bin_of_a_param_file_is_found_by_its_name(tmp_path: Path) -> None:
     assert bin_beside(tmp_path / "m.pnnx.param") == tmp_path / "m.pnnx.bin"
     touch(tmp_path, "m.bin")

@@ -5,12 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from service.config.machine import Machine
 from service.config.override import ConfigOverride
 from service.config.settings import Settings
 from service.repository.load_progress import LoadProgress, LoadStoppedError, Step, go_on
 from service.repository.model_entry import ModelEntry
 from service.repository.model_loader import ModelLoader
-from service.repository.side_by_side import load_side_by_side
+from service.repository.repository import load_repository
+from service.repository.side_by_side import load_side_by_side, most_at_once
+from tests.service.models import VECTOR, add_model
 
 SOON = 20
 
@@ -56,6 +59,22 @@ def test_models_are_loaded_side_by_side_and_counted(tmp_path: Path) -> None:
     progress = LoadProgress()
     load_side_by_side(Loader(2), folders(tmp_path, a=1, b=2, c=3), 2, progress)
     assert str(progress.state) == "3 of 3 models"
+
+
+@pytest.mark.parametrize(
+    ("cpus", "memory", "most"), [(2, 1 << 40, 2), (64, 1 << 30, 4), (8, 1 << 20, 1), (3, None, 3)]
+)
+def test_cores_and_memory_bound_what_is_loaded_at_the_same_time(
+    cpus: int, memory: int | None, most: int
+) -> None:
+    assert most_at_once(Machine(cpus, "", memory, "")) == most
+
+
+def test_two_hundred_models_are_loaded(tmp_path: Path) -> None:
+    for number in range(200):
+        add_model(tmp_path, f"m{number}", VECTOR)
+    repository = load_repository(Settings(models=tmp_path, backend="numpy", warm_up=False))
+    assert len(repository) == 200
 
 
 def test_stop_leaves_the_others_alone(tmp_path: Path) -> None:
