@@ -10,6 +10,7 @@ from service.codec import AnswerFormat, Decoded, RequestBody, register_format
 from service.codec.answer import AnswerDocument
 from service.codec.binding import fit, only_port
 from service.codec.format import BINARY_SCHEMA, Clock, JsonSchema
+from service.config.limits import Limits
 from service.errors import ServiceError
 
 
@@ -35,11 +36,17 @@ class OctetStream(AnswerFormat):
             array = array != 0  # whatever else the bytes of a boolean are would not be one
         return Decoded({port.operand: fit(port, array.reshape(shape))})
 
-    def encode(self, answer: AnswerDocument, received_ns: int, clock: Clock = perf_counter_ns) -> bytes:
-        """Return the elements of all outputs; shapes and times have no place in this format."""
-        del received_ns, clock
+    def encode(
+        self,
+        answer: AnswerDocument,
+        received_ns: int,
+        clock: Clock = perf_counter_ns,
+        limits: Limits | None = None,
+    ) -> list[bytes]:
+        """Return the elements of all outputs, which were checked already; shapes and times have no place here."""
+        del received_ns, clock, limits
         arrays = [np.asarray(output["data"]) for output in answer["outputs"]]
-        return b"".join(array.astype(array.dtype.newbyteorder("<")).tobytes() for array in arrays)
+        return [array.astype(array.dtype.newbyteorder("<")).tobytes() for array in arrays]
 
     def schema(self) -> JsonSchema:
         """Return the schema: bytes."""

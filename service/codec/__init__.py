@@ -10,7 +10,7 @@ Out:
 
     negotiate(accept) -> media type                                 JSON_TYPE or NPZ_TYPE
     build_answer(model, version, request_id, ports, result, predictions, timing) -> dict
-    encode(answer, media_type, received_ns) -> bytes                fills timing.encode_ms and timing.total_ms
+    encode(answer, media_type, received_ns) -> pieces of bytes      fills timing.encode_ms and timing.total_ms
 
 Each kind of payload is a `Format` in `formats`, where `register_format` adds others. All of the above, the API's
 description and its examples read that one list.
@@ -20,8 +20,8 @@ Whatever is wrong with a request is reported as a `ServiceError`:
     400  empty_body, invalid_json, invalid_image, invalid_base64, invalid_tensor, invalid_npy, invalid_npz,
          invalid_csv, invalid_multipart: the bytes are not what they claim to be
     406  not_acceptable: none of the formats of answers would do
-    413  body_too_large, image_too_large, tensor_too_large
-    415  unsupported_media_type, unsupported_charset
+    413  body_too_large, image_too_large, tensor_too_large, too_many_values, answer_too_large
+    415  unsupported_media_type, unsupported_charset, unsupported_image_format
     422  unknown_input, duplicate_input, missing_input, wrong_rank, wrong_shape, wrong_dtype, out_of_range,
          not_an_image_model, wrong_image_count, unknown_field, invalid_parameter: sound, but not for this model
 

@@ -118,13 +118,26 @@ class AnswerFormat(Format):
     """A payload format that answers can have as well."""
 
     @abstractmethod
-    def encode(self, answer: AnswerDocument, received_ns: int, clock: Clock = perf_counter_ns) -> bytes:
+    def encode(
+        self,
+        answer: AnswerDocument,
+        received_ns: int,
+        clock: Clock = perf_counter_ns,
+        limits: Limits | None = None,
+    ) -> list[bytes]:
         """Serialise an answer, and fill in `timing.encode_ms` and `timing.total_ms`.
 
         Args:
             answer: what `build_answer` gave.
             received_ns: `perf_counter_ns` of the moment when the request was complete.
             clock: for tests.
+            limits: how large the answer may be; None for any size.
+
+        Returns:
+            The answer's body, in pieces that are sent one after the other.
+
+        Raises:
+            ServiceError: 413 `answer_too_large`.
         """
 
     def answer_schema(self) -> JsonSchema:

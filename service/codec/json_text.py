@@ -1,26 +1,120 @@
-"""Serialises values that may hold arrays as JSON."""
+"""Serialises values that may hold arrays as JSON; large ones in pieces.
 
+The serialiser holds the interpreter's lock until it has written everything. Large arrays and long lists are therefore
+written some thousands of elements at a time, and their pieces are never joined.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import orjson
 
+from engine import Array
 from service.codec.json_array import json_data
+from service.config.limits import Limits
 
+PIECE_ELEMENTS = 1 << 14
+"""Most elements of an array that are written at once."""
+_PIECE_ITEMS = 256
+"""Most items of a list that are written at once."""
+_JOINED_BYTES = 1 << 16
+"""Pieces are joined up to this length: to copy them costs less than to send each."""
 _OPTIONS = orjson.OPT_SERIALIZE_NUMPY
 
 
 def dump_json(value: Any) -> bytes:
     """Serialise a value of dicts, lists, arrays and plain values as JSON in UTF-8."""
-    return orjson.dumps(_prepared(value), option=_OPTIONS)
+    return orjson.dumps(_prepared(value, None), option=_OPTIONS)
 
 
-def _prepared(value: Any) -> Any:
-    """Replace arrays, at any depth, by values that the serialiser takes."""
+def dump_pieces(value: Any, limits: Limits | None = None) -> list[bytes]:
+    """Serialise a value as `dump_json` does, in pieces that are to be sent one after the other.
+
+    Args:
+        value: of dicts, lists, arrays and plain values.
+        limits: how large an answer may be; None for any size.
+
+    Raises:
+        ServiceError: 413 `answer_too_large`, as soon as the pieces are larger than an answer may be.
+    """
+    if isinstance(value, list) and len(value) > _PIECE_ITEMS:
+        steps = (value[start : start + _PIECE_ITEMS] for start in range(0, len(value), _PIECE_ITEMS))
+        return join_small((piece for step in _joined(map(dump_pieces, steps)) for piece in step), limits)
+    large: list[Array] = []
+    text = orjson.dumps(_prepared(value, large), option=_OPTIONS)
+    if not large:
+        return [text]
+    return join_small(_filled(text, large), limits)
+
+
+def join_small(pieces: Iterable[bytes], limits: Limits | None) -> list[bytes]:
+    """Return pieces, the small ones joined with those before them, after checking how many bytes they have.
+
+    Raises:
+        ServiceError: 413 `answer_too_large`.
+    """
+    joined, size = [b""], 0
+    for piece in pieces:
+        size += len(piece)
+        if limits is not None:
+            limits.check_answer(size)
+        if len(joined[-1]) + len(piece) <= _JOINED_BYTES:
+            joined[-1] += piece
+        else:
+            joined.append(piece)
+    return joined
+
+
+def _joined(lists: Iterator[list[bytes]]) -> Iterator[list[bytes]]:
+    """Yield the pieces of lists that together are one list."""
+    lead = b"["
+    for pieces in lists:
+        pieces[0] = lead + pieces[0][1:]
+        pieces[-1] = pieces[-1][:-1]
+        yield pieces
+        lead = b","
+    yield [b"]"]
+
+
+def _filled(text: bytes, large: list[Array]) -> Iterator[bytes]:
+    """Yield a text with arrays in the places of their marks."""
+    for index, part in enumerate(re.split(rb'"%b"' % _MARK.encode(), text)):
+        if index:
+            yield from _array_pieces(large[index - 1])
+        yield part
+
+
+_MARK = f"array-{os.urandom(16).hex()}"
+"""Stands for a large array in the text around it; no client can guess it, and none ever sees it."""
+
+
+def _array_pieces(array: Array) -> Iterator[bytes]:
+    """Yield an array as nested lists, some rows or elements at a time."""
+    inner = array[0].size if array.ndim > 1 else 1
+    if inner > PIECE_ELEMENTS:
+        for index, item in enumerate(array):
+            yield b"," if index else b"["
+            yield from _array_pieces(item)
+        yield b"]"
+        return
+    rows = PIECE_ELEMENTS // max(inner, 1)
+    steps = (dump_json(array[start : start + rows]) for start in range(0, len(array), rows))
+    for pieces in _joined([step] for step in steps):
+        yield from pieces
+
+
+def _prepared(value: Any, large: list[Array] | None) -> Any:
+    """Replace arrays, at any depth, by values that the serialiser takes; put large ones into a list."""
     if isinstance(value, np.ndarray):
+        if large is not None and value.size > PIECE_ELEMENTS:
+            large.append(value)
+            return _MARK
         return json_data(value)
     if isinstance(value, dict):
-        return {key: _prepared(item) for key, item in value.items()}
+        return {key: _prepared(item, large) for key, item in value.items()}
     if isinstance(value, list):
-        return [_prepared(item) for item in value]
+        return [_prepared(item, large) for item in value]
     return value

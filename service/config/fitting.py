@@ -12,6 +12,7 @@ MEMORY_SHARES: Final = {
     "max_buffered_bytes": Fraction(1, 8),
     "max_image_pixels": Fraction(1, 16),  # three bytes each, once decoded
     "max_tensor_elements": Fraction(1, 64),  # eight bytes each
+    "max_answer_bytes": Fraction(1, 16),  # its arrays take as much again
 }
 """Setting -> how much of the memory in bytes its default is at most, in its own unit."""
 _RUNS: Final = Fraction(1, 2)

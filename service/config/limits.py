@@ -17,18 +17,28 @@ class Limits:
         image_pixels: pixels (width x height) of all images of a request in total; those of formats that take more
             memory to decode count several times.
         tensor_elements: elements of each input.
+        answer_bytes: bytes of an answer, and of the arrays that it is made of.
         image_formats: the formats of images that are taken, some of `KNOWN_FORMATS`.
     """
 
     body_bytes: int = 64 << 20
     image_pixels: int = 64_000_000
     tensor_elements: int = 16 << 20
+    answer_bytes: int = 128 << 20
     image_formats: tuple[ImageFormat, ...] = KNOWN_FORMATS
 
     def check_body(self, size: int) -> None:
         """Raise 413 `body_too_large` if a body of `size` bytes is too large."""
         if size > self.body_bytes:
             raise too_large("body_too_large", "the body", size, self.body_bytes, "bytes")
+
+    def check_answer(self, size: int) -> None:
+        """Raise 413 `answer_too_large` if an answer of `size` bytes or more is too large."""
+        if size > self.answer_bytes:
+            message = f"the answer has {size} bytes or more; at most {self.answer_bytes} are sent"
+            raise ServiceError(
+                413, "answer_too_large", message, {"limit": self.answer_bytes, "unit": "bytes"}
+            )
 
     def check_shape(self, shape: Sequence[int], place: str) -> None:
         """Raise 413 `tensor_too_large` if a shape has too many elements.

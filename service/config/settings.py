@@ -163,6 +163,11 @@ class Settings(BaseSettings):
     max_tensor_elements: int = Field(
         default=_LIMITS.tensor_elements, ge=1, description="most elements that an input tensor may have"
     )
+    max_answer_bytes: int = Field(
+        default=_LIMITS.answer_bytes,
+        ge=1,
+        description="most bytes of an answer, and of the outputs and captured tensors that it is made of",
+    )
     max_run_bytes: int = Field(
         default=MAX_RUN_BYTES,
         ge=1,
@@ -243,6 +248,7 @@ class Settings(BaseSettings):
             body_bytes=self.max_body_bytes,
             image_pixels=self.max_image_pixels,
             tensor_elements=self.max_tensor_elements,
+            answer_bytes=self.max_answer_bytes,
             image_formats=self.image_formats,
         )
 

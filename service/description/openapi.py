@@ -37,7 +37,7 @@ _ERRORS = {
     404: "There is no such model.",
     406: "The answer is JSON or npz, and the request accepts neither.",
     408: "The body took too long to arrive.",
-    413: "The body, an image or a tensor exceeds a limit of the server.",
+    413: "The body, an image, a tensor or the answer exceeds a limit of the server.",
     415: "The content type of the body is not supported.",
     422: "The request does not fit the model, or a parameter has an invalid value.",
     500: "The server failed; its log gives the reason under the id of the request.",

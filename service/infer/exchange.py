@@ -15,6 +15,7 @@ from service.codec import (
 )
 from service.config.limits import Limits
 from service.errors import ServiceError
+from service.infer.answer_size import array_bytes, planned_bytes
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.answer import Answer
 from service.scheduling.call import RunOutcome
@@ -52,18 +53,25 @@ class InferExchange:
         """Return the inputs, and all options that are in force.
 
         Raises:
-            ServiceError: the body or its options are not what the model can take.
+            ServiceError: the body or its options are not what the model can take, or ask for too large an answer.
         """
         graph = self.model.graph
         decoded = decode(self.body, self.content_type, graph.inputs, self.model.config, self.limits)
         self.body = b""
         self.options = DEFAULTS.overridden_by(decoded.options).overridden_by(self.options)
-        check_capture(graph, self.options.capture or ())
+        if self.options.capture:
+            check_capture(graph, self.options.capture)
+            self.limits.check_answer(planned_bytes(graph, decoded.inputs, self.options.capture))
         return Decoded(decoded.inputs, self.options)
 
     def encode(self, outcome: RunOutcome) -> Answer:
-        """Return the answer."""
+        """Return the answer.
+
+        Raises:
+            ServiceError: 413 `answer_too_large`; 422 `no_classes`.
+        """
         ports, result, timestamps = self.model.graph.outputs, outcome.result, outcome.timestamps
+        self.limits.check_answer(array_bytes([*result.outputs, *result.captured.values()]))
         predictions = predict(self.model.config, ports, result.outputs, self.options.top_k)
         timing = Timing(
             decode_ms=(timestamps.decode_end - timestamps.decode_start) / 1e6,
@@ -75,7 +83,7 @@ class InferExchange:
         answer = build_answer(
             self.model.name, self.model.version, self.request_id, ports, result, predictions, timing, warning
         )
-        return Answer((encode(answer, self.media_type, self.received_ns),), self.media_type)
+        return Answer(encode(answer, self.media_type, self.received_ns, limits=self.limits), self.media_type)
 
 
 def check_capture(graph: RuntimeGraph, capture: Collection[str]) -> None:

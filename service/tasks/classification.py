@@ -19,6 +19,10 @@ _LISTED = 10
 """Most items that a remark lists."""
 
 
+MAX_PREDICTIONS = 1 << 19
+"""Most predictions of an answer, over all its items."""
+
+
 class ClassificationConfig(TomlTable):
     """How an output becomes predictions.
 
@@ -96,7 +100,8 @@ class Classification(Task):
             top_k: how many; by default as configured.
 
         Raises:
-            ServiceError: 422 `no_classes` where the input's size made an output of another shape.
+            ServiceError: 422 `no_classes` where the input's size made an output of another shape; 413
+                `answer_too_large` for more than `MAX_PREDICTIONS`.
         """
         options = config.task_table(ClassificationConfig)
         chosen = _chosen(config, ports)
@@ -104,6 +109,8 @@ class Classification(Task):
         if options.softmax:
             scores = _softmax(scores)
         order = np.argsort(-scores, axis=1, kind="stable")[:, : top_k or options.top_k]
+        if order.size > MAX_PREDICTIONS:
+            raise _too_many(order.shape)
         best = np.take_along_axis(scores, order, axis=1)
         return [
             []
@@ -136,6 +143,15 @@ def _chosen(config: ModelConfig, outputs: Sequence[Port]) -> int:
             return index
     known = ", ".join(port.operand for port in outputs) or "an output"
     raise ModelConfigError(FILE_NAME, "classification.output", f"the graph has no output {name!r}", known)
+
+
+def _too_many(shape: tuple[int, ...]) -> ServiceError:
+    items, count = shape
+    message = (
+        f"the answer would hold {count} predictions for each of {items} items; at most {MAX_PREDICTIONS} are sent: "
+        "ask for fewer with top_k, or send fewer items"
+    )
+    return ServiceError(413, "answer_too_large", message, {"limit": MAX_PREDICTIONS, "unit": "predictions"})
 
 
 def _scores(output: Array, port: Port) -> Array:

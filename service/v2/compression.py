@@ -6,9 +6,11 @@ under that name.
 
 import re
 import zlib
+from collections.abc import Sequence
 
 from service.config.limits import Limits
 from service.errors import ServiceError
+from service.scheduling.answer import BytesLike
 
 IDENTITY, GZIP, DEFLATE = "identity", "gzip", "deflate"
 
@@ -76,20 +78,37 @@ def choose_encoding(accept: str | None) -> str:
     return best if quality > 0 and quality >= qualities.get(IDENTITY, 0.0) else IDENTITY
 
 
-def compress(body: bytes, encoding: str) -> tuple[bytes, str]:
+def compress(pieces: Sequence[BytesLike], encoding: str) -> tuple[Sequence[BytesLike], str]:
     """Compress an answer if that makes it smaller by at least a tenth.
 
+    Args:
+        pieces: the answer's body; they are never joined.
+        encoding: the coding.
+
     Returns:
-        The body and its coding.
+        The pieces to send, and their coding.
     """
-    if encoding == IDENTITY or len(body) < WORTH_BYTES:
-        return body, IDENTITY
-    sample = memoryview(body)[:_SAMPLE]
-    if len(body) > 2 * _SAMPLE and len(zlib.compress(sample, _LEVEL)) > _WORTH_RATIO * len(sample):
-        return body, IDENTITY
+    length = sum(map(len, pieces))
+    if encoding == IDENTITY or length < WORTH_BYTES:
+        return pieces, IDENTITY
+    if length > 2 * _SAMPLE:
+        sample = _first_bytes(pieces)
+        if len(zlib.compress(sample, _LEVEL)) > _WORTH_RATIO * len(sample):
+            return pieces, IDENTITY
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _BITS[encoding])
-    packed = packer.compress(body) + packer.flush()
-    return (packed, encoding) if len(packed) <= _WORTH_RATIO * len(body) else (body, IDENTITY)
+    packed = [packer.compress(piece) for piece in pieces]
+    packed.append(packer.flush())
+    is_worth = sum(map(len, packed)) <= _WORTH_RATIO * length
+    return ([b"".join(packed)], encoding) if is_worth else (pieces, IDENTITY)
+
+
+def _first_bytes(pieces: Sequence[BytesLike]) -> bytes:
+    sample = b""
+    for piece in pieces:
+        sample += memoryview(piece)[: _SAMPLE - len(sample)]
+        if len(sample) == _SAMPLE:
+            break
+    return sample
 
 
 def _bits(body: bytes | bytearray, encoding: str) -> int:

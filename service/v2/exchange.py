@@ -121,7 +121,8 @@ class V2Exchange:
         """Return the answer.
 
         Raises:
-            ServiceError: 400 if the run lacks an output that was asked for, or the protocol cannot express one.
+            ServiceError: 400 if the run lacks an output that was asked for, or the protocol cannot express one; 413
+                `answer_too_large`.
         """
         request = self._request
         if request is None:
@@ -134,7 +135,9 @@ class V2Exchange:
         wanted: tuple[RequestedOutput, ...] = request.outputs
         binary = request.parameters.binary_output
         selected = select_outputs(wanted, outcome.result.outputs, self._model.graph.outputs, binary)
-        return compressed(write_answer(head, selected, self._model.config.labels), self._answer_encoding)
+        return compressed(
+            write_answer(head, selected, self._model.config.labels, self._limits), self._answer_encoding
+        )
 
 
 def _parse(text: bytes | memoryview) -> Document:

@@ -15,7 +15,7 @@ _ERRORS = {
     403: "Loading and unloading models on request is turned off.",
     404: "There is no such model, or no such version of it.",
     408: "The body took too long to arrive.",
-    413: "The body (compressed or decompressed), an image or a tensor exceeds a limit of the server.",
+    413: "The body (compressed or decompressed), an image, a tensor or the answer exceeds a limit of the server.",
     500: "The server failed; its log gives the reason under the id of the request.",
     501: "The body has a Content-Encoding other than gzip, deflate or identity.",
     503: "The queue is full, the model is broken, or the server is starting or shutting down; see `Retry-After`.",

@@ -8,6 +8,8 @@ import orjson
 
 from engine import Array, Port
 from service.codec.json_array import json_data
+from service.codec.json_text import PIECE_ELEMENTS, dump_pieces
+from service.config.limits import Limits
 from service.errors import ServiceError
 from service.scheduling.answer import Answer
 from service.v2.binary import HEADER, write_array, write_strings
@@ -82,7 +84,10 @@ def check_names(requested: Sequence[RequestedOutput], ports: Sequence[Port]) -> 
 
 
 def write_answer(
-    head: dict[str, Any], selected: Sequence[SelectedOutput], labels: Sequence[str] | None
+    head: dict[str, Any],
+    selected: Sequence[SelectedOutput],
+    labels: Sequence[str] | None,
+    limits: Limits,
 ) -> Answer:
     """Write an answer, not compressed yet.
 
@@ -90,20 +95,26 @@ def write_answer(
         head: its members before `outputs`.
         selected: the outputs.
         labels: names of the classes, for outputs that are sent as classes.
+        limits: how large an answer may be.
 
     Raises:
-        ServiceError: 400 `unsupported_output` or `no_classes`.
+        ServiceError: 400 `unsupported_output` or `no_classes`, 413 `answer_too_large`.
     """
+    limits.check_answer(sum(output.array.nbytes for output in selected))
     outputs, buffers = [], []
     for output in selected:
         described, buffer = _output(output, labels)
         outputs.append(described)
         if buffer is not None:
             buffers.append(buffer)
-    text = orjson.dumps({**head, "outputs": outputs}, option=orjson.OPT_SERIALIZE_NUMPY)
+    document = {**head, "outputs": outputs}
+    if any(output.array.size > PIECE_ELEMENTS and not output.requested.binary for output in selected):
+        text = dump_pieces(document, limits)
+    else:
+        text = [orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)]
     if not any(output.requested.binary for output in selected):
-        return Answer((text,), JSON_TYPE)
-    return Answer((text, *buffers), BINARY_TYPE, {HEADER: str(len(text))})
+        return Answer(text, JSON_TYPE)
+    return Answer((*text, *buffers), BINARY_TYPE, {HEADER: str(sum(map(len, text)))})
 
 
 def compressed(answer: Answer, encoding: str) -> Answer:
@@ -111,10 +122,10 @@ def compressed(answer: Answer, encoding: str) -> Answer:
     headers = {**answer.headers, "Vary": "Accept-Encoding"}
     if encoding == IDENTITY:
         return Answer(answer.pieces, answer.media_type, headers)
-    body, applied = compress(answer.body, encoding)
+    pieces, applied = compress(answer.pieces, encoding)
     if applied != IDENTITY:
         headers["Content-Encoding"] = applied
-    return Answer((body,), answer.media_type, headers)
+    return Answer(pieces, answer.media_type, headers)
 
 
 def _find(ports: Sequence[Port], name: str, names: Sequence[str]) -> int:
@@ -135,7 +146,11 @@ def _output(
         datatype, array = outgoing(output.array, output.port.dtype if output.port else None)
     described: dict[str, Any] = {"name": output.name, "datatype": datatype, "shape": list(array.shape)}
     if not output.requested.binary:
-        described["data"] = array.ravel().tolist() if datatype == BYTES else json_data(array.reshape(-1))
+        flat = array.reshape(-1)
+        if datatype == BYTES:
+            described["data"] = flat.tolist()
+        else:
+            described["data"] = flat if flat.size > PIECE_ELEMENTS else json_data(flat)
         return described, None
     data = _bytes(array, datatype)
     described["parameters"] = {"binary_data_size": len(data)}

@@ -163,9 +163,8 @@ arrays = st.sampled_from(DTYPES).flatmap(
 
 def answered(array: Array, media_type: str) -> bytes:
     port = Port("out0", "0", None, None)
-    return encode(
-        build_answer("m", "1", "r", [port], RunResult([array]), None, Timing(0, 0, 0)), media_type, 0
-    )
+    answer = build_answer("m", "1", "r", [port], RunResult([array]), None, Timing(0, 0, 0))
+    return b"".join(encode(answer, media_type, 0))
 
 
 @EXAMPLES

@@ -1,7 +1,7 @@
 """`application/json`: images in base64, or tensors as nested lists."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from time import perf_counter_ns
 from typing import Any
 
@@ -10,8 +10,9 @@ from service.codec.decoded import Decoded
 from service.codec.format import AnswerFormat, Clock, Example, JsonSchema, RequestBody, Sample, curl_file
 from service.codec.formats.image import image_text
 from service.codec.json_body import decode_json
-from service.codec.json_text import dump_json
+from service.codec.json_text import dump_json, dump_pieces, join_small
 from service.codec.options import OPTIONS_SCHEMA
+from service.config.limits import Limits
 
 JSON_TYPE = "application/json"
 
@@ -51,16 +52,24 @@ class JsonFormat(AnswerFormat):
         """Read images or tensors, and the options."""
         return decode_json(body.data, body.charset, body.ports, body.config, body.limits)
 
-    def encode(self, answer: AnswerDocument, received_ns: int, clock: Clock = perf_counter_ns) -> bytes:
+    def encode(
+        self,
+        answer: AnswerDocument,
+        received_ns: int,
+        clock: Clock = perf_counter_ns,
+        limits: Limits | None = None,
+    ) -> list[bytes]:
         """Serialise an answer as JSON.
 
         `timing.encode_ms` is the time that all other members take: each is serialised on its own, and `timing` last,
-        before they are joined in the answer's order.
+        before they are put in the answer's order.
         """
         started = clock()
-        members = {key: dump_json(value) for key, value in answer.items() if key != "timing"}
-        members["timing"] = dump_json(complete_timing(answer, received_ns, started, clock()))
-        return b"{" + b",".join(b"%b:%b" % (dump_json(key), members[key]) for key in answer) + b"}"
+        members = {key: dump_pieces(value, limits) for key, value in answer.items() if key != "timing"}
+        members["timing"] = [dump_json(complete_timing(answer, received_ns, started, clock()))]
+        if all(len(pieces) == 1 for pieces in members.values()):
+            return [b"{" + b",".join(b"%b:%b" % (dump_json(key), members[key][0]) for key in answer) + b"}"]
+        return join_small(_members(answer, members), limits)
 
     def schema(self) -> JsonSchema:
         """Return the schema of a request."""
@@ -86,3 +95,13 @@ class JsonFormat(AnswerFormat):
                 for name, array in sample.arrays.items()
             ]
             yield Example(JSON_TYPE, "tensors", {"inputs": inputs}, curl_file(JSON_TYPE, "tensors.json"))
+
+
+def _members(answer: AnswerDocument, pieces: Mapping[str, list[bytes]]) -> Iterator[bytes]:
+    """Yield an answer whose members are serialised, in its own order."""
+    lead = b"{"
+    for key in answer:
+        yield b"%b%b:" % (lead, dump_json(key))
+        yield from pieces[key]
+        lead = b","
+    yield b"}"

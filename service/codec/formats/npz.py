@@ -26,6 +26,7 @@ from service.codec.format import (
 )
 from service.codec.json_text import dump_json
 from service.codec.npz import read_npz
+from service.config.limits import Limits
 
 NPZ_TYPE = "application/x-npz"
 
@@ -44,7 +45,13 @@ class NpzFormat(AnswerFormat):
         pairs = pair_up(body.ports, arrays)
         return Decoded(bind(body.ports, [(port, fit(port, array)) for port, array in pairs]))
 
-    def encode(self, answer: AnswerDocument, received_ns: int, clock: Clock = perf_counter_ns) -> bytes:
+    def encode(
+        self,
+        answer: AnswerDocument,
+        received_ns: int,
+        clock: Clock = perf_counter_ns,
+        limits: Limits | None = None,
+    ) -> list[bytes]:
         """Serialise an answer as an uncompressed `.npz`.
 
         Entries: each output by its name, each captured operand as `captured/NAME` (`captured/NAME/0` … for a tuple),
@@ -64,7 +71,9 @@ class NpzFormat(AnswerFormat):
                 meta["captured"] = _without_data(answer["captured"])
             meta["timing"] = complete_timing(answer, received_ns, started, clock())
             archive.writestr("meta", dump_json(meta))
-        return target.getvalue()
+        if limits is not None:
+            limits.check_answer(target.tell())
+        return [target.getvalue()]
 
     def schema(self) -> JsonSchema:
         """Return the schema: bytes."""

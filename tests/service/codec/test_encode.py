@@ -1,5 +1,6 @@
 from collections.abc import Iterator
 from io import BytesIO
+from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,8 @@ import orjson
 import pytest
 
 from engine import PNNX_STORAGE, Array, LayerTrace, OperandTrace, Port, RunResult, RunTrace, Statistics
-from service.codec import JSON_TYPE, NPZ_TYPE, Timing, build_answer, encode
+from service.codec import JSON_TYPE, NPZ_TYPE, Timing, build_answer
+from service.codec import encode as encode_pieces
 from service.tasks.classification import ClassPrediction
 
 PORTS = (Port("pnnx_output_0", "9", (1, 2), "f32"),)
@@ -42,6 +44,10 @@ def clock(*milliseconds: float) -> Any:
 def answer_of(*arrays: Array, **rest: Any) -> dict[str, Any]:
     ports = [Port(f"out{index}", str(index), None, None) for index in range(len(arrays))]
     return build_answer("m", "1", "r", ports, RunResult(list(arrays), **rest), None, TIMING)
+
+
+def encode(answer: dict[str, Any], media_type: str, received_ns: int, clock: Any = perf_counter_ns) -> bytes:
+    return b"".join(encode_pieces(answer, media_type, received_ns, clock))
 
 
 def data_of(array: Array) -> Any:

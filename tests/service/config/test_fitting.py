@@ -59,7 +59,7 @@ def test_what_was_taken_from_where_is_told() -> None:
     assert list(describe_fit(settings, machine)) == [
         "2 workers of 1 thread on 2 CPUs: a quota of 2 CPUs in /q",
         "512 MiB of memory: the limit in /m; workers 2, max_buffered_bytes 67108864, max_image_pixels 33554432, "
-        "max_tensor_elements 8388608, max_run_bytes 134217728",
+        "max_tensor_elements 8388608, max_answer_bytes 33554432, max_run_bytes 134217728",
     ]
     ample = Machine(1, "a", 64 << 30, "b")
     assert list(describe_fit(Settings(threads=3), ample))[1] == "65536 MiB of memory: b; limits as by default"
