@@ -118,33 +118,51 @@ class ModelQueue:
         return work
 
     def form_batch(
-        self, decoded: Sequence[ScheduledCall[Any]], taken: Sequence[ScheduledCall[Any]], now: float
+        self, decoded: Sequence[ScheduledCall[Any]], work: WorkItem, now: float
     ) -> list[ScheduledCall[Any]]:
         """Have decoded calls wait for their batch; returns the batch that is due, no call where none is.
 
         Args:
             decoded: calls that can be run.
-            taken: all calls that the worker has taken.
+            work: that of the worker, with all calls that it has taken.
             now: the time.
         """
         if self._batcher is None:
             raise RuntimeError(f"model {self.model.name}: calls are run one by one")
-        self._running.difference_update(taken)
+        self._running.difference_update(work.calls)
         for scheduled in decoded:
             if scheduled.stop_reason() is None:
                 self._batcher.add(scheduled)
-        batch = self._batcher.take(now, self.share.mean)
+        batch = self._batcher.take(now, self.share.mean) if self.works_on(work) else []
         self._running.update(batch)
         return batch
 
-    def finish(self, work: WorkItem, now: float) -> None:
-        """Note that a worker is done with its work."""
+    def work_of(self, scheduled: ScheduledCall[Any]) -> WorkItem | None:
+        """Return the work that a call is part of; None where no worker has taken it."""
+        if scheduled not in self._running:
+            return None
+        return next((work for work in self._work if scheduled in work.calls), None)
+
+    def works_on(self, work: WorkItem) -> bool:
+        """Return whether a worker is at work on this, and another has not taken its place."""
+        return work in self._work
+
+    def abandon(self, work: WorkItem, now: float) -> None:
+        """Count work that is in progress no longer, as another worker takes the place of its own."""
         started, charged = self._work.pop(work)
+        self.share.end(charged, now - started)
+
+    def finish(self, work: WorkItem, now: float) -> bool:
+        """Note that a worker is done with its work; returns False where another has taken its place."""
         self._running.difference_update(work.calls)
+        if work not in self._work:
+            return False
+        started, charged = self._work.pop(work)
         self.share.end(charged, now - started)
         self._rate.completed(len(work.calls), now)
         if self.is_idle:
             self._rate.idle()
+        return True
 
     def _count_to_decode(self, now: float) -> int:
         """Return how many calls to decode: what a batch still has room for, at least one where no batch is due."""

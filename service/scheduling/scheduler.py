@@ -1,5 +1,6 @@
 """The queues of all models, and the pool of workers that serves them."""
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -18,6 +19,11 @@ from service.scheduling.scheduled_call import ScheduledCall
 from service.scheduling.scheduling_policy import SchedulingPolicy
 from service.scheduling.work_item import WorkItem
 
+GRACE_SECONDS = 1.0
+"""Seconds that a worker may go on with calls that were given up, before another takes its place."""
+
+_logger = logging.getLogger(__name__)
+
 QueueMaker = Callable[[LoadedModel, VirtualClock], ModelQueue]
 
 
@@ -25,7 +31,9 @@ class Scheduler:
     """One queue for each model, and the threads that work on all of them.
 
     All methods but the workers' own are called on the event loop. A worker is free only when its thread is: a call that
-    was given up keeps its worker until the layer that was in progress has ended.
+    was given up keeps its worker until the layer that was in progress has ended. Where that takes longer than
+    `GRACE_SECONDS`, another thread takes the worker's place, and the old one ends with its work. There are never more
+    of these than workers.
 
     Args:
         workers: number of threads.
@@ -34,6 +42,8 @@ class Scheduler:
 
     def __init__(self, workers: int, make_queue: QueueMaker) -> None:
         self._worker_count = workers
+        self._threads_started = 0
+        self._replaced = 0
         self._make_queue = make_queue
         self._queues: dict[LoadedModel, ModelQueue] = {}
         self._retired: WeakSet[LoadedModel] = WeakSet()
@@ -64,11 +74,15 @@ class Scheduler:
         """Start the workers."""
         self._blas = BlasThreadLimit()
         # not daemons: a thread that is killed inside a native kernel takes the process down with it
-        self._pool = [
-            threading.Thread(target=self._serve, name=f"worker-{n}") for n in range(self._worker_count)
-        ]
-        for thread in self._pool:
-            thread.start()
+        for _ in range(self._worker_count):
+            self._start_thread()
+
+    def _start_thread(self) -> threading.Thread:
+        thread = threading.Thread(target=self._serve, name=f"worker-{self._threads_started}")
+        self._threads_started += 1
+        thread.start()
+        self._pool.append(thread)
+        return thread
 
     def policy(self, model: LoadedModel) -> SchedulingPolicy:
         """Return how the calls of a model are scheduled."""
@@ -109,9 +123,34 @@ class Scheduler:
         scheduled.cancellation.cancel(reason)
         with self._changed:
             queue = self._queues.get(scheduled.call.model)
-            if queue is not None:
-                queue.discard(scheduled)
-                self._forget(queue)
+            if queue is None:
+                return
+            queue.discard(scheduled)
+            work = queue.work_of(scheduled)
+            self._forget(queue)
+        if work is not None:
+            scheduled.loop.call_later(GRACE_SECONDS, self._replace_worker, queue, work)
+
+    def _replace_worker(self, queue: ModelQueue, work: WorkItem) -> None:
+        """Have another thread take the place of the one that is still at work for calls that have all ended."""
+        with self._changed:
+            has_room = not self._closed and self._replaced < self._worker_count
+            if not has_room or not queue.works_on(work) or not work.is_unwanted:
+                return
+            try:
+                thread = self._start_thread()
+            except RuntimeError as error:  # the system has no room for another thread
+                _logger.warning("model %s: a worker is stuck: %s", queue.model.name, error)
+                return
+            queue.abandon(work, monotonic())
+            self._replaced += 1
+            self._busy -= 1
+            self._forget(queue)
+        _logger.warning(
+            "model %s: %s takes the place of a worker that is still busy with calls that were given up",
+            queue.model.name,
+            thread.name,
+        )
 
     def retire(self, model: LoadedModel) -> None:
         """Forget a model's queue as soon as no call of it waits or runs; calls that still come are taken."""
@@ -132,7 +171,7 @@ class Scheduler:
             self._closed = True
             self._changed.notify_all()
         self._drop_all("the server is shutting down")
-        for thread in self._pool:
+        for thread in list(self._pool):
             thread.join()
         if self._blas is not None:
             self._blas.close()
@@ -174,8 +213,10 @@ class Scheduler:
             queue, work = taken
             work.execute(partial(self._form_batch, queue, work))
             # free before a result is known: a client that has its answer may count on a place for its next request
-            self._finish(queue, work)
+            goes_on = self._finish(queue, work)
             work.deliver()
+            if not goes_on:
+                return
             del taken, queue, work  # while a worker waits, it keeps nothing of a request alive
 
     def _take(self) -> tuple[ModelQueue, WorkItem] | None:
@@ -216,14 +257,20 @@ class Scheduler:
         self, queue: ModelQueue, work: WorkItem, decoded: Sequence[ScheduledCall[Any]]
     ) -> list[ScheduledCall[Any]]:
         with self._changed:
-            batch = queue.form_batch(decoded, work.calls, monotonic())
+            batch = queue.form_batch(decoded, work, monotonic())
             self._wake_another()
             return batch
 
-    def _finish(self, queue: ModelQueue, work: WorkItem) -> None:
+    def _finish(self, queue: ModelQueue, work: WorkItem) -> bool:
+        """Note that a worker is done with its work; returns whether its thread looks for more."""
         with self._changed:
-            self._busy -= 1
-            queue.finish(work, monotonic())
+            is_replaced = not queue.finish(work, monotonic())
+            if is_replaced:
+                self._replaced -= 1
+                self._pool.remove(threading.current_thread())
+            else:
+                self._busy -= 1
             self._forget(queue)
             if self._blas is not None:
                 self._blas.end(queue.policy.threads)
+            return not is_replaced

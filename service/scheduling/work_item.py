@@ -31,6 +31,11 @@ class WorkItem:
         self._sample = sample
         self._runs: Sequence[Sequence[ScheduledCall[Any]]] = ()
 
+    @property
+    def is_unwanted(self) -> bool:
+        """Whether all its calls have ended, so that nobody waits for what becomes of it; asked on the event loop."""
+        return all(scheduled.completion.is_over for scheduled in self.calls)
+
     def execute(self, form_batch: FormBatch) -> None:
         """Decode, run and encode; called by a worker. Raises nothing.
 
