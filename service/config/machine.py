@@ -62,7 +62,7 @@ def _memory_limits(root: Path, ram: int | None) -> Iterator[tuple[int, str]]:
         yield int(limit.value), f"the limit in {limit.file}"
     space = _address_space()
     if space is not None:
-        yield space, "the limit of the address space (ulimit -v)"
+        yield space, "the limit of the address space (ulimit -v or -d)"
 
 
 def _cores() -> int:
@@ -80,10 +80,10 @@ def _ram() -> int:
 
 
 def _address_space() -> int | None:
-    """Return the limit of the address space in bytes; None where there is none."""
+    """Return the limit of the address space, or of what is data in it, in bytes; None where there is none."""
     if sys.platform == "win32":
         return None
     import resource  # noqa: PLC0415  # there is none on Windows
 
-    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return None if soft == resource.RLIM_INFINITY else soft
+    limits = (resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA))
+    return min((limit for limit in limits if limit != resource.RLIM_INFINITY), default=None)

@@ -4,6 +4,7 @@ from tests.attack.attack import Attack
 from tests.attack.attacks.address_space import ADDRESS_SPACE
 from tests.attack.attacks.batch_sizes import BATCH_SIZES
 from tests.attack.attacks.descriptors import DESCRIPTORS
+from tests.attack.attacks.other_origins import OTHER_ORIGINS
 from tests.attack.attacks.pipelines import PIPELINES
 from tests.attack.attacks.promised_bodies import PROMISED_BODIES
 from tests.attack.attacks.unread_answers import UNREAD_ANSWERS
@@ -15,5 +16,6 @@ ATTACKS: tuple[Attack, ...] = (
     DESCRIPTORS,
     BATCH_SIZES,
     ADDRESS_SPACE,
+    OTHER_ORIGINS,
 )
 """All attacks, in the order of the table."""
