@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from queue import Empty, Queue
 from types import TracebackType
@@ -46,6 +47,18 @@ class Pipe:
 class ServerProcess:
     """`kuiper serve` on a free port; entered when its models are loaded, or as soon as the port is open.
 
+    Args:
+        flags: its flags.
+        module: what to run.
+        until_ready: whether to wait until its models are loaded.
+        within: a command that is to run it.
+
+    Args:
+        flags: its flags.
+        module: what is run.
+        until_ready: whether to wait until its models are loaded.
+        within: a command that is to run it.
+
     Attributes:
         url: where it listens.
         entered: numbers of the requests that have reached the layer which blocks.
@@ -55,10 +68,14 @@ class ServerProcess:
     """
 
     def __init__(
-        self, *flags: str, module: str = "tests.service.server.blocking", until_ready: bool = True
+        self,
+        *flags: str,
+        module: str = "tests.service.server.blocking",
+        until_ready: bool = True,
+        within: Sequence[str] = (),
     ) -> None:
         self.entered, self.gate, self.passed = Pipe(), Pipe(), Pipe()
-        self._command = [sys.executable, "-m", module, "serve", "--port", "0", *flags]
+        self._command = [*within, sys.executable, "-m", module, "serve", "--port", "0", *flags]
         self._address = _READY if until_ready else _OPEN
         self.lines: list[str] = []
         self._new_lines: Queue[str | None] = Queue()

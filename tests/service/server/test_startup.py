@@ -85,6 +85,21 @@ def test_port_is_open_while_models_are_loaded(tmp_path: Path) -> None:
         assert httpx.get(f"{server.url}/readyz").status_code == 200
 
 
+NOTHING_TO_WRITE = ("env", "-i", "sh", "-c", 'ulimit -f 0; exec "$@"', "sh")
+"""Runs a command without an environment, and without a byte that it could write to a file, as on a full disk."""
+
+
+def test_server_needs_no_environment_and_writes_no_file(tmp_path: Path) -> None:
+    add_model(tmp_path, "vector", VECTOR)
+    with ServerProcess("--models", str(tmp_path), module="service.cli", within=NOTHING_TO_WRITE) as server:
+        answer = httpx.post(f"{server.url}/infer", json={"inputs": [{"data": [[-1, 0, 1]]}]})
+        assert answer.status_code == 200
+        large = httpx.post(f"{server.url}/infer", files={"file": ("large.npy", bytes(8 << 20))})
+        assert large.status_code == 422
+        server.terminate()
+        assert server.exit_code() == 0
+
+
 def test_setting_that_cannot_be_is_said() -> None:
     ended = run_to_end("--workers", "many")
     assert ended.returncode == 2
