@@ -9,6 +9,7 @@ from fastapi import FastAPI
 
 from service.errors import ServiceError
 from service.lifecycle import Phase
+from service.memory_trimmer import MemoryTrimmer
 from service.repository.load_progress import LoadStoppedError
 from service.repository.repository import RepositoryError, load_repository
 from service.services import Services, services_of
@@ -27,7 +28,8 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         RepositoryError: a model is broken, or there is none; only where it is waited for.
     """
     services = services_of(app)
-    loading = asyncio.create_task(_load(services))
+    trimmer = MemoryTrimmer()
+    loading = asyncio.create_task(_load(services, trimmer))
     try:
         if not services.opens_at_once:
             await loading
@@ -38,10 +40,11 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         with suppress(Exception):  # `Lifecycle.failure` has it
             await loading
         services.dispatcher.close()
+        trimmer.close()
         services.telemetry.close()
 
 
-async def _load(services: Services) -> None:
+async def _load(services: Services, trimmer: MemoryTrimmer) -> None:
     """Load the models, then accept requests.
 
     Raises:
@@ -61,4 +64,5 @@ async def _load(services: Services) -> None:
         raise
     if services.lifecycle.phase is Phase.STARTING:
         services.dispatcher.start()
+        trimmer.start()
         services.lifecycle.started()

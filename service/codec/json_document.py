@@ -19,7 +19,7 @@ LARGE_BYTES = 1 << 16
 """Longest document that is parsed as it is."""
 MAX_LISTS = 1 << 16
 """Most lists and objects of a large document, besides those that are cut out."""
-MAX_VALUES = 1 << 20
+MAX_VALUES = 1 << 18
 """Most commas of a large document, besides those that are cut out."""
 
 _KEY = b'"data"'

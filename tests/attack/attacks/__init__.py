@@ -3,7 +3,10 @@
 from tests.attack.attack import Attack
 from tests.attack.attacks.address_space import ADDRESS_SPACE
 from tests.attack.attacks.batch_sizes import BATCH_SIZES
+from tests.attack.attacks.captures import CAPTURES
 from tests.attack.attacks.descriptors import DESCRIPTORS
+from tests.attack.attacks.documents import COMPRESSED_DOCUMENTS, NAMED_OUTPUTS
+from tests.attack.attacks.images import IMAGES
 from tests.attack.attacks.other_origins import OTHER_ORIGINS
 from tests.attack.attacks.pipelines import PIPELINES
 from tests.attack.attacks.promised_bodies import PROMISED_BODIES
@@ -15,6 +18,10 @@ ATTACKS: tuple[Attack, ...] = (
     PROMISED_BODIES,
     DESCRIPTORS,
     BATCH_SIZES,
+    COMPRESSED_DOCUMENTS,
+    NAMED_OUTPUTS,
+    IMAGES,
+    CAPTURES,
     ADDRESS_SPACE,
     OTHER_ORIGINS,
 )

@@ -1,0 +1,80 @@
+"""Returns memory to the system that requests have freed and the allocator keeps."""
+
+import ctypes
+import os
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event, Thread
+
+SLACK_BYTES = 24 << 20
+"""Memory above the least that was ever resident which is left alone."""
+_SECONDS = 1.0
+"""Time between two looks at the memory."""
+_MOST_SECONDS = 5.0
+_STATM = Path("/proc/self/statm")
+
+
+class MemoryTrimmer:
+    """Looks at the process's memory from time to time, and has the allocator give back what is free.
+
+    After large requests glibc keeps what they have freed, in an arena of each thread, for the next large request. Where
+    trimming gives nothing back, the memory is in use, and the time until the next attempt doubles. Nothing is done
+    where the allocator is not glibc's.
+
+    Args:
+        resident: returns the resident bytes.
+        trim: has the allocator give back what is free; None where it cannot.
+    """
+
+    def __init__(
+        self, resident: Callable[[], int] | None = None, trim: Callable[[], object] | None = None
+    ) -> None:
+        self._resident = resident or _resident_bytes
+        self._trim = trim or _find_trim()
+        self._least = 0
+        self._wait = _SECONDS
+        self._ended = Event()
+        self._thread = Thread(target=self._run, name="memory-trimmer")
+
+    def start(self) -> None:
+        """Start looking."""
+        if self._trim is not None:
+            self._thread.start()
+
+    def close(self) -> None:
+        """Stop looking."""
+        self._ended.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def look(self) -> float:
+        """Trim where that may help; returns the seconds until the next look."""
+        before = self._resident()
+        self._least = min(self._least or before, before)
+        if self._trim is None or before <= self._least + SLACK_BYTES:
+            self._wait = _SECONDS
+            return _SECONDS
+        self._trim()
+        is_vain = before - self._resident() < SLACK_BYTES // 4
+        self._wait = min(2 * self._wait, _MOST_SECONDS) if is_vain else _SECONDS
+        return self._wait
+
+    def _run(self) -> None:
+        seconds = _SECONDS
+        while not self._ended.wait(seconds):
+            seconds = self.look()
+
+
+def _resident_bytes() -> int:
+    return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _find_trim() -> Callable[[], object] | None:
+    if not _STATM.exists():
+        return None
+    process = ctypes.CDLL(None)
+    if not hasattr(process, "malloc_trim"):
+        return None
+    trim = process.malloc_trim
+    trim.argtypes = [ctypes.c_size_t]
+    return lambda: trim(0)
