@@ -11,13 +11,14 @@ from its first byte to the directory, without gap or overlap. Nothing is allocat
 import os
 import stat
 import zlib
+from io import FileIO
 from pathlib import Path
 
 import numpy as np
 
 from engine.errors import ArchiveError
 from engine.pnnx import zip_records as zr
-from engine.pnnx.zip_directory import find_directory
+from engine.pnnx.zip_directory import LONGEST_END, find_directory, find_end_record
 from engine.pnnx.zip_entries import Entry, read_entries
 
 PAGE = 4096
@@ -68,6 +69,7 @@ def _read(path: Path) -> memoryview:
             size = os.fstat(file.fileno()).st_size
             if size < zr.END_RECORD.size:
                 raise ArchiveError(path, None, f"truncated to {size} bytes", "a zip archive")
+            _check_end(path, file, size)
             view = _allocate(path, size)
             filled = 0
             while count := file.readinto(view[filled:]):
@@ -81,6 +83,14 @@ def _read(path: Path) -> memoryview:
             path, None, f"was cut from {size} to {filled} bytes while it was read", "a file at rest"
         )
     return view
+
+
+def _check_end(path: Path, file: FileIO, size: int) -> None:
+    """Check that a file ends as an archive does, before memory for all of it is taken."""
+    head = file.read(4)
+    file.seek(max(0, size - LONGEST_END))
+    find_end_record(path, head or b"", file.read(LONGEST_END) or b"")
+    file.seek(0)
 
 
 def _allocate(path: Path, size: int) -> memoryview:

@@ -8,6 +8,8 @@ from engine.pnnx import zip_records as zr
 
 MAX_ENTRIES = 2**20
 MAX_COMMENT = 0xFFFF
+LONGEST_END = zr.END_RECORD.size + MAX_COMMENT
+"""Bytes at the end of a file that hold its end record, the comment included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +40,28 @@ def find_directory(path: Path, view: memoryview) -> Directory:
 
 def _find_end_record(path: Path, view: memoryview) -> int:
     """Return the offset of the last end record whose comment ends with the file."""
-    window = max(0, len(view) - zr.END_RECORD.size - MAX_COMMENT)
-    tail = bytes(view[window:])
+    window = max(0, len(view) - LONGEST_END)
+    return window + find_end_record(path, bytes(view[:4]), bytes(view[window:]))
+
+
+def find_end_record(path: Path, head: bytes, tail: bytes) -> int:
+    """Return where in the last bytes of a file its end record stands.
+
+    Args:
+        path: the file.
+        head: its first four bytes.
+        tail: its last `LONGEST_END` bytes, or all where it has no more.
+
+    Raises:
+        ArchiveError: there is none.
+    """
     at = tail.rfind(zr.END_MARK, 0, len(tail) - zr.END_RECORD.size + len(zr.END_MARK))
     while at >= 0:
         record = zr.EndRecord._make(zr.END_RECORD.unpack_from(tail, at))
         if at + zr.END_RECORD.size + record.comment_length == len(tail):
-            return window + at
+            return at
         at = tail.rfind(zr.END_MARK, 0, at)
-    problem = "truncated" if view[:4] in (zr.LOCAL_MARK, zr.ZIP64_END_MARK) else "not a zip archive"
+    problem = "truncated" if head in (zr.LOCAL_MARK, zr.ZIP64_END_MARK) else "not a zip archive"
     raise ArchiveError(path, None, problem, "a zip end record in the last bytes of the file")
 
 

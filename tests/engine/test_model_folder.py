@@ -209,6 +209,12 @@ def test_several_models_in_one_folder_are_told_apart(tmp_path: Path) -> None:
         model_folders(folder)
 
 
+def test_message_does_not_grow_with_the_folder(tmp_path: Path) -> None:
+    touch(tmp_path, "m.param", *(f"{number:03}.bin" for number in range(100)))
+    with pytest.raises(ModelFilesError, match=r"found m.param and 000.bin, .*, 007.bin and 92 more$"):
+        find_files(tmp_path)
+
+
 def test_file_in_the_place_of_a_folder_is_said(tmp_path: Path) -> None:
     touch(tmp_path, "m.param")
     with pytest.raises(ModelFilesError, match=r"m\.param is a file; --models names"):

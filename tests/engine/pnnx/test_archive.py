@@ -138,6 +138,15 @@ def test_every_entry_is_aligned_and_whole(lengths: list[int]) -> None:
         assert np.frombuffer(data, np.uint8).ctypes.data % ALIGNMENT == 0
 
 
+def test_file_that_is_no_archive_takes_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(archive, "_allocate")
+    path = tmp_path / "model.bin"
+    with path.open("wb") as file:
+        file.truncate(1 << 34)  # it takes no room on the disk either
+    with pytest.raises(ArchiveError, match="not a zip archive; expected a zip end record"):
+        read_archive(path)
+
+
 def test_a_file_that_is_cut_while_it_is_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "model.bin"
     path.write_bytes(build(MEMBERS))
