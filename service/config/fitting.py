@@ -10,13 +10,18 @@ from service.config.settings import Settings
 MEMORY_SHARES: Final = {
     "max_body_bytes": Fraction(1, 16),
     "max_buffered_bytes": Fraction(1, 8),
+    "max_unsent_bytes": Fraction(1, 8),
     "max_image_pixels": Fraction(1, 16),  # three bytes each, once decoded
     "max_tensor_elements": Fraction(1, 64),  # eight bytes each
     "max_answer_bytes": Fraction(1, 16),  # its arrays take as much again
 }
-"""Setting -> how much of the memory in bytes its default is at most, in its own unit."""
+"""Setting -> how much of the memory for requests, in bytes, its default is at most, in its own unit."""
+_HOLDS: Final = {"max_buffered_bytes": "max_body_bytes", "max_unsent_bytes": "max_answer_bytes"}
+"""What is for many requests -> what is for one of them, and has to find room there."""
 _RUNS: Final = Fraction(1, 2)
-"""How much of the memory the tensors of one run for each worker may take together."""
+"""How much of the memory for requests the tensors of one run for each worker may take together."""
+_REST_BYTES: Final = 256 << 20
+"""What the process takes without any request. All else is for requests, or a quarter where that is more."""
 _WORKER_BYTES: Final = 256 << 20
 """Memory for each worker: of those that the CPUs would allow, no more are started by default."""
 _LEAST: Final = 1 << 20
@@ -34,16 +39,16 @@ def fit_to_memory(settings: Settings, memory: int | None) -> Settings:
         return settings
     workers = settings.workers or max(1, min(settings.worker_count, memory // _WORKER_BYTES))
     shares = MEMORY_SHARES | {"max_run_bytes": _RUNS / workers}
+    for_requests = max(memory - _REST_BYTES, memory // 4)
     fitted = {
-        name: min(getattr(settings, name), max(_LEAST, int(memory * share)))
+        name: min(getattr(settings, name), max(_LEAST, int(for_requests * share)))
         for name, share in shares.items()
         if name not in settings.model_fields_set
     }
-    if "max_buffered_bytes" in fitted:  # the longest body has to find room, if it did before
-        longest = fitted.get("max_body_bytes", settings.max_body_bytes)
-        fitted["max_buffered_bytes"] = max(
-            fitted["max_buffered_bytes"], min(longest, settings.max_buffered_bytes)
-        )
+    for many, one in _HOLDS.items():
+        if many in fitted:
+            longest = min(fitted.get(one, getattr(settings, one)), getattr(settings, many))
+            fitted[many] = max(fitted[many], longest)
     if workers < settings.worker_count:
         fitted["workers"] = workers
     return settings.model_copy(update=fitted)

@@ -1,5 +1,7 @@
 """Defaults that fit the memory, and what is told of them."""
 
+import re
+
 import pytest
 
 from service.config.fitting import MEMORY_SHARES, describe_fit, fit_to_memory
@@ -16,9 +18,10 @@ def test_defaults_hold_where_there_is_enough() -> None:
 
 
 def test_less_memory_means_smaller_budgets() -> None:
-    fitted = fit_to_memory(Settings(workers=2), 512 * MIB)
+    fitted = fit_to_memory(Settings(workers=2), (512 + 256) * MIB)
     assert fitted.max_body_bytes == 32 * MIB
     assert fitted.max_buffered_bytes == 64 * MIB
+    assert (fitted.max_unsent_bytes, fitted.max_answer_bytes) == (64 * MIB, 32 * MIB)
     assert fitted.max_image_pixels == 32 * MIB
     assert fitted.max_tensor_elements == 8 * MIB
     assert fitted.max_run_bytes == 128 * MIB
@@ -26,15 +29,15 @@ def test_less_memory_means_smaller_budgets() -> None:
 
 
 def test_runs_of_all_workers_share_the_memory() -> None:
-    assert fit_to_memory(Settings(workers=8), 1024 * MIB).max_run_bytes == 64 * MIB
-    assert fit_to_memory(Settings(workers=1), 1024 * MIB).max_run_bytes == 512 * MIB
+    assert fit_to_memory(Settings(workers=8), 1280 * MIB).max_run_bytes == 64 * MIB
+    assert fit_to_memory(Settings(workers=1), 1280 * MIB).max_run_bytes == 512 * MIB
 
 
 def test_memory_bounds_the_workers_that_are_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
     many = Machine(64, "", None, "")
     monkeypatch.setattr("service.config.settings.this_machine", lambda: many)
     fitted = fit_to_memory(Settings(), 1024 * MIB)
-    assert (fitted.worker_count, fitted.thread_count, fitted.max_run_bytes) == (4, 16, 128 * MIB)
+    assert (fitted.worker_count, fitted.thread_count, fitted.max_run_bytes) == (4, 16, 96 * MIB)
     assert fit_to_memory(Settings(), 64 << 30).worker_count == 64
     assert fit_to_memory(Settings(), 100 * MIB).worker_count == 1
     assert fit_to_memory(Settings(workers=9), 1024 * MIB).worker_count == 9
@@ -48,6 +51,25 @@ def test_what_is_set_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fitted.max_buffered_bytes == 64 * MIB  # rather than 32: such a body would never be taken
 
 
+def test_what_is_for_many_requests_holds_that_for_one() -> None:
+    fitted = fit_to_memory(Settings(max_answer_bytes=100 * MIB), 512 * MIB)
+    assert fitted.max_unsent_bytes == 100 * MIB
+    fitted = fit_to_memory(Settings(max_answer_bytes=1000 * MIB), 512 * MIB)
+    assert fitted.max_unsent_bytes == 128 * MIB  # never more than by default
+
+
+def test_budgets_together_leave_room_for_the_process() -> None:
+    for memory in (512 * MIB, 1024 * MIB, 2048 * MIB, 8192 * MIB):
+        fitted = fit_to_memory(Settings(workers=2), memory)
+        taken = fitted.max_buffered_bytes + fitted.max_unsent_bytes + 2 * fitted.max_run_bytes
+        assert taken + 256 * MIB <= memory
+
+
+def test_every_setting_that_bounds_memory_is_fitted() -> None:
+    named = {name for name in Settings.model_fields if re.fullmatch(r"max_\w+_(bytes|pixels|elements)", name)}
+    assert named == {*MEMORY_SHARES, "max_run_bytes"}
+
+
 def test_no_default_becomes_nothing() -> None:
     fitted = fit_to_memory(Settings(workers=64), 1)
     assert all(getattr(fitted, name) == MIB for name in (*MEMORY_SHARES, "max_run_bytes"))
@@ -58,8 +80,8 @@ def test_what_was_taken_from_where_is_told() -> None:
     settings = fit_to_memory(Settings(workers=2, max_body_bytes=64 * MIB), machine.memory)
     assert list(describe_fit(settings, machine)) == [
         "2 workers of 1 thread on 2 CPUs: a quota of 2 CPUs in /q",
-        "512 MiB of memory: the limit in /m; workers 2, max_buffered_bytes 67108864, max_image_pixels 33554432, "
-        "max_tensor_elements 8388608, max_answer_bytes 33554432, max_run_bytes 134217728",
+        "512 MiB of memory: the limit in /m; workers 2, max_buffered_bytes 67108864, max_unsent_bytes 33554432, "
+        "max_image_pixels 16777216, max_tensor_elements 4194304, max_answer_bytes 16777216, max_run_bytes 67108864",
     ]
     ample = Machine(1, "a", 64 << 30, "b")
     assert list(describe_fit(Settings(threads=3), ample))[1] == "65536 MiB of memory: b; limits as by default"
