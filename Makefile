@@ -19,7 +19,7 @@ RELEASE ?= .venv-release
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help serve test test-lowest test-newest lint format bench bench-service wrk soak attack schemathesis conformance differential golden figures examples docs train dev dist sbom audit notes constraints clean
+.PHONY: help serve test test-lowest test-newest lint format bench bench-service wrk soak attack fuzz schemathesis conformance differential golden figures examples docs train dev dist sbom audit notes constraints clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
@@ -37,6 +37,10 @@ $(VENV)/test.installed: $(BIN)/python pyproject.toml
 
 $(VENV)/bench.installed: $(BIN)/python pyproject.toml
 	$(PIP) install -e '.[dev,bench]'
+	@touch $@ $(VENV)/serve.installed $(VENV)/test.installed
+
+$(VENV)/fuzz.installed: $(BIN)/python pyproject.toml
+	$(PIP) install -e '.[dev,fuzz]'
 	@touch $@ $(VENV)/serve.installed $(VENV)/test.installed
 
 $(VENV)/train.installed: $(BIN)/python pyproject.toml
@@ -99,6 +103,9 @@ soak: $(VENV)/test.installed ## Mixed load on a server for SECONDS (300), and wh
 
 attack: $(VENV)/test.installed ## Attack servers, and print what it costs whom; ONLY=TEXT chooses attacks, FULL=1 makes them as large as they get
 	$(BIN)/python -m tests.attack $(if $(FULL),--full) $(if $(ONLY),--only "$(ONLY)")
+
+fuzz: $(VENV)/fuzz.installed ## Fuzz model files, expressions, bodies and heads for SECONDS (180), guided by coverage; ONLY=TARGET, SEED=0
+	$(BIN)/python -m tests.fuzz $(if $(SECONDS),--seconds $(SECONDS)) $(if $(ONLY),--only $(ONLY)) --first $(SEED)
 
 schemathesis: $(VENV)/test.installed ## Try many requests made from the API's description
 	TEST_SCHEMATHESIS_EXAMPLES=300 $(BIN)/python -m pytest -q tests/service/test_schemathesis.py

@@ -12,6 +12,7 @@ from service.http.error_handlers import install_error_handlers
 from service.http.guard import GuardMiddleware
 from service.http.head import HeadMiddleware
 from service.http.origins import OriginPolicy
+from service.http.rate_limit import RateLimitMiddleware, TokenBuckets
 from service.http.request_middleware import RequestMiddleware
 from service.lifecycle import Lifecycle
 from service.lifespan import lifespan
@@ -65,6 +66,9 @@ def create_app(settings: Settings) -> Application:
 def _add_middleware(app: Application, services: Services, access: Access, budget: BodyBudget) -> None:
     """Put the middleware around all routes, innermost first."""
     settings = services.settings
+    if settings.rate_limit:
+        buckets = TokenBuckets(settings.rate_limit)
+        app.surround(partial(RateLimitMiddleware, buckets=buckets, by_key=access.is_limited))
     if access.is_limited:
         app.surround(partial(AccessMiddleware, access=access))
     app.surround(partial(GuardMiddleware, lifecycle=services.lifecycle, origins=OriginPolicy(settings)))

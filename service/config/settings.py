@@ -150,6 +150,11 @@ class Settings(BaseSettings):
         ge=0,
         description="most connections; for one more, the least used is closed; 0: 4096, or what file descriptors allow",
     )
+    rate_limit: float = Field(
+        default=0.0,
+        ge=0,
+        description="requests per second of each key, or address where none is needed; more are answered 429; 0: any",
+    )
     max_image_pixels: int = Field(
         default=_LIMITS.image_pixels,
         ge=1,

@@ -65,7 +65,7 @@ class Access:
             refused = _forbidden(self._admin.is_set)
         else:
             return None
-        if _has_body(headers):
+        if has_body(headers):
             refused.headers["Connection"] = (
                 "close"  # a body that nobody reads must not be parsed as the next request
             )
@@ -102,7 +102,8 @@ def credentials(headers: Iterable[tuple[bytes, bytes]]) -> list[bytes]:
     return [key for key in found.values() if key]
 
 
-def _has_body(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+def has_body(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Return whether a request with these headers has a body."""
     return any(
         name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0 "))
         for name, value in headers

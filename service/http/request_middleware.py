@@ -5,7 +5,7 @@ from http import HTTPStatus
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.context import REQUEST_ID_HEADER, RequestContext, open_context
+from service.context import REQUEST_ID_HEADER, RequestContext, has_arrived, open_context
 from service.http.body_budget import BodyBudget, Reservation
 from service.http.body_channel import BodyChannel
 from service.lifecycle import Lifecycle
@@ -41,7 +41,7 @@ class RequestMiddleware:
         context = open_context(scope)
         token = request_id.set(context.request_id)
         reservation = Reservation(self._budget, _declared_length(context))
-        incoming = BodyChannel(receive, reservation)
+        incoming = BodyChannel(receive, reservation, is_whole=has_arrived(scope))
         sender = _Sender(send, context.request_id, incoming, self._lifecycle)
         try:
             await self._app(scope, incoming, sender)

@@ -6,6 +6,7 @@ and pyproject.toml sets an upper bound on uvicorn's version.
 
 import asyncio
 import logging
+from functools import partial
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -29,7 +30,7 @@ HEAD_SECONDS = 20.0
 """Seconds that a client has to send them."""
 MOST_AHEAD = 8
 """Requests that wait for the answers before theirs: when so many are parsed, no more are."""
-SLICE_BYTES, AHEAD_SLICE_BYTES = 1 << 10, 1 << 7
+SLICE_BYTES, AHEAD_SLICE_BYTES = 1 << 9, 1 << 7
 """Bytes that are parsed at a time, before it is known whose they are: at first, and while requests wait."""
 READ_AHEAD_BYTES = 1 << 15
 """Bytes of a body that are read before the application asks for them; the packet that they arrive in may have more."""
@@ -115,7 +116,7 @@ class Connection(HttpToolsProtocol):
         """Start the next request, and parse those that were sent ahead."""
         super().on_response_complete()
         if self._read_flow.held and len(self.pipeline) < MOST_AHEAD:
-            self.loop.call_soon(self._parse_held)
+            self._policy.turns.add(self._parse_held)
 
     def pause_writing(self) -> None:
         """Have it watched how fast the client reads."""
@@ -192,8 +193,8 @@ class Connection(HttpToolsProtocol):
         """
         if self._is_parsing:
             self._begun = cycle, app
-        else:
-            self._start(cycle, app)
+        else:  # it was sent ahead
+            self._policy.turns.add(partial(self._start, cycle, app))
 
     def _start(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._answered = cycle

@@ -5,24 +5,26 @@ import logging
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import Protocol
 
 GRACE_SECONDS = 1.0
 """What a client does is judged when it has had so long to do it."""
+DRIP_RATE = 1 << 10
+"""Bytes of a body per second: what arrives more slowly drips."""
 _SHARE = 16
 """One in so many connections is closed at once, so that not every new one has all the others looked at."""
 
 _logger = logging.getLogger(__name__)
 
 
-class Use(IntEnum):
-    """What a connection is used for, by how little is lost when it is closed."""
+class Use(Enum):
+    """What a connection is used for where the server waits for its client: for a request, or for it to read."""
 
-    IDLE = 0
-    HEAD = 1
-    BODY = 2
-    ANSWER = 3
+    IDLE = "idle"
+    HEAD = "head"
+    BODY = "body"
+    ANSWER = "answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,23 +80,51 @@ class ConnectionLimit:
             return
         victims = self._least_used([connection for connection in connections if connection is not newest])
         count = max(excess, self._most // _SHARE)
-        _logger.info(
-            "%d connections are open, the most: %d are closed", self._most, min(count, len(victims)) or 1
-        )
-        for connection in victims[:count] or (newest,):
+        closed = [connection for rank, connection in victims[:count] if rank is not _Rank.NEW]
+        if not closed:
+            closed = [victims[0][1] if victims else newest]
+        _logger.info("%d connections are open, the most: %d are closed", self._most, len(closed))
+        for connection in closed:
             connection.abort()
 
-    def _least_used(self, connections: Collection[Closable]) -> list[Closable]:
+    def _least_used(self, connections: Collection[Closable]) -> list[tuple["_Rank", Closable]]:
         """Return the connections that may be closed, first those that are to be closed first.
 
-        Of one use, those go first whose client has most connections, then the slowest, then the oldest.
+        Of one rank, those go first whose client has most connections, then the slowest, then the oldest.
         """
         now = asyncio.get_running_loop().time()
         shares = Counter(connection.address for connection in connections)
         found = []
         for connection in connections:
             activity = connection.activity(now)
-            if activity is not None and (activity.use is Use.IDLE or now - activity.since >= GRACE_SECONDS):
-                place = (activity.use, -shares[connection.address], activity.rate, activity.since)
-                found.append((place, connection))
-        return [connection for _, connection in sorted(found, key=lambda entry: entry[0])]
+            rank = None if activity is None else _rank(activity, now)
+            if activity is not None and rank is not None:
+                order = (rank, -shares[connection.address], activity.rate, activity.since)
+                found.append((order, connection))
+        return [(order[0], connection) for order, connection in sorted(found, key=lambda entry: entry[0])]
+
+
+class _Rank(IntEnum):
+    """How early a connection is closed: first what clients hardly do who mean no harm, last what has just begun."""
+
+    SILENT = 0
+    DRIPPING = 1
+    IDLE = 2
+    SENDING = 3
+    READING = 4
+    NEW = 5
+
+
+def _rank(activity: Activity, now: float) -> _Rank | None:
+    """Return how early a connection is closed; None: not for any other."""
+    is_new = now - activity.since < GRACE_SECONDS
+    match activity.use:
+        case Use.IDLE:
+            return _Rank.IDLE
+        case Use.HEAD:
+            return _Rank.NEW if is_new else _Rank.SILENT
+        case Use.BODY:
+            kind = _Rank.DRIPPING if activity.rate < DRIP_RATE else _Rank.SENDING
+        case Use.ANSWER:
+            kind = _Rank.READING
+    return None if is_new else kind

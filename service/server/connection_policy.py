@@ -1,10 +1,11 @@
 """What connections may hold, all of them together."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 
 from service.config.settings import Settings
 from service.server.connection_limit import ConnectionLimit
+from service.server.turns import Turns
 from service.server.unsent_answers import UnsentAnswers
 
 resource: ModuleType | None
@@ -26,10 +27,12 @@ class ConnectionPolicy:
     Attributes:
         limit: how many there may be.
         unsent: the answers that their clients do not read.
+        turns: of requests that were sent ahead of the answers.
     """
 
     limit: ConnectionLimit
     unsent: UnsentAnswers
+    turns: Turns = field(default_factory=Turns)
 
 
 def connection_policy(settings: Settings) -> ConnectionPolicy:

@@ -61,7 +61,15 @@ class HonestClient:
         self._connection: http.client.HTTPConnection | None = None
 
     def ask(self) -> tuple[int, bytes]:
-        """Return status and body of an answer; status 0 where there was none."""
+        """Return status and body of an answer; status 0 where there was none.
+
+        A kept connection that the server has closed meanwhile is no failure: it is asked anew, as HTTP clients do.
+        """
+        was_open = self._connection is not None
+        status, body = self._ask()
+        return self._ask() if was_open and not status else (status, body)
+
+    def _ask(self) -> tuple[int, bytes]:
         if self._connection is None:
             self._connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE_SECONDS)
         try:

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 from httpx import ASGITransport, AsyncClient
+from pydantic import SecretStr
 
 from service.app import create_app
 from service.config.settings import Settings
@@ -37,6 +38,31 @@ async def test_before_that_it_is_not_ready(settings: Settings) -> None:
             answer = await client.get(path)
             assert (answer.status_code, answer.json()["code"]) == (503, "not_ready")
         assert (await client.get("/openapi.json")).status_code == 200
+
+
+async def test_names_of_models_are_kept_from_those_without_a_key(models: Path) -> None:
+    for settings, shown in (
+        (Settings(models=models), "0 of 3 models, compiling digit"),
+        (Settings(models=models, api_keys=SecretStr("api-0123456789abcdef")), "0 of 3 models"),
+    ):
+        app = create_app(settings)
+        services_of(app).progress.expect(3)
+        services_of(app).progress.step("compiling digit")
+        async with AsyncClient(transport=ASGITransport(app), base_url="http://test") as client:
+            for path in ("/readyz", "/v2/health/ready"):
+                answer = (await client.get(path)).json()
+                assert answer["error"] == f"the models are not loaded yet ({shown})"
+                assert answer["details"]["steps"] == shown.split(", ")[1:]
+
+
+async def test_application_of_a_server_starts_before_its_models_are_loaded(settings: Settings) -> None:
+    app = create_app(settings)
+    services = services_of(app)
+    services.opens_at_once = True
+    async with app.router.lifespan_context(app):
+        assert services.loaded is None
+    assert services.lifecycle.phase is Phase.DRAINING
+    assert worker_threads() == 0
 
 
 async def test_failed_start_tells_its_reason_and_no_traceback(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ import asyncio
 import pytest
 from starlette.types import Message
 
+from service.errors import ServiceError
 from service.http import body_channel as module
 from service.http.body_budget import BodyBudget, Reservation
 from service.http.body_channel import BodyChannel
@@ -41,3 +42,21 @@ async def test_rest_of_a_body_is_thrown_away(end: Message) -> None:
 async def test_body_without_an_end_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LINGER_SECONDS", 0.01)
     await asyncio.wait_for(BodyChannel(Channel(chunk(True)), Reservation(BodyBudget(9), None)).discard(), 20)
+
+
+async def test_body_that_stalls_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "STALL_SECONDS", 0.01)
+    budget = BodyBudget(9)
+    incoming = BodyChannel(Channel(chunk(True)), Reservation(budget, 5))
+    await incoming()
+    with pytest.raises(ServiceError) as caught:
+        await asyncio.wait_for(incoming(), 20)
+    assert (caught.value.status, caught.value.code) == (408, "body_timeout")
+
+
+async def test_the_end_of_the_client_is_waited_for_without_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "STALL_SECONDS", 0.0)
+    end: Message = {"type": "http.disconnect"}
+    incoming = BodyChannel(Channel(chunk(False), end), Reservation(BodyBudget(9), 1), is_whole=True)
+    assert await incoming() == chunk(False)
+    assert await incoming() == end

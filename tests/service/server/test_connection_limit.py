@@ -39,9 +39,13 @@ async def test_nobody_is_closed_while_there_is_room() -> None:
     assert closed(3, Peer(Use.IDLE), Peer(Use.IDLE), Peer(NEW, 0.0)) == []
 
 
-async def test_the_oldest_idle_connection_goes_first() -> None:
-    peers = Peer(Use.BODY), Peer(Use.IDLE, 3.0), Peer(Use.IDLE, 5.0), Peer(Use.HEAD, 9.0)
-    assert closed(4, *peers, Peer(NEW, 0.0)) == [2]
+async def test_who_has_sent_no_head_goes_first_then_who_lets_a_body_drip_then_the_oldest_idle() -> None:
+    silent, dripping = Peer(Use.HEAD, 2.0), Peer(Use.BODY, 9.0, rate=3.0)
+    idle, young = Peer(Use.IDLE, 5.0), Peer(Use.IDLE, 3.0)
+    peers = [Peer(Use.BODY, rate=1e6), young, idle, dripping, silent]
+    for expected in (4, 3, 2, 1, 0):
+        assert closed(len(peers), *peers, Peer(NEW, 0.0)) == [expected]
+        peers.pop(expected)
 
 
 async def test_the_client_with_most_connections_gives_way() -> None:
@@ -50,12 +54,16 @@ async def test_the_client_with_most_connections_gives_way() -> None:
 
 
 async def test_the_slowest_body_goes_where_all_send_bodies() -> None:
-    peers = Peer(Use.BODY, rate=500.0), Peer(Use.BODY, rate=5.0), Peer(None), Peer(Use.ANSWER)
+    peers = Peer(Use.BODY, rate=5e5), Peer(Use.BODY, rate=5e4), Peer(None), Peer(Use.ANSWER)
     assert closed(4, *peers, Peer(NEW, 0.0)) == [1]
 
 
-async def test_what_has_just_begun_is_left_alone_and_the_newest_goes() -> None:
-    assert closed(3, Peer(None), Peer(Use.BODY, 0.1), Peer(Use.HEAD, 0.2), Peer(NEW, 0.0)) == [3]
+async def test_what_is_answered_or_has_just_begun_is_left_alone_and_the_newest_goes() -> None:
+    assert closed(3, Peer(None), Peer(Use.BODY, 0.1), Peer(Use.ANSWER, 0.2), Peer(NEW, 0.0)) == [3]
+
+
+async def test_of_those_that_have_just_come_one_goes() -> None:
+    assert closed(64, *[Peer(NEW, 0.1 + place / 100) for place in range(64)], Peer(NEW, 0.0)) == [63]
 
 
 async def test_one_in_sixteen_goes_at_once() -> None:

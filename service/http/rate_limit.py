@@ -1,0 +1,92 @@
+"""A limit on how many requests each client may make per second: a token bucket for each.
+
+After J. Turner, "New directions in communications", IEEE Communications Magazine 24(10), 1986.
+"""
+
+import math
+from collections import OrderedDict
+from collections.abc import Sequence
+from time import monotonic
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from service.errors import ServiceError
+from service.http.access import credentials, has_body
+from service.http.error_handlers import error_response
+from service.surfaces import POLLED_PATHS
+
+CLIENTS_KEPT = 10_000
+"""Clients that are remembered; those that have asked nothing for longest are forgotten, and begin anew."""
+
+
+class TokenBuckets:
+    """A bucket of tokens for each client: a request takes one, and time brings new ones.
+
+    Args:
+        rate: tokens per second; a bucket holds those of one second, and at least one.
+
+    Attributes:
+        rate: tokens per second.
+    """
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+        self._burst = max(1.0, rate)
+        self._buckets: OrderedDict[str | bytes, tuple[float, float]] = OrderedDict()
+
+    def take(self, client: str | bytes, now: float) -> float:
+        """Take a token for a request; returns 0, or the seconds until there is one.
+
+        Args:
+            client: key or address.
+            now: the time, in seconds of any one clock.
+        """
+        tokens, since = self._buckets.get(client, (self._burst, now))
+        tokens = min(self._burst, tokens + (now - since) * self.rate)
+        wait = 0.0 if tokens >= 1 else (1 - tokens) / self.rate
+        self._buckets[client] = (tokens if wait else tokens - 1), now
+        self._buckets.move_to_end(client)
+        if len(self._buckets) > CLIENTS_KEPT:
+            self._buckets.popitem(last=False)
+        return wait
+
+
+class RateLimitMiddleware:
+    """Refuses requests of clients that make too many. Health and metrics are answered all the same.
+
+    Args:
+        app: answers the others.
+        buckets: what clients may ask.
+        by_key: whether a client is known by its key, which was checked before, rather than by its address.
+    """
+
+    def __init__(self, app: ASGIApp, buckets: TokenBuckets, *, by_key: bool) -> None:
+        self._app = app
+        self._buckets = buckets
+        self._by_key = by_key
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one ASGI connection."""
+        app = self._app
+        if scope["type"] == "http" and scope["path"] not in POLLED_PATHS:
+            now = monotonic()
+            # every key that came, or another that is not known here would make a new client each time
+            wait = max(self._buckets.take(client, now) for client in self._clients(scope))
+            if wait:
+                app = error_response(self._refusal(scope, wait))
+        await app(scope, receive, send)
+
+    def _clients(self, scope: Scope) -> Sequence[str | bytes]:
+        """Return the keys of a request; the address that it comes from where it has none."""
+        keys = credentials(scope["headers"]) if self._by_key else ()
+        return keys or [(scope.get("client") or ("",))[0]]
+
+    def _refusal(self, scope: Scope, wait: float) -> ServiceError:
+        seconds, rate = math.ceil(wait), self._buckets.rate
+        message = f"a client may make {rate:g} requests per second; try again in {seconds} s"
+        headers = {"Retry-After": str(seconds)}
+        if has_body(scope["headers"]):
+            headers["Connection"] = "close"  # a body that nobody reads must not be parsed as the next request
+        return ServiceError(
+            429, "rate_limited", message, {"rate_limit": rate, "retry_after": seconds}, headers
+        )

@@ -1,0 +1,82 @@
+"""Clients that make too many requests are told when to come again; others are answered."""
+
+import pytest
+from starlette.responses import PlainTextResponse
+from starlette.types import Message, Scope
+
+from service.http import rate_limit
+from service.http.rate_limit import RateLimitMiddleware, TokenBuckets
+
+pytestmark = pytest.mark.anyio
+
+
+def test_a_bucket_holds_the_tokens_of_a_second() -> None:
+    buckets = TokenBuckets(2.0)
+    assert [buckets.take("a", 0.0) for _ in range(4)] == [0.0, 0.0, 0.5, 0.5]
+    assert buckets.take("b", 0.0) == 0.0
+    assert buckets.take("a", 0.25) == 0.25
+    assert [buckets.take("a", 0.5) for _ in range(2)] == [0.0, 0.5]
+    assert [buckets.take("a", 1000.0) for _ in range(3)] == [0.0, 0.0, 0.5]
+
+
+def test_a_rate_below_one_allows_single_requests() -> None:
+    buckets = TokenBuckets(0.1)
+    assert [round(buckets.take("a", now), 6) for now in (0.0, 0.0, 9.0, 10.5)] == [0.0, 10.0, 1.0, 0.0]
+
+
+def test_only_so_many_clients_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rate_limit, "CLIENTS_KEPT", 2)
+    buckets = TokenBuckets(1.0)
+    for client in "abcb":
+        buckets.take(client, 0.0)
+    assert buckets.take("a", 0.0) == 0.0
+    assert buckets.take("b", 0.0) > 0
+
+
+class Server:
+    """A server that allows one request per second, and time that stands still."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, by_key: bool) -> None:
+        monkeypatch.setattr(rate_limit, "monotonic", lambda: 5.0)
+        self._app = RateLimitMiddleware(PlainTextResponse("fine"), TokenBuckets(1.0), by_key=by_key)
+
+    async def ask(
+        self, path: str = "/infer", address: str = "here", **headers: str
+    ) -> dict[bytes, bytes] | int:
+        """Return the status of an answer, and the headers of a refusal."""
+        scope: Scope = {
+            "type": "http",
+            "method": "POST",
+            "path": path,
+            "client": (address, 1),
+            "headers": [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()],
+        }
+        sent: list[Message] = []
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        async def receive() -> Message:
+            return {"type": "http.request"}
+
+        await self._app(scope, receive, send)
+        return dict(sent[0]["headers"]) if sent[0]["status"] == 429 else int(sent[0]["status"])
+
+
+async def test_an_address_that_asks_too_often_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server(monkeypatch, by_key=False)
+    assert await server.ask() == 200
+    refused = await server.ask(x_api_key="another", content_length="3")
+    assert isinstance(refused, dict)
+    assert (refused[b"retry-after"], refused[b"connection"]) == (b"1", b"close")
+    assert b"connection" not in (await server.ask(content_length="0") or {})  # type: ignore[operator]
+    assert await server.ask(address="there") == 200
+    assert [await server.ask("/livez") for _ in range(3)] == [200] * 3
+
+
+async def test_a_key_is_limited_wherever_it_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server(monkeypatch, by_key=True)
+    assert await server.ask(x_api_key="k") == 200
+    assert isinstance(await server.ask(address="there", authorization="Bearer k"), dict)
+    assert isinstance(await server.ask(x_api_key="new", authorization="Bearer k"), dict)
+    assert await server.ask(x_api_key="other") == 200
