@@ -20,7 +20,6 @@ from service.server.connection import Connection
 from service.server.connection_policy import connection_policy
 from service.server.deadline import ExitDeadline
 from service.server.listener import BACKLOG, ListenError, listen, url_of
-from service.server.memory_trimmer import memory_trimmer
 from service.server.tls import tls_options
 from service.services import Services, services_of
 from service.telemetry.status_line import show_status
@@ -138,14 +137,11 @@ def run(app: FastAPI, settings: Settings) -> int:
     url = url_of(sockets[0], settings.host, is_secure=config.is_ssl)
     server = Server(config, services, url)
     _logger.info("listening on %s, loading models from %s", url, settings.models)
-    trimmer = memory_trimmer()
-    trimmer.start()
     try:
         server.run(sockets)
     except SystemExit as ended:  # uvicorn raises this if it cannot start, after it has logged the reason
         return ended.code if isinstance(ended.code, int) else START_FAILED
     finally:
-        trimmer.close()
         for opened in sockets:
             opened.close()
     return server.exit_code
