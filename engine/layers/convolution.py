@@ -6,6 +6,7 @@ from engine.arguments import Ints
 from engine.checks import check_dtype, check_shape
 from engine.dtypes import Array
 from engine.errors import ArgumentError
+from engine.kernels.axes import checked_shape
 from engine.kernels.batches import add_batch, spread
 from engine.kernels.convolution import convolution_shape, convolve
 from engine.kernels.padding import pad, padded_shape
@@ -33,6 +34,9 @@ def _infer_convolution(
     pairs = padding_pairs(padding, mode, batched[2:], weight.shape[2:], strides, dilations)
     if mode != "constant":
         padded_shape(batched, _flat(pairs), mode)  # an axis may be too short for its mode
+    checked_shape(
+        [size + sum(pair) for size, pair in zip(batched[2:], pairs, strict=True) if min(pair) >= 0], "padding"
+    )
     shape = convolution_shape(batched, weight.shape, strides, pairs, dilations, groups)
     check_shape("bias", bias, weight.shape[:1])
     _check_dtypes(input, weight, bias)

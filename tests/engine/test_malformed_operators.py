@@ -100,6 +100,40 @@ def test_a_complex_number_of_half_precision_without_dimensions_is_read(tmp_path:
     assert output == np.complex64(1 + 2j)
 
 
+def test_a_product_whose_operands_are_named_in_another_order_is_compiled(tmp_path: Path) -> None:
+    lines = """
+        pnnx.Input a 0 1 x #x=(3,2,5)f32
+        pnnx.Input b 0 1 y #y=(3,5,4)f32
+        torch.matmul product 2 1 y x z $input=x $other=y
+        pnnx.Output out 1 0 z
+    """
+    inputs = [np.linspace(-1, 1, 30, dtype=np.float32).reshape(3, 2, 5), np.ones((3, 5, 4), np.float32)]
+    graph = make_graph(tmp_path, lines, backend="native")
+    np.testing.assert_allclose(graph.forward(inputs)[0], inputs[0] @ inputs[1], rtol=1e-5, atol=1e-6)
+    assert graph.verification.refused == ()
+
+
+def test_margins_beyond_all_memory_are_refused_by_the_plan(tmp_path: Path) -> None:
+    line = CONV.format(bias=False, weight="f32").replace("dilation=(1,1)", f"dilation=({2**61},1)")
+    line = line.replace("padding=(0,0)", "padding=same").replace("(2,3,1,1)", "(2,3,3,1)")
+    lines = f"pnnx.Input in 0 1 x #x=(2,3,6,6)f32\nnn.Conv2d conv 1 1 x y {line}\npnnx.Output out 1 0 y"
+    graph = make_graph(tmp_path, lines, {"conv.weight": np.zeros(18, np.float32)})
+    with pytest.raises(LayerError, match=r"^nn.Conv2d conv, 'padding': got .*; expected at most"):
+        graph.plan([TensorSpec(IMAGE.shape, IMAGE.dtype)])
+
+
+@pytest.mark.plants_a_mistake
+def test_a_program_that_takes_too_much_memory_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.compiler.program.assembler.MAX_ARENA_BYTES", -1)
+    lines = "pnnx.Input in 0 1 x #x=(3,4)f32\nF.relu relu 1 1 x y\npnnx.Output out 1 0 y"
+    graph = make_graph(tmp_path, lines, backend="native")
+    np.testing.assert_array_equal(graph.forward([ROWS])[0], np.maximum(ROWS, 0))
+    (refusal,) = graph.verification.refused
+    assert refusal.reason.startswith("the compiler failed: a program would take ")
+
+
 @pytest.mark.parametrize("number", [2**40, 2**63 - 1])
 def test_counts_of_huge_numbers_are_refused_before_memory_is_taken(tmp_path: Path, number: int) -> None:
     """Of 2**63 - 1, numpy's own bincount makes an array without elements, and counts in front of it."""

@@ -26,8 +26,11 @@ from engine.compiler.threads.runner import runner
 from engine.compiler.threads.segment import NativeStep, Segment
 from engine.errors import CompileError
 from engine.operator import OUTPUT
-from engine.plan import Plan
+from engine.plan import MAX_RUN_BYTES, Plan
 from engine.spec import TensorSpec
+
+MAX_ARENA_BYTES = 2 * MAX_RUN_BYTES
+"""Bytes of intermediate tensors and scratch memory of a program at most: kernels may need more than the plan counts."""
 
 
 def compile_plan(
@@ -94,6 +97,11 @@ class _Assembler:
         arrangement = arrange(lifetimes)
         offsets = dict(zip(buffers, arrangement.offsets, strict=True))
         scratch = max((call.kernel.scratch for call, _ in self.calls), default=0) * WORD * self.threads
+        if arrangement.size + scratch > MAX_ARENA_BYTES:
+            problem = (
+                f"a program would take {arrangement.size + scratch:,} bytes beside its inputs and outputs"
+            )
+            raise CompileError(f"{problem}; expected at most {MAX_ARENA_BYTES:,}")
         codes = [self._code(call, node) for call, node in self.calls]
         runner()
         # weights are packed when the compiler has let go of its memory: never are both held at once
