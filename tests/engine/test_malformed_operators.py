@@ -69,9 +69,17 @@ def test_attention_without_its_last_weight_is_refused_by_the_plan(tmp_path: Path
         "nn.AvgPool2d pool 1 1 x y kernel_size=(2,2) stride=(2,2)\nF.relu end 1 0 y",
         "torch.mean m 1 1 x y\ntorch.max largest 1 1 y z dim=0 keepdim=False\npnnx.Output out 1 0 z",
         "torch.mean m 1 1 x y\ntorch.var v 1 1 y z dim=(0) keepdim=False unbiased=False\npnnx.Output out 1 0 z",
+        "pnnx.Expression n 0 1 sizes expr=[1,2,3]\npnnx.Expression d 0 1 dim expr=3\n"
+        "aten::unsafe_split_with_sizes s 3 1 x sizes dim y\nprim::ListUnpack u 1 2 y a b\npnnx.Output out 2 0 b a",
         "pnnx.Expression e 0 1 y expr=1e300\npnnx.Output out 2 0 x y",
     ],
-    ids=["an end without output", "largest of a number", "variance of a number", "a number beyond float32"],
+    ids=[
+        "an end without output",
+        "largest of a number",
+        "variance of a number",
+        "some of a split",
+        "a number beyond float32",
+    ],
 )
 def test_odd_graphs_compile_and_run_as_numpy_runs_them(tmp_path: Path, lines: str) -> None:
     model = f"pnnx.Input in 0 1 x\n{lines}"

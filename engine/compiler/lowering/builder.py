@@ -101,9 +101,11 @@ class _Builder:
             return None
         (slot,) = step.outputs
         readers = self._readers.get(slot, [])
-        if len(readers) != 1 or slot in self.graph.leaving or isinstance(self._specs[slot], TensorSpec):
+        if len(readers) != 1 or slot in self.graph.leaving:
             return None
-        reader = self._steps[readers[0]]
+        reader, parts = self._steps[readers[0]], self._specs[slot]
+        if not isinstance(parts, tuple | list) or len(parts) != len(reader.outputs):
+            return None
         is_unpack = reader.operator.type in _UNPACKS and is_engines(reader) and reader.is_checked
         return readers[0] if is_unpack else None
 
