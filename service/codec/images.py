@@ -11,6 +11,8 @@ from service.config.model_config import ImageConfig, ModelConfig
 from service.errors import ServiceError
 from service.images.preparation import ImageInput, find_image_input, open_images, prepare
 
+_PIECE = 1 << 20
+"""Characters of base64 that are decoded at a time."""
 _DATA_URL = re.compile(r"data:[^,]{0,200};base64,", re.IGNORECASE)
 
 
@@ -64,10 +66,31 @@ def decode_base64(text: str, place: str) -> bytes:
             raise ServiceError(400, "invalid_base64", message, {"expected": "data:image/png;base64,…"})
         text = text[match.end() :]
     try:
-        return binascii.a2b_base64("".join(text.split()), strict_mode=True)
+        return _decode_pieces(text)
     except ValueError as error:
         message = f"{place} is not base64: {error}"
         raise ServiceError(400, "invalid_base64", message, {"expected": "base64 or a data: URL"}) from error
+
+
+def _decode_pieces(text: str) -> bytes:
+    """Decode base64 piece by piece, to release the interpreter's lock in between.
+
+    Raises:
+        ValueError: it is not base64.
+    """
+    if len(text) <= _PIECE:
+        return binascii.a2b_base64("".join(text.split()), strict_mode=True)
+    decoded, rest = bytearray(), ""
+    for start in range(0, len(text), _PIECE):
+        rest += "".join(text[start : start + _PIECE].split())
+        is_last = start + _PIECE >= len(text)
+        # four characters are three bytes; the padding is in the last four
+        end = len(rest) if is_last else max(0, len(rest) - 4) // 4 * 4
+        decoded += binascii.a2b_base64(rest[:end], strict_mode=True)
+        if not is_last and rest[:end].endswith("="):
+            raise ValueError("Excess data after padding")
+        rest = rest[end:]
+    return bytes(decoded)
 
 
 def _image_input(config: ImageConfig, port: Port) -> ImageInput:

@@ -6,6 +6,7 @@ import pytest
 
 from engine import TraceLevel
 from service.codec import decode
+from service.codec.images import decode_base64
 from tests.service.codec.payloads import (
     GRAY,
     IMAGES,
@@ -299,6 +300,37 @@ def test_too_many_elements(entry: object) -> None:
 )
 def test_invalid_base64(text: str) -> None:
     refused(lambda: decode_json({"image": text}, ONE_IMAGE, GRAY), 400, "invalid_base64")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "AA==", "AAA=", "AAAA", "AA==\n\n  \n", "A A\nA\nA BBBBCCCC", "QUJDREVGR0hJSktM"]
+)
+@pytest.mark.parametrize("piece", [1, 2, 3, 4, 5, 7, 100])
+def test_base64_in_pieces_is_that_of_the_whole(
+    monkeypatch: pytest.MonkeyPatch, text: str, piece: int
+) -> None:
+    monkeypatch.setattr("service.codec.images._PIECE", piece)
+    assert decode_base64(text, "x") == base64.b64decode(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "AA==BBBB",
+        "AA==BBBBCCCCDDDD",
+        "AAA",
+        "AAAAA",
+        "=AAA",
+        "AA=A",
+        "AA=",
+        "AAAABB=CDDDD",
+        "AA==!",
+    ],
+)
+@pytest.mark.parametrize("piece", [1, 2, 3, 4, 5, 7, 8, 100])
+def test_invalid_base64_in_pieces(monkeypatch: pytest.MonkeyPatch, text: str, piece: int) -> None:
+    monkeypatch.setattr("service.codec.images._PIECE", piece)
+    refused(lambda: decode_base64(text, "x"), 400, "invalid_base64")
 
 
 def test_base64_of_no_image() -> None:
