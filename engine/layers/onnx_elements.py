@@ -65,7 +65,7 @@ def onnx_topk(
 ) -> tuple[Array, Array]:
     """Take the `k` largest or smallest values along a dimension, in order, and where they are."""
     del sorted
-    count = int(np.asarray(k).reshape(-1)[0])
+    count = _number("k", k)
     _topk_shape(input.shape, count, axis)
     return ordered(input, count, axis % input.ndim, descending=bool(largest))
 
@@ -78,13 +78,21 @@ def _infer_cumsum(input: TensorSpec) -> TensorSpec:
 @layer("CumSum", infer=_infer_cumsum)
 def onnx_cumsum(input: Array, axis: Array | int, exclusive: int = 0, reverse: int = 0) -> Array:
     """Add up along a dimension; `exclusive` leaves each element's own value out, `reverse` begins at the end."""
-    place = _place(int(np.asarray(axis).reshape(-1)[0]), input.ndim)
+    place = _place(_number("axis", axis), input.ndim)
     line = np.flip(input, place) if reverse else input
     sums = np.cumsum(line, place, input.dtype)
     if exclusive:
         sums = np.roll(sums, 1, place)
         sums[(slice(None),) * place + (slice(1),)] = 0
     return np.flip(sums, place) if reverse else sums
+
+
+def _number(name: str, value: Array | int) -> int:
+    """Return the one integer that ONNX gives in a tensor."""
+    array = np.asarray(value)
+    if array.size != 1 or array.dtype.kind not in "iu":
+        raise ArgumentError(name, f"got {array.dtype} of shape {array.shape}", "one integer")
+    return int(array.item())
 
 
 def _place(dim: int, rank: int) -> int:
@@ -100,7 +108,7 @@ def _infer_trilu(input: TensorSpec) -> TensorSpec:
 @layer("Trilu", infer=_infer_trilu)
 def onnx_trilu(input: Array, k: Array | int = 0, upper: int = 1) -> Array:
     """Keep what is on and above a diagonal of each matrix, or on and below it."""
-    return (triu if upper else tril)(input, int(np.asarray(k).reshape(-1)[0]))
+    return (triu if upper else tril)(input, _number("k", k))
 
 
 def _infer_place(input: TensorSpec, axis: int, keepdims: int) -> TensorSpec:

@@ -55,6 +55,15 @@ def test_a_wrong_dtype_is_refused_by_the_plan(
     assert str(caught.value) == message
 
 
+@pytest.mark.parametrize("line", ["Trilu t 2 1 x x y", "CumSum c 2 1 x x y"])
+def test_onnx_operators_take_one_integer_where_it_comes_in_a_tensor(tmp_path: Path, line: str) -> None:
+    graph = make_graph(tmp_path, f"pnnx.Input in 0 1 x #x=(3,4)f32\n{line}\npnnx.Output out 1 0 y")
+    with pytest.raises(
+        LayerError, match=r"\((k|axis), \(3,4\)f32\): got float32 of shape \(3, 4\); expected one integer"
+    ):
+        graph.forward([ROWS])
+
+
 def test_attention_without_its_last_weight_is_refused_by_the_plan(tmp_path: Path) -> None:
     attention = "nn.MultiheadAttention heads 1 1 x y batch_first=True num_heads=2 outputs=attn_output"
     lines = f"pnnx.Input in 0 1 x #x=(1,3,4)f32\n{attention} @in_proj_weight=(12,4)f32\npnnx.Output out 1 0 y"
