@@ -1,9 +1,16 @@
 """Clients that make too many requests are told when to come again; others are answered."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
+from httpx import ASGITransport, AsyncClient
+from pydantic import SecretStr
 from starlette.responses import PlainTextResponse
 from starlette.types import Message, Scope
 
+from service.app import create_app
+from service.config.settings import Settings
 from service.http import rate_limit
 from service.http.rate_limit import RateLimitMiddleware, TokenBuckets
 
@@ -80,3 +87,20 @@ async def test_a_key_is_limited_wherever_it_comes_from(monkeypatch: pytest.Monke
     assert isinstance(await server.ask(address="there", authorization="Bearer k"), dict)
     assert isinstance(await server.ask(x_api_key="new", authorization="Bearer k"), dict)
     assert await server.ask(x_api_key="other") == 200
+
+
+@pytest.mark.parametrize("keys", [{}, {"api_keys": SecretStr("key-0123456789abcdef")}])
+async def test_the_setting_limits_the_application(models: Path, keys: dict[str, Any]) -> None:
+    app = create_app(Settings(models=models, workers=1, rate_limit=0.001, **keys))
+    async with (
+        app.router.lifespan_context(app),
+        AsyncClient(transport=ASGITransport(app), base_url="http://test") as client,
+    ):
+        headers = {"X-API-Key": "key-0123456789abcdef"}
+        if keys:  # who has no key takes no tokens
+            assert (await client.get("/models", headers={"X-API-Key": "wrong"})).status_code == 401
+        assert (await client.get("/models", headers=headers)).status_code == 200
+        refused = await client.post("/infer?model=vector", headers=headers, content=b"x")
+        assert (refused.status_code, refused.json()["code"]) == (429, "rate_limited")
+        assert 0 < int(refused.headers["Retry-After"]) <= 1000
+        assert (await client.get("/livez")).status_code == 200
