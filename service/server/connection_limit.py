@@ -123,8 +123,9 @@ def _rank(activity: Activity, now: float) -> _Rank | None:
             return _Rank.IDLE
         case Use.HEAD:
             return _Rank.NEW if is_new else _Rank.SILENT
+        case Use.BODY if is_new:
+            return _Rank.NEW
         case Use.BODY:
-            kind = _Rank.DRIPPING if activity.rate < DRIP_RATE else _Rank.SENDING
+            return _Rank.DRIPPING if activity.rate < DRIP_RATE else _Rank.SENDING
         case Use.ANSWER:
-            kind = _Rank.READING
-    return None if is_new else kind
+            return None if is_new else _Rank.READING

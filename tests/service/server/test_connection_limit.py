@@ -58,8 +58,12 @@ async def test_the_slowest_body_goes_where_all_send_bodies() -> None:
     assert closed(4, *peers, Peer(NEW, 0.0)) == [1]
 
 
-async def test_what_is_answered_or_has_just_begun_is_left_alone_and_the_newest_goes() -> None:
-    assert closed(3, Peer(None), Peer(Use.BODY, 0.1), Peer(Use.ANSWER, 0.2), Peer(NEW, 0.0)) == [3]
+async def test_what_is_answered_or_has_just_been_is_left_alone_and_the_newest_goes() -> None:
+    assert closed(2, Peer(None), Peer(Use.ANSWER, 0.2), Peer(NEW, 0.0)) == [2]
+
+
+async def test_of_bodies_that_have_just_begun_the_slowest_goes() -> None:
+    assert closed(2, Peer(Use.BODY, 0.1, rate=1e6), Peer(Use.BODY, 0.1, rate=1.0), Peer(NEW, 0.0)) == [1]
 
 
 async def test_of_those_that_have_just_come_one_goes() -> None:
