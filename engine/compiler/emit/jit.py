@@ -8,11 +8,14 @@ from weakref import WeakValueDictionary
 
 import llvmlite.binding as llvm
 
+from engine.compiler.emit.code_store import CodeStore, code_key, code_store
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.target import Target
 from engine.compiler.emit.types import ENTRY
 from engine.compiler.memory.headroom import compiler_turn
 from engine.compiler.memory.region import Region
+
+_OWN_KERNELS = "engine."
 
 
 class Kernel(Protocol):
@@ -53,9 +56,14 @@ class Code:
 
 
 class KernelCache:
-    """The kernels of a process by target and shape, as long as something uses them. Safe to use from any thread."""
+    """The kernels of a process by target and shape, as long as something uses them. Safe to use from any thread.
 
-    def __init__(self) -> None:
+    Args:
+        store: where code is looked for before it is compiled, and kept; None for the store of the process.
+    """
+
+    def __init__(self, store: CodeStore | None = None) -> None:
+        self._store = store
         self._codes: WeakValueDictionary[tuple[Target, Kernel], Code] = WeakValueDictionary()
         self._lock = threading.Lock()
 
@@ -68,9 +76,18 @@ class KernelCache:
         with self._lock:
             code = self._codes.get((target, kernel))
             if code is None:
-                emitter = Emitter(target)
-                kernel.emit(emitter)
-                code = self._codes[target, kernel] = compile_module(emitter.finish(), ENTRY, target)
+                code = self._codes[target, kernel] = _link(self._object(kernel, target), ENTRY, target)
+        return code
+
+    def _object(self, kernel: Kernel, target: Target) -> bytes:
+        if not type(kernel).__module__.startswith(_OWN_KERNELS):
+            return _emit(kernel, target)  # its source may change, and the key would not
+        store = self._store or code_store()
+        key = code_key(f"{kernel} {target}")
+        code = store.load(key)
+        if code is None:
+            code = _emit(kernel, target)
+            store.save(key, code)
         return code
 
 
@@ -86,12 +103,28 @@ def compile_module(text: str, name: str, target: Target) -> Code:
     Raises:
         MemoryError: too little memory is left for the compiler.
     """
+    return _link(_compile(text, target), name, target)
+
+
+def _emit(kernel: Kernel, target: Target) -> bytes:
+    emitter = Emitter(target)
+    kernel.emit(emitter)
+    return _compile(emitter.finish(), target)
+
+
+def _compile(text: str, target: Target) -> bytes:
+    """Return the object file of a module of LLVM IR."""
     with compiler_turn():
-        module = llvm.parse_assembly(text)
-        machine = _machine(target)
-        engine = llvm.create_mcjit_compiler(module, machine)
+        code: bytes = _machine(target).emit_object(llvm.parse_assembly(text))
+        return code
+
+
+def _link(code: bytes, name: str, target: Target) -> Code:
+    """Return the code of a function of an object file."""
+    with compiler_turn():
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(target))
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
-        engine.remove_module(module)  # the code stays; what it was made of is no longer needed
         return Code(engine.get_function_address(name), engine)
 
 

@@ -5,6 +5,7 @@ import platform
 from dataclasses import dataclass
 from functools import lru_cache
 
+import llvmlite
 import llvmlite.binding as llvm
 
 
@@ -72,6 +73,11 @@ def supported_targets() -> list[Target]:
     features = llvm.get_host_cpu_features()
     needed = {"avx512": ("avx512f", "avx512vl", "avx512dq"), "avx2": ("avx2", "fma"), "sse": ("sse4.2",)}
     return [target_named(name) for name, flags in needed.items() if all(map(features.get, flags))]
+
+
+def llvm_versions() -> str:
+    """Return the versions of LLVM and of its binding."""
+    return f"{'.'.join(map(str, llvm.llvm_version_info))} {llvmlite.__version__}"
 
 
 def _detect() -> Target:

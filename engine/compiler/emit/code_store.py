@@ -1,0 +1,164 @@
+"""Machine code of kernels on disk, so that later processes, and others at the same time, need not compile it.
+
+`KUIPER_CACHE` names the folder; by default it is that of the user's caches. Empty, it turns the store off. Files are
+written whole or not at all, and what is read has to be what was written, by the user or by root. A folder that cannot
+be read, written or trusted is not used, which costs time and nothing else.
+"""
+
+import hashlib
+import logging
+import os
+import stat
+import tempfile
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from engine.compiler.emit.target import llvm_versions
+
+VARIABLE = "KUIPER_CACHE"
+"""Environment variable that names the folder."""
+MOST_BYTES = 256 << 20
+"""Bytes of code that are kept; beyond them, what was written first is deleted."""
+
+_KEPT_PART = 0.75
+"""Part of `MOST_BYTES` that is left after files were deleted."""
+_DIGEST_BYTES = hashlib.sha256().digest_size
+_SUFFIX = ".code"
+_ENGINE = Path(__file__).parents[2]
+_OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+_logger = logging.getLogger(__name__)
+
+
+def code_folder(environment: Mapping[str, str] = os.environ) -> Path | None:
+    """Return the folder that code is kept in; None where it is kept nowhere.
+
+    Args:
+        environment: the environment variables: `KUIPER_CACHE`, or `XDG_CACHE_HOME` and `HOME`.
+    """
+    named = environment.get(VARIABLE)
+    if named is not None:
+        return Path(named) if named else None
+    caches = environment.get("XDG_CACHE_HOME")
+    if caches and Path(caches).is_absolute():
+        return Path(caches) / "kuiper"
+    home = environment.get("HOME")
+    return Path(home) / ".cache" / "kuiper" if home else None
+
+
+class CodeStore:
+    """Code by keys. Safe to use from any thread and from many processes at once; nothing here raises OSError.
+
+    Args:
+        folder: where files are kept; None for nowhere.
+        most_bytes: bytes that are kept.
+    """
+
+    def __init__(self, folder: Path | None, most_bytes: int = MOST_BYTES) -> None:
+        # without owners of files, nobody can tell whose code it would run
+        self._folder = folder if hasattr(os, "geteuid") else None
+        self._most_bytes = most_bytes
+        self._bytes: int | None = None
+
+    def load(self, key: str) -> bytes | None:
+        """Return the code that was saved for a key; None where there is none that can be trusted."""
+        if self._folder is None:
+            return None
+        try:
+            return self._read(self._folder / f"{key}{_SUFFIX}")
+        except OSError:
+            return None
+
+    def save(self, key: str, code: bytes) -> None:
+        """Keep code, if that is possible."""
+        if self._folder is None:
+            return
+        try:
+            self._write(self._folder, key, code)
+        except OSError as error:
+            _logger.info("compiled code is not kept: %s", error)
+            self._folder = None
+
+    def _read(self, path: Path) -> bytes | None:
+        if not _is_trusted(path.parent.stat()):
+            return None
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            if not (stat.S_ISREG(status.st_mode) and _is_trusted(status)):
+                return None
+            data = file.read()
+        digest, code = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
+        return code if digest == hashlib.sha256(code).digest() else None
+
+    def _write(self, folder: Path, key: str, code: bytes) -> None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not _is_trusted(folder.stat()):
+            raise PermissionError(f"{folder} belongs to another user, or others may write to it")
+        descriptor, name = tempfile.mkstemp(dir=folder)
+        temporary = Path(name)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(hashlib.sha256(code).digest() + code)
+            temporary.chmod(0o644)  # others may use what only its owner writes
+            temporary.replace(folder / f"{key}{_SUFFIX}")
+        except BaseException:
+            temporary.unlink()
+            raise
+        self._make_room(folder, _DIGEST_BYTES + len(code))
+
+    def _make_room(self, folder: Path, written: int) -> None:
+        """Count what was written, and delete the oldest files where there is too much; they are measured once."""
+        if self._bytes is not None:
+            self._bytes += written
+        if self._bytes is None or self._bytes > self._most_bytes:
+            files = sorted((status.st_mtime_ns, status.st_size, path) for path, status in _files(folder))
+            self._bytes = sum(size for _, size, _ in files)
+            kept = self._most_bytes if self._bytes <= self._most_bytes else self._most_bytes * _KEPT_PART
+            for _, size, path in files:
+                if self._bytes <= kept:
+                    break
+                path.unlink(missing_ok=True)
+                self._bytes -= size
+
+
+def code_key(description: str) -> str:
+    """Return the key of code: of what it does, and of all that decides what code that becomes.
+
+    Args:
+        description: the kernel with its shape, and the target.
+    """
+    parts = (description, llvm_versions(), _source_digest())
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+@lru_cache(maxsize=1)
+def _source_digest() -> str:
+    """Return a digest of the engine's own source: with another, a kernel of the same shape is other code."""
+    digest = hashlib.sha256()
+    for path in sorted(_ENGINE.rglob("*.py")):
+        digest.update(path.relative_to(_ENGINE).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _files(folder: Path) -> list[tuple[Path, os.stat_result]]:
+    found = []
+    for path in folder.glob(f"*{_SUFFIX}"):
+        try:
+            found.append((path, path.stat()))
+        except FileNotFoundError:  # another process has deleted it
+            continue
+    return found
+
+
+def _is_trusted(status: os.stat_result) -> bool:
+    """Tell whether nobody but this user and root can have written something."""
+    return status.st_uid in (0, os.geteuid()) and not status.st_mode & _OTHERS_MAY_WRITE
+
+
+@lru_cache(maxsize=1)
+def code_store() -> CodeStore:
+    """Return the store of this process, in the folder that its environment names at first."""
+    return CodeStore(code_folder())
