@@ -13,7 +13,7 @@ from tests.docs.runner import pages
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-OTHER_VARIABLES = {"KUIPER_TARGET", "KUIPER_SERVICE_HOST", "KUIPER_PORT_8000_TCP"}
+OTHER_VARIABLES = {"KUIPER_CACHE", "KUIPER_TARGET", "KUIPER_SERVICE_HOST", "KUIPER_PORT_8000_TCP"}
 """What the compiler reads, and what Kubernetes sets."""
 LANGUAGES = {"sh", "console", "python", "toml", "text"}
 
