@@ -8,7 +8,7 @@ import numpy as np
 
 from engine import pnnx
 from engine.arguments import Argument
-from engine.boundary import RUN_FAULTS
+from engine.boundary import BUILD_FAULTS, RUN_FAULTS
 from engine.declaration import argument_names, tied_weights
 from engine.dtypes import PNNX_COMPUTE, Array, widen
 from engine.errors import (
@@ -145,7 +145,7 @@ class BoundLayer:
             return unknown
         try:
             result = self.layer.infer(*self._variadic(inputs), **self._spec_arguments(inputs))
-        except (KuiperError, *RUN_FAULTS) as error:
+        except (KuiperError, *BUILD_FAULTS) as error:
             raise self._explain(error, inputs) from error
         return unknown if result is UNKNOWN else self._outputs(result)
 
@@ -161,7 +161,7 @@ class BoundLayer:
             return UNKNOWN
         try:
             return self.layer.infer(*self._variadic(inputs), **self._spec_arguments(inputs))
-        except (KuiperError, *RUN_FAULTS):
+        except (KuiperError, *BUILD_FAULTS):
             return None
 
     def declared_outputs(self, declared: Declared, open_extent: int) -> tuple[Spec, ...]:
@@ -307,7 +307,7 @@ class BoundLayer:
             raise ParameterError(
                 describe_problem(f"{self._place}, {error.argument!r}", error.problem, error.expected)
             ) from error
-        except RUN_FAULTS as error:
+        except BUILD_FAULTS as error:
             raise ParameterError(describe_problem(self._place, f"cannot be prepared: {error}")) from error
 
     def _explain(self, error: Exception, inputs: Sequence[Spec]) -> LayerError:

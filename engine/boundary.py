@@ -17,9 +17,10 @@ RUN_FAULTS = (
     AttributeError,
     ArithmeticError,
     MemoryError,
-    RuntimeError,
 )
-"""What a layer, or numpy in it, raises on values that it cannot take."""
+"""What a layer, or numpy in it, raises on values that it cannot take; anything else is a fault of the layer."""
+BUILD_FAULTS = (*RUN_FAULTS, RuntimeError)
+"""What it raises on parameters that it cannot take, recursion too deep among them."""
 
 
 @contextmanager

@@ -24,5 +24,7 @@ def doubtful_variables(environment: Mapping[str, str]) -> Iterator[str]:
             continue
         if is_service_link(name, environment[variable]):
             yield f"{variable} is ignored: its value is that of a Kubernetes service link, not a port"
-        elif name not in {*Settings.model_fields, *_ENGINE_NAMES} and not _SERVICE_LINK.fullmatch(variable.upper()):
+        elif name not in {*Settings.model_fields, *_ENGINE_NAMES} and not _SERVICE_LINK.fullmatch(
+            variable.upper()
+        ):
             yield f"{variable} is ignored: there is no setting {name}{suggest(name)}"

@@ -177,11 +177,15 @@ def test_errors_of_the_engine_and_lack_of_memory_pass_as_they_are() -> None:
         assert caught.value is passes
 
 
-@pytest.mark.parametrize("stage", ["plan", "run"])
-def test_a_layer_that_stumbles_is_an_error_of_its_operator(tmp_path: Path, stage: str) -> None:
+@pytest.mark.parametrize(
+    ("stage", "fault"), [("plan", RuntimeError), ("plan", IndexError), ("run", IndexError)]
+)
+def test_a_layer_that_stumbles_is_an_error_of_its_operator(
+    tmp_path: Path, stage: str, fault: type[Exception]
+) -> None:
     def stumble(at: str) -> int:
         if at == stage:
-            raise RuntimeError("unforeseen")
+            raise fault("unforeseen")
         return 0
 
     def infer(input: TensorSpec) -> TensorSpec:

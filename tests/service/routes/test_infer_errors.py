@@ -62,7 +62,7 @@ async def test_body_that_is_too_large(client: AsyncClient) -> None:
         (b"\x89PNG\r\n\x1a\n", "image/png", 400, "invalid_image"),
         (b"\x93NUMPY", "application/x-npy", 400, "invalid_npy"),
         (b"PK", "application/x-npz", 400, "invalid_npz"),
-        (b"1,2\n3\n", "text/csv", 400, "invalid_csv"),
+        (b"1,2,3\n4,5\n", "text/csv", 400, "invalid_csv"),
         (b"--x", "multipart/form-data; boundary=x", 400, "invalid_multipart"),
         (b'{"image": "?"}', "application/json", 400, "invalid_base64"),
     ],
