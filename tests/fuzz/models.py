@@ -51,8 +51,12 @@ def work(first: int, count: int) -> None:
     print("done", flush=True)
 
 
-def hunt(first: int, count: int, seconds: float) -> Iterator[tuple[int, Finding]]:
-    """Have models tried in a process of their own, a new one where it dies; yield seeds and what was found."""
+def hunt(first: int, count: int, seconds: float) -> Iterator[tuple[int, Finding | None]]:
+    """Have models tried in a process of their own, a new one where it dies.
+
+    Yields:
+        The seed of each model when it is tried, with None, and again with what was found.
+    """
     until, seed, end = time.monotonic() + seconds, first, first + count
     while seed < end and time.monotonic() < until:
         command = [sys.executable, "-m", "tests.fuzz.models", "--work", str(seed), str(end - seed)]
@@ -66,6 +70,7 @@ def hunt(first: int, count: int, seconds: float) -> Iterator[tuple[int, Finding]
                 is_done = word == "done" or time.monotonic() >= until
                 if word == "seed":
                     seed = int(rest)
+                    yield seed, None
                 elif word == "finding":
                     yield seed, Finding(*json.loads(rest))
                 if is_done:
@@ -91,13 +96,14 @@ def main() -> int:
         work(*arguments.work)
         return 0
     known: set[str] = set()
-    last = arguments.first
+    tried = 0
     for seed, finding in hunt(arguments.first, arguments.count, arguments.seconds):
-        last = seed
-        if finding.kind not in known:
+        if finding is None:
+            tried += 1
+        elif finding.kind not in known:
             known.add(finding.kind)
             print(f"seed {seed}: {finding.kind}\n{finding.detail}", flush=True)
-    print(f"{len(known)} kinds of findings, the last at seed {last}")
+    print(f"{tried} models tried from seed {arguments.first} on, {len(known)} kinds of findings")
     return int(bool(known))
 
 
