@@ -116,7 +116,7 @@ class Connection(HttpToolsProtocol):
         """Start the next request, and parse those that were sent ahead."""
         super().on_response_complete()
         if self._read_flow.held and len(self.pipeline) < MOST_AHEAD:
-            self._policy.turns.add(self._parse_held)
+            self._policy.ahead.add(self._parse_held)
 
     def pause_writing(self) -> None:
         """Have it watched how fast the client reads."""
@@ -194,7 +194,7 @@ class Connection(HttpToolsProtocol):
         if self._is_parsing:
             self._begun = cycle, app
         else:  # it was sent ahead
-            self._policy.turns.add(partial(self._start, cycle, app))
+            self._policy.ahead.add(partial(self._start, cycle, app))
 
     def _start(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._answered = cycle

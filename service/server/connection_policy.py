@@ -5,7 +5,7 @@ from types import ModuleType
 
 from service.config.settings import Settings
 from service.server.connection_limit import ConnectionLimit
-from service.server.turns import Turns
+from service.server.paced_work import PacedWork
 from service.server.unsent_answers import UnsentAnswers
 
 resource: ModuleType | None
@@ -27,12 +27,12 @@ class ConnectionPolicy:
     Attributes:
         limit: how many there may be.
         unsent: the answers that their clients do not read.
-        turns: of requests that were sent ahead of the answers.
+        ahead: begins requests that were sent ahead of the answers, a few at a time.
     """
 
     limit: ConnectionLimit
     unsent: UnsentAnswers
-    turns: Turns = field(default_factory=Turns)
+    ahead: PacedWork = field(default_factory=PacedWork)
 
 
 def connection_policy(settings: Settings) -> ConnectionPolicy:

@@ -12,7 +12,7 @@ from engine.compiler.emit.code_store import CodeStore, code_key, code_store
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.target import Target
 from engine.compiler.emit.types import ENTRY
-from engine.compiler.memory.headroom import compiler_turn
+from engine.compiler.memory.headroom import using_llvm
 from engine.compiler.memory.region import Region
 
 _OWN_KERNELS = "engine."
@@ -114,14 +114,14 @@ def _emit(kernel: Kernel, target: Target) -> bytes:
 
 def _compile(text: str, target: Target) -> bytes:
     """Return the object file of a module of LLVM IR."""
-    with compiler_turn():
+    with using_llvm():
         code: bytes = _machine(target).emit_object(llvm.parse_assembly(text))
         return code
 
 
 def _link(code: bytes, name: str, target: Target) -> Code:
     """Return the code of a function of an object file."""
-    with compiler_turn():
+    with using_llvm():
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(target))
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()

@@ -1,7 +1,7 @@
 """Memory for LLVM, where the system limits the process: LLVM ends the process if an allocation fails.
 
 Before each use of LLVM, as much memory as it may take is asked for and given back. So that no run takes it meanwhile,
-runs and the compiler take turns. Where the process has no limit of its own, none of this costs anything.
+either runs or the compiler are at work. Where the process has no limit of its own, none of this costs anything.
 """
 
 import mmap
@@ -21,7 +21,7 @@ COMPILER_BYTES = 192 << 20
 """Bytes that must be free before LLVM is called: 128 MiB for the C library to set up the heap of a thread, and more."""
 
 
-class Turns:
+class CompilationLock:
     """Has either one thread compile, or any number of threads run; a thread that waits to compile comes first."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Turns:
 
     @contextmanager
     def run(self) -> Iterator[None]:
-        """Enclose a run. Not for a thread that is in a turn already."""
+        """Enclose a run. Not for a thread that holds the lock already."""
         with self._changed:
             while self._compiling:
                 self._changed.wait()
@@ -45,7 +45,7 @@ class Turns:
 
     @contextmanager
     def compile(self) -> Iterator[None]:
-        """Enclose a use of LLVM. Not for a thread that is in a turn already, nor for two threads at once.
+        """Enclose a use of LLVM. Not for a thread that holds the lock already, nor for two threads at once.
 
         Raises:
             MemoryError: less than `COMPILER_BYTES` are free.
@@ -76,20 +76,20 @@ def check_free(size: int) -> None:
 
 
 @lru_cache(maxsize=1)
-def turns() -> Turns | None:
-    """Return the turns of this process; None where its memory has no limit."""
+def compilation_lock() -> CompilationLock | None:
+    """Return the lock of this process; None where its memory has no limit."""
     if resource is None:
         return None
     limits = (resource.RLIMIT_AS, resource.RLIMIT_DATA)
     is_limited = any(resource.getrlimit(limit)[0] != resource.RLIM_INFINITY for limit in limits)
-    return Turns() if is_limited else None
+    return CompilationLock() if is_limited else None
 
 
-def compiler_turn() -> AbstractContextManager[None]:
+def using_llvm() -> AbstractContextManager[None]:
     """Enclose a use of LLVM.
 
     Raises:
         MemoryError: memory is limited, and too little is left.
     """
-    known = turns()
+    known = compilation_lock()
     return nullcontext() if known is None else known.compile()

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from time import perf_counter_ns
 from weakref import WeakKeyDictionary
 
-from engine.compiler.memory.headroom import turns
+from engine.compiler.memory.headroom import compilation_lock
 from engine.compiler.program.execution import NativeRun
 from engine.compiler.program.observation import Records, RunObserver
 from engine.compiler.program.program import Program
@@ -43,7 +43,7 @@ class NativeExecutor:
         self._plan = plan
         self._outputs = tuple(outputs)
         self._max_run_bytes = max_run_bytes
-        self._turns = turns()
+        self._lock = compilation_lock()
         self._tracers: WeakKeyDictionary[Program, Tracer] = WeakKeyDictionary()
 
     def run(self, inputs: Mapping[str, Array], options: RunOptions) -> RunResult:
@@ -52,9 +52,9 @@ class NativeExecutor:
         If the run is observed, the same kernels run, and pause where a requested tensor is complete.
         """
         program = self._program_of(inputs, options.waits)
-        if self._turns is None:
+        if self._lock is None:
             return self._run(program, inputs, options)
-        with self._turns.run():
+        with self._lock.run():
             return self._run(program, inputs, options)
 
     def _run(self, program: Program | None, inputs: Mapping[str, Array], options: RunOptions) -> RunResult:

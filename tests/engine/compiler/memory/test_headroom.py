@@ -7,10 +7,10 @@ import threading
 import pytest
 
 from engine.compiler.memory.alignment import aligned_empty
-from engine.compiler.memory.headroom import Turns, check_free, compiler_turn, turns
+from engine.compiler.memory.headroom import CompilationLock, check_free, compilation_lock, using_llvm
 from tests.service.server.process import ROOT
 
-UNLIMITED = pytest.mark.skipif(turns() is not None, reason="the memory of the tests is limited")
+UNLIMITED = pytest.mark.skipif(compilation_lock() is not None, reason="the memory of the tests is limited")
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux keeps to RLIMIT_AS")
 
 SHORT_OF_MEMORY = """
@@ -56,14 +56,14 @@ def test_memory_that_is_not_there_is_a_memory_error() -> None:
 
 
 @UNLIMITED
-def test_without_a_limit_nothing_takes_turns() -> None:
-    assert turns() is None
-    with compiler_turn(), compiler_turn():
+def test_without_a_limit_nothing_is_locked() -> None:
+    assert compilation_lock() is None
+    with using_llvm(), using_llvm():
         pass
 
 
 def test_nothing_runs_while_llvm_compiles() -> None:
-    taken, order = Turns(), []
+    taken, order = CompilationLock(), []
     started, may_end = threading.Event(), threading.Event()
 
     def compile_once() -> None:
@@ -92,7 +92,7 @@ def test_nothing_runs_while_llvm_compiles() -> None:
 
 
 def test_a_turn_ends_where_there_is_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    taken = Turns()
+    taken = CompilationLock()
     monkeypatch.setattr("engine.compiler.memory.headroom.COMPILER_BYTES", 1 << 52)
     with pytest.raises(MemoryError), taken.compile():
         pass

@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from service.server.turns import AT_A_TIME, Turns
+from service.server.paced_work import AT_A_TIME, PacedWork
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_others_get_their_turn_between_the_pieces() -> None:
-    turns, done = Turns(), list[int | str]()
+    turns, done = PacedWork(), list[int | str]()
     for number in range(3 * AT_A_TIME):
         turns.add(lambda number=number: done.append(number))  # type: ignore[misc]  # mypy infers no type for it
     for _ in range(3):
@@ -22,7 +22,7 @@ async def test_others_get_their_turn_between_the_pieces() -> None:
 
 
 async def test_what_is_added_later_is_begun_as_well() -> None:
-    turns, done = Turns(), list[int]()
+    turns, done = PacedWork(), list[int]()
     for number in range(2):
         turns.add(lambda number=number: done.append(number))  # type: ignore[misc]
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Turns of work that clients have sent ahead, so that others do not wait for all of it."""
+"""Work that clients have sent ahead, begun a few pieces at a time, so that others do not wait for all of it."""
 
 import asyncio
 from collections import deque
@@ -8,7 +8,7 @@ AT_A_TIME = 8
 """Pieces of work that are begun in one iteration of the event loop."""
 
 
-class Turns:
+class PacedWork:
     """Begins a few pieces of work in each iteration of the event loop, in the order in which they came.
 
     Used on the event loop only.
@@ -18,7 +18,7 @@ class Turns:
         self._waiting: deque[Callable[[], None]] = deque()
 
     def add(self, work: Callable[[], None]) -> None:
-        """Begin some work when its turn comes."""
+        """Begin some work, after what was added before."""
         if not self._waiting:
             asyncio.get_running_loop().call_soon(self._take)
         self._waiting.append(work)
