@@ -47,7 +47,7 @@ def _read_central_header(path: Path, view: memoryview, at: int, directory: Direc
     if at + zr.CENTRAL_HEADER.size > directory.end or view[at : at + 4] != zr.CENTRAL_MARK:
         raise ArchiveError(path, None, f"no directory entry at byte {at}", f"{directory.count} of them")
     header = zr.CentralHeader._make(zr.CENTRAL_HEADER.unpack_from(view, at))
-    length = sum(header[10:13])
+    length = header.name_length + header.extra_length + header.comment_length
     if at + zr.CENTRAL_HEADER.size + length > directory.end:
         raise ArchiveError(path, None, f"the directory entry at byte {at} is cut off", f"{length} bytes more")
     return header

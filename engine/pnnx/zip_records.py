@@ -9,8 +9,9 @@ END_MARK = b"PK\x05\x06"
 ZIP64_END_MARK = b"PK\x06\x06"
 ZIP64_LOCATOR_MARK = b"PK\x06\x07"
 
-LOCAL_HEADER = Struct("<4s5H3I2H")
-CENTRAL_HEADER = Struct("<4s6H3I5H2I")
+# versions, times and attributes are of no use here
+LOCAL_HEADER = Struct("<4s2x2H4x3I2H")
+CENTRAL_HEADER = Struct("<4s4x2H4x3I4H6xI")
 END_RECORD = Struct("<4s4H2IH")
 ZIP64_END_RECORD = Struct("<4sQ2H2I4Q")
 ZIP64_LOCATOR = Struct("<4sIQI")
@@ -34,11 +35,8 @@ class LocalHeader(NamedTuple):
     """Stands before an entry's name, extra field and data."""
 
     mark: bytes
-    version: int
     flags: int
     method: int
-    time: int
-    date: int
     checksum: int
     packed: int
     size: int
@@ -50,12 +48,8 @@ class CentralHeader(NamedTuple):
     """Stands in the directory, before an entry's name, extra field and comment."""
 
     mark: bytes
-    version_made: int
-    version: int
     flags: int
     method: int
-    time: int
-    date: int
     checksum: int
     packed: int
     size: int
@@ -63,8 +57,6 @@ class CentralHeader(NamedTuple):
     extra_length: int
     comment_length: int
     disk: int
-    internal_attributes: int
-    external_attributes: int
     header_start: int
 
 

@@ -35,7 +35,7 @@ def zip64_extra(*values: int) -> bytes:
 def local_record(member: Member) -> bytes:
     size, name = len(member.data), member.raw_name
     header = zr.LocalHeader(
-        zr.LOCAL_MARK, 20, 0, 0, 0, 0, zlib.crc32(member.data), size, size, len(name), len(member.local_extra)
+        zr.LOCAL_MARK, 0, 0, zlib.crc32(member.data), size, size, len(name), len(member.local_extra)
     )
     header = header._replace(**member.local)  # type: ignore[arg-type]  # the mark is never among them
     return zr.LOCAL_HEADER.pack(*header) + name + member.local_extra + member.data
@@ -44,9 +44,7 @@ def local_record(member: Member) -> bytes:
 def central_record(member: Member, start: int) -> bytes:
     size, name, extra = len(member.data), member.raw_name, member.central_extra
     checksum = zlib.crc32(member.data)
-    header = zr.CentralHeader(
-        zr.CENTRAL_MARK, 20, 20, 0, 0, 0, 0, checksum, size, size, len(name), len(extra), 0, 0, 0, 0, start
-    )
+    header = zr.CentralHeader(zr.CENTRAL_MARK, 0, 0, checksum, size, size, len(name), len(extra), 0, 0, start)
     header = header._replace(**member.central)  # type: ignore[arg-type]  # the mark is never among them
     return zr.CENTRAL_HEADER.pack(*header) + name + extra
 
