@@ -9,8 +9,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 class Application(FastAPI):
     """FastAPI's application behind middleware of its owner's.
 
-    What `FastAPI.add_middleware` adds lies inside layers of FastAPI's own, which cost each request as much time as a
-    small part of its run. Here the middleware is outside: what it answers itself passes none of these layers.
+    What `FastAPI.add_middleware` adds lies inside layers of FastAPI's own, which take time for each request. Here the
+    middleware is outside: what it answers itself passes none of these layers.
     """
 
     _entry: ASGIApp | None = None

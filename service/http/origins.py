@@ -11,6 +11,7 @@ from starlette.types import Scope
 from service.config.origins import ALL
 from service.config.settings import Settings
 from service.errors import ServiceError, shown
+from service.http.access import has_body
 from service.http.hosts import AllowedHosts
 from service.surfaces import READING_METHODS, surface_of
 
@@ -48,7 +49,7 @@ class OriginPolicy:
         refused = self._hosts.refusal(host, scope.get("server"))
         if refused is None and scope["method"] not in READING_METHODS:
             refused = self._cross_origin(scope, headers)
-        if refused is not None and _has_body(headers):
+        if refused is not None and has_body(headers.items()):
             # what nobody reads must not be parsed as the next request
             refused.headers["Connection"] = "close"
         return refused
@@ -76,7 +77,3 @@ def _refuse(origin: bytes | None, is_admin: bool) -> ServiceError:
     what = "change the server" if is_admin else "send requests that do more than read"
     message = f"pages of the origin {shown(given)} may not {what}; cors_origins lists those that may"
     return ServiceError(403, "origin_refused", message, {"origin": given[:200], "setting": "cors_origins"})
-
-
-def _has_body(headers: Mapping[bytes, bytes]) -> bool:
-    return b"transfer-encoding" in headers or bool(headers.get(b"content-length", b"").strip(b"0 "))

@@ -61,6 +61,11 @@ class CodeStore:
         self._most_bytes = most_bytes
         self._bytes: int | None = None
 
+    @property
+    def is_on(self) -> bool:
+        """Whether code may be kept."""
+        return self._folder is not None
+
     def load(self, key: str) -> bytes | None:
         """Return the code that was saved for a key; None where there is none that can be trusted."""
         if self._folder is None:

@@ -80,9 +80,10 @@ class KernelCache:
         return code
 
     def _object(self, kernel: Kernel, target: Target) -> bytes:
-        if not type(kernel).__module__.startswith(_OWN_KERNELS):
-            return _emit(kernel, target)  # its source may change, and the key would not
         store = self._store or code_store()
+        is_own = type(kernel).__module__.startswith(_OWN_KERNELS)  # the source of others is not in the key
+        if not (store.is_on and is_own):
+            return _emit(kernel, target)
         key = code_key(f"{kernel} {target}")
         code = store.load(key)
         if code is None:
