@@ -96,11 +96,19 @@ def _parse_text(
     flat, filled = np.empty(prod(nesting), part), 0
     for elements in text.elements(place):
         stop = filled + len(elements)
-        flat[filled:stop] = _values(elements, set(map(type, elements)), part, place)
+        flat[filled:stop] = _converted(elements, part, place)
         filled = stop
     if filled != flat.size:
         raise invalid(place, "data has a comma that no number follows", "numbers with commas between them")
     return flat.view(chosen).reshape(agreed)
+
+
+def _converted(elements: list[Any], dtype: np.dtype[Any], place: str) -> Array:
+    """Convert elements of a flat list; those that are nothing but numbers in half the time."""
+    floats = _floats_alone(elements) if dtype.kind == "f" else None
+    if floats is None:
+        return _values(elements, set(map(type, elements)), dtype, place)
+    return convert(floats, dtype, place)
 
 
 def _text_dtype(text: NumberText, place: str) -> np.dtype[Any]:
@@ -126,11 +134,17 @@ def _plain_floats(data: list[Any], limits: Limits) -> Array | None:
         level = list(chain.from_iterable(level))
     if len(level) > limits.tensor_elements:
         return None
+    values = _floats_alone(level)
+    return None if values is None else values.reshape(shape)
+
+
+def _floats_alone(elements: list[Any]) -> Array | None:
+    """Convert floats and whole numbers to float64; returns None if there is anything else among them."""
     try:
-        values = np.frombuffer(array("d", level))
+        values = np.frombuffer(array("d", elements))
     except (TypeError, OverflowError):
         return None
-    return None if _holds_booleans(level, values) else values.reshape(shape)
+    return None if _holds_booleans(elements, values) else values
 
 
 def _holds_booleans(elements: list[Any], values: Array) -> bool:

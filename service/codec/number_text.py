@@ -25,7 +25,6 @@ MAX_DEPTH = 33
 
 _COMMA, _OPEN, _CLOSE = b",[]"
 _SPACES = b" \t\r\n"
-_WITHOUT_BRACKETS = bytes.maketrans(b"[]", b"  ")
 
 Bytes = bytes | bytearray
 
@@ -58,6 +57,8 @@ class NumberText:
         Raises:
             ServiceError: 400 `invalid_tensor` where lists differ in depth or length.
         """
+        if self._is_flat():  # whether it has a number between commas is seen where they are parsed
+            return (count_byte(self._source, _COMMA, self._start, self._stop) + 1,)
         nesting = _Nesting(place)
         for piece in self._pieces():
             nesting.add(piece)
@@ -70,11 +71,19 @@ class NumberText:
             ServiceError: 400 `invalid_json`.
         """
         for piece in self._pieces():
-            text = b"[%b]" % piece.translate(_WITHOUT_BRACKETS).removesuffix(b",")
+            numbers = piece.replace(b"[", b" ").replace(b"]", b" ")
+            text = b"[%b]" % numbers.removesuffix(b",")
             try:
                 yield orjson.loads(text)
             except orjson.JSONDecodeError as error:
                 yield self._leniently(text, error, place)
+
+    def _is_flat(self) -> bool:
+        """Return whether there are no lists in it."""
+        steps = range(self._start + 1, self._stop, PIECE_BYTES)
+        return all(
+            self._source.find(b"[", begin, min(begin + PIECE_BYTES, self._stop)) < 0 for begin in steps
+        )
 
     def _leniently(self, text: bytes, error: orjson.JSONDecodeError, place: str) -> list[Any]:
         """Parse a piece that may hold bare names of numbers."""
@@ -122,15 +131,12 @@ def find_end(source: Bytes, start: int) -> int | None:
     return None
 
 
-def count_byte(data: Bytes, value: int, start: int = 0) -> int:
-    """Return how often a byte occurs from a position on; the interpreter's lock is released in between."""
+def count_byte(data: Bytes, value: int, start: int = 0, stop: int | None = None) -> int:
+    """Return how often a byte occurs between two positions; the interpreter's lock is released in between."""
+    end = len(data) if stop is None else stop
+    steps = ((begin, min(PIECE_BYTES, end - begin)) for begin in range(start, end, PIECE_BYTES))
     return sum(
-        int(
-            np.count_nonzero(
-                np.frombuffer(data, np.uint8, min(PIECE_BYTES, len(data) - begin), begin) == value
-            )
-        )
-        for begin in range(start, len(data), PIECE_BYTES)
+        int(np.count_nonzero(np.frombuffer(data, np.uint8, size, begin) == value)) for begin, size in steps
     )
 
 
@@ -154,11 +160,11 @@ class _Nesting:
         """Examine the next piece of the text."""
         text = np.frombuffer(piece.translate(None, _SPACES), np.uint8)
         self._check_neighbours(text)
-        is_open, is_comma = text == _OPEN, text == _COMMA
-        places = np.flatnonzero(is_open | (text == _CLOSE))
+        is_open = text == _OPEN
+        places, commas = np.flatnonzero(is_open | (text == _CLOSE)), np.flatnonzero(text == _COMMA)
         if places.size:
-            self._check_lists(is_open[places], self._commas + np.cumsum(is_comma)[places])
-        self._commas += int(np.count_nonzero(is_comma))
+            self._check_lists(is_open[places], self._commas + np.searchsorted(commas, places))
+        self._commas += commas.size
 
     def shape(self) -> tuple[int, ...]:
         """Return the shape of the text that was examined."""

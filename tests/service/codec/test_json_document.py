@@ -120,6 +120,9 @@ def test_uneven_lists_are_refused(text: bytes) -> None:
         rows(b"[1,NaN]"),
         b"[" + b"1," * COUNT + b"]",
         b"[" + b"1," * COUNT + b",1]",
+        b"[" + b"1," * COUNT + b" ]",
+        b"[" + b"1," * COUNT + b"true]",
+        b"[1" + b"," * 2 * COUNT + b"1]",
         b"[" + b"1" * (2 * number_text.PIECE_BYTES) + b"]",
     ],
 )
@@ -138,9 +141,13 @@ def mutants(text: bytes, count: int) -> Iterator[bytes]:
         yield bytes(changed)
 
 
-def test_pieces_take_what_the_parser_takes_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "text", [b"[[[1,2],[3,4]],[[5,6],[7,8]],[[9,10],[11,12]]]", b"[1.5, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]"]
+)
+def test_pieces_take_what_the_parser_takes_and_nothing_else(
+    text: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(number_text, "PIECE_BYTES", 16)
-    text = b"[[[1,2],[3,4]],[[5,6],[7,8]],[[9,10],[11,12]]]"
     taken = 0
     for mutant in mutants(text, 3000):
         expected = reference(mutant)
