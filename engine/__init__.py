@@ -19,6 +19,7 @@ from engine.errors import (
     ParamError,
     ParameterError,
     PnnxError,
+    QuantizationError,
     RunStoppedError,
     SignatureError,
     StateError,
@@ -43,6 +44,9 @@ from engine.model_folder import (
 from engine.operator import RuntimeOperand, RuntimeOperator
 from engine.plan import MAX_RUN_BYTES, Plan, Step
 from engine.ports import Port
+from engine.quantization.scheme import Activation, Calibration, Quantization
+from engine.quantization.sidecar import read_sidecar, sidecar_path, write_sidecar
+from engine.quantization.tensor_scale import TensorScale
 from engine.registry import DuplicateLayerError, Layer, LayerRegistry, layer, registry
 from engine.run import RunResult
 from engine.spec import UNKNOWN, TensorSpec, Value
@@ -58,6 +62,7 @@ __all__ = [
     "PNNX_STORAGE",
     "PROGRAMS_KEPT",
     "UNKNOWN",
+    "Activation",
     "ArchiveError",
     "ArgumentError",
     "Array",
@@ -65,6 +70,7 @@ __all__ = [
     "BoundLayer",
     "BuildError",
     "BuildTimeoutError",
+    "Calibration",
     "CompileError",
     "DuplicateLayerError",
     "ExpressionError",
@@ -85,6 +91,8 @@ __all__ = [
     "Plan",
     "PnnxError",
     "Port",
+    "Quantization",
+    "QuantizationError",
     "Refusal",
     "RunResult",
     "RunStoppedError",
@@ -97,6 +105,7 @@ __all__ = [
     "Statistics",
     "Step",
     "StopSignal",
+    "TensorScale",
     "TensorSpec",
     "TraceLevel",
     "UnsupportedOperator",
@@ -110,12 +119,15 @@ __all__ = [
     "layer",
     "model_folders",
     "pnnx_name",
+    "read_sidecar",
     "registry",
     "shown_name",
+    "sidecar_path",
     "stray_files",
     "tokenize",
     "version_folders",
     "widen",
+    "write_sidecar",
 ]
 
 del _layers

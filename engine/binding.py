@@ -19,6 +19,8 @@ from engine.errors import (
     ParameterError,
     describe_problem,
 )
+from engine.quantization.layer import Int8Layer
+from engine.quantization.tensor_scale import TensorScale
 from engine.quantized import QuantizedTensor
 from engine.registry import Layer
 from engine.requantization import first_of, requantized, requantized_spec, to_real
@@ -52,6 +54,8 @@ class BoundLayer:
         layer: the registered layer.
         operator: the operator as the file gives it.
         warnings: what was taken for granted that the file does not say.
+        int8: how it computes in 8-bit integers; None where it does not.
+        output_scales: for each output, the integers whose numbers it is rounded to, or None; empty where none is.
     """
 
     def __init__(
@@ -95,6 +99,13 @@ class BoundLayer:
         self.warnings = () if choice.warning is None else (choice.warning,)
         if "results" in self._static:
             self._static["results"] = self._results
+        self.int8: Int8Layer | None = None
+        self.output_scales: tuple[TensorScale | None, ...] = ()
+
+    def quantize(self, int8: Int8Layer | None, output_scales: Sequence[TensorScale | None]) -> None:
+        """Have the layer compute in integers, or its outputs rounded to what integers stand for; called at build."""
+        self.int8 = int8
+        self.output_scales = tuple(output_scales) if any(output_scales) else ()
 
     @property
     def arguments(self) -> Mapping[str, Any]:
@@ -124,11 +135,20 @@ class BoundLayer:
         try:
             if self.layer.variadic:
                 result = self.layer.forward(*inputs, **self._static)
+            elif self.int8 is not None:
+                result = self.int8.run(**self._dynamic(inputs))
             else:
                 result = self.layer.forward(**self._dynamic(inputs), **self._static)
         except (KuiperError, *RUN_FAULTS) as error:
             raise self._explain(error, [spec_of(value) for value in inputs]) from error
-        return self._outputs(result)
+        return self._rounded(self._outputs(result)) if self.output_scales else self._outputs(result)
+
+    def _rounded(self, outputs: tuple[Value, ...]) -> tuple[Value, ...]:
+        pairs = zip(outputs, self.output_scales, strict=True)
+        return tuple(
+            output if scale is None or not isinstance(output, np.ndarray) else scale.rounded(output)
+            for output, scale in pairs
+        )
 
     def infer(self, inputs: Sequence[Spec]) -> tuple[Spec, ...]:
         """Work out the specs of the outputs from those of the inputs.

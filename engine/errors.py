@@ -9,7 +9,8 @@ KuiperError
 ├── BuildError                    the graph is sound, but cannot be run
 │   ├── UnsupportedOperatorError  lists every operator without a layer
 │   ├── ParameterError            names operator, parameter and what was expected
-│   └── BuildTimeoutError         building or compiling took longer than it may
+│   ├── BuildTimeoutError         building or compiling took longer than it may
+│   └── QuantizationError         names the file of an int8 model's scales, and the key
 ├── ExpressionError               prints the expression with a caret
 ├── SignatureError                a layer's function does not say what its arguments take
 ├── StateError                    called too early: says what to call
@@ -116,6 +117,20 @@ class ParameterError(BuildError):
 
 class BuildTimeoutError(BuildError):
     """Building or compiling a graph took longer than it may; names the operator that it had come to."""
+
+
+class QuantizationError(BuildError):
+    """The file of scales that an int8 model needs is missing, malformed, or another model's.
+
+    Attributes:
+        path: the file.
+        key: dotted name of the key at fault, or None where the whole file is meant.
+    """
+
+    def __init__(self, path: Path | str, key: str | None, problem: str, expected: str | None = None) -> None:
+        self.path = Path(path)
+        self.key = key
+        super().__init__(describe_problem(str(path) if key is None else f"{path}, {key}", problem, expected))
 
 
 class SignatureError(KuiperError):

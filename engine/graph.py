@@ -16,11 +16,13 @@ from engine.errors import BuildError, KuiperError, ParamError, StateError
 from engine.executor import PROGRAMS_KEPT, Executor, RunOptions
 from engine.expression_length import check_expression_length
 from engine.footprint import Footprint
+from engine.int8_binding import apply_quantization
 from engine.model_folder import bin_beside
 from engine.nesting import check_nesting
 from engine.operator import OUTPUT, RuntimeOperand, RuntimeOperator
 from engine.plan import MAX_RUN_BYTES, Plan, make_plan
 from engine.ports import Inputs, Port, check_inputs, check_specs, declared_inputs, input_ports, output_ports
+from engine.quantization.scheme import Quantization
 from engine.registry import LayerRegistry, registry
 from engine.run import RunResult, StopCheck, check_capture
 from engine.spec import TensorSpec
@@ -66,6 +68,7 @@ class RuntimeGraph:
         verify: whether a compiled program is compared with the numpy layers, once, before it is used. One that
             differs is not used: the numpy layers run in its place, and `verification` tells why.
         max_build_seconds: how long building the graph, and compiling it for one combination of shapes, may each take.
+        quantization: what is computed in 8-bit integers; None for what the precision says.
 
     Raises:
         BuildError: the backend cannot be had, or that number of threads, programs or seconds, or choice of `verify`.
@@ -84,6 +87,7 @@ class RuntimeGraph:
         programs_kept: int = PROGRAMS_KEPT,
         verify: Verify | str = Verify.LOAD,
         max_build_seconds: float | None = None,
+        quantization: Quantization | None = None,
     ) -> None:
         if not 1 <= threads <= MAX_THREADS:
             raise BuildError(f"threads: {threads}; expected 1 to {MAX_THREADS}")
@@ -109,6 +113,7 @@ class RuntimeGraph:
         self._threads = threads
         self._verify = choose_verify(verify)
         self._max_build_seconds = checked_seconds(max_build_seconds)
+        self._quantization = quantization
         self._executor: Executor | None = None
 
     @property
@@ -152,6 +157,8 @@ class RuntimeGraph:
         self.init()
         clock = BuildClock(self._max_build_seconds, "building")
         bound = bind(self._operators, self._order, self._registry, clock)
+        if self._quantization is not None:
+            apply_quantization(self._quantization, self._order, self._operands)
         harmless = refuse_contradictions(bound, lambda: declared_failures(self._inputs, self._plan))
         self._warnings = (*bound.assumed, *harmless)
         for warning in self._warnings:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.errors import ModelFilesError
+from engine.errors import InputError, ModelFilesError
 
 ONLY_VERSION = "1"
 """The version of a model that has no version folders."""
@@ -119,6 +119,24 @@ def bin_beside(param: Path) -> Path:
         if param.with_name(name).is_file():
             return param.with_name(name)
     return expected
+
+
+def files_at(model: Path) -> tuple[Path, Path]:
+    """Return the `.param` and the `.bin` of a model that is named by its `.param` or its folder.
+
+    Of a folder of versions they are those of the highest.
+
+    Raises:
+        InputError: the folder does not hold the files of one model.
+    """
+    if not model.is_dir():
+        return model, bin_beside(model)
+    try:
+        *_, folder = version_folders(model).values()
+        files = find_files(folder)
+    except ModelFilesError as error:
+        raise InputError(f"{model}: {error}") from error
+    return files.param, files.bin
 
 
 def version_folders(folder: Path) -> dict[str, Path]:

@@ -31,6 +31,12 @@ def run_command(arguments: Sequence[str]) -> int:
     """Run the command with these arguments; return the exit code of the process."""
     if list(arguments[:1]) == ["check"]:
         return check(arguments[1:])
+    if list(arguments[:1]) == ["quantize"]:
+        # no server needs it
+        from engine.calibration.command import main as quantize  # noqa: PLC0415
+        from service.pictures import PictureExamples  # noqa: PLC0415
+
+        return quantize(arguments[1:], PictureExamples)
     flags = vars(_make_parser().parse_args(arguments))
     flags.pop("command")
     try:
@@ -76,6 +82,7 @@ def _make_parser() -> argparse.ArgumentParser:
     commands.add_parser(
         "check", help="report whether a model runs, which inputs it takes, and where its results differ"
     )
+    commands.add_parser("quantize", help="determine from examples how a model computes in int8")
     return parser
 
 

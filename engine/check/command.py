@@ -19,9 +19,9 @@ from engine.check.report import inspect
 from engine.check.shapes import choose_shapes
 from engine.compiler.program.trial import trial_inputs
 from engine.dtypes import Array
-from engine.errors import InputError, KuiperError, ModelFilesError
+from engine.errors import InputError, KuiperError
 from engine.graph import RuntimeGraph
-from engine.model_folder import bin_beside, find_files, version_folders
+from engine.model_folder import files_at
 from engine.ports import check_inputs
 from engine.verification import Verify
 
@@ -149,20 +149,8 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _open(options: argparse.Namespace, backend: Backend, verify: Verify = Verify.LOAD) -> RuntimeGraph:
-    param, binary = _files(options.model)
+    param, binary = files_at(options.model)
     return RuntimeGraph(param, options.bin or binary, backend=backend, threads=options.threads, verify=verify)
-
-
-def _files(model: Path) -> tuple[Path, Path]:
-    """Return the `.param` and the `.bin` of a model; of a folder of versions those of the highest."""
-    if not model.is_dir():
-        return model, bin_beside(model)
-    try:
-        *_, folder = version_folders(model).values()
-        files = find_files(folder)
-    except ModelFilesError as error:
-        raise InputError(f"{model}: {error}") from error
-    return files.param, files.bin
 
 
 def _given_inputs(graph: RuntimeGraph, options: argparse.Namespace) -> Given | None:

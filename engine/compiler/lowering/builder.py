@@ -116,6 +116,8 @@ class _Builder:
         known = all(isinstance(spec, TensorSpec) and spec.dtype == FLOAT and spec.size for spec in outputs)
         if rule is None or not outputs or not known or not step.is_checked or not _takes_operand(step):
             return None
+        if step.layer.int8 is not None or step.layer.output_scales:
+            return None
         inputs = [self._specs[slot] for slot in step.inputs]
         if any(isinstance(spec, TensorSpec) and not spec.size for spec in inputs):
             return None

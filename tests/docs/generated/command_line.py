@@ -1,14 +1,24 @@
-"""The flags of `kuiper check`, from its parser; those of `kuiper serve` are the settings."""
+"""The flags of `kuiper check` and `kuiper quantize`, from their parsers; those of `kuiper serve` are the settings."""
 
 import argparse
 
+from engine.calibration.command import make_parser as make_quantize_parser
 from engine.check.command import make_parser
 from tests.docs.generated.markdown import table
 
 
 def render() -> str:
-    """Return the table of arguments."""
-    actions = [action for action in make_parser()._actions if action.dest != "help"]
+    """Return the table of arguments of `kuiper check`."""
+    return _table(make_parser())
+
+
+def render_quantize() -> str:
+    """Return the table of arguments of `kuiper quantize`."""
+    return _table(make_quantize_parser())
+
+
+def _table(parser: argparse.ArgumentParser) -> str:
+    actions = [action for action in parser._actions if action.dest != "help"]
     return table(
         ["argument", "meaning"], [[f"`{_spelling(action)}`", action.help or ""] for action in actions]
     )

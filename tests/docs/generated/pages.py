@@ -23,6 +23,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "answer": answer.render,
     "benchmark": benchmark.render,
     "check-arguments": command_line.render,
+    "quantize-arguments": command_line.render_quantize,
     "folders-engine": folders.render_engine,
     "folders-service": folders.render_service,
     "http-api": http_api.render,

@@ -1,0 +1,129 @@
+"""Determines scales: runs a model in float32 on examples, and looks at the tensors that need them."""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from engine.calibration.candidates import Candidate, find_candidates, scale_groups
+from engine.calibration.examples import Examples
+from engine.calibration.histogram import Extent, Histogram
+from engine.dtypes import Array
+from engine.errors import InputError
+from engine.graph import RuntimeGraph
+from engine.ports import check_inputs
+from engine.quantization.scheme import Calibration, Quantization
+from engine.quantization.tensor_scale import TensorScale
+from engine.spec import TensorSpec, tensor_spec
+
+METHODS = ("mse", "minmax", "percentile")
+"""How ranges are chosen; the first is the default."""
+DEFAULT_PERCENTILE = 99.99
+
+Progress = Callable[[str, int, int], None]
+"""Is told what is being done, how much of it is done, and how much there is."""
+
+
+class Calibrator:
+    """Chooses the scales of a model.
+
+    Args:
+        graph: the model in float32, built.
+        examples: what it is run on.
+        kept: operators that stay in float32, by name.
+        progress: is told how far it is.
+
+    Attributes:
+        graph: the model in float32.
+        examples: what it is run on.
+        candidates: the layers that can be computed in integers, in execution order, without those that are kept.
+
+    Raises:
+        InputError: there are none, or a layer that is to be kept is not in the graph.
+    """
+
+    def __init__(
+        self, graph: RuntimeGraph, examples: Examples, kept: Collection[str], progress: Progress
+    ) -> None:
+        self.graph = graph
+        self.examples = examples
+        self._progress = progress
+        plan = graph.plan(self.specs_of(0))
+        floats = {
+            name: spec.rank
+            for name, spec in plan.specs.items()
+            if isinstance(spec, TensorSpec) and spec.dtype == np.float32
+        }
+        self._floats = frozenset(floats)
+        found = find_candidates(graph.execution_order, floats)
+        unknown = set(kept) - {candidate.operator.name for candidate in found}
+        if unknown:
+            raise InputError(f"--keep: {', '.join(map(repr, sorted(unknown)))}: no layer that can be in int8")
+        self.candidates = [candidate for candidate in found if candidate.operator.name not in kept]
+        if not self.candidates:
+            expected = "convolutions or linear layers with constant weights"
+            raise InputError(f"{graph.param_path}: has no layers for int8; expected {expected}")
+        self._scales: dict[str, TensorScale] = {}
+        self._told: Calibration | None = None
+
+    def specs_of(self, place: int) -> list[TensorSpec]:
+        """Return the shapes and dtypes of an example."""
+        given = check_inputs(self.graph.inputs, self.examples[place])
+        return [tensor_spec(array) for array in given.values()]
+
+    def calibrate(self, method: str = METHODS[0], percentile: float = DEFAULT_PERCENTILE) -> None:
+        """Run the examples twice, for the extents of tensors and for what lies between; choose scales.
+
+        Args:
+            method: one of `METHODS`.
+            percentile: percent of the values that "percentile" keeps.
+        """
+        groups = scale_groups(self.candidates, self._floats)
+        extents = [Extent() for _ in groups]
+        for values in self._observed("extents", groups):
+            for extent, arrays in zip(extents, values, strict=True):
+                for array in arrays:
+                    extent.add(array)
+        histograms = [Histogram(extent) for extent in extents]
+        if method != "minmax":
+            for values in self._observed("histograms", groups):
+                for histogram, arrays in zip(histograms, values, strict=True):
+                    for array in arrays:
+                        histogram.add(array)
+        for names, histogram in zip(groups, histograms, strict=True):
+            self._scales.update(dict.fromkeys(names, histogram.scale(method, percentile)))
+        self._told = Calibration(self.examples.name, len(self.examples), method)
+
+    def quantization(self, layers: Iterable[Candidate]) -> Quantization:
+        """Return the quantization of some of the candidates, with the scales that were chosen for all."""
+        chosen = list(layers)
+        groups = scale_groups(chosen, self._floats)
+        return Quantization(
+            layers={candidate.operator.name: candidate.activation for candidate in chosen},
+            tensors={name: self._scales[name] for group in groups for name in group},
+            calibration=self._told,
+        )
+
+    def _observed(self, what: str, groups: Sequence[Sequence[str]]) -> Iterable[list[list[Array]]]:
+        """Yield, for each example, the tensors of each group."""
+        names = [name for group in groups for name in group]
+        for place in range(len(self.examples)):
+            self._progress(what, place, len(self.examples))
+            captured = self.graph.run(self.examples[place], capture=names).captured
+            yield [[_array(captured[name]) for name in group] for group in groups]
+        self._progress(what, len(self.examples), len(self.examples))
+
+
+def _array(value: object) -> Array:
+    if not isinstance(value, np.ndarray):
+        raise InputError("an operand that needs a scale is no tensor")
+    return value
+
+
+def open_graph(
+    param: Path, binary: Path, quantization: Quantization | None, threads: int, backend: str | None
+) -> RuntimeGraph:
+    """Return a built graph that computes as a quantization says, in float32 where there is none."""
+    graph = RuntimeGraph(param, binary, threads=threads, backend=backend, quantization=quantization)
+    graph.build()
+    return graph

@@ -1,0 +1,160 @@
+"""What each layer costs and loses in int8, and which layers to keep in float32."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from engine.calibration.agreement import Likeness, LikenessSum, Outcome, compare_runs
+from engine.calibration.calibrator import Calibrator, Progress
+from engine.calibration.candidates import Candidate
+from engine.dtypes import Array
+from engine.graph import RuntimeGraph
+from engine.quantization.scheme import Quantization
+from engine.trace import TraceLevel
+
+_TIMED_RUNS = 7
+
+Opener = Callable[[Quantization], RuntimeGraph]
+"""Builds the model as a quantization says."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerReport:
+    """What int8 does to one layer.
+
+    Attributes:
+        candidate: the layer.
+        likeness: how its result compares with float32, all layers in int8, where its kernel writes it.
+        alone: how the model's outputs compare where this layer alone is in int8.
+        f32_us: microseconds of its kernel in float32, the median of a few runs.
+        int8_us: the same in int8, all layers in int8.
+    """
+
+    candidate: Candidate
+    likeness: Likeness
+    alone: Outcome
+    f32_us: float
+    int8_us: float
+
+    @property
+    def harm(self) -> float:
+        """How much the layer harms the outputs: it is kept in float32 the sooner, the greater this is."""
+        return self.alone.error
+
+
+class Sensitivity:
+    """Measures a calibrated model.
+
+    Args:
+        calibrator: the model in float32, calibrated.
+        opener: builds it with other quantizations.
+        places: the examples that it is measured on.
+        progress: is told how far it is.
+    """
+
+    def __init__(
+        self, calibrator: Calibrator, opener: Opener, places: Sequence[int], progress: Progress
+    ) -> None:
+        self._calibrator = calibrator
+        self._open = opener
+        self._places = places
+        self._progress = progress
+        self._references = [self._calibrator.graph.forward(self._calibrator.examples[p]) for p in places]
+
+    def outcome(self, layers: Sequence[Candidate]) -> Outcome:
+        """Tell how the outputs compare with float32 where these layers are in int8."""
+        graph = self._open(self._calibrator.quantization(layers))
+        runs = [graph.forward(self._calibrator.examples[place]) for place in self._places]
+        return compare_runs(runs, self._references)
+
+    def reports(self) -> list[LayerReport]:
+        """Tell for each layer what int8 does to it, and it to the outputs."""
+        candidates = self._calibrator.candidates
+        ours = self._open(self._calibrator.quantization(candidates))
+        likenesses = self._likenesses(ours)
+        times = [self._times(graph) for graph in (self._calibrator.graph, ours)]
+        reports = []
+        for done, candidate in enumerate(candidates):
+            self._progress("layers alone", done, len(candidates))
+            name = candidate.operator.name
+            reports.append(
+                LayerReport(
+                    candidate=candidate,
+                    likeness=likenesses[name],
+                    alone=self.outcome([candidate]),
+                    f32_us=times[0][name],
+                    int8_us=times[1][name],
+                )
+            )
+        self._progress("layers alone", len(candidates), len(candidates))
+        return reports
+
+    def _likenesses(self, ours: RuntimeGraph) -> dict[str, Likeness]:
+        """Compare the results of all layers with float32, where a kernel of both graphs writes them."""
+        specs = self._calibrator.specs_of(self._places[0])
+        plain = self._calibrator.graph
+        ends = [graph.observable(specs) for graph in (ours, plain)]
+        places: dict[str, str] = {}
+        for candidate in self._calibrator.candidates:
+            result = candidate.operator.outputs[0].name
+            first, second = (seen.get(result, result) for seen in ends)
+            places[candidate.operator.name] = first if first == second else result
+        names = list(dict.fromkeys(places.values()))
+        sums = {name: LikenessSum() for name in names}
+        for place in self._places:
+            inputs = self._calibrator.examples[place]
+            values, wanted = (graph.run(inputs, capture=names).captured for graph in (ours, plain))
+            for name in names:
+                one, other = values[name], wanted[name]
+                if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+                    sums[name].add(one, other)
+        return {operator: sums[name].likeness for operator, name in places.items()}
+
+    def _times(self, graph: RuntimeGraph) -> dict[str, float]:
+        """Return operator -> microseconds of its kernel, the median of a few runs."""
+        inputs: list[Array] = self._calibrator.examples[self._places[0]]
+        found: dict[str, list[float]] = {}
+        for _ in range(_TIMED_RUNS):
+            trace = graph.run(inputs, trace=TraceLevel.ON).trace
+            for layer in () if trace is None else trace.layers:
+                found.setdefault(layer.name, []).append(layer.duration_us)
+        return {name: median(times) for name, times in found.items()}
+
+
+def choose_layers(
+    sensitivity: Sensitivity,
+    reports: Sequence[LayerReport],
+    is_enough: Callable[[Outcome], bool],
+) -> tuple[list[Candidate], Outcome]:
+    """Return the layers that may be in int8 so that the outputs are good enough, and how those compare.
+
+    The most harmful layers stay in float32, as few of them as a search by halves finds.
+
+    Args:
+        sensitivity: measures the model.
+        reports: of all layers.
+        is_enough: whether outputs are good enough.
+    """
+    by_harm = sorted(reports, key=lambda report: -report.harm)
+
+    def without(count: int) -> list[Candidate]:
+        kept = {report.candidate for report in by_harm[:count]}
+        return [report.candidate for report in reports if report.candidate not in kept]
+
+    layers = without(0)
+    outcome = sensitivity.outcome(layers)
+    if is_enough(outcome):
+        return layers, outcome
+    few, many = 0, len(by_harm)
+    layers, outcome = [], Outcome(1.0, 0.0, np.inf)
+    while many - few > 1:
+        middle = (few + many) // 2
+        tried = without(middle)
+        found = sensitivity.outcome(tried)
+        if is_enough(found):
+            many, layers, outcome = middle, tried, found
+        else:
+            few = middle
+    return layers, outcome

@@ -1,0 +1,104 @@
+"""Lets the bound layers of a graph compute in 8-bit integers, as a quantization says."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from engine.binding import BoundLayer
+from engine.dtypes import Array
+from engine.errors import BuildError, describe_problem
+from engine.layers import BUILT_IN
+from engine.operator import RuntimeOperand, RuntimeOperator
+from engine.quantization.layer import Int8Layer
+from engine.quantization.scheme import Activation, Quantization
+from engine.quantization.weights import quantize_weights
+
+CONVOLUTIONS = ("nn.Conv1d", "nn.Conv2d", "F.conv1d", "F.conv2d")
+"""Types of convolutions that may be computed in integers."""
+LINEARS = ("nn.Linear", "F.linear")
+"""Types of linear layers that may be."""
+
+
+def may_be_int8(operator: RuntimeOperator) -> bool:
+    """Tell whether an operator may be computed in integers: it is one of the engine's own, with constant weights."""
+    layer = operator.layer
+    if (
+        layer is None
+        or operator.type not in (*CONVOLUTIONS, *LINEARS)
+        or BUILT_IN.find(operator.type) != layer.layer
+    ):
+        return False
+    weight, bias = layer.arguments.get("weight"), layer.arguments.get("bias")
+    if not isinstance(weight, np.ndarray) or weight.dtype != np.float32 or weight.ndim < 2 or not weight.size:
+        return False
+    is_bias = bias is None or (isinstance(bias, np.ndarray) and bias.shape == weight.shape[:1])
+    return is_bias and list(layer.operand_places) == ["input"]
+
+
+def apply_quantization(
+    quantization: Quantization, order: Sequence[RuntimeOperator], operands: Mapping[str, RuntimeOperand]
+) -> None:
+    """Let the bound layers of a graph compute as a quantization says.
+
+    Args:
+        quantization: what is computed in integers.
+        order: the operators, bound.
+        operands: the operands by name.
+
+    Raises:
+        BuildError: it names an operator or operand that the graph does not have, or one that cannot be quantized.
+    """
+    by_name = {operator.name: operator for operator in order}
+    for name in quantization.layers:
+        if name not in by_name or not may_be_int8(by_name[name]):
+            what = "is not in the graph" if name not in by_name else f"is a {by_name[name].type}"
+            expected = "a convolution or linear layer of the engine's own with constant weights"
+            raise BuildError(describe_problem(f"quantization, layer {name!r}", what, expected))
+    for name in quantization.tensors:
+        if name not in operands:
+            problem = "the graph has no operand of this name"
+            raise BuildError(
+                describe_problem(f"quantization, tensor {name!r}", problem, "one of the graph's")
+            )
+    for operator in order:
+        if operator.layer is not None:
+            operator.layer.quantize(
+                _int8_layer(quantization, operator, operator.layer),
+                tuple(quantization.tensors.get(operand.name) for operand in operator.outputs),
+            )
+
+
+def _int8_layer(quantization: Quantization, operator: RuntimeOperator, layer: BoundLayer) -> Int8Layer | None:
+    activation = quantization.layers.get(operator.name)
+    if activation is None:
+        return None
+    is_linear = operator.type in LINEARS
+    place = f"quantization, layer {operator.name!r}"
+    if activation is Activation.DYNAMIC and not is_linear:
+        raise BuildError(describe_problem(place, "is a convolution with a dynamic input", "a static one"))
+    (source,) = operator.inputs
+    scale = None
+    if activation is Activation.STATIC:
+        scale = quantization.tensors.get(source.name)
+        if scale is None:
+            raise BuildError(
+                describe_problem(place, f"its input {source.name!r} has no scale", "one in tensors")
+            )
+    weight: Array = layer.arguments["weight"]
+    try:
+        weights = quantize_weights(weight)
+    except BuildError as error:
+        raise BuildError(f"{place}: {error}") from error
+    factors = weights.scales * np.float32(1 if scale is None else scale.scale)
+    if not np.isfinite(factors).all():
+        raise BuildError(
+            describe_problem(place, "scales of input and weights overflow float32", "smaller ones")
+        )
+    return Int8Layer(
+        forward=layer.layer.forward,
+        static={name: value for name, value in layer.arguments.items() if name not in ("weight", "bias")},
+        weights=weights,
+        bias=layer.arguments.get("bias"),
+        input_scale=scale,
+        channel_axis=-1 if is_linear else 1 - weight.ndim,
+    )

@@ -1,0 +1,94 @@
+"""A convolution or linear layer in 8-bit integers, computed by numpy: what compiled kernels are compared with.
+
+The input becomes integers, products of integers are summed exactly, and the sums become float32 again:
+
+    y = float32(sum of (q - zero point) * w) * (input scale * filter scale) + bias
+
+Each operation is rounded to float32 once, in this order.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from engine.dtypes import Array
+from engine.quantization.scheme import Activation
+from engine.quantization.tensor_scale import LARGEST, TensorScale
+from engine.quantization.weights import QuantizedWeights
+
+_EXACT = 2**24
+"""Sums below this are exact in float32, in whichever order they are made."""
+DYNAMIC_LEVELS = 127
+"""The largest integer that a row's own scale gives, on either side of 0."""
+DYNAMIC_BOUNDS = (1e-30, 1e30)
+"""Between these the largest magnitude of a row is taken to be: its scale and their products stay normal numbers."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Int8Layer:
+    """How an operator computes with integers.
+
+    Attributes:
+        forward: the layer's own function, which is given whole numbers as floats.
+        static: its arguments that do not change, weight and bias left out.
+        weights: the weights as integers.
+        bias: float32 (filters,), or None.
+        input_scale: of its input; None where each row has its own.
+        channel_axis: axis of the result that filters lie along, counted from the last, below 0.
+    """
+
+    forward: Callable[..., Array]
+    static: Mapping[str, Any]
+    weights: QuantizedWeights
+    bias: Array | None
+    input_scale: TensorScale | None
+    channel_axis: int
+
+    @property
+    def activation(self) -> Activation:
+        """Where the scale of its input comes from."""
+        return Activation.DYNAMIC if self.input_scale is None else Activation.STATIC
+
+    def run(self, input: Array) -> Array:
+        """Compute the layer on a float32 tensor; returns float32."""
+        x = input
+        if self.input_scale is None:
+            steps, row_scales = dynamic_steps(x)
+            real = self._sums(steps) * self._per_channel(self.weights.scales) * row_scales
+        else:
+            steps = self.input_scale.integers(x).astype(np.float32) - self.input_scale.zero_point
+            factors = np.float32(self.input_scale.scale) * self.weights.scales
+            real = self._sums(steps) * self._per_channel(factors)
+        return np.asarray(real if self.bias is None else real + self._per_channel(self.bias))
+
+    def _sums(self, steps: Array) -> Array:
+        """Return the sums of products of whole numbers, exact, then rounded to float32."""
+        dtype = np.float32 if self.weights.terms * LARGEST * DYNAMIC_LEVELS < _EXACT else np.float64
+        weight = self.weights.integers.astype(dtype)
+        sums = self.forward(input=steps.astype(dtype), weight=weight, bias=None, **self.static)
+        return sums.astype(np.float32)
+
+    def _per_channel(self, values: Array) -> Array:
+        return values.reshape(-1, *(1,) * (-1 - self.channel_axis))
+
+
+def dynamic_steps(x: Array) -> tuple[Array, Array]:
+    """Return rows of the last axis as whole numbers of -127 to 127, and what 1 stands for in each row.
+
+    NaN counts as 0, infinities as the largest number.
+
+    Args:
+        x: float32 (…, elements).
+
+    Returns:
+        The whole numbers as float32 in the same shape, and the scales, float32 (…, 1).
+    """
+    least, greatest = map(np.float32, DYNAMIC_BOUNDS)
+    magnitude = np.fmax.reduce(np.abs(x), axis=-1, keepdims=True, initial=0)
+    magnitude = np.fmin(np.fmax(magnitude, least), greatest)
+    levels = np.float32(DYNAMIC_LEVELS)
+    scaled = x * (levels / magnitude)
+    bounded = np.fmin(np.fmax(np.where(np.isnan(scaled), 0, scaled), -levels), levels)
+    return np.rint(bounded), magnitude * (np.float32(1) / levels)

@@ -1,0 +1,47 @@
+"""What of a model is computed in 8-bit integers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from engine.quantization.tensor_scale import TensorScale
+
+
+class Activation(Enum):
+    """Where the scale of a layer's input comes from."""
+
+    STATIC = "static"
+    """From calibration: one for the whole tensor, the same in every run."""
+    DYNAMIC = "dynamic"
+    """From each row itself, in every run: the largest magnitude of its elements."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What scales were determined from.
+
+    Attributes:
+        data: name of the file or folder of examples.
+        examples: how many there were.
+        method: how ranges were chosen: "minmax", "percentile" or "mse".
+    """
+
+    data: str
+    examples: int
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quantization:
+    """What of a model is computed in 8-bit integers; all else stays float32.
+
+    Attributes:
+        layers: operator -> where the scale of its input comes from, for the operators that multiply integers.
+        tensors: operand -> its scale. The value of such an operand is rounded to what its integers stand for, whoever
+            reads it: so it may be stored as integers.
+        calibration: what the scales were determined from; None where a program chose them.
+    """
+
+    layers: Mapping[str, Activation] = field(default_factory=dict)
+    tensors: Mapping[str, TensorScale] = field(default_factory=dict)
+    calibration: Calibration | None = None

@@ -1,0 +1,227 @@
+"""`NAME.quantization.json`: what of a model is computed in 8-bit integers, beside its `.param`.
+
+    {
+      "format": 1,
+      "model": {"param": "sha256:…", "bin": "sha256:…"},
+      "calibration": {"data": "photographs", "examples": 64, "method": "mse"},
+      "layers": {"conv1": "static", "fc": "dynamic"},
+      "tensors": {"0": {"scale": 0.0187, "zero_point": 114}}
+    }
+
+`model` names the files that it was made for: one that belongs to others is refused, as their layers may have the same
+names. Nothing in it is believed: it is bounded in size, and every value is checked.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from engine.errors import QuantizationError
+from engine.quantization.scheme import Activation, Calibration, Quantization
+from engine.quantization.tensor_scale import LARGEST, TensorScale
+
+FORMAT = 1
+SUFFIX = ".quantization.json"
+MAX_BYTES = 16 << 20
+"""Bytes of the largest file that is read."""
+MAX_ENTRIES = 100_000
+"""Layers, and tensors, of the largest one."""
+SCALES = (1e-30, 1e30)
+"""The least and the greatest scale: reciprocals and products of such are normal float32 numbers."""
+_LONGEST = 1024
+_KEYS = ("format", "model", "calibration", "layers", "tensors")
+_BLOCK = 1 << 20
+
+Item = TypeVar("Item")
+
+
+def sidecar_path(param_path: Path) -> Path:
+    """Return where the quantization of a `.param` file lies: `model.pnnx.param` has `model.quantization.json`."""
+    name = param_path.name.removesuffix(".param").removesuffix(".pnnx")
+    return param_path.with_name(name + SUFFIX)
+
+
+def file_digest(path: Path) -> str:
+    """Return what tells a file's content from others: "sha256:" and hexadecimal digits.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return f"sha256:{digest.hexdigest()}"
+
+
+def write_sidecar(quantization: Quantization, param_path: Path, bin_path: Path) -> Path:
+    """Write a model's quantization beside its `.param`, whole or not at all; returns the path of the file.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path = sidecar_path(param_path)
+    calibration = quantization.calibration
+    document = {
+        "format": FORMAT,
+        "model": {"param": file_digest(param_path), "bin": file_digest(bin_path)},
+        "calibration": None
+        if calibration is None
+        else {"data": calibration.data, "examples": calibration.examples, "method": calibration.method},
+        "layers": {name: activation.value for name, activation in quantization.layers.items()},
+        "tensors": {
+            name: {"scale": scale.scale, "zero_point": scale.zero_point}
+            for name, scale in quantization.tensors.items()
+        },
+    }
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    try:
+        partial.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return path
+
+
+def read_sidecar(param_path: Path | str, bin_path: Path | str) -> Quantization:
+    """Return the quantization that lies beside a model.
+
+    Raises:
+        QuantizationError: there is none, it is not what `write_sidecar` writes, or it was made for other files.
+    """
+    param_path, bin_path = Path(param_path), Path(bin_path)
+    path = sidecar_path(param_path)
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+        digests = {"param": file_digest(param_path), "bin": file_digest(bin_path)}
+    except FileNotFoundError as error:
+        problem = (
+            f"is missing, and int8 needs its scales; `kuiper quantize {param_path} --data EXAMPLES` makes it"
+        )
+        raise QuantizationError(path, None, problem) from error
+    except OSError as error:
+        raise QuantizationError(path, None, f"cannot be read: {error.strerror or error}") from error
+    if len(data) > MAX_BYTES:
+        raise QuantizationError(path, None, f"has more than {MAX_BYTES:,} bytes")
+    document = _parse(path, data)
+    for kind, digest in digests.items():
+        if document.mapping("model").text(kind) != digest:
+            problem = f"was made for another .{kind} file; `kuiper quantize {param_path}` makes it anew"
+            raise QuantizationError(path, f"model.{kind}", problem)
+    return _quantization(document)
+
+
+def _parse(path: Path, data: bytes) -> "_Node":
+    try:
+        document = json.loads(data.decode(), parse_constant=_refuse, object_pairs_hook=_without_repeats)
+    except (ValueError, RecursionError) as error:
+        raise QuantizationError(path, None, f"is no JSON: {error}") from error
+    root = _Node(path, "", document)
+    number = root.mapping("").take("format")
+    if number != FORMAT or isinstance(number, bool):
+        raise QuantizationError(path, "format", f"got {str(number)[:40]}", f"{FORMAT}")
+    for key in root.items(_KEYS):
+        root.take(key)
+    return root
+
+
+def _refuse(text: str) -> float:
+    raise ValueError(f"{text} is no number of JSON")
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands in it twice")
+    return found
+
+
+def _quantization(root: "_Node") -> Quantization:
+    calibration = None
+    if root.take("calibration") is not None:
+        told = root.mapping("calibration")
+        told.items(("data", "examples", "method"))
+        calibration = Calibration(
+            told.text("data"), told.whole("examples", 1, 2**31 - 1), told.text("method")
+        )
+    return Quantization(
+        layers=root.mapping("layers").each(_activation),
+        tensors=root.mapping("tensors").each(lambda node, name: _scale(node.mapping(name))),
+        calibration=calibration,
+    )
+
+
+def _activation(node: "_Node", name: str) -> Activation:
+    text = node.text(name)
+    try:
+        return Activation(text)
+    except ValueError as error:
+        names = ", ".join(item.value for item in Activation)
+        raise node.error(name, f"got {text!r:.80}", f"one of {names}") from error
+
+
+def _scale(node: "_Node") -> TensorScale:
+    node.items(("scale", "zero_point"))
+    scale = node.take("scale")
+    least, greatest = SCALES
+    if isinstance(scale, bool) or not isinstance(scale, int | float) or not least <= scale <= greatest:
+        raise node.error("scale", f"got {str(scale)[:40]}", f"a number from {least:g} to {greatest:g}")
+    return TensorScale(float(np.float32(scale)), node.whole("zero_point", 0, LARGEST))
+
+
+class _Node:
+    """A value of the document, and where it stands."""
+
+    def __init__(self, path: Path, place: str, value: Any) -> None:
+        self._path, self._place, self._value = path, place, value
+
+    def error(self, key: str, problem: str, expected: str | None = None) -> QuantizationError:
+        """Return what is wrong with the value of a key."""
+        place = ".".join(filter(None, (self._place, key)))
+        return QuantizationError(self._path, place or None, problem, expected)
+
+    def mapping(self, key: str) -> "_Node":
+        """Return an object that is the value of a key, or the value itself where there is none."""
+        value = self.take(key) if key else self._value
+        if not isinstance(value, dict):
+            raise self.error(key, f"is {type(value).__name__}", "an object")
+        return _Node(self._path, ".".join(filter(None, (self._place, key))), value)
+
+    def take(self, key: str) -> Any:
+        """Return the value of a key that has to be there."""
+        if key not in self._value:
+            raise self.error(key, "is missing")
+        return self._value[key]
+
+    def text(self, key: str) -> str:
+        """Return a text."""
+        value = self.take(key)
+        if not isinstance(value, str) or len(value) > _LONGEST:
+            raise self.error(key, f"is {type(value).__name__}", f"a text of at most {_LONGEST} characters")
+        return value
+
+    def whole(self, key: str, least: int, greatest: int) -> int:
+        """Return a whole number within bounds."""
+        value = self.take(key)
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= greatest:
+            raise self.error(key, f"got {str(value)[:40]}", f"a whole number from {least} to {greatest}")
+        return value
+
+    def items(self, known: tuple[str, ...]) -> tuple[str, ...]:
+        """Check that there are no keys but the known ones; returns these."""
+        for key in self._value:
+            if key not in known:
+                raise self.error(key[:80], "is not known", f"one of {', '.join(known)}")
+        return known
+
+    def each(self, make: "Callable[[_Node, str], Item]") -> Mapping[str, Item]:
+        """Return what is made of each key."""
+        if len(self._value) > MAX_ENTRIES:
+            raise self.error("", f"has {len(self._value):,} entries", f"at most {MAX_ENTRIES:,}")
+        return {name: make(self, name) for name in self._value}

@@ -1,0 +1,69 @@
+"""How a float32 tensor becomes 8-bit integers.
+
+An integer q of 0 to 255 stands for the real number (q - zero point) * scale. Everything here is computed in float32, in
+the order in which compiled kernels compute it, so that both give the same integers to the bit.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.dtypes import Array
+
+LARGEST = 255
+"""The largest integer that stands for a number; the smallest is 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorScale:
+    """The integers that stand for one tensor.
+
+    Attributes:
+        scale: what one step stands for; a positive float32 whose reciprocal is finite.
+        zero_point: the integer that stands for 0, 0 to 255.
+    """
+
+    scale: float
+    zero_point: int
+
+    @property
+    def inverse(self) -> float:
+        """What numbers are multiplied by: 1 / scale, rounded to float32."""
+        return float(np.float32(1) / np.float32(self.scale))
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The least and the greatest number that an integer stands for."""
+        low, high = self.real(np.array([0, LARGEST], np.uint8)).tolist()
+        return low, high
+
+    def integers(self, real: Array) -> Array:
+        """Return the uint8 that stand for numbers: rounded half to even, saturated; NaN counts as the least number."""
+        scaled = np.asarray(real, np.float32) * np.float32(self.inverse)
+        bounded = np.fmin(np.fmax(scaled, -self.zero_point), LARGEST - self.zero_point)
+        return np.asarray(np.rint(bounded) + self.zero_point, np.uint8)
+
+    def real(self, integers: Array) -> Array:
+        """Return the float32 numbers that integers stand for."""
+        steps = integers.astype(np.int32) - self.zero_point
+        return np.asarray(steps.astype(np.float32) * np.float32(self.scale))
+
+    def rounded(self, real: Array) -> Array:
+        """Return numbers as the integers that stand for them give them back."""
+        return self.real(self.integers(real))
+
+
+def scale_of(low: float, high: float) -> TensorScale:
+    """Return the finest integers that reach from one number to another, and to 0, which is one of them exactly.
+
+    Args:
+        low: the least number.
+        high: the greatest one.
+    """
+    low, high = min(low, 0.0), max(high, 0.0)
+    scale = float(np.float32(max((high - low) / LARGEST, _LEAST_SCALE)))
+    return TensorScale(scale, int(np.clip(round(-low / scale), 0, LARGEST)))
+
+
+_LEAST_SCALE = 1e-30
+"""Least scale, of tensors of zeros: its reciprocal is far from the end of float32."""

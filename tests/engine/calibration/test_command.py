@@ -1,0 +1,152 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine import Activation, RuntimeGraph, read_sidecar, sidecar_path
+from engine.calibration.command import BAD, GOOD, main
+from engine.dtypes import Array
+from tests.engine.models import write_model
+
+LINES = """
+pnnx.Input in 0 1 x #x=(1,3,8,8)f32
+nn.Conv2d one 1 1 x a in_channels=3 out_channels=8 kernel_size=(3,3) stride=(1,1) padding=(1,1) dilation=(1,1) \
+groups=1 bias=False padding_mode=zeros @weight=(8,3,3,3)f32 #x=(1,3,8,8)f32 #a=(1,8,8,8)f32
+nn.ReLU relu 1 1 a b #a=(1,8,8,8)f32 #b=(1,8,8,8)f32
+nn.MaxPool2d pool 1 1 b c kernel_size=(2,2) stride=(2,2) padding=(0,0) dilation=(1,1) return_indices=False \
+ceil_mode=False #b=(1,8,8,8)f32 #c=(1,8,4,4)f32
+nn.Conv2d two 1 1 c d in_channels=8 out_channels=6 kernel_size=(1,1) stride=(1,1) padding=(0,0) dilation=(1,1) \
+groups=1 bias=False padding_mode=zeros @weight=(6,8,1,1)f32 #c=(1,8,4,4)f32 #d=(1,6,4,4)f32
+torch.flatten flatten 1 1 d e start_dim=1 end_dim=-1 $input=d #d=(1,6,4,4)f32 #e=(1,96)f32
+nn.Linear fc 1 1 e f in_features=96 out_features=5 bias=False @weight=(5,96)f32 #e=(1,96)f32 #f=(1,5)f32
+pnnx.Output out 1 0 f #f=(1,5)f32
+"""
+
+
+@pytest.fixture
+def param(tmp_path: Path) -> Path:
+    random = np.random.default_rng(0)
+
+    def weight(*shape: int) -> Array:
+        return random.standard_normal(shape).astype(np.float32)
+
+    weights = {"one.weight": weight(8, 3, 3, 3), "two.weight": weight(6, 8, 1, 1), "fc.weight": weight(5, 96)}
+    return write_model(tmp_path, LINES, weights)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "examples.npz"
+    np.savez(path, in_0=np.random.default_rng(1).standard_normal((12, 3, 8, 8)).astype(np.float32))
+    return path
+
+
+def quantized(param: Path) -> RuntimeGraph:
+    graph = RuntimeGraph(param, quantization=read_sidecar(param, param.with_suffix(".bin")))
+    graph.build()
+    return graph
+
+
+@pytest.mark.parametrize("method", ["mse", "minmax", "percentile"])
+def test_scales_are_written_and_each_layer_is_reported(
+    param: Path, data: Path, method: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(param), "--data", str(data), "--method", method]) == GOOD
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:4] for line in lines[1:4]] == [
+        ["one", "nn.Conv2d", "int8", "static"],
+        ["two", "nn.Conv2d", "int8", "static"],
+        ["fc", "nn.Linear", "int8", "static"],
+    ]
+    assert lines[-1] == f"written {sidecar_path(param)}"
+    found = read_sidecar(param, param.with_suffix(".bin"))
+    assert found.calibration is not None
+    assert (found.calibration.data, found.calibration.examples, found.calibration.method) == (
+        "examples.npz",
+        12,
+        method,
+    )
+    plain = RuntimeGraph(param)
+    plain.build()
+    x = np.load(data)["in_0"][:1]
+    (ours,), (wanted,) = quantized(param).forward([x]), plain.forward([x])
+    assert 0 < np.abs(ours - wanted).max() < 0.05 * np.abs(wanted).max()
+
+
+def test_integers_flow_through_pooling_and_flattening(param: Path, data: Path) -> None:
+    assert main([str(param), "--data", str(data)]) == GOOD
+    tensors = read_sidecar(param, param.with_suffix(".bin")).tensors
+    assert list(tensors) == ["x", "c", "b", "a", "e", "d"]
+    assert tensors["a"] == tensors["b"] == tensors["c"] != tensors["x"]
+    assert tensors["d"] == tensors["e"]
+
+
+def test_layers_stay_in_float32_where_the_caller_says_so(
+    param: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(param), "--data", str(data), "--keep", "two"]) == GOOD
+    assert dict(read_sidecar(param, param.with_suffix(".bin")).layers) == {
+        "one": Activation.STATIC,
+        "fc": Activation.STATIC,
+    }
+    assert main([str(param), "--data", str(data), "--keep", "three"]) == BAD
+    assert "--keep: 'three': no layer that can be in int8" in capsys.readouterr().err
+
+
+def test_the_most_harmful_layers_stay_in_float32_until_the_outputs_are_good_enough(
+    param: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(param), "--data", str(data), "--tolerance", "0.5"]) == GOOD
+    assert len(read_sidecar(param, param.with_suffix(".bin")).layers) == 3
+    assert main([str(param), "--data", str(data), "--tolerance", "0.007"]) == GOOD
+    layers = read_sidecar(param, param.with_suffix(".bin")).layers
+    assert 0 < len(layers) < 3
+    kept = {"one", "two", "fc"} - layers.keys()
+    out = capsys.readouterr().out
+    assert all(f"kept in f32: {name}, which costs" in out for name in kept)
+    assert main([str(param), "--data", str(data), "--tolerance", "0"]) == GOOD
+    assert not read_sidecar(param, param.with_suffix(".bin")).layers
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({}, "holds 0 arrays; expected 1"),
+        ({"in_0": np.float32(1)}, "expected a leading axis over examples"),
+        ({"in_0": np.zeros((0, 3, 8, 8))}, "holds no examples"),
+        ({"in_0": np.zeros((2, 4, 8, 8))}, "channels"),
+        ({"in_0": np.zeros((2, 3, 8, 8)), "in_1": np.zeros((2, 3, 8, 8))}, "holds 2 arrays; expected 1"),
+    ],
+)
+def test_examples_that_do_not_fit_are_named(
+    param: Path, tmp_path: Path, arrays: dict[str, Array], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.savez(tmp_path / "other.npz", **arrays)  # type: ignore[arg-type]
+    assert main([str(param), "--data", str(tmp_path / "other.npz")]) == BAD
+    assert message in capsys.readouterr().err
+    assert not sidecar_path(param).exists()
+
+
+def test_models_without_such_layers_and_folders_of_pictures_are_refused(
+    tmp_path: Path, param: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(param), "--data", str(tmp_path)]) == BAD
+    assert "is a folder; expected an .npz" in capsys.readouterr().err
+    other = tmp_path / "other"
+    other.mkdir()
+    lines = """
+    pnnx.Input in 0 1 x #x=(1,3,8,8)f32
+    nn.ReLU relu 1 1 x y
+    pnnx.Output out 1 0 y
+    """
+    assert main([str(write_model(other, lines)), "--data", str(data)]) == BAD
+    assert "has no layers for int8" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--agreement", "2"], ["--tolerance", "x"], ["--percentile", "1"], ["--measured", "0"], []]
+)
+def test_wrong_arguments_end_with_a_usage_error(param: Path, arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([str(param), *(["--data", "x", *arguments] if arguments else [])])
+    assert ended.value.code == 2

@@ -1,0 +1,127 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine import (
+    Activation,
+    Calibration,
+    Quantization,
+    QuantizationError,
+    TensorScale,
+    read_sidecar,
+    sidecar_path,
+    write_sidecar,
+)
+from engine.quantization import sidecar
+
+KNOWN = Quantization(
+    {"conv": Activation.STATIC, "fc": Activation.DYNAMIC},
+    {"0": TensorScale(0.5, 3), "1": TensorScale(2.0, 0)},
+    Calibration("photographs", 12, "mse"),
+)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    param, binary = tmp_path / "net.pnnx.param", tmp_path / "net.pnnx.bin"
+    param.write_text("model")
+    binary.write_bytes(b"weights")
+    return param, binary
+
+
+def test_what_is_written_is_read(files: tuple[Path, Path]) -> None:
+    path = write_sidecar(KNOWN, *files)
+    assert path == sidecar_path(files[0]) == files[0].with_name("net.quantization.json")
+    assert read_sidecar(*files) == KNOWN
+    assert [path.name for path in sorted(files[0].parent.iterdir())] == [
+        "net.pnnx.bin",
+        "net.pnnx.param",
+        "net.quantization.json",
+    ]
+
+
+def test_one_that_is_missing_names_the_command(files: tuple[Path, Path]) -> None:
+    with pytest.raises(
+        QuantizationError, match="is missing.*`kuiper quantize .*net.pnnx.param --data EXAMPLES`"
+    ):
+        read_sidecar(*files)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_one_of_other_files_is_refused(files: tuple[Path, Path], place: int) -> None:
+    write_sidecar(KNOWN, *files)
+    files[place].write_text("another")
+    kind = ("param", "bin")[place]
+    with pytest.raises(QuantizationError, match=f"was made for another .{kind} file"):
+        read_sidecar(*files)
+
+
+def broken(document: dict[str, Any], keys: list[str], value: Any) -> str:
+    place = document
+    for key in keys[:-1]:
+        place = place[key]
+    if value is None:
+        del place[keys[-1]]
+    else:
+        place[keys[-1]] = value
+    return json.dumps(document)
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "message"),
+    [
+        (["format"], 2, "format: got 2; expected 1"),
+        (["format"], True, "format: got True"),
+        (["model"], None, "model: is missing"),
+        (["model"], [], "model: is list; expected an object"),
+        (["more"], 1, "more: is not known; expected one of format"),
+        (["layers", "conv"], "both", "layers.conv: got 'both'; expected one of static, dynamic"),
+        (["layers", "conv"], 1, "layers.conv: is int; expected a text"),
+        (["tensors", "0", "scale"], 0, "tensors.0.scale: got 0; expected a number from 1e-30"),
+        (["tensors", "0", "scale"], -1.5, "tensors.0.scale: got -1.5"),
+        (["tensors", "0", "scale"], 1e300, "tensors.0.scale"),
+        (["tensors", "0", "scale"], "1", "tensors.0.scale"),
+        (["tensors", "0", "scale"], True, "tensors.0.scale"),
+        (
+            ["tensors", "0", "zero_point"],
+            256,
+            "tensors.0.zero_point: got 256; expected a whole number from 0 to 255",
+        ),
+        (["tensors", "0", "zero_point"], 1.0, "tensors.0.zero_point"),
+        (["tensors", "0", "zero"], 1, "tensors.0.zero: is not known"),
+        (["tensors", "0"], 3, "tensors.0: is int"),
+        (["calibration", "examples"], 0, "calibration.examples"),
+    ],
+)
+def test_malformed_values_are_named(
+    files: tuple[Path, Path], keys: list[str], value: Any, message: str
+) -> None:
+    path = write_sidecar(KNOWN, *files)
+    path.write_text(broken(json.loads(path.read_text()), keys, value))
+    with pytest.raises(QuantizationError) as raised:
+        read_sidecar(*files)
+    assert message in str(raised.value)
+    assert str(path) in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\xff", b"[]", b"null", b"{", b"[" * 100_000, b'{"format": NaN}', b'{"format": 1, "format": 1}'],
+)
+def test_what_is_no_such_document_is_refused(files: tuple[Path, Path], content: bytes) -> None:
+    sidecar_path(files[0]).write_bytes(content)
+    with pytest.raises(QuantizationError):
+        read_sidecar(*files)
+
+
+def test_huge_files_are_not_read(files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    write_sidecar(KNOWN, *files)
+    monkeypatch.setattr(sidecar, "MAX_BYTES", 100)
+    with pytest.raises(QuantizationError, match="has more than 100 bytes"):
+        read_sidecar(*files)
+    monkeypatch.undo()
+    monkeypatch.setattr(sidecar, "MAX_ENTRIES", 1)
+    with pytest.raises(QuantizationError, match="has 2 entries; expected at most 1"):
+        read_sidecar(*files)

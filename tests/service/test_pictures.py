@@ -1,0 +1,51 @@
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine import InputError, RuntimeGraph, read_sidecar
+from service.command import run_command
+from service.pictures import PictureExamples
+from tests.models.test_digits import FOLDER
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    folder = tmp_path / "digits"
+    shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("training", "*.md"))
+    return folder
+
+
+def test_pictures_are_prepared_as_the_model_says(model: Path) -> None:
+    graph = RuntimeGraph(model / "digits.pnnx.param")
+    graph.init()
+    examples = PictureExamples(model / "samples", model, graph.inputs)
+    assert (len(examples), examples.name) == (10, "samples")
+    (image,) = examples[3]
+    assert image.shape == (1, 1, 28, 28)
+    assert image.dtype == np.float32
+    assert 0 <= image.min() < image.max() <= 1
+
+
+def test_the_command_quantizes_from_pictures(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = [str(model), "--data", str(model / "samples"), "--measured", "2", "--agreement", "1"]
+    assert run_command(["quantize", *given]) == 0
+    found = read_sidecar(model / "digits.pnnx.param", model / "digits.pnnx.bin")
+    assert "widen1.conv" in found.layers
+    assert "100.00% of the rows have the class of float32" in capsys.readouterr().out
+
+
+def test_folders_without_pictures_and_damaged_pictures_are_named(model: Path, tmp_path: Path) -> None:
+    graph = RuntimeGraph(model / "digits.pnnx.param")
+    graph.init()
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(InputError, match="holds no pictures"):
+        PictureExamples(empty, model, graph.inputs)
+    (empty / "a.png").write_bytes(b"no picture")
+    with pytest.raises(InputError, match="a.png"):
+        PictureExamples(empty, model, graph.inputs)[0]
+    (model / "model.toml").write_text('task = "raw"\n')
+    with pytest.raises(InputError, match=r"has no \[image\] table"):
+        PictureExamples(empty, model, graph.inputs)
