@@ -68,7 +68,7 @@ def _add_middleware(app: Application, services: Services, access: Access, budget
     settings = services.settings
     if settings.rate_limit:
         buckets = TokenBuckets(settings.rate_limit)
-        app.surround(partial(RateLimitMiddleware, buckets=buckets, by_key=access.is_limited))
+        app.surround(partial(RateLimitMiddleware, buckets=buckets))
     if access.is_limited:
         app.surround(partial(AccessMiddleware, access=access))
     app.surround(partial(GuardMiddleware, lifecycle=services.lifecycle, origins=OriginPolicy(settings)))

@@ -9,6 +9,8 @@ from time import perf_counter
 from starlette.requests import Request
 from starlette.types import Scope
 
+from service.client import Client, address_of
+
 REQUEST_ID_HEADER = "X-Request-ID"
 _ACCEPTABLE_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _HEADER = REQUEST_ID_HEADER.lower().encode()
@@ -26,12 +28,14 @@ class RequestContext:
         started: when the request arrived, on the clock of `time.perf_counter`.
         model: name of the loaded model that the request asks for; never text that a client made up.
         headers: the first header of each name; names are in lower case.
+        client: who sent it: its address, until a key of it is accepted.
     """
 
     request_id: str
     started: float = field(default_factory=perf_counter)
     model: str | None = None
     headers: Mapping[bytes, bytes] = field(default_factory=dict)
+    client: Client = ""
 
     def header(self, name: bytes) -> str | None:
         """Return the first header of a name, which is in lower case; None where the request has none."""
@@ -46,7 +50,9 @@ class RequestContext:
 def open_context(scope: Scope) -> RequestContext:
     """Start the context of a request."""
     headers = dict(reversed(scope["headers"]))
-    context = RequestContext(choose_request_id(headers), headers=headers)
+    context = RequestContext(
+        choose_request_id(headers), headers=headers, client=address_of(scope.get("client"))
+    )
     scope[_KEY] = context
     return context
 

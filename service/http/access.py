@@ -4,7 +4,9 @@ from collections.abc import Iterable
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from service.client import Client
 from service.config.settings import Settings
+from service.context import context_in
 from service.errors import ServiceError
 from service.http.error_handlers import error_response
 from service.http.keys import KeyRing
@@ -44,36 +46,36 @@ class Access:
     def _guards(self, path: str, admin: bool) -> bool:
         return path not in self._open and (self._api.is_set or (admin and self._admin.is_set))
 
-    def refusal(self, method: str, path: str, headers: Iterable[tuple[bytes, bytes]]) -> ServiceError | None:
-        """Return why a request is refused, None where it is not.
+    def check(self, method: str, path: str, headers: Iterable[tuple[bytes, bytes]]) -> Client | None:
+        """Return the digest of the key that lets a request in, None where it needs none.
 
         Args:
             method: HTTP method.
             path: decoded path.
             headers: names in lower case and values.
+
+        Raises:
+            ServiceError: 401 or 403: it has no such key.
         """
         admin = surface_of(path).is_admin_call(method, path)
         if not self._guards(path, admin):
             return None
         headers = list(headers)
         given = credentials(headers)
-        is_admin = self._admin.accepts(given)
-        is_known = self._api.accepts(given) or is_admin
-        if not is_known:
-            refused = _unauthorized(bool(given))
-        elif admin and not is_admin:
-            refused = _forbidden(self._admin.is_set)
-        else:
-            return None
+        as_admin = self._admin.accepts(given)
+        known = self._api.accepts(given) or as_admin
+        if known is not None and (as_admin is not None or not admin):
+            return known
+        refused = _unauthorized(bool(given)) if known is None else _forbidden(self._admin.is_set)
         if has_body(headers):
             refused.headers["Connection"] = (
                 "close"  # a body that nobody reads must not be parsed as the next request
             )
-        return refused
+        raise refused
 
 
 class AccessMiddleware:
-    """Refuses requests without the key that they need, before any of their bodies is read."""
+    """Refuses requests without the key that they need before their bodies are read; knows others by their keys."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app = app
@@ -83,9 +85,13 @@ class AccessMiddleware:
         """Handle one ASGI connection."""
         app = self._app
         if scope["type"] == "http":
-            refusal = self._access.refusal(scope["method"], scope["path"], scope["headers"])
-            if refusal is not None:
+            try:
+                client = self._access.check(scope["method"], scope["path"], scope["headers"])
+            except ServiceError as refusal:
                 app = error_response(refusal)
+            else:
+                if client is not None:
+                    context_in(scope).client = client
         await app(scope, receive, send)
 
 

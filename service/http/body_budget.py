@@ -1,9 +1,12 @@
 """A budget for the memory that the bodies of all requests take."""
 
 import asyncio
+from collections import Counter
 from math import inf
 from time import monotonic
 
+from service.client import Client
+from service.context import RequestContext
 from service.errors import ServiceError
 from service.scheduling.service_rate import ServiceRate
 
@@ -11,14 +14,19 @@ STEP = 1 << 20
 """Bytes that are reserved beyond those that have arrived, once any have: they may be in buffers already."""
 GRACE_SECONDS = 1.0
 """A body gives way to others when it has had so long to arrive."""
+_RESERVE = 8
+"""One in so many bytes is there beyond the limit, for clients that hold less than another."""
+_UNKNOWN = RequestContext("")
 
 
 class BodyBudget:
     """Bytes that the bodies of all requests may take together, from when they arrive until they are answered.
 
-    What a client promises takes nothing. Where there is too little room, bodies that arrive more slowly give way. A
-    body that exceeds the budget by itself is accepted while there is no other: the size of one request is limited by
-    `max_body_bytes`. Used on the event loop only.
+    What a client promises takes nothing. Where there is too little room, bodies that arrive more slowly give way, and
+    then those that arrive of the client that holds most. While that client holds more than another wants to hold in
+    all, the other may go beyond the limit, by an eighth of it: nobody can take all of the budget. A body that exceeds
+    the budget by itself is accepted while there is no other: the size of one request is limited by `max_body_bytes`.
+    Used on the event loop only.
 
     Args:
         limit: most bytes.
@@ -31,18 +39,24 @@ class BodyBudget:
         self._limit = limit
         self._rate = ServiceRate()
         self._arriving: set[Reservation] = set()
+        self._holding: set[Reservation] = set()
         self.used = 0
 
-    def check(self, count: int) -> None:
-        """Check that there would be room for some bytes, if slow bodies gave way.
+    def check(self, count: int, client: Client) -> None:
+        """Check that there would be room for some bytes of a client, if slow bodies gave way.
 
         Raises:
             ServiceError: 503 `buffers_full`.
         """
         if self.used and self.used + count > self._limit:
             now = monotonic()
-            slow = sum(body.held for body in self._arriving if now - body.began >= GRACE_SECONDS)
-            if self.used - slow + count > self._limit and self.used > slow:
+            heavier, _ = self._heavier_than(client, count)
+            giving = sum(
+                body.held
+                for body in self._arriving
+                if now - body.began >= GRACE_SECONDS or body.client == heavier
+            )
+            if self.used - giving + count > self._limit_for(client, count) and self.used > giving:
                 raise self._refusal(count)
 
     def reserve(self, count: int, body: "Reservation") -> None:
@@ -56,11 +70,13 @@ class BodyBudget:
         if not self.used:
             self._rate.busy(monotonic())
         self.used += count
+        self._holding.add(body)
 
-    def release(self, count: int) -> None:
-        """Release reserved bytes."""
-        self.used -= count
-        self._rate.completed(count, monotonic())
+    def release(self, body: "Reservation") -> None:
+        """Release all that is reserved for a body."""
+        self.used -= body.held
+        self._holding.discard(body)
+        self._rate.completed(body.held, monotonic())
         if not self.used:
             self._rate.idle()
 
@@ -73,7 +89,7 @@ class BodyBudget:
         self._arriving.discard(body)
 
     def _make_room(self, count: int, wanting: "Reservation") -> None:
-        """Have bodies give way that arrive more slowly than the one that wants room.
+        """Have bodies give way that arrive more slowly than the one that wants room, then those of a heavier client.
 
         Raises:
             ServiceError: 503 `buffers_full`.
@@ -85,8 +101,32 @@ class BodyBudget:
             if self.used + count <= self._limit or body.rate(now) >= own:
                 break
             body.give_way(self._refusal(count))
-        if self.used > wanting.held and self.used + count > self._limit:
+        heavier, excess = self._heavier_than(wanting.client, count)
+        theirs = [body for body in others if body.client == heavier and body.held]
+        for body in sorted(theirs, key=lambda body: body.began, reverse=True):
+            if self.used + count <= self._limit or excess <= 0:
+                break
+            excess -= body.held
+            body.give_way(self._refusal(count))
+        if self.used > wanting.held and self.used + count > self._limit_for(wanting.client, count):
             raise self._refusal(count)
+
+    def _limit_for(self, client: Client, count: int) -> int:
+        """Return how many bytes may be used if a client gets some more."""
+        heavier, _ = self._heavier_than(client, count)
+        return self._limit if heavier is None else self._limit + self._limit // _RESERVE
+
+    def _heavier_than(self, client: Client, count: int) -> tuple[Client | None, int]:
+        """Return the client that holds most, and by how many bytes more than another holds and wants together.
+
+        None and 0 where it does not hold more.
+        """
+        held: Counter[Client] = Counter()
+        for body in self._holding:
+            held[body.client] += body.held
+        most = max(held, key=held.__getitem__, default=client)
+        excess = held[most] - held[client] - count
+        return (most, excess) if excess > 0 else (None, 0)
 
     def _refusal(self, count: int) -> ServiceError:
         seconds = self._rate.retry_after(self.used + count - self._limit)
@@ -108,22 +148,29 @@ class Reservation:
         refusal: why it had to give way; None where it did not.
     """
 
-    __slots__ = ("_budget", "_deadline", "_declared", "_received", "began", "held", "refusal")
+    __slots__ = ("_budget", "_context", "_deadline", "_declared", "_received", "began", "held", "refusal")
 
-    def __init__(self, budget: BodyBudget, declared: int | None) -> None:
+    def __init__(self, budget: BodyBudget, declared: int | None, context: RequestContext = _UNKNOWN) -> None:
         """Start with nothing reserved.
 
         Args:
             budget: the budget.
             declared: `Content-Length`; None where the request has none.
+            context: the request's, which knows by now or later who sends it.
         """
         self._budget = budget
         self._declared = declared
         self._deadline: asyncio.Timeout | None = None
+        self._context = context
         self._received = 0
         self.held = 0
         self.began = inf
         self.refusal: ServiceError | None = None
+
+    @property
+    def client(self) -> Client:
+        """Who sends the body."""
+        return self._context.client
 
     def begin(self, deadline: asyncio.Timeout) -> None:
         """Note that the body is waited for.
@@ -138,7 +185,7 @@ class Reservation:
             raise self.refusal
         self._deadline = deadline
         if self.began == inf:
-            self._budget.check(min(self._declared or 0, STEP))
+            self._budget.check(min(self._declared or 0, STEP), self.client)
             self.began = monotonic()
             self._budget.begin(self)
 
@@ -184,5 +231,5 @@ class Reservation:
         if self.began != inf:
             self._budget.end(self)
         if self.held:
-            self._budget.release(self.held)
+            self._budget.release(self)
             self.held = 0

@@ -56,14 +56,18 @@ class KeyRing:
                 raise SettingsError(f"{setting}_file: {path} holds no key")
         self.is_set = keys is not None or path is not None
 
-    def accepts(self, given: Iterable[bytes]) -> bool:
-        """Tell whether one of the given keys is in the set; the time that it takes does not depend on which."""
+    def accepts(self, given: Iterable[bytes]) -> bytes | None:
+        """Return the digest of one of the given keys that is in the set, None where none is.
+
+        The time that it takes does not depend on which.
+        """
         self._look()
         digests = [sha256(key).digest() for key in given]
-        found = False
+        found = None
         for own in (*self._fixed, *self._filed):
             for digest in digests:
-                found |= compare_digest(own, digest)
+                if compare_digest(own, digest):
+                    found = digest
         return found
 
     def _look(self) -> None:

@@ -5,13 +5,14 @@ After J. Turner, "New directions in communications", IEEE Communications Magazin
 
 import math
 from collections import OrderedDict
-from collections.abc import Sequence
 from time import monotonic
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from service.client import Client
+from service.context import context_in
 from service.errors import ServiceError
-from service.http.access import credentials, has_body
+from service.http.access import has_body
 from service.http.error_handlers import error_response
 from service.surfaces import POLLED_PATHS
 
@@ -32,13 +33,13 @@ class TokenBuckets:
     def __init__(self, rate: float) -> None:
         self.rate = rate
         self._burst = max(1.0, rate)
-        self._buckets: OrderedDict[str | bytes, tuple[float, float]] = OrderedDict()
+        self._buckets: OrderedDict[Client, tuple[float, float]] = OrderedDict()
 
-    def take(self, client: str | bytes, now: float) -> float:
+    def take(self, client: Client, now: float) -> float:
         """Take a token for a request; returns 0, or the seconds until there is one.
 
         Args:
-            client: key or address.
+            client: who asks.
             now: the time, in seconds of any one clock.
         """
         tokens, since = self._buckets.get(client, (self._burst, now))
@@ -57,29 +58,20 @@ class RateLimitMiddleware:
     Args:
         app: answers the others.
         buckets: what clients may ask.
-        by_key: whether a client is known by its key, which was checked before, rather than by its address.
     """
 
-    def __init__(self, app: ASGIApp, buckets: TokenBuckets, *, by_key: bool) -> None:
+    def __init__(self, app: ASGIApp, buckets: TokenBuckets) -> None:
         self._app = app
         self._buckets = buckets
-        self._by_key = by_key
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one ASGI connection."""
         app = self._app
         if scope["type"] == "http" and scope["path"] not in POLLED_PATHS:
-            now = monotonic()
-            # every key that came, or another that is not known here would make a new client each time
-            wait = max(self._buckets.take(client, now) for client in self._clients(scope))
+            wait = self._buckets.take(context_in(scope).client, monotonic())
             if wait:
                 app = error_response(self._refusal(scope, wait))
         await app(scope, receive, send)
-
-    def _clients(self, scope: Scope) -> Sequence[str | bytes]:
-        """Return the keys of a request; the address that it comes from where it has none."""
-        keys = credentials(scope["headers"]) if self._by_key else ()
-        return keys or [(scope.get("client") or ("",))[0]]
 
     def _refusal(self, scope: Scope, wait: float) -> ServiceError:
         seconds, rate = math.ceil(wait), self._buckets.rate

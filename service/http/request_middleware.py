@@ -40,7 +40,7 @@ class RequestMiddleware:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         context = open_context(scope)
         token = request_id.set(context.request_id)
-        reservation = Reservation(self._budget, _declared_length(context))
+        reservation = Reservation(self._budget, _declared_length(context), context)
         incoming = BodyChannel(receive, reservation, is_whole=has_arrived(scope))
         sender = _Sender(send, context.request_id, incoming, self._lifecycle)
         try:

@@ -5,6 +5,7 @@ from starlette.requests import Request
 
 from service.codec import Options, negotiate, parse_options
 from service.config.limits import Limits
+from service.context import context_of
 from service.infer.exchange import InferExchange
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.answer import Answer
@@ -35,6 +36,7 @@ class InferHead:
     def __init__(self, request: Request, model: LoadedModel, request_id: str, limits: Limits) -> None:
         self.model = model
         self._request_id = request_id
+        self._client = context_of(request).client
         self._limits = limits
         self._content_type = _header(request, "content-type")
         self._options = _parse_query(request.query_params)
@@ -64,6 +66,7 @@ class InferHead:
             decode=exchange.decode,
             encode=exchange.encode,
             received_ns=received_ns,
+            client=self._client,
         )
 
 

@@ -57,7 +57,7 @@ class InferenceEndpoint:
         context.model = model.name
         dispatcher, began = self._services.dispatcher, perf_counter_ns()
         try:
-            dispatcher.check_room(model)  # before the body is read in vain
+            dispatcher.check_room(model, context.client)  # before the body is read in vain
             call = await self._receive(request, model, context.request_id)
         except (ServiceError, ClientDisconnect) as error:
             dispatcher.observe_refusal(model, self._surface.name, context.request_id, began, error)

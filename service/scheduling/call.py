@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Generic, NamedTuple, TypeVar
 
 from engine import RunResult
+from service.client import Client
 from service.codec import Decoded
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.timestamps import Timestamps
@@ -53,6 +54,7 @@ class Call(Generic[Payload]):
         received_ns: `perf_counter_ns` of the moment when the request's body was complete.
         timeout: seconds from its submission until it is given up; None for the setting of the model or the server.
         priority: 1 is served first; 0 stands for the model's default.
+        client: who sent it.
     """
 
     model: LoadedModel
@@ -63,3 +65,4 @@ class Call(Generic[Payload]):
     received_ns: int
     timeout: float | None = None
     priority: int = 0
+    client: Client = ""

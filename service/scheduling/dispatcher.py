@@ -9,6 +9,7 @@ from typing import TypeVar, cast
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
+from service.client import Client
 from service.config.settings import Settings
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
@@ -87,13 +88,13 @@ class Dispatcher:
         for observer in self._observers:
             observer.observe(record)
 
-    def check_room(self, model: LoadedModel) -> None:
-        """Check that a model's queue takes one more call.
+    def check_room(self, model: LoadedModel, client: Client = "") -> None:
+        """Check that a model's queue takes one more call of a client.
 
         Raises:
             ServiceError: 503 `queue_full` or `shutting_down`.
         """
-        self._scheduler.check_room(model)
+        self._scheduler.check_room(model, client)
 
     def submit(self, call: Call[Payload], done: DoneCallback[Payload]) -> PendingCall[Payload]:
         """Queue a call.

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any
 
+from service.client import Client
+from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
+from service.scheduling.client_queue import ClientQueue
 from service.scheduling.dynamic_batcher import DynamicBatcher
 from service.scheduling.fair_share import FairShare, VirtualClock
-from service.scheduling.priority_queue import PriorityQueue
 from service.scheduling.refusals import queue_full
 from service.scheduling.scheduled_call import ScheduledCall
 from service.scheduling.scheduling_policy import SchedulingPolicy
@@ -41,7 +43,7 @@ class ModelQueue:
         self.share = FairShare(clock)
         self._rate = ServiceRate()
         self._tracing = tracing
-        self._undecoded = PriorityQueue()
+        self._undecoded = ClientQueue()
         self._batcher = DynamicBatcher(policy.batching) if policy.batching is not None else None
         self._running: set[ScheduledCall[Any]] = set()
         self._work: dict[WorkItem, tuple[float, float]] = {}
@@ -61,19 +63,44 @@ class ModelQueue:
         """Whether no call waits and no worker works for the model."""
         return not self._work and not self.waiting
 
-    def check_room(self, idle_workers: int) -> None:
-        """Check that one more call may wait.
+    def check_room(self, idle_workers: int, client: Client = "") -> None:
+        """Check that one more call of a client may wait, if a call of one that has more gives way.
 
         Args:
             idle_workers: number of workers without work.
+            client: who sends the call.
 
         Raises:
             ServiceError: 503 `queue_full`.
         """
+        if self._is_full(idle_workers) and self._undecoded.overgrown(client) is None:
+            raise queue_full(self.waiting, self.running, self.retry_after())
+
+    def make_room(self, idle_workers: int, client: Client) -> tuple[ScheduledCall[Any], ServiceError] | None:
+        """Take a call out that gives way to one more of a client, if the queue is full.
+
+        Args:
+            idle_workers: number of workers without work.
+            client: who sends the call.
+
+        Returns:
+            the call that was taken out, and what its client is to be told; None where there was room.
+
+        Raises:
+            ServiceError: 503 `queue_full`, as no client has more than this one.
+        """
+        if not self._is_full(idle_workers):
+            return None
+        displaced = self._undecoded.overgrown(client)
+        refusal = queue_full(self.waiting, self.running, self.retry_after(), gives_way=displaced is not None)
+        if displaced is None:
+            raise refusal
+        self._undecoded.discard(displaced)
+        return displaced, refusal
+
+    def _is_full(self, idle_workers: int) -> bool:
         idle = min(idle_workers, self.policy.workers - len(self._work))
-        waiting, running = self.waiting, self.running
-        if waiting - idle >= self.policy.queue_size:
-            raise queue_full(waiting, running, self.retry_after())
+        return self.waiting - idle >= self.policy.queue_size
 
     def retry_after(self) -> int:
         """Return the whole seconds until all calls of the queue are answered, at its recent rate."""

@@ -4,18 +4,20 @@ from service.errors import ServiceError
 from service.repository.load_progress import LoadState
 
 
-def queue_full(waiting: int, running: int, seconds: int) -> ServiceError:
+def queue_full(waiting: int, running: int, seconds: int, *, gives_way: bool = False) -> ServiceError:
     """Return the error of a request whose model has a full queue.
 
     Args:
         waiting: requests in the queue.
         running: requests that workers have taken.
         seconds: when the client should try again.
+        gives_way: whether the request was in the queue, and its client has most of those that wait.
     """
+    reason = ", and this one gave way to a client that has fewer of them" if gives_way else " already"
     return ServiceError(
         503,
         "queue_full",
-        f"the workers are busy and {waiting} requests wait already; try again in {seconds} s",
+        f"the workers are busy and {waiting} requests wait{reason}; try again in {seconds} s",
         {"waiting": waiting, "running": running, "retry_after": seconds},
         {"Retry-After": str(seconds)},
     )

@@ -9,6 +9,7 @@ from time import monotonic
 from typing import Any
 from weakref import WeakSet
 
+from service.client import Client
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.blas_thread_limit import BlasThreadLimit
@@ -92,8 +93,8 @@ class Scheduler:
                 queue = self._queue(model)
         return queue.policy
 
-    def check_room(self, model: LoadedModel) -> None:
-        """Check that a model's queue takes one more call.
+    def check_room(self, model: LoadedModel, client: Client) -> None:
+        """Check that a model's queue takes one more call of a client.
 
         Raises:
             ServiceError: 503 `queue_full` or `shutting_down`.
@@ -101,22 +102,28 @@ class Scheduler:
         queue = self._queues.get(model)
         if queue is None or self._closed:
             with self._changed:
-                self._queue_with_room(model)
-                self._forget(self._queues[model])  # perhaps the call never comes
+                queue = self._open_queue(model)
+                queue.check_room(self._worker_count - self._busy, client)
+                self._forget(queue)  # perhaps the call never comes
         else:
             # without the lock, which workers may hold: `submit` checks again
-            queue.check_room(self._worker_count - self._busy)
+            queue.check_room(self._worker_count - self._busy, client)
 
     def submit(self, scheduled: ScheduledCall[Any]) -> None:
-        """Queue a call, which ends through its completion.
+        """Queue a call, which ends through its completion; one of a client that has more may give way, and end.
 
         Raises:
             ServiceError: 503 `queue_full` or `shutting_down`.
         """
         with self._changed:
-            queue = self._queue_with_room(scheduled.call.model)
+            queue = self._open_queue(scheduled.call.model)
+            displaced = queue.make_room(self._worker_count - self._busy, scheduled.call.client)
             queue.push(scheduled, monotonic())
             self._changed.notify()
+        if displaced is not None:
+            call, refusal = displaced
+            call.cancellation.cancel(refusal.message)
+            call.completion.abort(refusal)
 
     def cancel(self, scheduled: ScheduledCall[Any], reason: str) -> None:
         """Drop a call that waits, or have its run stop before the next layer."""
@@ -190,13 +197,11 @@ class Scheduler:
         queue = self._queues.get(model)
         return [] if queue is None else [queue]
 
-    def _queue_with_room(self, model: LoadedModel) -> ModelQueue:
-        """Return a model's queue, if it has room."""
+    def _open_queue(self, model: LoadedModel) -> ModelQueue:
+        """Return a model's queue, unless the server shuts down."""
         if self._closed:
             raise shutting_down()
-        queue = self._queue(model)
-        queue.check_room(self._worker_count - self._busy)
-        return queue
+        return self._queue(model)
 
     def _queue(self, model: LoadedModel) -> ModelQueue:
         queue = self._queues.get(model)

@@ -14,6 +14,7 @@ import orjson
 from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from service.client import address_of
 from service.context import REQUEST_ID_HEADER, choose_request_id, mark_arrived
 from service.errors import ServiceError
 from service.log_context import FIELDS
@@ -141,8 +142,8 @@ class Connection(HttpToolsProtocol):
 
     @property
     def address(self) -> str:
-        """Where the client is; empty where that is not known."""
-        return self.client[0] if self.client else ""
+        """Where the client is: of IPv6 the network; empty where that is not known."""
+        return address_of(self.client)
 
     def activity(self, now: float) -> Activity | None:
         """Return what the client is doing; None while it has a request that is being answered."""

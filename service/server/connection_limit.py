@@ -50,7 +50,7 @@ class Closable(Protocol):
 
     @property
     def address(self) -> str:
-        """Where its client is."""
+        """Where its client is: of IPv6 the network."""
 
     def abort(self) -> None:
         """Close at once."""
@@ -90,18 +90,22 @@ class ConnectionLimit:
     def _least_used(self, connections: Collection[Closable]) -> list[tuple["_Rank", Closable]]:
         """Return the connections that may be closed, first those that are to be closed first.
 
-        Of one rank, those go first whose client has most connections, then the slowest, then the oldest.
+        Those that are silent or drip go first, then those of clients that have more than a fair share. Of one rank,
+        those go first whose client has most connections, then the slowest, then the oldest.
         """
         now = asyncio.get_running_loop().time()
         shares = Counter(connection.address for connection in connections)
+        fair = self._most / max(1, len(shares))
         found = []
         for connection in connections:
             activity = connection.activity(now)
             rank = None if activity is None else _rank(activity, now)
             if activity is not None and rank is not None:
-                order = (rank, -shares[connection.address], activity.rate, activity.since)
+                held = shares[connection.address]
+                is_used = rank > _Rank.DRIPPING
+                order = (is_used, is_used and held <= fair, rank, -held, activity.rate, activity.since)
                 found.append((order, connection))
-        return [(order[0], connection) for order, connection in sorted(found, key=lambda entry: entry[0])]
+        return [(order[2], connection) for order, connection in sorted(found, key=lambda entry: entry[0])]
 
 
 class _Rank(IntEnum):

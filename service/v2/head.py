@@ -38,6 +38,7 @@ class V2Head:
         context = context_of(request)
         self.model = model
         self._request_id = request_id
+        self._client = context.client
         self._limits = limits
         self._encoding = parse_encoding(context.header(b"content-encoding"))
         self._answer_encoding = choose_encoding(context.header(b"accept-encoding"))
@@ -76,4 +77,5 @@ class V2Head:
             received_ns=received_ns,
             timeout=parameters.timeout,
             priority=parameters.priority,
+            client=self._client,
         )

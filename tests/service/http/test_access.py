@@ -14,6 +14,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from service.app import create_app
 from service.config.settings import Settings, load_settings
+from service.errors import ServiceError
 from service.http.access import Access, AccessMiddleware, credentials
 from service.services import services_of
 from service.surfaces import surface_of
@@ -42,8 +43,11 @@ def access(**settings: Any) -> Access:
 
 def status(access: Access, method: str, path: str, *keys: str) -> int:
     headers = [(b"x-api-key", key.encode()) for key in keys]
-    refusal = access.refusal(method, path, headers)
-    return 200 if refusal is None else refusal.status
+    try:
+        access.check(method, path, headers)
+    except ServiceError as refusal:
+        return refusal.status
+    return 200
 
 
 @pytest.fixture

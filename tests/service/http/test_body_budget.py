@@ -3,6 +3,7 @@ import asyncio
 import pytest
 from starlette.types import Message
 
+from service.context import RequestContext
 from service.errors import ServiceError
 from service.http import body_budget
 from service.http.body_budget import BodyBudget, Reservation
@@ -49,9 +50,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return known
 
 
-async def arriving(budget: BodyBudget, declared: int | None, received: int) -> Reservation:
+async def arriving(budget: BodyBudget, declared: int | None, received: int, client: str = "") -> Reservation:
     """Return the reservation of a body of which a part has arrived, and that is waited for."""
-    body = Reservation(budget, declared)
+    body = Reservation(budget, declared, RequestContext("r", client=client))
     async with asyncio.timeout(60) as deadline:
         body.begin(deadline)
     body.pause()
@@ -151,6 +152,56 @@ def test_body_larger_than_the_budget_is_taken_while_it_is_the_only_one() -> None
         Reservation(budget, 1).expect(1)
     large.release()
     Reservation(budget, 1).expect(1)
+
+
+async def test_latest_bodies_of_the_client_that_holds_most_give_way(clock: Clock) -> None:
+    budget = BodyBudget(100)
+    theirs = []
+    for _ in range(4):
+        theirs.append(await arriving(budget, None, 20, "heavy"))
+        clock.now += 0.1
+    mine = await arriving(budget, None, 15, "light")
+    mine.expect(40)
+    assert [body.refusal is not None for body in theirs] == [False, False, False, True]
+    assert budget.used == 100
+    mine.expect(50)
+    assert [body.refusal is not None for body in theirs] == [False, False, True, True]
+    with pytest.raises(ServiceError):  # it holds more than the other now
+        mine.expect(80)
+    with pytest.raises(ServiceError):
+        theirs[0].expect(61)
+    assert [body.held for body in (mine, *theirs)] == [50, 20, 20, 0, 0]
+
+
+def of(client: str) -> RequestContext:
+    return RequestContext("r", client=client)
+
+
+async def test_client_that_holds_less_goes_beyond_the_limit() -> None:
+    budget = BodyBudget(80)
+    heavy = Reservation(budget, None, of("heavy"))
+    heavy.expect(80)
+    heavy.complete()
+    with pytest.raises(ServiceError):
+        Reservation(budget, None, of("heavy")).expect(1)
+    light = await arriving(budget, 4, 4, "light")
+    another = await arriving(budget, 6, 6, "another")
+    assert budget.used == 90
+    with pytest.raises(ServiceError):
+        await arriving(budget, 1, 1, "third")
+    for body in (light, another, heavy):
+        body.release()
+    assert (budget.used, budget._holding) == (0, set())
+
+
+async def test_who_sends_a_body_is_known_by_the_time_it_is_read() -> None:
+    budget, context = BodyBudget(80), of("address")
+    body = Reservation(budget, 80, context)
+    context.client = b"key"
+    body.expect(80)
+    with pytest.raises(ServiceError):
+        Reservation(budget, None, context).expect(1)
+    Reservation(budget, None, of("address")).expect(10)
 
 
 async def test_a_step_is_reserved_once_a_body_arrives(monkeypatch: pytest.MonkeyPatch) -> None:

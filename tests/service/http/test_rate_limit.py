@@ -11,7 +11,9 @@ from starlette.types import Message, Scope
 
 from service.app import create_app
 from service.config.settings import Settings
+from service.context import open_context
 from service.http import rate_limit
+from service.http.access import Access, AccessMiddleware
 from service.http.rate_limit import RateLimitMiddleware, TokenBuckets
 
 pytestmark = pytest.mark.anyio
@@ -40,12 +42,16 @@ def test_only_so_many_clients_are_remembered(monkeypatch: pytest.MonkeyPatch) ->
     assert buckets.take("b", 0.0) > 0
 
 
+KEY, OTHER = "key-0123456789abcdef", "other-0123456789abcdef"
+
+
 class Server:
     """A server that allows one request per second, and time that stands still."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, by_key: bool) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **keys: Any) -> None:
         monkeypatch.setattr(rate_limit, "monotonic", lambda: 5.0)
-        self._app = RateLimitMiddleware(PlainTextResponse("fine"), TokenBuckets(1.0), by_key=by_key)
+        limited = RateLimitMiddleware(PlainTextResponse("fine"), TokenBuckets(1.0))
+        self._app = AccessMiddleware(limited, Access(Settings(**keys)))
 
     async def ask(
         self, path: str = "/infer", address: str = "here", **headers: str
@@ -58,6 +64,7 @@ class Server:
             "client": (address, 1),
             "headers": [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()],
         }
+        open_context(scope)
         sent: list[Message] = []
 
         async def send(message: Message) -> None:
@@ -71,7 +78,7 @@ class Server:
 
 
 async def test_an_address_that_asks_too_often_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    server = Server(monkeypatch, by_key=False)
+    server = Server(monkeypatch, admin_keys=SecretStr(KEY))
     assert await server.ask() == 200
     refused = await server.ask(x_api_key="another", content_length="3")
     assert isinstance(refused, dict)
@@ -82,11 +89,11 @@ async def test_an_address_that_asks_too_often_is_refused(monkeypatch: pytest.Mon
 
 
 async def test_a_key_is_limited_wherever_it_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    server = Server(monkeypatch, by_key=True)
-    assert await server.ask(x_api_key="k") == 200
-    assert isinstance(await server.ask(address="there", authorization="Bearer k"), dict)
-    assert isinstance(await server.ask(x_api_key="new", authorization="Bearer k"), dict)
-    assert await server.ask(x_api_key="other") == 200
+    server = Server(monkeypatch, api_keys=SecretStr(f"{KEY},{OTHER}"))
+    assert await server.ask(x_api_key=KEY) == 200
+    assert isinstance(await server.ask(address="there", authorization=f"Bearer {KEY}"), dict)
+    assert isinstance(await server.ask(x_api_key="new", authorization=f"Bearer {KEY}"), dict)
+    assert await server.ask(x_api_key=OTHER) == 200
 
 
 @pytest.mark.parametrize("keys", [{}, {"api_keys": SecretStr("key-0123456789abcdef")}])

@@ -155,6 +155,7 @@ def call_of(
     options: Options | None = None,
     timeout: float | None = None,
     priority: int = 0,
+    client: str = "",
 ) -> Call[Any]:
     """Return a call that is answered with the first numbers of its rows' outputs."""
 
@@ -171,6 +172,7 @@ def call_of(
         received_ns=perf_counter_ns(),
         timeout=timeout,
         priority=priority,
+        client=client,
     )
 
 

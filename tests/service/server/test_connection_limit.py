@@ -53,6 +53,13 @@ async def test_the_client_with_most_connections_gives_way() -> None:
     assert closed(3, *peers, Peer(NEW, 0.0)) == [2]
 
 
+async def test_a_client_with_more_than_its_share_gives_way_even_where_others_do_less() -> None:
+    busy = [Peer(Use.BODY, rate=1e6, address="there") for _ in range(3)]
+    assert closed(4, Peer(Use.IDLE), *busy, Peer(NEW, 0.0)) == [1]
+    busy = [Peer(Use.BODY, rate=1e6, address="there") for _ in range(3)]
+    assert closed(4, Peer(Use.HEAD, 2.0), *busy, Peer(NEW, 0.0)) == [0]
+
+
 async def test_the_slowest_body_goes_where_all_send_bodies() -> None:
     peers = Peer(Use.BODY, rate=5e5), Peer(Use.BODY, rate=5e4), Peer(None), Peer(Use.ANSWER)
     assert closed(4, *peers, Peer(NEW, 0.0)) == [1]

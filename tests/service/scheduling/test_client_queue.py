@@ -1,0 +1,119 @@
+"""Clients take turns, and who has most gives way where there is no room."""
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.errors import ServiceError
+from service.scheduling.client_queue import ClientQueue
+from service.scheduling.scheduled_call import ScheduledCall
+from tests.service.scheduling.conftest import Start
+from tests.service.scheduling.stubs import Client, Records, StubGraph, call_of, model_of, rows, settled, until
+from tests.service.scheduling.test_order import Unfinished
+
+MODEL = model_of(StubGraph())
+Arrivals = st.lists(st.tuples(st.sampled_from("abcd"), st.integers(1, 3)), max_size=30)
+
+
+async def schedule(arrivals: list[tuple[str, int]]) -> list[ScheduledCall[Any]]:
+    return [
+        ScheduledCall(call_of(MODEL, rows(1), client=client), 1.0, priority, Unfinished())
+        for client, priority in arrivals
+    ]
+
+
+def queue_of(calls: list[ScheduledCall[Any]]) -> ClientQueue:
+    queue = ClientQueue()
+    for call in calls:
+        queue.push(call)
+    return queue
+
+
+def popped(queue: ClientQueue) -> list[ScheduledCall[Any]]:
+    return [queue.pop() for _ in range(len(queue))]
+
+
+@given(Arrivals, st.data())
+@settings(max_examples=150, deadline=None)
+def test_calls_are_served_by_priority_then_in_turns_then_as_they_came(
+    arrivals: list[tuple[str, int]], data: Any
+) -> None:
+    calls = asyncio.run(schedule(arrivals))
+    gone = set(data.draw(st.lists(st.sampled_from(calls), unique=True))) if calls else set()
+    queue = queue_of(calls)
+    assert all(queue.discard(call) for call in gone)
+    assert not any(queue.discard(call) for call in gone)
+    left = [call for call in calls if call not in gone]
+    assert len(queue) == len(left)
+    shown, served = list(queue), popped(queue)
+    assert served == shown
+    assert set(served) == set(left)
+    assert (len(queue), list(queue)) == (0, [])
+    assert [call.priority for call in served] == sorted(call.priority for call in left)
+    for priority in (1, 2, 3):
+        of_class = [call for call in served if call.priority == priority]
+        for client in "abcd":
+            numbers = [call.number for call in of_class if call.call.client == client]
+            assert numbers == sorted(numbers)
+        turns = [Counter(call.call.client for call in of_class[:end]) for end in range(len(of_class) + 1)]
+        totals = turns[-1]
+        for had in turns:  # no client has had two turns more than one that still waits
+            behind = [had[client] for client in totals if had[client] < totals[client]]
+            assert max(had.values(), default=0) - min(behind, default=max(had.values(), default=0)) <= 1
+
+
+def test_who_comes_later_waits_for_one_round() -> None:
+    calls = asyncio.run(schedule([("a", 1)] * 5 + [("b", 1)] * 2))
+    queue = queue_of(calls[:5])
+    first = queue.pop()
+    for call in calls[5:]:
+        queue.push(call)
+    order = [first, *popped(queue)]
+    assert [call.call.client for call in order] == list("aababaa")
+
+
+def test_the_last_call_of_the_client_that_has_most_gives_way() -> None:
+    calls = asyncio.run(schedule([("a", 2), ("b", 1), ("a", 3), ("a", 2), ("c", 1), ("b", 1)]))
+    queue = queue_of(calls)
+    assert queue.overgrown("c") is calls[2]
+    assert queue.overgrown("new") is calls[2]
+    assert queue.overgrown("b") is None  # it would have as many as the other then
+    assert queue.overgrown("a") is None
+    queue.discard(calls[2])
+    assert queue.overgrown("c") is None
+    assert queue.overgrown("new") is not None
+
+
+def test_nobody_gives_way_where_each_has_one() -> None:
+    queue = queue_of(asyncio.run(schedule([("a", 1), ("b", 1), ("c", 1)])))
+    assert queue.overgrown("d") is None
+    assert ClientQueue().overgrown("d") is None
+
+
+@pytest.mark.anyio
+async def test_a_flood_leaves_room_for_others(start: Start, graph: StubGraph, records: Records) -> None:
+    dispatcher, model = start(queue_size=4), model_of(graph)
+    graph.close()
+    flood = [Client(dispatcher).ask(call_of(model, rows(number), client="flood")) for number in range(5)]
+    await graph.has_begun()
+    await until(lambda: dispatcher.waiting() == 4)
+    with pytest.raises(ServiceError):
+        dispatcher.check_room(model, "flood")
+    dispatcher.check_room(model, "other")
+    honest = [Client(dispatcher).ask(call_of(model, rows(100 + n), client="other")) for n in range(2)]
+    await until(flood[3].done)
+    with pytest.raises(ServiceError, match="gave way to a client that has fewer") as caught:
+        await flood[4]
+    assert (caught.value.status, caught.value.code) == (503, "queue_full")
+    assert int(caught.value.headers["Retry-After"]) >= 1
+    with pytest.raises(ServiceError):
+        dispatcher.check_room(model, "other")  # each has two of the four now
+    graph.open.set()
+    assert await asyncio.gather(*flood[:3], *honest) == [[0], [2], [4], [200], [202]]
+    assert graph.firsts == [[0], [1], [100], [2], [101]]
+    await settled(dispatcher)
+    assert sorted(record.status.name for record in records).count("REJECTED") == 2
