@@ -55,23 +55,31 @@ def create_app(settings: Settings) -> Application:
     access, budget = Access(settings), BodyBudget(settings.max_buffered_bytes)
     app.surround(HeadMiddleware)
     app.surround(partial(InferenceMiddleware, routes=routes))
-    _add_middleware(app, services, access, budget)
+    origins = OriginPolicy(settings)
+    buckets = TokenBuckets(settings.rate_limit) if settings.rate_limit else None
+    _add_middleware(app, services, access, origins, buckets, budget)
     install_error_handlers(app)
     for router in ROUTERS:
         app.include_router(router)
-    install_openapi(app, access, DESCRIBED)
+    install_openapi(app, access, origins, [buckets] if buckets is not None else [], DESCRIBED)
     return app
 
 
-def _add_middleware(app: Application, services: Services, access: Access, budget: BodyBudget) -> None:
+def _add_middleware(
+    app: Application,
+    services: Services,
+    access: Access,
+    origins: OriginPolicy,
+    buckets: TokenBuckets | None,
+    budget: BodyBudget,
+) -> None:
     """Put the middleware around all routes, innermost first."""
     settings = services.settings
-    if settings.rate_limit:
-        buckets = TokenBuckets(settings.rate_limit)
+    if buckets is not None:
         app.surround(partial(RateLimitMiddleware, buckets=buckets))
     if access.is_limited:
         app.surround(partial(AccessMiddleware, access=access))
-    app.surround(partial(GuardMiddleware, lifecycle=services.lifecycle, origins=OriginPolicy(settings)))
+    app.surround(partial(GuardMiddleware, lifecycle=services.lifecycle, origins=origins))
     if settings.cors_origins:
         app.surround(partial(CorsMiddleware, origins=settings.cors_origins))
     request_log = services.telemetry.http_request_log

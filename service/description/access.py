@@ -1,6 +1,7 @@
 """Adds API keys, and answers given before a route is called, to the OpenAPI description."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 from service.http.access import Access
 from service.surfaces import POLLED_PATHS
@@ -12,22 +13,48 @@ _SCHEMES = {
 _DESCRIPTIONS = {
     401: "The request has no valid key.",
     403: "The operation changes the server, and the key is not an admin key.",
+    429: "The client makes more requests per second than it may; see `Retry-After`.",
     503: "The server is starting or shutting down.",
+}
+_FOREIGN = {
+    403: "A web page of another origin sent the request.",
+    421: "The server does not answer for the host that the request is sent to.",
 }
 _NEVER_ANSWERED = ("HTTPValidationError", "ValidationError")
 """FastAPI's schemas of errors in parameters, which this server never answers with."""
 
 
-def describe_access(schema: dict[str, Any], access: Access) -> None:
-    """Add to each operation of a description the answers that are given before its route is called."""
+class Refusing(Protocol):
+    """What refuses requests before a route is called."""
+
+    def statuses(self, method: str, path: str) -> tuple[int, ...]:
+        """Return the statuses that requests of a kind are refused with."""
+
+
+def describe_access(
+    schema: dict[str, Any], access: Access, origins: Refusing, limits: Sequence[Refusing] = ()
+) -> None:
+    """Add to each operation of a description the answers that are given before its route is called.
+
+    Args:
+        schema: the description.
+        access: which operations need keys.
+        origins: refuses requests for other hosts and, with 403, of other origins.
+        limits: refuse requests for other reasons.
+    """
     for path, operations in schema["paths"].items():
         for method, operation in operations.items():
             responses = operation["responses"]
             _drop_unused(responses)
-            statuses = access.statuses(method.upper(), path)
-            for status in statuses if path in POLLED_PATHS else (*statuses, 503):
-                responses.setdefault(str(status), _error(status))
-            if statuses:
+            kind = method.upper(), path
+            keyed, foreign = access.statuses(*kind), origins.statuses(*kind)
+            limited = [status for limit in limits for status in limit.statuses(*kind)]
+            draining = () if path in POLLED_PATHS else (503,)
+            for status in (*keyed, *limited, *draining):
+                responses.setdefault(str(status), _error(_DESCRIPTIONS[status]))
+            for status in foreign:
+                _add_cause(responses, status, _FOREIGN[status])
+            if keyed:
                 operation["security"] = [{name: []} for name in _SCHEMES]
     components = schema["components"]
     for name in _NEVER_ANSWERED:
@@ -36,12 +63,18 @@ def describe_access(schema: dict[str, Any], access: Access) -> None:
         components["securitySchemes"] = _SCHEMES
 
 
+def _add_cause(responses: dict[str, Any], status: int, cause: str) -> None:
+    """Describe a status that a route, or the lack of a key, may be answered with as well."""
+    known = responses.get(str(status))
+    responses[str(status)] = _error(cause if known is None else f"{known['description']} {cause}")
+
+
 def _drop_unused(responses: dict[str, Any]) -> None:
     content = responses.get("422", {}).get("content", {}).get("application/json", {})
     if content.get("schema", {}).get("$ref", "").endswith(_NEVER_ANSWERED):
         del responses["422"]
 
 
-def _error(status: int) -> dict[str, Any]:
+def _error(description: str) -> dict[str, Any]:
     body = {"schema": {"$ref": "#/components/schemas/ErrorBody"}}
-    return {"description": _DESCRIPTIONS[status], "content": {"application/json": body}}
+    return {"description": description, "content": {"application/json": body}}

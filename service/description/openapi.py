@@ -9,7 +9,7 @@ from fastapi.openapi.utils import get_openapi
 
 from service.codec import FORMATS, AnswerFormat
 from service.codec.options import OPTIONS_SCHEMA
-from service.description.access import describe_access
+from service.description.access import Refusing, describe_access
 from service.description.examples import Examples, examples_for
 from service.description.predictions import describe_predictions
 from service.http.access import Access
@@ -77,12 +77,20 @@ INFER_OPERATION: dict[str, Any] = {
 """What the signature of `POST /infer` does not say; the payload formats fill in the media types."""
 
 
-def install_openapi(app: FastAPI, access: Access, described_only: Sequence[APIRouter]) -> None:
-    """Add examples for the models that are served, and which operations need keys, to the application's description.
+def install_openapi(
+    app: FastAPI,
+    access: Access,
+    origins: Refusing,
+    limits: Sequence[Refusing],
+    described_only: Sequence[APIRouter],
+) -> None:
+    """Add to an application's description examples for its models, and the refusals that come before its routes.
 
     Args:
         app: the application, with all its routes.
         access: which operations need keys.
+        origins: refuses requests for other hosts and of other origins.
+        limits: refuse requests for other reasons.
         described_only: routers that describe what plain ASGI routes answer, which FastAPI cannot see.
     """
     routes = [*(route for router in described_only for route in router.routes), *app.routes]
@@ -93,7 +101,7 @@ def install_openapi(app: FastAPI, access: Access, described_only: Sequence[APIRo
             generation
         )  # the key under which the description is remembered: examples are those of the models now served
         schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=routes)
-        describe_access(schema, access)
+        describe_access(schema, access, origins, limits)
         describe_predictions(schema)
         _describe_payloads(schema, {} if loaded is None else examples_for(loaded.defaults))
         return schema

@@ -46,6 +46,11 @@ class AllowedHosts:
         self._names = {listens_on.strip("[]").lower(), *allowed}
         self.known: set[bytes] = set()
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether any host may be refused."""
+        return not self._is_unlimited
+
     def refusal(self, host: bytes | None, server: tuple[str, int | None] | None) -> ServiceError | None:
         """Return why a request is refused, None where it is not.
 

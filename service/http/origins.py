@@ -36,6 +36,14 @@ class OriginPolicy:
         self._listed = frozenset(origin.encode() for origin in settings.cors_origins)
         self._allows_all = ALL in settings.cors_origins
 
+    def statuses(self, method: str, path: str) -> tuple[int, ...]:
+        """Return the statuses that requests of a kind may be refused with, for the API's description."""
+        del path
+        return (
+            *((421,) if self._hosts.is_limited else ()),
+            *((403,) if method not in READING_METHODS else ()),
+        )
+
     def refusal(self, scope: Scope, headers: Mapping[bytes, bytes]) -> ServiceError | None:
         """Return why a request is refused, None where it is not.
 

@@ -35,6 +35,11 @@ class TokenBuckets:
         self._burst = max(1.0, rate)
         self._buckets: OrderedDict[Client, tuple[float, float]] = OrderedDict()
 
+    def statuses(self, method: str, path: str) -> tuple[int, ...]:
+        """Return the statuses that requests of a kind may be refused with, for the API's description."""
+        del method
+        return () if path in POLLED_PATHS else (429,)
+
     def take(self, client: Client, now: float) -> float:
         """Take a token for a request; returns 0, or the seconds until there is one.
 

@@ -12,6 +12,9 @@ from service.errors import ServiceError
 def classify(array: Array, count: int, labels: Sequence[str] | None, name: str) -> Array:
     """Describe the largest elements of each item of a batch, largest first and NaN last.
 
+    An item whose elements are all NaN is refused: the order of its classes would mean nothing, and the protocol has no
+    place for an item without classes.
+
     Args:
         array: the output; its first dimension is the batch if it has more than one.
         count: how many elements; all of them if there are fewer.
@@ -33,6 +36,8 @@ def classify(array: Array, count: int, labels: Sequence[str] | None, name: str) 
     scores = array.reshape(batch, prod(array.shape[1:]) if array.ndim > 1 else array.size)
     if labels is not None and len(labels) != scores.shape[1]:
         labels = None
+    if scores.size and array.dtype.kind == "f":
+        _check_numbers(scores, name)
     order = np.empty((batch, min(count, scores.shape[1])), np.intp)
     for row, row_scores in enumerate(scores):
         order[row] = _largest(row_scores, count)
@@ -43,6 +48,17 @@ def classify(array: Array, count: int, labels: Sequence[str] | None, name: str) 
             _word(str(value), index, labels) for index, value in zip(indices, values, strict=True)
         ]
     return strings if array.ndim > 1 else strings[0]
+
+
+def _check_numbers(scores: Array, name: str) -> None:
+    unknown = np.flatnonzero(np.isnan(scores).all(axis=1))
+    if unknown.size:
+        index = int(unknown[0])
+        message = (
+            f"item {index} of output {name!r} has no score that is a number: it has no classes; "
+            "ask for the output itself to see it"
+        )
+        raise ServiceError(400, "no_classes", message, {"output": name, "item": index})
 
 
 def _largest(row: Array, count: int) -> Array:
