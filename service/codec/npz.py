@@ -9,6 +9,7 @@ from engine import Array
 from service.codec.npy import MAX_HEADER, read_header, read_npy
 from service.config.limits import Limits, too_large
 from service.errors import ServiceError
+from service.heavy_work import LIGHT_PACKED_BYTES, check_weight
 
 MAX_ENTRIES = 256
 _DIRECTORY_RECORD = b"PK\x01\x02"
@@ -53,6 +54,7 @@ def _read_entries(archive: zipfile.ZipFile, limits: Limits) -> dict[str, Array]:
     unpacked = sum(entry.file_size for entry in entries)
     if unpacked > limits.body_bytes:
         raise too_large("body_too_large", "the unpacked npz", unpacked, limits.body_bytes, "bytes")
+    check_weight(unpacked, LIGHT_PACKED_BYTES)
     arrays: dict[str, Array] = {}
     for entry in entries:
         name = entry.filename.removesuffix(".npy")

@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import (
@@ -20,6 +20,7 @@ from pydantic_settings import (
 )
 
 from engine import MAX_RUN_BYTES
+from service.config.choices import BackendName, LogFormat, LogLevel, ModelControl, VerifyMode
 from service.config.image_formats import KNOWN_FORMATS, ImageFormats
 from service.config.limits import Limits
 from service.config.machine import this_machine
@@ -31,12 +32,6 @@ from service.config.wording import problem_of
 ENV_PREFIX = "KUIPER_"
 
 _LIMITS = Limits()
-
-LogFormat = Literal["text", "json"]
-BackendName = Literal["auto", "native", "numpy"]
-VerifyMode = Literal["load", "off"]
-LogLevel = Literal["debug", "info", "warning", "error"]
-ModelControl = Literal["none", "explicit"]
 
 
 class SettingsError(ValueError):
@@ -89,6 +84,9 @@ class Settings(BaseSettings):
         ge=0,
         le=1024,
         description="threads that each request runs on; 0: cores, or CPUs of the quota, / workers, at least 1",
+    )
+    heavy_workers: int = Field(
+        default=0, ge=0, le=1024, description="heavy requests at work beside `workers`; 0: workers - 1, min 1"
     )
     queue_size: int = Field(
         default=64,
@@ -240,6 +238,11 @@ class Settings(BaseSettings):
     def worker_count(self) -> int:
         """Number of worker threads to start."""
         return self.workers or this_machine().cpus
+
+    @property
+    def heavy_worker_count(self) -> int:
+        """Number of worker threads to start for heavy requests."""
+        return self.heavy_workers or max(1, self.worker_count - 1)
 
     @property
     def thread_count(self) -> int:

@@ -48,17 +48,24 @@ class ImageHeader:
         width: columns.
         height: rows.
         weight: memory that decoding takes, in multiples of what a plain image of this size takes.
+        scans: how often a decoder passes over it.
     """
 
     format: str
     width: int
     height: int
     weight: int = 1
+    scans: int = 1
 
     @property
     def weighted_pixels(self) -> int:
         """Pixels, times `weight`."""
         return self.width * self.height * self.weight
+
+    @property
+    def decoded_pixels(self) -> int:
+        """Plain pixels whose decoding takes as long: of four scans, each takes a quarter of that, or less."""
+        return self.width * self.height * max(self.weight, self.scans // 4)
 
 
 def read_header(data: bytes, formats: Collection[str], place: str) -> ImageHeader:
@@ -207,7 +214,7 @@ def _read_jpeg(data: bytes) -> ImageHeader:
                 weight = 2  # all coefficients are kept, or a second image of other colours
         if scans > MAX_SCANS:
             raise _ExcessError(scans, MAX_SCANS, "scans")
-    return ImageHeader("JPEG", width, height, weight)
+    return ImageHeader("JPEG", width, height, weight, scans)
 
 
 def _jpeg_segments(data: bytes) -> Iterator[tuple[int, int]]:

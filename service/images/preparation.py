@@ -13,6 +13,7 @@ from engine import PNNX_COMPUTE, Array, Port
 from service.config.image_formats import KNOWN_FORMATS
 from service.config.model_config import FILE_NAME, ImageConfig, ModelConfigError
 from service.errors import ServiceError
+from service.heavy_work import LIGHT_PIXELS, check_weight
 from service.images.image_file import load_image, open_image
 from service.images.image_header import ImageHeader, read_header
 
@@ -90,6 +91,7 @@ def open_images(
 
     Raises:
         ServiceError: 400 `invalid_image`, 413 `image_too_large`, 415 `unsupported_image_format`.
+        HeavyWorkError: this thread leaves such work to others.
     """
     taken = [name.upper() for name in formats]
     places = [_place(index, len(images)) for index in range(len(images))]
@@ -97,6 +99,7 @@ def open_images(
     pixels = sum(header.weighted_pixels for header in headers)
     if pixels > pixel_limit:
         raise _too_large(headers, pixel_limit)
+    check_weight(sum(header.decoded_pixels for header in headers), LIGHT_PIXELS)
     return [open_image(*item) for item in zip(images, headers, places, strict=True)]
 
 

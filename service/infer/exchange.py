@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from engine import RuntimeGraph, TraceLevel
 from service.codec import (
+    JSON_TYPE,
     Decoded,
     Options,
     Timing,
@@ -15,6 +16,7 @@ from service.codec import (
 )
 from service.config.limits import Limits
 from service.errors import ServiceError
+from service.heavy_work import LIGHT_ANSWER_BYTES, check_weight
 from service.infer.answer_size import array_bytes, planned_bytes
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.answer import Answer
@@ -27,7 +29,7 @@ DEFAULTS = Options(trace=TraceLevel.ON, capture=())
 
 @dataclass(slots=True)
 class InferExchange:
-    """A request to run a model, and its answer. A worker calls `decode`, then `encode`, each once.
+    """A request to run a model, and its answer. A worker calls `decode`, then `encode`, each until it is done once.
 
     Attributes:
         model: the model.
@@ -54,14 +56,17 @@ class InferExchange:
 
         Raises:
             ServiceError: the body or its options are not what the model can take, or ask for too large an answer.
+            HeavyWorkError: this thread leaves such work to others, which is to call it again.
         """
         graph = self.model.graph
         decoded = decode(self.body, self.content_type, graph.inputs, self.model.config, self.limits)
-        self.body = b""
         self.options = DEFAULTS.overridden_by(decoded.options).overridden_by(self.options)
         if self.options.capture:
             check_capture(graph, self.options.capture)
-            self.limits.check_answer(planned_bytes(graph, decoded.inputs, self.options.capture))
+            size = planned_bytes(graph, decoded.inputs, self.options.capture)
+            self.limits.check_answer(size)
+            check_weight(size, LIGHT_ANSWER_BYTES)
+        self.body = b""
         return Decoded(decoded.inputs, self.options)
 
     def encode(self, outcome: RunOutcome) -> Answer:
@@ -69,9 +74,13 @@ class InferExchange:
 
         Raises:
             ServiceError: 413 `answer_too_large`; 422 `no_classes`.
+            HeavyWorkError: this thread leaves such work to others.
         """
         ports, result, timestamps = self.model.graph.outputs, outcome.result, outcome.timestamps
-        self.limits.check_answer(array_bytes([*result.outputs, *result.captured.values()]))
+        size = array_bytes([*result.outputs, *result.captured.values()])
+        self.limits.check_answer(size)
+        if self.media_type == JSON_TYPE:
+            check_weight(size, LIGHT_ANSWER_BYTES)
         predictions = predict(self.model.config, ports, result.outputs, self.options.top_k)
         timing = Timing(
             decode_ms=(timestamps.decode_end - timestamps.decode_start) / 1e6,

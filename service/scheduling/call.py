@@ -49,8 +49,8 @@ class Call(Generic[Payload]):
         model: the model.
         surface: the interface that the request came by.
         request_id: id of the request.
-        decode: returns inputs and options; called at most once, by a worker. Raises ServiceError.
-        encode: makes the answer from the outcome of the run; called at most once, by a worker. Raises ServiceError.
+        decode: returns inputs and options; called by a worker, again only after a HeavyWorkError. Raises ServiceError.
+        encode: makes the answer from the outcome of the run; as `decode`.
         received_ns: `perf_counter_ns` of the moment when the request's body was complete.
         timeout: seconds from its submission until it is given up; None for the setting of the model or the server.
         priority: 1 is served first; 0 stands for the model's default.

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from http import HTTPStatus
 from typing import TypeVar, cast
+from weakref import WeakKeyDictionary
 
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
@@ -17,8 +18,10 @@ from service.scheduling.call import Call, SurfaceName
 from service.scheduling.call_record import CallObserver, CallRecord, CallStatus
 from service.scheduling.disconnect_watcher import DisconnectWatcher
 from service.scheduling.fair_share import VirtualClock
+from service.scheduling.heavy_queue import HeavyQueue
 from service.scheduling.model_queue import ModelQueue
 from service.scheduling.pending_call import DoneCallback, PendingCall
+from service.scheduling.run_estimate import RunEstimate
 from service.scheduling.scheduler import Scheduler
 from service.scheduling.scheduling_policy import scheduling_policy
 from service.scheduling.timestamps import Timestamps
@@ -45,7 +48,11 @@ class Dispatcher:
         self._observers = observers
         self.server_tracing = TraceSetting(settings.trace_rate)
         self._tracing: dict[str, TraceSetting] = {}
-        self._scheduler = Scheduler(settings.worker_count, self._make_queue)
+        self._estimates: WeakKeyDictionary[LoadedModel, RunEstimate] = WeakKeyDictionary()
+        self._heavy = Scheduler(
+            settings.heavy_worker_count, self._make_heavy_queue, name="heavy-worker", limits_blas=False
+        )
+        self._scheduler = Scheduler(settings.worker_count, self._make_queue, self._heavy)
 
     def start(self) -> None:
         """Start the workers."""
@@ -154,16 +161,24 @@ class Dispatcher:
         return self._scheduler.running(model)
 
     def busy_workers(self) -> int:
-        """Return how many workers have work."""
+        """Return how many workers have work, those for heavy calls not counted."""
         return self._scheduler.busy_workers()
 
+    def busy_heavy_workers(self) -> int:
+        """Return how many workers for heavy calls have work."""
+        return self._heavy.busy_workers()
+
     def _make_queue(self, model: LoadedModel, clock: VirtualClock) -> ModelQueue:
-        return ModelQueue(
-            model,
-            scheduling_policy(model.config, self._settings, model.batching),
-            clock,
-            self.trace_setting(model),
-        )
+        policy = scheduling_policy(model.config, self._settings, model.batching)
+        return ModelQueue(model, policy, clock, self.trace_setting(model), self._estimate(model))
+
+    def _make_heavy_queue(self, model: LoadedModel, clock: VirtualClock) -> HeavyQueue:
+        policy = scheduling_policy(model.config, self._settings, model.batching)
+        workers, estimate = self._settings.heavy_worker_count, self._estimate(model)
+        return HeavyQueue(model, policy, workers, clock, self.trace_setting(model), estimate)
+
+    def _estimate(self, model: LoadedModel) -> RunEstimate:
+        return self._estimates.setdefault(model, RunEstimate(model.batching.max_batch_size))
 
 
 def _status_of(error: ServiceError | ClientDisconnect) -> CallStatus:

@@ -12,6 +12,7 @@ from typing import Any
 
 from engine import Array, InputError, LayerError, RunResult, RunStoppedError, RunTrace, StopSignal, TraceLevel
 from service.errors import out_of_memory
+from service.heavy_work import HeavyWorkError
 from service.scheduling.call import RunOutcome
 from service.scheduling.call_record import CallStatus
 from service.scheduling.declared_shape import name_declared_shape
@@ -25,13 +26,16 @@ Sampler = Callable[[], bool]
 
 
 def decode(scheduled: ScheduledCall[Any]) -> bool:
-    """Decode a call's inputs; returns whether it is to be run."""
+    """Decode a call's inputs; returns whether it is to be run. It is not where it is heavy work to decode them."""
     progress = scheduled.progress
     progress.timestamps.decode_start = perf_counter_ns()
     if scheduled.stop_reason() is not None:
         return False
     try:
         decoded = scheduled.context.run(scheduled.call.decode)
+    except HeavyWorkError:
+        progress.is_heavy = True
+        return False
     except BaseException as error:
         _fail(scheduled, CallStatus.OTHER, error)
         return False
@@ -40,6 +44,18 @@ def decode(scheduled: ScheduledCall[Any]) -> bool:
     progress.items = count_rows(decoded.inputs)
     progress.is_observed = bool(decoded.options.capture) or progress.trace_level >= TraceLevel.STATISTICS
     return True
+
+
+def resume(scheduled: ScheduledCall[Any]) -> bool:
+    """Go on with a call that was left as heavy, where it was left; returns whether it is to be run."""
+    if scheduled.stop_reason() is not None:
+        return False
+    progress = scheduled.progress
+    if progress.outcome is not None:
+        outcome, progress.outcome = progress.outcome, None
+        _encode_outcome(scheduled, outcome)
+        return False
+    return progress.decoded is not None or decode(scheduled)
 
 
 def set_batch_signature(scheduled: ScheduledCall[Any], max_items: int) -> None:
@@ -163,9 +179,17 @@ def _encode(scheduled: ScheduledCall[Any], result: RunResult) -> None:
     if progress.trace_level is TraceLevel.OFF and result.trace is not None:
         result = replace(result, trace=None)  # sampled: the client did not ask for it
     progress.decoded = None
-    outcome = RunOutcome(result, progress.timestamps, progress.batch_size, progress.is_observed)
+    _encode_outcome(
+        scheduled, RunOutcome(result, progress.timestamps, progress.batch_size, progress.is_observed)
+    )
+
+
+def _encode_outcome(scheduled: ScheduledCall[Any], outcome: RunOutcome) -> None:
+    progress = scheduled.progress
     try:
         answer = scheduled.context.run(scheduled.call.encode, outcome)
+    except HeavyWorkError:
+        progress.is_heavy, progress.outcome = True, outcome
     except BaseException as error:
         _fail(scheduled, CallStatus.OTHER, error)
     else:

@@ -11,6 +11,7 @@ from service.scheduling.client_queue import ClientQueue
 from service.scheduling.dynamic_batcher import DynamicBatcher
 from service.scheduling.fair_share import FairShare, VirtualClock
 from service.scheduling.refusals import queue_full
+from service.scheduling.run_estimate import RunEstimate
 from service.scheduling.scheduled_call import ScheduledCall
 from service.scheduling.scheduling_policy import SchedulingPolicy
 from service.scheduling.service_rate import ServiceRate
@@ -28,6 +29,7 @@ class ModelQueue:
         policy: how its calls are scheduled.
         clock: the virtual time that all queues share.
         tracing: which runs are sampled.
+        estimate: tells which runs are heavy.
 
     Attributes:
         model: the model.
@@ -36,13 +38,19 @@ class ModelQueue:
     """
 
     def __init__(
-        self, model: LoadedModel, policy: SchedulingPolicy, clock: VirtualClock, tracing: TraceSetting
+        self,
+        model: LoadedModel,
+        policy: SchedulingPolicy,
+        clock: VirtualClock,
+        tracing: TraceSetting,
+        estimate: RunEstimate,
     ) -> None:
         self.model = model
         self.policy = policy
         self.share = FairShare(clock)
         self._rate = ServiceRate()
         self._tracing = tracing
+        self._estimate = estimate
         self._undecoded = ClientQueue()
         self._batcher = DynamicBatcher(policy.batching) if policy.batching is not None else None
         self._running: set[ScheduledCall[Any]] = set()
@@ -139,8 +147,7 @@ class ModelQueue:
         """Return work for a worker; to be called when it is due."""
         calls = [self._undecoded.pop() for _ in range(self._count_to_decode(now))]
         self._running.update(calls)
-        max_batch_size = 1 if self._batcher is None else self._batcher.policy.max_size
-        work = WorkItem(calls, max_batch_size, self._tracing.sample)
+        work = self._make_work(calls)
         self._work[work] = now, self.share.begin()
         return work
 
@@ -190,6 +197,10 @@ class ModelQueue:
         if self.is_idle:
             self._rate.idle()
         return True
+
+    def _make_work(self, calls: list[ScheduledCall[Any]]) -> WorkItem:
+        max_batch_size = 1 if self._batcher is None else self._batcher.policy.max_size
+        return WorkItem(calls, max_batch_size, self._tracing.sample, self._estimate)
 
     def _count_to_decode(self, now: float) -> int:
         """Return how many calls to decode: what a batch still has room for, at least one where no batch is due."""

@@ -4,6 +4,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from engine import Array, RunTrace, TraceLevel
 from service.codec import Decoded
+from service.scheduling.call import RunOutcome
 from service.scheduling.call_record import CallStatus
 from service.scheduling.rows import Signature
 from service.scheduling.timestamps import Timestamps
@@ -42,14 +43,20 @@ class Progress(Generic[Payload]):
         worker: name of the thread that runs it; empty until its run begins.
         batch_size: items of the run that it is part of; 0 until that begins.
         trace: trace of its run; None where none was taken.
+        is_heavy: whether a worker has left it to those for heavy calls.
+        outcome: what its run computed, where only its encoding was left to them; None otherwise.
+        leads_run: whether it counts that run, as all calls of the run were left.
         result: the result; None until the worker is done.
     """
 
     __slots__ = (
         "batch_size",
         "decoded",
+        "is_heavy",
         "is_observed",
         "items",
+        "leads_run",
+        "outcome",
         "result",
         "signature",
         "timestamps",
@@ -66,6 +73,9 @@ class Progress(Generic[Payload]):
         self.worker = ""
         self.batch_size = 0
         self.trace: RunTrace | None = None
+        self.is_heavy = False
+        self.outcome: RunOutcome | None = None
+        self.leads_run = False
         self.result: Result[Payload] | None = None
 
     @property

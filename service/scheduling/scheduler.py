@@ -1,5 +1,6 @@
 """The queues of all models, and the pool of workers that serves them."""
 
+import contextlib
 import logging
 import threading
 from collections.abc import Callable, Sequence
@@ -11,6 +12,7 @@ from weakref import WeakSet
 
 from service.client import Client
 from service.errors import ServiceError
+from service.heavy_work import leave_heavy_work
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.blas_thread_limit import BlasThreadLimit
 from service.scheduling.fair_share import VirtualClock
@@ -39,9 +41,23 @@ class Scheduler:
     Args:
         workers: number of threads.
         make_queue: makes the queue of a model when its first call comes.
+        heavy: takes the calls that are heavy; started and closed with this one. None: they are treated as all others.
+        name: what the threads are called.
+        limits_blas: whether it limits the threads of BLAS; one scheduler of the process does.
     """
 
-    def __init__(self, workers: int, make_queue: QueueMaker) -> None:
+    def __init__(
+        self,
+        workers: int,
+        make_queue: QueueMaker,
+        heavy: "Scheduler | None" = None,
+        name: str = "worker",
+        *,
+        limits_blas: bool = True,
+    ) -> None:
+        self._heavy = heavy
+        self._name = name
+        self._limits_blas = limits_blas
         self._worker_count = workers
         self._threads_started = 0
         self._replaced = 0
@@ -59,12 +75,14 @@ class Scheduler:
     def waiting(self, model: LoadedModel | None = None) -> int:
         """Return how many calls wait, for one model or for all."""
         with self._changed:
-            return sum(queue.waiting for queue in self._chosen(model))
+            waiting = sum(queue.waiting for queue in self._chosen(model))
+        return waiting if self._heavy is None else waiting + self._heavy.waiting(model)
 
     def running(self, model: LoadedModel | None = None) -> int:
         """Return how many calls workers have taken, given up or not, for one model or for all."""
         with self._changed:
-            return sum(queue.running for queue in self._chosen(model))
+            running = sum(queue.running for queue in self._chosen(model))
+        return running if self._heavy is None else running + self._heavy.running(model)
 
     def busy_workers(self) -> int:
         """Return how many workers have work."""
@@ -73,13 +91,16 @@ class Scheduler:
 
     def start(self) -> None:
         """Start the workers."""
-        self._blas = BlasThreadLimit()
+        if self._limits_blas:
+            self._blas = BlasThreadLimit()
+        if self._heavy is not None:
+            self._heavy.start()
         # not daemons: a thread that is killed inside a native kernel takes the process down with it
         for _ in range(self._worker_count):
             self._start_thread()
 
     def _start_thread(self) -> threading.Thread:
-        thread = threading.Thread(target=self._serve, name=f"worker-{self._threads_started}")
+        thread = threading.Thread(target=self._serve, name=f"{self._name}-{self._threads_started}")
         self._threads_started += 1
         thread.start()
         self._pool.append(thread)
@@ -128,6 +149,8 @@ class Scheduler:
     def cancel(self, scheduled: ScheduledCall[Any], reason: str) -> None:
         """Drop a call that waits, or have its run stop before the next layer."""
         scheduled.cancellation.cancel(reason)
+        if self._heavy is not None and scheduled.progress.is_heavy:
+            self._heavy.cancel(scheduled, reason)
         with self._changed:
             queue = self._queues.get(scheduled.call.model)
             if queue is None:
@@ -137,6 +160,15 @@ class Scheduler:
             self._forget(queue)
         if work is not None:
             scheduled.loop.call_later(GRACE_SECONDS, self._replace_worker, queue, work)
+
+    def take_over(self, scheduled: ScheduledCall[Any]) -> None:
+        """Queue a call that a worker has left, unless it has ended; it ends with an error where there is no room."""
+        if scheduled.completion.is_over:
+            return
+        try:
+            self.submit(scheduled)
+        except ServiceError as error:
+            scheduled.completion.abort(error)
 
     def _replace_worker(self, queue: ModelQueue, work: WorkItem) -> None:
         """Have another thread take the place of the one that is still at work for calls that have all ended."""
@@ -161,6 +193,8 @@ class Scheduler:
 
     def retire(self, model: LoadedModel) -> None:
         """Forget a model's queue as soon as no call of it waits or runs; calls that still come are taken."""
+        if self._heavy is not None:
+            self._heavy.retire(model)
         with self._changed:
             self._retired.add(model)
             queue = self._queues.get(model)
@@ -174,6 +208,8 @@ class Scheduler:
 
     def close(self) -> None:
         """Take no more calls, drop those that wait, and return when every worker has ended."""
+        if self._heavy is not None:
+            self._heavy.close()
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -189,7 +225,7 @@ class Scheduler:
             calls = [scheduled for queue in self._queues.values() for scheduled in queue.drop_all()]
         for scheduled in calls:
             scheduled.cancellation.cancel(reason)
-        return calls
+        return calls if self._heavy is None else calls + self._heavy._drop_all(reason)
 
     def _chosen(self, model: LoadedModel | None) -> Sequence[ModelQueue]:
         if model is None:
@@ -213,10 +249,18 @@ class Scheduler:
         if queue.is_idle and queue.model in self._retired:
             self._queues.pop(queue.model, None)
 
+    def _leave(self, scheduled: ScheduledCall[Any]) -> None:
+        """Pass a heavy call on, by way of the event loop; called by a worker."""
+        if self._heavy is not None:
+            with contextlib.suppress(RuntimeError):  # nobody is left on a loop that is closed
+                scheduled.loop.call_soon_threadsafe(self._heavy.take_over, scheduled)
+
     def _serve(self) -> None:
+        if self._heavy is not None:
+            leave_heavy_work()
         while (taken := self._take()) is not None:
             queue, work = taken
-            work.execute(partial(self._form_batch, queue, work))
+            work.execute(partial(self._form_batch, queue, work), self._leave)
             # free before a result is known: a client that has its answer may count on a place for its next request
             goes_on = self._finish(queue, work)
             work.deliver()

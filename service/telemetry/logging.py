@@ -6,7 +6,7 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
-from service.config.settings import LogFormat, LogLevel
+from service.config.choices import LogFormat, LogLevel
 from service.log_context import FIELDS, context_fields, request_id
 from service.telemetry.status_line import StatusLineHandler
 

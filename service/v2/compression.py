@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from service.config.limits import Limits
 from service.errors import ServiceError
+from service.heavy_work import LIGHT_PACKED_BYTES, check_weight
 from service.scheduling.answer import BytesLike
 
 IDENTITY, GZIP, DEFLATE = "identity", "gzip", "deflate"
@@ -56,6 +57,7 @@ def decompress(body: bytes | bytearray, encoding: str, limits: Limits) -> bytes 
 
     Raises:
         ServiceError: 400 `invalid_encoding`, 413 `body_too_large`.
+        HeavyWorkError: this thread leaves such work to others.
     """
     if encoding == IDENTITY:
         return body
@@ -131,6 +133,7 @@ def _inflate(body: bytes | bytearray, bits: int, limits: Limits) -> bytearray:
             chunk = unpacker.decompress(rest, _STEP)
             rest = unpacker.unconsumed_tail
             limits.check_body(len(result) + len(chunk))
+            check_weight(len(result) + len(chunk), LIGHT_PACKED_BYTES)
             result += chunk
             if not rest and len(chunk) < _STEP:
                 break

@@ -5,6 +5,7 @@ from functools import lru_cache
 from engine import TraceLevel
 from service.codec import Decoded, Options, describe_trace
 from service.config.limits import Limits
+from service.heavy_work import LIGHT_TEXT_BYTES, HeavyWorkError, check_weight
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.answer import Answer
 from service.scheduling.call import RunOutcome
@@ -101,10 +102,20 @@ class V2Exchange:
 
         Raises:
             ServiceError: the body does not fit the model.
+            HeavyWorkError: this thread leaves such work to others.
         """
+        packed = self._body
+        try:
+            return self._decode()
+        except HeavyWorkError:
+            self._body = packed  # others begin anew
+            raise
+
+    def _decode(self) -> Decoded:
         body = decompress(self._body, self._encoding, self._limits)
-        self._body = b""
         text, data = split(body, self._header_length, self._padding)
+        check_weight(len(text), LIGHT_TEXT_BYTES)
+        self._body = b""
         graph, config = self._model.graph, self._model.config
         if self._header_length == RAW:
             tensor, data = raw_input(data, graph.inputs, config, self._open_batch)

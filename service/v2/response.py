@@ -11,6 +11,7 @@ from service.codec.json_array import json_data
 from service.codec.json_text import PIECE_ELEMENTS, dump_pieces
 from service.config.limits import Limits
 from service.errors import ServiceError
+from service.heavy_work import LIGHT_ANSWER_BYTES, check_weight
 from service.scheduling.answer import Answer
 from service.v2.binary import HEADER, write_array, write_strings
 from service.v2.classification import classify
@@ -108,7 +109,9 @@ def write_answer(
         if buffer is not None:
             buffers.append(buffer)
     document = {**head, "outputs": outputs}
-    if any(output.array.size > PIECE_ELEMENTS and not output.requested.binary for output in selected):
+    texts = [output.array for output in selected if not output.requested.binary]
+    check_weight(sum(array.nbytes for array in texts), LIGHT_ANSWER_BYTES)
+    if any(array.size > PIECE_ELEMENTS for array in texts):
         text = dump_pieces(document, limits)
     else:
         text = [orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)]

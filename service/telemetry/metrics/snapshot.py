@@ -47,12 +47,16 @@ class Snapshot:
         models: every version of every loaded model.
         workers: threads that run models.
         busy_workers: how many of them run one now.
+        heavy_workers: threads for heavy requests, beside these.
+        busy_heavy_workers: how many of them are at work on one now.
         http_durations: durations of the HTTP requests so far.
     """
 
     models: Sequence[ModelSnapshot]
     workers: int
     busy_workers: int
+    heavy_workers: int
+    busy_heavy_workers: int
     http_durations: HttpDurations
 
 
@@ -88,4 +92,11 @@ def take_snapshot(
         )
         for model in loaded
     ]
-    return Snapshot(snapshots, settings.worker_count, dispatcher.busy_workers(), http_durations)
+    return Snapshot(
+        snapshots,
+        settings.worker_count,
+        dispatcher.busy_workers(),
+        settings.heavy_worker_count,
+        dispatcher.busy_heavy_workers(),
+        http_durations,
+    )

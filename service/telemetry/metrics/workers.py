@@ -1,4 +1,4 @@
-"""The worker threads."""
+"""The worker threads, and those for heavy requests."""
 
 from collections.abc import Iterator
 
@@ -8,11 +8,19 @@ from service.telemetry.metrics.snapshot import Snapshot
 
 
 class WorkerMetrics:
-    """`kuiper_workers` and `kuiper_workers_busy`."""
+    """`kuiper_workers` and `kuiper_heavy_workers`, and how many of each are busy."""
 
     def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
-        """Yield both gauges."""
+        """Yield the gauges."""
         yield GaugeMetricFamily("kuiper_workers", "threads that run models", value=snapshot.workers)
         yield GaugeMetricFamily(
             "kuiper_workers_busy", "threads that are running a model now", value=snapshot.busy_workers
+        )
+        yield GaugeMetricFamily(
+            "kuiper_heavy_workers", "threads for heavy requests", value=snapshot.heavy_workers
+        )
+        yield GaugeMetricFamily(
+            "kuiper_heavy_workers_busy",
+            "threads that are at work on a heavy request now",
+            value=snapshot.busy_heavy_workers,
         )

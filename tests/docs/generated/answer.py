@@ -7,7 +7,7 @@ import asyncio
 import json
 from typing import Any
 
-from service.config.settings import BackendName
+from service.config.choices import BackendName
 from tests.docs.generated.application import DIGIT, ROOT, client
 
 KEPT = ROOT / "docs" / "assets" / "answer.json"

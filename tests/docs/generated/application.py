@@ -7,7 +7,8 @@ from pathlib import Path
 from httpx import ASGITransport, AsyncClient
 
 from service.app import create_app
-from service.config.settings import BackendName, Settings
+from service.config.choices import BackendName
+from service.config.settings import Settings
 
 ROOT = Path(__file__).parents[3]
 DIGIT = ROOT / "models" / "digits" / "samples" / "7.png"

@@ -12,6 +12,7 @@ from service.scheduling.fair_share import FairShare, VirtualClock
 from service.scheduling.model_queue import ModelQueue
 from service.scheduling.priority_queue import PriorityQueue
 from service.scheduling.progress import Result
+from service.scheduling.run_estimate import RunEstimate
 from service.scheduling.scheduled_call import ScheduledCall
 from service.scheduling.scheduling_policy import SchedulingPolicy
 from service.scheduling.service_rate import LONGEST_RETRY_AFTER, ServiceRate
@@ -93,7 +94,7 @@ def test_model_that_wanted_nothing_has_saved_nothing() -> None:
 
 def test_queue_that_was_empty_joins_where_the_others_are() -> None:
     clock = VirtualClock()
-    queue = ModelQueue(CALL.model, SchedulingPolicy(), clock, TraceSetting(0))
+    queue = ModelQueue(CALL.model, SchedulingPolicy(), clock, TraceSetting(0), RunEstimate(1))
     clock.now = 5.0
     (scheduled,) = asyncio.run(schedule([1]))
     queue.push(scheduled, 0.0)

@@ -48,6 +48,9 @@ class BusyDispatcher:
     def busy_workers(self) -> int:
         return 1
 
+    def busy_heavy_workers(self) -> int:
+        return 1
+
 
 class Server:
     """A server whose models come and go as a test wants."""
@@ -135,6 +138,7 @@ def test_state_of_the_server_is_read_when_it_is_asked_for() -> None:
     assert samples[of_digits("kuiper_program_refused_total")] == 2
     assert samples[labelled("kuiper_workers")] == 2
     assert samples[labelled("kuiper_workers_busy")] == 1
+    assert samples[labelled("kuiper_heavy_workers")] == samples[labelled("kuiper_heavy_workers_busy")] == 1
     assert samples[of_digits("nv_inference_request_success")] == 0
     assert any(name == "process_resident_memory_bytes" for name, _ in samples)
     assert any(name == "python_info" for name, _ in samples)

@@ -1,0 +1,9 @@
+"""The values of settings that are one of a few words."""
+
+from typing import Literal
+
+LogFormat = Literal["text", "json"]
+BackendName = Literal["auto", "native", "numpy"]
+VerifyMode = Literal["load", "off"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+ModelControl = Literal["none", "explicit"]

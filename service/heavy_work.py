@@ -1,0 +1,56 @@
+"""Tells work that takes long from work that does not, so that it can be left to threads of its own.
+
+A worker that meets heavy work on its way, in the decoder of a body or the encoder of an answer, gives it up with a
+`HeavyWorkError`; one of the heavy workers begins anew. What is heavy is decided by numbers that are at hand: bytes,
+pixels that the header of an image names. The bounds are such that what is below takes some 50 ms at most.
+"""
+
+import threading
+from collections.abc import Callable
+
+LIGHT_TEXT_BYTES = 4 << 20
+"""Most bytes of JSON or CSV, compressed or not, that any worker decodes."""
+LIGHT_PACKED_BYTES = 8 << 20
+"""Most bytes of compressed arrays, unpacked, that any worker decodes."""
+LIGHT_PIXELS = 4_000_000
+"""Most pixels of a request's images that any worker decodes; those that take longer to decode count several times."""
+LIGHT_ANSWER_BYTES = 2 << 20
+"""Most bytes of arrays that any worker captures, or writes as JSON, which are some five times as many."""
+
+
+class HeavyWorkError(Exception):
+    """A worker that leaves heavy work to others has met some; what it has begun is to be begun anew."""
+
+
+class _Duties(threading.local):
+    """What a thread is for.
+
+    Attributes:
+        leaves_heavy_work: whether it leaves heavy work to others.
+        stop_reason: tells why the work in progress is to be given up, None while it is to go on.
+    """
+
+    leaves_heavy_work = False
+    stop_reason: Callable[[], str | None] | None = None
+
+
+_duties = _Duties()
+
+
+def leave_heavy_work() -> None:
+    """Have `check_weight` refuse heavy work from now on, in this thread."""
+    _duties.leaves_heavy_work = True
+
+
+def check_weight(amount: int, light: int) -> None:
+    """Check whether this thread may do a piece of work.
+
+    Args:
+        amount: how much it is, in bytes or pixels.
+        light: the most that any thread does.
+
+    Raises:
+        HeavyWorkError: it is more, and this thread leaves such work to others.
+    """
+    if amount > light and _duties.leaves_heavy_work:
+        raise HeavyWorkError

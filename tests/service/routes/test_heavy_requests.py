@@ -1,0 +1,122 @@
+"""Requests that are much work, of every kind, over HTTP: they are answered as others, by workers of their own."""
+
+import gzip
+import json
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from httpx import AsyncClient
+from PIL import Image
+
+from engine import Array
+from service.config.settings import Settings
+from service.heavy_work import LIGHT_ANSWER_BYTES, LIGHT_PACKED_BYTES, LIGHT_PIXELS, LIGHT_TEXT_BYTES
+from service.scheduling.heavy_queue import HeavyWorkItem
+from service.scheduling.run_estimate import LIGHT_ROWS
+from service.scheduling.scheduled_call import ScheduledCall
+from tests.service.codec.payloads import encoded, npy, npz
+from tests.service.routes.answers import labels
+
+pytestmark = pytest.mark.anyio
+SIDE = int(LIGHT_PIXELS**0.5) + 1
+FEW = np.array([[-1, 0.5, 2]], np.float32)
+ZEROS = np.zeros((LIGHT_PACKED_BYTES // 12 + 1, 3), np.float32)
+MANY = np.random.default_rng(0).standard_normal((LIGHT_ANSWER_BYTES // 12 + 1, 3)).astype(np.float32)
+
+
+@pytest.fixture
+def settings(models: Path) -> Settings:
+    return Settings(models=models, workers=1)
+
+
+@pytest.fixture(autouse=True)
+def resumed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Count the calls that heavy workers go on with."""
+    found: list[int] = []
+    begin = HeavyWorkItem._begin
+
+    def count(work: HeavyWorkItem, scheduled: ScheduledCall[Any]) -> bool:
+        found.append(1)
+        return begin(work, scheduled)
+
+    monkeypatch.setattr(HeavyWorkItem, "_begin", count)
+    return found
+
+
+def tensor(array: Array, spaces: int = 0) -> bytes:
+    body = {"name": "pnnx_input_0", "shape": array.shape, "datatype": "FP32", "data": array.ravel().tolist()}
+    return json.dumps({"inputs": [body]}).encode() + b" " * spaces
+
+
+async def ask(client: AsyncClient, kind: str, body: bytes, query: str = "") -> Array:
+    answer = await client.post(f"/infer?model=vector{query}", content=body, headers={"Content-Type": kind})
+    assert answer.status_code == 200, answer.text[:300]
+    return np.array(answer.json()["outputs"][0]["data"], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "expected"),
+    [
+        ("application/json", tensor(FEW, LIGHT_TEXT_BYTES), FEW.clip(0)),
+        ("text/csv", b"-1,0.5,2\n" + b"\n" * LIGHT_TEXT_BYTES, FEW.clip(0)),
+        ("application/x-npz", npz(ZEROS, compressed=True), ZEROS),
+        ("application/x-npy", npy(ZEROS), ZEROS),
+    ],
+)
+async def test_bodies_that_are_much_work_to_decode(
+    client: AsyncClient, resumed: list[int], kind: str, body: bytes, expected: Array
+) -> None:
+    np.testing.assert_array_equal(await ask(client, kind, body), expected)
+    assert resumed == [1]
+
+
+@pytest.mark.parametrize(("side", "calls"), [(SIDE - 1, 0), (SIDE, 1)])
+async def test_large_images(client: AsyncClient, resumed: list[int], side: int, calls: int) -> None:
+    pixels = np.zeros((side, side), np.uint8)
+    pixels[:, side // 10 * 3 : side // 10 * 4] = 255
+    body = encoded(Image.fromarray(pixels))
+    assert labels(await client.post("/infer?model=digit", content=body))[0] == "p3"
+    assert len(resumed) == calls
+
+
+async def test_progressive_images_that_take_as_long_as_larger_ones(
+    client: AsyncClient, resumed: list[int]
+) -> None:
+    target = BytesIO()
+    Image.new("L", (1500, 1500), 255).save(target, "JPEG", progressive=True)
+    assert labels(await client.post("/infer?model=digit", content=target.getvalue()))
+    assert len(resumed) == 1
+
+
+async def test_many_rows_and_large_answers(client: AsyncClient, resumed: list[int]) -> None:
+    assert len(MANY) > LIGHT_ROWS
+    for _ in range(2):  # the first run tells that those of so many rows are short; the answer stays large
+        np.testing.assert_array_equal(await ask(client, "application/x-npy", npy(MANY)), MANY.clip(0))
+    assert resumed == [1, 1]
+
+
+async def test_large_captures(client: AsyncClient, resumed: list[int]) -> None:
+    body = npy(MANY)
+    assert len(await ask(client, "application/x-npy", body, "&capture=0")) == len(MANY)
+    assert resumed == [1]
+
+
+async def test_documents_of_v2_that_unpack_to_much(client: AsyncClient, resumed: list[int]) -> None:
+    body = gzip.compress(tensor(FEW, LIGHT_TEXT_BYTES))
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    answer = await client.post("/v2/models/vector/infer", content=body, headers=headers)
+    assert answer.json()["outputs"][0]["data"] == [0, 0.5, 2]
+    assert resumed == [1]
+
+
+async def test_large_answers_of_v2(client: AsyncClient, resumed: list[int]) -> None:
+    small = {"name": "pnnx_input_0", "shape": [1, 3], "datatype": "FP32", "data": [1, 2, 3]}
+    assert (await client.post("/v2/models/vector/infer", json={"inputs": [small]})).status_code == 200
+    assert resumed == []
+    answer = await client.post("/v2/models/vector/infer", content=tensor(MANY))
+    read = np.array(answer.json()["outputs"][0]["data"], np.float32).reshape(-1, 3)
+    np.testing.assert_array_equal(read, MANY.clip(0))
+    assert resumed == [1]

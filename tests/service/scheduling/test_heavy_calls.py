@@ -1,0 +1,254 @@
+"""Heavy calls: workers leave them to others, so that light ones pass them by."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from starlette.requests import ClientDisconnect
+
+from engine import TraceLevel
+from service.codec import Decoded, Options
+from service.errors import ServiceError
+from service.heavy_work import check_weight
+from service.scheduling import scheduler
+from service.scheduling.call import RunOutcome
+from service.scheduling.call_record import CallStatus
+from service.scheduling.progress import Progress
+from service.scheduling.run_estimate import LIGHT_ROWS, RunEstimate
+from service.scheduling.timestamps import Timestamps
+from tests.service.scheduling.conftest import Start
+from tests.service.scheduling.queues import queue
+from tests.service.scheduling.stubs import (
+    SOON,
+    Client,
+    Records,
+    StubGraph,
+    call_of,
+    model_of,
+    rows,
+    settled,
+    stay,
+    until,
+)
+
+pytestmark = pytest.mark.anyio
+MANY = LIGHT_ROWS + 1
+
+
+class Heavy:
+    """Work that is heavy, and goes on until it is let.
+
+    Attributes:
+        threads: names of the threads that have begun it in earnest.
+        tries: how often it was begun.
+    """
+
+    def __init__(self) -> None:
+        self.begun, self.ends = threading.Semaphore(0), threading.Event()
+        self.threads: list[str] = []
+        self.tries = 0
+
+    def work(self) -> None:
+        self.tries += 1
+        check_weight(2, 1)
+        self.threads.append(threading.current_thread().name)
+        self.begun.release()
+        assert self.ends.wait(SOON)
+
+    def decode(self) -> Decoded:
+        self.work()
+        return Decoded({"0": rows(1)})
+
+    def encode(self, outcome: RunOutcome) -> str:
+        self.work()
+        return f"heavy {outcome.result.outputs[0][0, 0]:g}"
+
+    async def has_begun(self) -> None:
+        assert await asyncio.to_thread(self.begun.acquire, timeout=SOON)
+
+
+@pytest.mark.parametrize("batch_size", [1, 4])
+async def test_light_calls_pass_by_a_call_that_is_decoded_for_long(
+    start: Start, graph: StubGraph, batch_size: int
+) -> None:
+    dispatcher, model, heavy = start(), model_of(graph, batch_size=batch_size), Heavy()
+    task = Client(dispatcher).ask(call_of(model, rows(1), decode=heavy.decode))
+    await heavy.has_begun()
+    assert await dispatcher.answer(call_of(model, rows(3)), stay) == [6]
+    assert (dispatcher.running(model), dispatcher.busy_workers(), dispatcher.busy_heavy_workers()) == (
+        1,
+        0,
+        1,
+    )
+    heavy.ends.set()
+    assert await task == [2]
+    assert graph.threads == ["worker-0", "heavy-worker-0"] == ["worker-0", *heavy.threads]
+    assert heavy.tries == 2
+
+
+async def test_light_calls_pass_by_a_run_of_many_rows(start: Start, graph: StubGraph) -> None:
+    dispatcher, model = start(), model_of(graph)
+    graph.close()
+    task = Client(dispatcher).ask(call_of(model, rows(*range(MANY))))
+    await graph.has_begun()
+    light = asyncio.create_task(dispatcher.answer(call_of(model, rows(*range(LIGHT_ROWS))), stay))
+    await graph.has_begun()
+    assert graph.threads == ["heavy-worker-0", "worker-0"]
+    graph.open.set()
+    assert len(await task) == MANY
+    assert len(await light) == LIGHT_ROWS
+
+
+async def test_runs_of_many_rows_that_are_known_to_be_short_are_light(start: Start, graph: StubGraph) -> None:
+    dispatcher, model = start(), model_of(graph)
+    for _ in range(2):
+        assert len(await dispatcher.answer(call_of(model, rows(*range(MANY))), stay)) == MANY
+        await settled(dispatcher)
+    observed = call_of(model, rows(*range(MANY)), options=Options(trace=TraceLevel.STATISTICS))
+    await dispatcher.answer(observed, stay)
+    assert graph.threads == ["heavy-worker-0", "worker-0", "heavy-worker-0"]
+
+
+@pytest.mark.parametrize("batch_size", [1, 4])
+async def test_light_calls_pass_by_a_call_that_is_encoded_for_long(
+    start: Start, graph: StubGraph, records: Records, batch_size: int
+) -> None:
+    dispatcher, model, heavy = start(), model_of(graph, batch_size=batch_size), Heavy()
+    task = Client(dispatcher).ask(call_of(model, rows(4), encode=heavy.encode))
+    await heavy.has_begun()
+    assert await dispatcher.answer(call_of(model, rows(3)), stay) == [6]
+    heavy.ends.set()
+    assert await task == "heavy 8"
+    assert graph.firsts == [[4], [3]], "it is run once"
+    assert [(record.status, record.leads_run) for record in records] == [(CallStatus.SUCCESS, True)] * 2
+    assert records[1].timestamps.encode_end
+
+
+@pytest.mark.parametrize("heavy_calls", [1, 2, 3])
+async def test_a_batch_is_counted_once_however_many_of_its_calls_are_left(
+    start: Start, graph: StubGraph, records: Records, heavy_calls: int
+) -> None:
+    dispatcher, model = start(), model_of(graph, batch_size=3)
+    heavies = [Heavy() for _ in range(heavy_calls)]
+    for heavy in heavies:
+        heavy.ends.set()
+    graph.close()
+    first = Client(dispatcher).ask(call_of(model, rows(9)))
+    await graph.has_begun()
+    encoders: list[Callable[[RunOutcome], Any] | None] = [heavy.encode for heavy in heavies]
+    encoders += [None] * (3 - heavy_calls)
+    tasks = await queue(
+        dispatcher, *(call_of(model, rows(n), encode=encode) for n, encode in enumerate(encoders))
+    )
+    graph.open.set()
+    await asyncio.gather(first, *tasks)
+    await settled(dispatcher)
+    assert graph.firsts == [[9], [0, 1, 2]]
+    assert sum(record.leads_run for record in records) == 2
+
+
+async def test_heavy_calls_beyond_the_queue_are_refused_and_take_no_room_from_others(
+    start: Start, graph: StubGraph
+) -> None:
+    dispatcher, model, heavy = start(queue_size=1), model_of(graph), Heavy()
+    calls = [call_of(model, rows(1), decode=heavy.decode) for _ in range(3)]
+    first = Client(dispatcher).ask(calls[0])
+    await heavy.has_begun()
+    second = Client(dispatcher).ask(calls[1])
+    await until(lambda: dispatcher.waiting(model) == 1 and not dispatcher.busy_workers())
+    with pytest.raises(ServiceError) as caught:
+        await dispatcher.answer(calls[2], stay)
+    assert (caught.value.status, caught.value.code) == (503, "queue_full")
+    assert await dispatcher.answer(call_of(model, rows(3)), stay) == [6]
+    heavy.ends.set()
+    assert await first == await second == [2]
+
+
+async def test_a_heavy_call_whose_client_leaves_is_dropped(start: Start, graph: StubGraph) -> None:
+    dispatcher, model, heavy = start(), model_of(graph), Heavy()
+    first = Client(dispatcher).ask(call_of(model, rows(1), decode=heavy.decode))
+    await heavy.has_begun()
+    client = Client(dispatcher)
+    second = client.ask(call_of(model, rows(1), decode=heavy.decode))
+    await until(lambda: dispatcher.waiting(model) == 1 and not dispatcher.busy_workers())
+    client.left.set()
+    with pytest.raises(ClientDisconnect):
+        await second
+    assert dispatcher.waiting(model) == 0
+    heavy.ends.set()
+    assert await first == [2]
+    assert len(heavy.threads) == 1
+
+
+async def test_a_heavy_call_that_is_stuck_beyond_its_time_gives_its_place_to_another(
+    start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scheduler, "GRACE_SECONDS", 0.0)
+    dispatcher, model, stuck, heavy = start(), model_of(graph), Heavy(), Heavy()
+    with pytest.raises(ServiceError) as caught:
+        await dispatcher.answer(call_of(model, rows(1), decode=stuck.decode, timeout=0.05), stay)
+    assert caught.value.code == "timeout"
+    task = Client(dispatcher).ask(call_of(model, rows(1), decode=heavy.decode))
+    await heavy.has_begun()
+    heavy.ends.set()
+    assert await task == [2]
+    stuck.ends.set()
+    await settled(dispatcher)
+    assert heavy.threads == ["heavy-worker-1"]
+
+
+async def test_heavy_calls_are_refused_with_all_others(start: Start, graph: StubGraph) -> None:
+    dispatcher, model, heavy = start(), model_of(graph), Heavy()
+    task = Client(dispatcher).ask(call_of(model, rows(1), decode=heavy.decode))
+    await heavy.has_begun()
+    dispatcher.refuse_all(ServiceError(503, "shutting_down", "the server is shutting down"))
+    with pytest.raises(ServiceError, match="shutting down"):
+        await task
+    heavy.ends.set()
+
+
+async def test_queue_of_heavy_calls_is_forgotten_with_its_model(start: Start, graph: StubGraph) -> None:
+    dispatcher, model, heavy = start(), model_of(graph), Heavy()
+    heavy.ends.set()
+    await dispatcher.answer(call_of(model, rows(1), decode=heavy.decode), stay)
+    dispatcher.retire(model)
+    await until(lambda: dispatcher._heavy._queues == {} == dispatcher._scheduler._queues)
+
+
+async def test_errors_of_heavy_work_end_its_own_call(start: Start, graph: StubGraph) -> None:
+    dispatcher, model = start(), model_of(graph)
+
+    def decode() -> Decoded:
+        check_weight(2, 1)
+        raise ServiceError(400, "invalid_image", "damaged")
+
+    with pytest.raises(ServiceError, match="damaged"):
+        await dispatcher.answer(call_of(model, rows(1), decode=decode), stay)
+    with pytest.raises(ValueError, match="negative"):
+        await dispatcher.answer(call_of(model, rows(*[-1] * MANY)), stay)
+    assert await dispatcher.answer(call_of(model, rows(3)), stay) == [6]
+
+
+def progress_of(items: int, seconds: float) -> Progress[object]:
+    progress: Progress[object] = Progress(Timestamps(forward_start=1, forward_end=1 + int(seconds * 1e9)))
+    progress.items = items
+    return progress
+
+
+def test_estimate_follows_the_latest_runs() -> None:
+    estimate = RunEstimate(1)
+    call = progress_of(100, 0.2)
+    assert estimate.is_heavy(call)
+    estimate.observe(progress_of(1000, 0.1))
+    assert not estimate.is_heavy(call)
+    for _ in range(10):
+        estimate.observe(call)
+    assert estimate.is_heavy(call)
+    assert not estimate.is_heavy(progress_of(LIGHT_ROWS, 9.0))
+
+
+def test_runs_of_a_whole_batch_are_light() -> None:
+    assert not RunEstimate(100).is_heavy(progress_of(100, 1.0))
+    assert RunEstimate(100).is_heavy(progress_of(101, 1.0))
