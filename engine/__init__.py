@@ -30,7 +30,8 @@ from engine.errors import (
 from engine.executor import PROGRAMS_KEPT
 from engine.expression import tokenize
 from engine.footprint import Footprint
-from engine.graph import GraphState, RuntimeGraph
+from engine.graph import RuntimeGraph
+from engine.graph_state import GraphState
 from engine.layer_factory import create_layer
 from engine.model_folder import (
     ONLY_VERSION,
@@ -44,6 +45,7 @@ from engine.model_folder import (
 from engine.operator import RuntimeOperand, RuntimeOperator
 from engine.plan import MAX_RUN_BYTES, Plan, Step
 from engine.ports import Port
+from engine.precision import LOSS_TOLERATED, Precision
 from engine.quantization.scheme import Activation, Calibration, Quantization
 from engine.quantization.sidecar import read_sidecar, sidecar_path, write_sidecar
 from engine.quantization.tensor_scale import TensorScale
@@ -55,6 +57,7 @@ from engine.trace import LayerTrace, OperandTrace, RunTrace, Statistics, TraceLe
 from engine.verification import Refusal, Verification, Verify
 
 __all__ = [
+    "LOSS_TOLERATED",
     "MAX_RUN_BYTES",
     "ONLY_VERSION",
     "OVERDUE",
@@ -91,6 +94,7 @@ __all__ = [
     "Plan",
     "PnnxError",
     "Port",
+    "Precision",
     "Quantization",
     "QuantizationError",
     "Refusal",

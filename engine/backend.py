@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import Enum
 
 from engine.errors import BuildError
-from engine.executor import Executor, Planner
+from engine.executor import Executor, ExecutorOptions, Planner
 from engine.numpy_executor import NumpyExecutor
 
 VARIABLE = "KUIPER_BACKEND"
@@ -52,12 +52,7 @@ def make_executor(
     plan: Planner,
     inputs: Sequence[str],
     outputs: Sequence[str],
-    *,
-    threads: int,
-    max_run_bytes: int,
-    programs_kept: int,
-    verifies: bool,
-    max_build_seconds: float | None,
+    options: ExecutorOptions,
 ) -> Executor:
     """Return what runs a graph on a backend.
 
@@ -66,22 +61,25 @@ def make_executor(
         plan: makes plans.
         inputs: operand names of the graph's inputs.
         outputs: names of the operands that leave the graph.
-        threads: threads that share a run's compiled kernels.
-        max_run_bytes: how much the tensors alive at once in a run may take.
-        programs_kept: compiled programs that are kept.
-        verifies: whether a program is compared with the numpy layers before it is used.
-        max_build_seconds: how long compiling a program may take; None for as long as it takes.
+        options: what is the same in all runs.
     """
-    layers = NumpyExecutor(plan, outputs, max_run_bytes)
+    layers = NumpyExecutor(plan, outputs, options.max_run_bytes)
     if backend is Backend.NUMPY:
         return layers
     from engine.compiler.program.native import NativeExecutor  # noqa: PLC0415  # llvmlite takes its time to load
     from engine.compiler.program.programs import Programs  # noqa: PLC0415
 
     programs = Programs(
-        inputs, outputs, threads, programs_kept, verifies=verifies, max_seconds=max_build_seconds
+        inputs,
+        outputs,
+        options.threads,
+        options.programs_kept,
+        verifies=options.verifies,
+        max_seconds=options.max_build_seconds,
+        precision=options.precision,
+        tolerance=options.tolerance,
     )
-    return NativeExecutor(programs, layers, plan, outputs, max_run_bytes)
+    return NativeExecutor(programs, layers, plan, outputs, options.max_run_bytes)
 
 
 def _obstacle() -> str | None:

@@ -1,15 +1,21 @@
 """What runs a built graph: the interface that numpy layers and compiled programs have in common."""
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 from engine.dtypes import Array
+from engine.errors import BuildError
 from engine.footprint import Footprint
-from engine.plan import Plan
+from engine.plan import MAX_RUN_BYTES, Plan
+from engine.precision import LOSS_TOLERATED, Precision
 from engine.run import RunResult, StopCheck
 from engine.spec import TensorSpec
 from engine.trace import TraceLevel
 from engine.verification import Verification
+
+MAX_THREADS = 1024
+"""Threads that may share a run; each has scratch memory of its own."""
 
 PROGRAMS_KEPT = 16
 """Programs kept per graph by default, one per combination of input shapes."""
@@ -19,6 +25,38 @@ InputSpecs: TypeAlias = tuple[TensorSpec, ...]
 
 Planner: TypeAlias = Callable[[InputSpecs], Plan]
 """Makes the plan of a run on such inputs, or returns the one that it made before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorOptions:
+    """What is the same in all runs of a graph.
+
+    Attributes:
+        threads: threads that share a run's compiled kernels.
+        max_run_bytes: how much the tensors alive at once in a run may take.
+        programs_kept: compiled programs that are kept.
+        verifies: whether a program is compared with the numpy layers before it is used.
+        max_build_seconds: how long compiling a program may take; None for as long as it takes.
+        precision: what kernels round the operands of products to.
+        tolerance: loss that `AUTO` may take.
+
+    Raises:
+        BuildError: that number of threads or programs makes no sense.
+    """
+
+    threads: int = 1
+    max_run_bytes: int = MAX_RUN_BYTES
+    programs_kept: int = PROGRAMS_KEPT
+    verifies: bool = True
+    max_build_seconds: float | None = None
+    precision: Precision = Precision.F32
+    tolerance: float = LOSS_TOLERATED
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.threads <= MAX_THREADS:
+            raise BuildError(f"threads: {self.threads}; expected 1 to {MAX_THREADS}")
+        if self.programs_kept < 1:
+            raise BuildError(f"programs_kept: {self.programs_kept}; expected at least 1")
 
 
 class RunOptions(NamedTuple):
@@ -66,3 +104,7 @@ class Executor(Protocol):
     @property
     def verification(self) -> Verification:
         """What came of comparing compiled programs with the numpy layers so far."""
+
+    @property
+    def precisions(self) -> Mapping[str, Precision]:
+        """In what the products of operators are computed, by name, in the program compiled last; F32 where left out."""

@@ -1,9 +1,7 @@
 """RuntimeGraph: reads a PNNX pair of files, binds layers once, runs many times."""
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
-from enum import Enum
-from functools import lru_cache
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +10,19 @@ from engine.backend import Backend, choose_backend, make_executor
 from engine.build import bind, declared_failures, refuse_contradictions
 from engine.build_clock import BuildClock, checked_seconds
 from engine.dtypes import Array
-from engine.errors import BuildError, KuiperError, ParamError, StateError
-from engine.executor import PROGRAMS_KEPT, Executor, RunOptions
+from engine.errors import KuiperError, ParamError, StateError
+from engine.executor import PROGRAMS_KEPT, Executor, ExecutorOptions, Planner, RunOptions
 from engine.expression_length import check_expression_length
 from engine.footprint import Footprint
+from engine.graph_state import GraphState
 from engine.int8_binding import apply_quantization
 from engine.model_folder import bin_beside
 from engine.nesting import check_nesting
 from engine.operator import OUTPUT, RuntimeOperand, RuntimeOperator
-from engine.plan import MAX_RUN_BYTES, Plan, make_plan
+from engine.plan import MAX_RUN_BYTES, Plan
+from engine.plan_cache import cached_planner
 from engine.ports import Inputs, Port, check_inputs, check_specs, declared_inputs, input_ports, output_ports
+from engine.precision import LOSS_TOLERATED, Precision, checked_tolerance, choose_precision
 from engine.quantization.scheme import Quantization
 from engine.registry import LayerRegistry, registry
 from engine.run import RunResult, StopCheck, check_capture
@@ -32,20 +33,6 @@ from engine.trace import TraceLevel, check_level
 from engine.verification import Verification, Verify, choose_verify
 
 _logger = logging.getLogger(__name__)
-
-PLANS_PER_PROGRAM = 2
-"""Plans kept for each program that may be kept, least recently used dropped first: a plan takes little memory."""
-
-MAX_THREADS = 1024
-"""Threads that may share a run; each has scratch memory of its own."""
-
-
-class GraphState(Enum):
-    """How far a graph has come."""
-
-    NEED_INIT = "NeedInit"
-    NEED_BUILD = "NeedBuild"
-    COMPLETE = "Complete"
 
 
 class RuntimeGraph:
@@ -62,16 +49,16 @@ class RuntimeGraph:
         max_run_bytes: how much the tensors alive at once in a run may take, inputs and outputs among them. A run
             that would need more is refused before it allocates anything, as far as shapes do not depend on data.
         backend: what runs the layers; by default what `KUIPER_BACKEND` says, `auto` where it says nothing.
-        threads: threads that share one run's compiled kernels, 1 to `MAX_THREADS`.
-        programs_kept: compiled programs that are kept, one per combination of input shapes, at least 1; the least
-            recently used is dropped first.
-        verify: whether a compiled program is compared with the numpy layers, once, before it is used. One that
-            differs is not used: the numpy layers run in its place, and `verification` tells why.
+        threads: threads that share one run's compiled kernels, 1 to 1024.
+        programs_kept: compiled programs that are kept, at least 1: those used last, one per combination of shapes.
+        verify: whether a compiled program is compared with the numpy layers before it is used; one that differs is not.
         max_build_seconds: how long building the graph, and compiling it for one combination of shapes, may each take.
         quantization: what is computed in 8-bit integers; None for what the precision says.
+        precision: what compiled kernels round the operands of products to; numpy layers compute in float32.
+        tolerance: for `auto`, the loss that speed may cost, 0 to 1: the largest of |y - y32| / |y32| over outputs.
 
     Raises:
-        BuildError: the backend cannot be had, or that number of threads, programs or seconds, or choice of `verify`.
+        BuildError: the backend cannot be had, or another of these arguments makes no sense.
         ParamError: `param_path` names no file.
     """
 
@@ -88,18 +75,23 @@ class RuntimeGraph:
         verify: Verify | str = Verify.LOAD,
         max_build_seconds: float | None = None,
         quantization: Quantization | None = None,
+        precision: Precision | str = Precision.F32,
+        tolerance: float = LOSS_TOLERATED,
     ) -> None:
-        if not 1 <= threads <= MAX_THREADS:
-            raise BuildError(f"threads: {threads}; expected 1 to {MAX_THREADS}")
         if not Path(param_path).name:
             raise ParamError(repr(str(param_path)), None, "names no file", "the path of a .param file")
-        if programs_kept < 1:
-            raise BuildError(f"programs_kept: {programs_kept}; expected at least 1")
         self.param_path = Path(param_path)
         self.bin_path = Path(bin_path) if bin_path is not None else bin_beside(self.param_path)
         self._registry = layers
-        self._max_run_bytes = max_run_bytes
-        self._programs_kept = programs_kept
+        self._options = ExecutorOptions(
+            threads=threads,
+            max_run_bytes=max_run_bytes,
+            programs_kept=programs_kept,
+            verifies=choose_verify(verify) is Verify.LOAD,
+            max_build_seconds=checked_seconds(max_build_seconds),
+            precision=choose_precision(precision),
+            tolerance=checked_tolerance(tolerance),
+        )
         self._state = GraphState.NEED_INIT
         self._operators: list[RuntimeOperator] = []
         self._operands: dict[str, RuntimeOperand] = {}
@@ -110,9 +102,6 @@ class RuntimeGraph:
         self._warnings: tuple[str, ...] = ()
         self._plan = self._cached_plans()
         self._backend = choose_backend(backend)
-        self._threads = threads
-        self._verify = choose_verify(verify)
-        self._max_build_seconds = checked_seconds(max_build_seconds)
         self._quantization = quantization
         self._executor: Executor | None = None
 
@@ -155,7 +144,7 @@ class RuntimeGraph:
         if self._state is GraphState.COMPLETE:
             return
         self.init()
-        clock = BuildClock(self._max_build_seconds, "building")
+        clock = BuildClock(self._options.max_build_seconds, "building")
         bound = bind(self._operators, self._order, self._registry, clock)
         if self._quantization is not None:
             apply_quantization(self._quantization, self._order, self._operands)
@@ -168,11 +157,7 @@ class RuntimeGraph:
             self._plan,
             [port.operand for port in self._inputs],
             self._leaving,
-            threads=self._threads,
-            max_run_bytes=self._max_run_bytes,
-            programs_kept=self._programs_kept,
-            verifies=self._verify is Verify.LOAD,
-            max_build_seconds=self._max_build_seconds,
+            self._options,
         )
         self._state = GraphState.COMPLETE
 
@@ -262,6 +247,20 @@ class RuntimeGraph:
         """What came of comparing compiled programs with the numpy layers so far."""
         return self._executor.verification if self._executor is not None else Verification()
 
+    @property
+    def precision(self) -> Precision:
+        """What the graph was asked to compute in; `precisions` tells what it does."""
+        return self._options.precision
+
+    @property
+    def precisions(self) -> Mapping[str, Precision]:
+        """In what each operator's products are computed, by its name, in execution order.
+
+        It is that of the program compiled last; F32 for all that is not compiled, or is no product.
+        """
+        known = {} if self._executor is None else self._executor.precisions
+        return {operator.name: known.get(operator.name, Precision.F32) for operator in self.execution_order}
+
     def plan(self, inputs: Sequence[TensorSpec]) -> Plan:
         """Return the plan of a run on inputs of these shapes and dtypes, in the order of `inputs`.
 
@@ -335,15 +334,11 @@ class RuntimeGraph:
         """Return the table of `str` for notebooks."""
         return operator_html(repr(self), self._operators)
 
-    def _cached_plans(self) -> Callable[[tuple[TensorSpec, ...]], Plan]:
-        # a cache around a bound method would hold the graph, which holds the cache: it would outlive its last user
-        order, operands, max_run_bytes = self._order, self._operands, self._max_run_bytes
-        names = [port.operand for port in self._inputs]
-
-        def plan(inputs: tuple[TensorSpec, ...]) -> Plan:
-            return make_plan(order, operands, dict(zip(names, inputs, strict=True)), max_run_bytes)
-
-        return lru_cache(maxsize=PLANS_PER_PROGRAM * self._programs_kept)(plan)
+    def _cached_plans(self) -> Planner:
+        options, names = self._options, [port.operand for port in self._inputs]
+        return cached_planner(
+            self._order, self._operands, names, options.max_run_bytes, options.programs_kept
+        )
 
     def _built(self) -> Executor:
         if self._executor is None:
@@ -351,8 +346,5 @@ class RuntimeGraph:
         return self._executor
 
     def _need(self, state: GraphState, call: str) -> None:
-        if self._state is GraphState.COMPLETE:
-            return
-        states = list(GraphState)
-        if states.index(self._state) < states.index(state):
+        if not self._state.has_reached(state):
             raise StateError(f"graph is in state {self._state.value}; call {call} first")

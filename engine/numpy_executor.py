@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from engine.dtypes import Array
 from engine.executor import InputSpecs, Planner, RunOptions
 from engine.footprint import Footprint
+from engine.precision import Precision
 from engine.run import Run, RunResult
 from engine.spec import tensor_spec
 from engine.verification import Verification
@@ -44,3 +45,8 @@ class NumpyExecutor:
     def verification(self) -> Verification:
         """Nothing is compiled, and so nothing verified."""
         return Verification()
+
+    @property
+    def precisions(self) -> Mapping[str, Precision]:
+        """Nothing is rounded: numpy layers compute in float32, whatever precision is asked for."""
+        return {}

@@ -80,6 +80,8 @@ class LayerTrace(NamedTuple):
             where it was done at build because no input changes it.
         fused: operators whose work the kernel of this one did too.
         fused_into: the operator whose kernel did this one's work, in no time of its own; None for all others.
+        precision: what the operands of its products were rounded to: `f32` (not at all), `bf16` or `int8`; `f32` for
+            all that is no product, and for numpy layers.
     """
 
     index: int  # type: ignore[assignment]  # a field, which hides the method of tuples
@@ -95,6 +97,7 @@ class LayerTrace(NamedTuple):
     backend: str = "numpy"
     fused: tuple[str, ...] = ()
     fused_into: str | None = None
+    precision: str = "f32"
 
 
 class RunTrace:

@@ -5,6 +5,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 OpenShape = list[int | None]
+LayerPrecision = Literal["f32", "bf16", "int8"]
 JsonNumber = float | Literal["NaN", "Infinity", "-Infinity"]
 """A number; JSON cannot express NaN and the infinities, so they are written as text."""
 
@@ -60,6 +61,9 @@ class NodeView(BaseModel):
     inputs: list[str]
     outputs: list[str]
     multiply_adds: int | None = Field(description="multiply-adds of a run on the declared shapes")
+    precision: LayerPrecision = Field(
+        description="what the operands of its products are rounded to, in the program compiled last"
+    )
 
 
 class OperandView(BaseModel):
@@ -162,6 +166,9 @@ class TracedLayer(BaseModel):
     )
     fused_into: str | None = Field(
         description="name of the layer that this one was fused into; null if it was not fused"
+    )
+    precision: LayerPrecision = Field(
+        description="what the operands of its products were rounded to: f32 means not at all, as numpy computes"
     )
 
 

@@ -23,6 +23,7 @@ from engine.errors import InputError, KuiperError
 from engine.graph import RuntimeGraph
 from engine.model_folder import files_at
 from engine.ports import check_inputs
+from engine.precision import Precision
 from engine.verification import Verify
 
 GOOD, BAD, UNKNOWN = 0, 1, 2
@@ -81,6 +82,12 @@ def make_parser() -> argparse.ArgumentParser:
         choices=("native", "numpy", "both"),
         help="what runs the model: compiled kernels (native) or numpy layers, by default what a server would choose; "
         "both: compare the two operator by operator, on the given inputs or on random ones",
+    )
+    parser.add_argument(
+        "--precision",
+        choices=[item.value for item in Precision],
+        default=Precision.F32.value,
+        help="what compiled kernels round the operands of products to (default f32: nothing)",
     )
     parser.add_argument(
         "--threads", type=int, default=1, metavar="N", help="threads that a run uses (default 1)"
@@ -150,7 +157,14 @@ def _check(options: argparse.Namespace) -> int:
 
 def _open(options: argparse.Namespace, backend: Backend, verify: Verify = Verify.LOAD) -> RuntimeGraph:
     param, binary = files_at(options.model)
-    return RuntimeGraph(param, options.bin or binary, backend=backend, threads=options.threads, verify=verify)
+    return RuntimeGraph(
+        param,
+        options.bin or binary,
+        backend=backend,
+        threads=options.threads,
+        verify=verify,
+        precision=options.precision,
+    )
 
 
 def _given_inputs(graph: RuntimeGraph, options: argparse.Namespace) -> Given | None:

@@ -174,6 +174,7 @@ def _layer(layer: LayerTrace) -> dict[str, Any]:
         "backend": layer.backend,
         "fused": list(layer.fused),
         "fused_into": layer.fused_into,
+        "precision": layer.precision,
     }
 
 

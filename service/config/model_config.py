@@ -6,6 +6,7 @@ a table of its own, which has its name, and is described where the task is.
     task = "classification"         # or "raw", the default
     description = "Reads one handwritten digit."
     labels = "labels.txt"           # a file with one label per line, or a list of strings
+    precision = "auto"              # f32, bf16, int8 or auto, with its `tolerance` of loss; default: the server's
     versions = "all"                # version folders to serve: "all", "latest" or numbers as in [1, 3]
 
     [image]                         # the model takes images
@@ -56,8 +57,9 @@ from pydantic import (
     model_validator,
 )
 
-from engine import describe_problem
+from engine import LOSS_TOLERATED, describe_problem
 from service.config.image_formats import KNOWN_FORMATS, ImageFormats
+from service.config.precision_name import PrecisionName
 from service.config.regular_file import read_text
 from service.config.task_keys import (
     TASK_KEYS,
@@ -218,6 +220,8 @@ class ModelConfig(TomlTable):
         description: one sentence for people, shown by `GET /models`.
         labels: name of each class, in order of index; in the file also the name of a text file beside it.
         versions: which version folders are served: "all", "latest", or a list of numbers.
+        precision: what compiled kernels round the operands of products to; by default as the server's setting says.
+        tolerance: for "auto", the loss that speed may cost: the largest of |y - y32| / |y32| over outputs.
         image: how images are prepared; None for a model that takes none.
         scheduling: how requests are scheduled.
         batching: how requests are run together.
@@ -230,6 +234,8 @@ class ModelConfig(TomlTable):
     description: str | None = None
     labels: _Labels | None = None
     versions: VersionPolicy = "all"
+    precision: PrecisionName | None = None
+    tolerance: float = Field(default=LOSS_TOLERATED, ge=0, le=1)
     image: ImageConfig | None = None
     scheduling: SchedulingConfig = SchedulingConfig()
     batching: BatchingConfig = BatchingConfig()

@@ -25,6 +25,7 @@ from service.config.image_formats import KNOWN_FORMATS, ImageFormats
 from service.config.limits import Limits
 from service.config.machine import this_machine
 from service.config.origins import Hosts, Origins
+from service.config.precision_name import PrecisionName
 from service.config.service_link import is_service_link
 from service.config.setting_doc import SettingDoc
 from service.config.wording import problem_of
@@ -72,6 +73,9 @@ class Settings(BaseSettings):
         default="load",
         description="load: compare each compiled program with the numpy layers once, and do not use it if they differ; "
         "off: use it unchecked",
+    )
+    precision: PrecisionName = Field(
+        default="f32", description="precision of models whose model.toml names none: f32, bf16, int8 or auto"
     )
     workers: int = Field(
         default=0,

@@ -1,6 +1,7 @@
 """Describes a graph as plain values that JSON can represent."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,11 +16,24 @@ def describe_graph(graph: RuntimeGraph) -> dict[str, Any]:
     """
     plan = graph.declared_plan()
     multiply_adds = {step.operator.name: step.multiply_adds for step in plan.steps} if plan else {}
+    precisions = graph.precisions
     return {
-        "nodes": [_describe_node(operator, multiply_adds) for operator in graph.operators],
+        "nodes": [
+            _describe_node(operator)
+            | {
+                "multiply_adds": multiply_adds.get(operator.name),
+                "precision": precisions[operator.name].value,
+            }
+            for operator in graph.operators
+        ],
         "operands": [_describe_operand(operand, plan) for operand in graph.operands.values()],
         "execution_order": [operator.name for operator in graph.execution_order],
     }
+
+
+def count_precisions(graph: RuntimeGraph) -> dict[str, int]:
+    """Return how many operators of a built graph are computed in each precision that occurs."""
+    return dict(Counter(precision.value for precision in graph.precisions.values()))
 
 
 def describe_ports(ports: Sequence[Port]) -> list[dict[str, Any]]:
@@ -50,7 +64,7 @@ def json_safe(value: object) -> Any:
     return value
 
 
-def _describe_node(operator: RuntimeOperator, multiply_adds: dict[str, int]) -> dict[str, Any]:
+def _describe_node(operator: RuntimeOperator) -> dict[str, Any]:
     return {
         "name": operator.name,
         "type": operator.type,
@@ -61,7 +75,6 @@ def _describe_node(operator: RuntimeOperator, multiply_adds: dict[str, int]) -> 
         },
         "inputs": [operand.name for operand in operator.inputs],
         "outputs": [operand.name for operand in operator.outputs],
-        "multiply_adds": multiply_adds.get(operator.name),
     }
 
 

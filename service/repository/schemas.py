@@ -5,7 +5,8 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, Field
 
 from engine import Verification
-from service.graph.view import describe_ports
+from service.config.precision_name import PrecisionName
+from service.graph.view import count_precisions, describe_ports
 from service.repository.loaded_model import LoadedModel
 from service.repository.model_entry import UNLOADED, WHOLE_MODEL, ModelEntry, VersionState
 from service.schemas import JsonNumber, PortView
@@ -89,6 +90,12 @@ class ModelDetail(ModelSummary):
 
     labels: list[str] | None = Field(default=None, description="names of the classes, in order of index")
     multiply_adds: int | None = Field(default=None, description="of one run on the declared shapes")
+    precision: PrecisionName | None = Field(
+        default=None, description="precision that the model is configured to compute in"
+    )
+    precisions: dict[str, int] = Field(
+        default={}, description="number of operators by the precision they are computed in"
+    )
     max_batch_size: int | None = Field(
         default=None,
         description="most rows of a run that serves several requests; 1: every request runs on its own",
@@ -127,6 +134,8 @@ def _describe(model: LoadedModel) -> dict[str, Any]:
         "bytes": model.byte_count,
         "labels": model.config.labels,
         "multiply_adds": None if plan is None else plan.multiply_adds,
+        "precision": model.graph.precision.value,
+        "precisions": count_precisions(model.graph),
         "max_batch_size": model.batching.max_batch_size,
         "batching_refused": model.batching.refusal,
         "warnings": list(model.graph.warnings),

@@ -6,7 +6,7 @@ from math import prod
 from pathlib import Path
 from typing import Self
 
-from engine import MAX_RUN_BYTES, ONLY_VERSION, PROGRAMS_KEPT, RuntimeGraph, Verify
+from engine import MAX_RUN_BYTES, ONLY_VERSION, PROGRAMS_KEPT, Precision, RuntimeGraph, Verify
 from service.config.limits import Limits
 from service.config.model_config import FILE_NAME, ModelConfig, ModelConfigError, load_model_config
 from service.config.settings import Settings
@@ -34,6 +34,7 @@ class LoadOptions:
         threads: threads that each run uses, unless the model's configuration says.
         backend: what runs the layers; None for what the environment says.
         verify: whether compiled programs are compared with the numpy layers before they are used.
+        precision: what kernels round the operands of products to, unless the model's configuration says.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -44,6 +45,7 @@ class LoadOptions:
     threads: int = 1
     backend: str | None = None
     verify: Verify | str = Verify.LOAD
+    precision: Precision | str = Precision.F32
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
@@ -57,6 +59,7 @@ class LoadOptions:
             threads=settings.thread_count,
             backend=settings.backend,
             verify=settings.verify,
+            precision=settings.precision,
         )
 
 
@@ -140,6 +143,8 @@ def _build(files: ModelFiles, config: ModelConfig, options: LoadOptions) -> Runt
         max_build_seconds=options.max_build_seconds,
         backend=options.backend,
         verify=options.verify,
+        precision=config.precision or options.precision,
+        tolerance=config.tolerance,
         threads=config.scheduling.threads or options.threads,
         # room for all that the warm-up compiles, so that the first new shapes of requests displace none of it
         programs_kept=PROGRAMS_KEPT + count_programs(config, options.max_batch_size),

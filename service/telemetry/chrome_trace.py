@@ -154,6 +154,7 @@ def _describe(layer: LayerTrace) -> dict[str, Any]:
         "bytes": layer.bytes_moved,
         "backend": layer.backend,
         "fused": ", ".join(layer.fused),
+        "precision": layer.precision,
     }
 
 

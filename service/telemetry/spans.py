@@ -169,4 +169,5 @@ def _describe_layer(layer: LayerTrace) -> dict[str, str | int]:
         "kuiper.layer.bytes": layer.bytes_moved,
         "kuiper.layer.backend": layer.backend,
         "kuiper.layer.fused": ", ".join(layer.fused),
+        "kuiper.layer.precision": layer.precision,
     }

@@ -3,6 +3,7 @@
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from engine import LayerRegistry, RuntimeGraph, registry
 from engine.dtypes import Array
@@ -38,10 +39,11 @@ def make_graph(
     layers: LayerRegistry = registry,
     backend: str | None = None,
     threads: int = 1,
+    **options: Any,
 ) -> RuntimeGraph:
-    """Write a model and open it, built unless told otherwise."""
+    """Write a model and open it, built unless told otherwise; `options` are others of `RuntimeGraph`."""
     param = write_model(folder, lines, attributes)
-    graph = RuntimeGraph(param, layers=layers, backend=backend, threads=threads)
+    graph = RuntimeGraph(param, layers=layers, backend=backend, threads=threads, **options)
     if build:
         graph.build()
     return graph

@@ -27,6 +27,7 @@ from engine.compiler.threads.segment import NativeStep, Segment
 from engine.errors import CompileError
 from engine.operator import OUTPUT
 from engine.plan import MAX_RUN_BYTES, Plan
+from engine.precision import Precision
 from engine.spec import TensorSpec
 
 MAX_ARENA_BYTES = 2 * MAX_RUN_BYTES
@@ -40,6 +41,7 @@ def compile_plan(
     threads: int,
     packed: PackedStore | None = None,
     clock: BuildClock = UNLIMITED,
+    precision: Precision = Precision.F32,
 ) -> Program:
     """Compile a plan.
 
@@ -50,6 +52,7 @@ def compile_plan(
         threads: threads that share a run.
         packed: weights that other programs of the graph packed; gets those that this one does.
         clock: asked before each operator, and before each kernel.
+        precision: what kernels may round the operands of products to, where that is faster.
 
     Raises:
         CompileError: the compiler failed at an operator.
@@ -60,7 +63,7 @@ def compile_plan(
     place(graph)
     try:
         return _Assembler(
-            plan, graph, target, threads, PackedStore() if packed is None else packed, clock
+            plan, graph, target, threads, PackedStore() if packed is None else packed, clock, precision
         ).assemble()
     finally:
         graph.dissolve()
@@ -80,6 +83,7 @@ class _Assembler:
     threads: int
     packed: PackedStore
     clock: BuildClock
+    precision: Precision
     calls: list[tuple[KernelCall, Node]] = field(default_factory=list)
     instructions: list[list[int] | NumpyStep] = field(default_factory=list)
     uses: dict[Buffer, _Use] = field(default_factory=dict)
@@ -137,6 +141,7 @@ class _Assembler:
             offsets=offsets,
             loads=tuple(table.loads),
             observables=find_observables(self.plan, self.graph, self.written, self.given),
+            precisions=self._precisions(),
         )
 
     def _add(self, node: Node) -> None:
@@ -151,7 +156,7 @@ class _Assembler:
         rule = RULES.get(type(node))
         if rule is None:
             return  # it is only a place in memory
-        selector = Selector(self.target, self.threads, self.packed)
+        selector = Selector(self.target, self.threads, self.packed, self.precision)
         rule(selector, node)
         for call in selector.calls:
             for view in call.arguments:
@@ -243,6 +248,11 @@ class _Assembler:
         before = [place for place in others if self.plan.steps[place].operator.type != OUTPUT]
         after = [place for place in others if self.plan.steps[place].operator.type == OUTPUT]
         return tuple(dict.fromkeys((*before, *by_nodes, *after)))
+
+    def _precisions(self) -> dict[int, Precision]:
+        """Return the precision of each step whose products are rounded; of what is fused with it as well."""
+        rounded = ((call.precision, node) for call, node in self.calls if call.precision is not Precision.F32)
+        return {step: precision for precision, node in rounded for step in node.steps}
 
     def _native(self) -> frozenset[int]:
         done = {step for node in self.graph.nodes if not isinstance(node, Fallback) for step in node.steps}

@@ -13,6 +13,7 @@ from engine.compiler.program.tracing import Tracer
 from engine.dtypes import Array
 from engine.executor import Executor, InputSpecs, Planner, RunOptions
 from engine.footprint import Footprint
+from engine.precision import Precision
 from engine.run import Run, RunResult
 from engine.spec import tensor_spec
 from engine.trace import TraceLevel
@@ -90,6 +91,11 @@ class NativeExecutor:
     def verification(self) -> Verification:
         """What came of verification so far."""
         return self._programs.verification
+
+    @property
+    def precisions(self) -> Mapping[str, Precision]:
+        """In what the products of operators are computed, by name, in the program compiled last; F32 where left out."""
+        return self._programs.precisions
 
     def _program_of(self, inputs: Mapping[str, Array], waits: bool) -> Program | None:
         """Return the program for inputs like these arrays.

@@ -11,6 +11,7 @@ from engine.compiler.selection import KernelCall
 from engine.dtypes import Array
 from engine.footprint import Footprint
 from engine.plan import Plan
+from engine.precision import Precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class Program:
         offsets: buffer in the arena -> place of its first element there.
         loads: what gave the constant arrays that kernels read; they keep packed weights for other programs, too.
         observables: what can be observed in a run, where and when.
+        precisions: step -> what its kernel rounds the operands of products to; F32 for those left out.
     """
 
     plan: Plan
@@ -77,6 +79,13 @@ class Program:
     offsets: dict[Buffer, int]
     loads: tuple[Callable[[], Array], ...]
     observables: Observables
+    precisions: dict[int, Precision]
+
+    @property
+    def precisions_by_name(self) -> dict[str, Precision]:
+        """The same by names of operators."""
+        steps = self.plan.steps
+        return {steps[place].operator.name: precision for place, precision in self.precisions.items()}
 
     @property
     def constants(self) -> tuple[Array, ...]:

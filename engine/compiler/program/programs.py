@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from engine.dtypes import Array
 from engine.errors import BuildTimeoutError, CompileError
 from engine.executor import PROGRAMS_KEPT, InputSpecs
 from engine.plan import Plan
+from engine.precision import LOSS_TOLERATED, Precision
 from engine.spec import TensorSpec
 from engine.verification import REFUSALS_KEPT, Refusal, Verification
 
@@ -55,9 +56,12 @@ class Programs:
         kept: programs that are kept, least recently used dropped first.
         verifies: whether a program is compared with the numpy layers before it is used.
         max_seconds: how long compiling a program may take, verification not counted; None for as long as it takes.
+        precision: what kernels round the operands of products to.
+        tolerance: loss that `AUTO` may take.
 
     Attributes:
         verification: what came of it so far.
+        precisions: in what operators are computed, by name, in the program compiled last; F32 for those left out.
     """
 
     def __init__(
@@ -69,6 +73,8 @@ class Programs:
         *,
         verifies: bool = True,
         max_seconds: float | None = None,
+        precision: Precision = Precision.F32,
+        tolerance: float = LOSS_TOLERATED,
     ) -> None:
         self._inputs = tuple(inputs)
         self._leaving = tuple(leaving)
@@ -76,6 +82,8 @@ class Programs:
         self._kept = kept
         self._verifies = verifies
         self._max_seconds = max_seconds
+        self._precision = precision
+        self._tolerance = tolerance
         self._given_up: OrderedDict[InputSpecs, BuildTimeoutError] = OrderedDict()
         self._lock = threading.Lock()
         self._compiling = threading.Lock()
@@ -83,6 +91,7 @@ class Programs:
         self._awaited: set[InputSpecs] = set()
         self._packed = PackedStore()
         self.verification = Verification()
+        self.precisions: Mapping[str, Precision] = {}
 
     def known(self, arrays: Iterable[Array]) -> Program | None:
         """Return the program for inputs like these arrays; None where it is not there, or is known to be of no use."""
@@ -154,6 +163,7 @@ class Programs:
 
     def _add(self, inputs: InputSpecs, program: Program | None) -> None:
         with self._lock:
+            self.precisions = self.precisions if program is None else program.precisions_by_name
             self._known[_key(inputs)] = program
             if len(self._known) > self._kept:
                 self._known.popitem(last=False)
@@ -198,7 +208,9 @@ class Programs:
         # constants may be out of range here as in a run
         with np.errstate(all="ignore"):
             clock = BuildClock(self._max_seconds, "compiling")
-            program = compile_plan(plan, slots, host_target(), self._threads, self._packed, clock)
+            program = compile_plan(
+                plan, slots, host_target(), self._threads, self._packed, clock, self._precision
+            )
         return (
             program
             if any(isinstance(instruction, NativeSteps) for instruction in program.instructions)

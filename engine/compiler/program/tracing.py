@@ -8,6 +8,7 @@ from engine.compiler.program.program import Program
 from engine.dtypes import pnnx_name
 from engine.operator import RuntimeOperand
 from engine.plan import Step
+from engine.precision import Precision
 from engine.spec import TensorSpec, arrays_in
 from engine.trace import LayerTrace, OperandTrace, RunTrace, shares, trace_operand
 
@@ -22,6 +23,7 @@ class _Row(NamedTuple):
     backend: str
     fused: tuple[str, ...]
     fused_into: str | None
+    precision: str
 
 
 class Tracer:
@@ -84,6 +86,7 @@ class Tracer:
                     backend=row.backend,
                     fused=row.fused,
                     fused_into=row.fused_into,
+                    precision=row.precision,
                 )
             )
         return tuple(layers)
@@ -118,6 +121,7 @@ def _row(program: Program, place: int) -> _Row:
         backend=_backend(program, place),
         fused=tuple(names[other] for other in program.fused.get(place, ())),
         fused_into=None if into is None else names[into],
+        precision=program.precisions.get(place, Precision.F32).value,
     )
 
 

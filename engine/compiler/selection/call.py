@@ -25,6 +25,7 @@ from engine.compiler.memory.view import Buffer, BufferKind, View, whole
 from engine.compiler.memory.weights import PackedStore, PackedWeights, Packing
 from engine.compiler.passes.storage import Copy
 from engine.dtypes import Array
+from engine.precision import Precision
 
 Weighted: TypeAlias = Convolution | TransposedConvolution | Linear | Recurrent
 """Nodes with weights that kernels read in an order of their own."""
@@ -37,10 +38,12 @@ class KernelCall:
     Attributes:
         kernel: the kernel.
         arguments: where its arrays begin, in the kernel's order, scratch memory left out.
+        precision: what the kernel rounds the operands of its products to.
     """
 
     kernel: Kernel
     arguments: tuple[View, ...]
+    precision: Precision = Precision.F32
 
 
 @dataclass(slots=True)
@@ -51,12 +54,14 @@ class Selector:
         target: what is compiled for.
         threads: threads that share a run.
         packed: weights that were packed before.
+        precision: what kernels may round the operands of products to.
         calls: the calls of the node at hand.
     """
 
     target: Target
     threads: int
     packed: PackedStore
+    precision: Precision = Precision.F32
     calls: list[KernelCall] = field(default_factory=list)
 
     @property
@@ -64,14 +69,19 @@ class Selector:
         """float32 lanes of a vector."""
         return self.target.lanes
 
-    def call(self, kernel: Kernel, *arguments: View) -> None:
+    def call(self, kernel: Kernel, *arguments: View, precision: Precision = Precision.F32) -> None:
         """Add a call.
+
+        Args:
+            kernel: the kernel.
+            arguments: where its arrays begin.
+            precision: what it rounds the operands of its products to.
 
         Raises:
             RegionError: the kernel could touch memory that is no part of its arguments.
         """
         check_arguments(type(kernel).__name__, kernel.regions, arguments)
-        self.calls.append(KernelCall(kernel, arguments))
+        self.calls.append(KernelCall(kernel, arguments, precision))
 
     def copy(self, source: View, target: View) -> None:
         """Add the call that copies a view to another of its shape."""

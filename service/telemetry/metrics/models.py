@@ -9,7 +9,7 @@ from service.telemetry.metrics.snapshot import Snapshot
 
 
 class ModelMetrics:
-    """`nv_inference_pending_request_count`, `kuiper_queue_capacity`, `kuiper_model_info`, `kuiper_program_refused`."""
+    """What is loaded: queues, tasks, precisions of layers, refused programs."""
 
     def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
         """Yield the gauges and counters of all loaded models."""
@@ -27,9 +27,16 @@ class ModelMetrics:
             "compiled programs that are not used, because they differ from numpy or the compiler failed",
             labels=MODEL_LABELS,
         )
+        layers = GaugeMetricFamily(
+            "kuiper_model_layers",
+            "operators of the model by the precision that they are computed in",
+            labels=(*MODEL_LABELS, "precision"),
+        )
         for model in snapshot.models:
             pending.add_metric(model.labels, model.waiting)
             capacity.add_metric(model.labels, model.queue_size)
             info.add_metric((*model.labels, model.task), 1)
             refused.add_metric(model.labels, model.refused_programs)
-        yield from (pending, capacity, info, refused)
+            for precision, count in model.precisions.items():
+                layers.add_metric((*model.labels, precision), count)
+        yield from (pending, capacity, info, refused, layers)

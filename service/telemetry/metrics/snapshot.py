@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from service.config.settings import Settings
+from service.graph.view import count_precisions
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.dispatcher import Dispatcher
 from service.scheduling.scheduling_policy import scheduling_policy
@@ -22,6 +23,7 @@ class ModelSnapshot:
         waiting: requests that wait for it.
         queue_size: requests that may wait for it while all its workers are busy.
         refused_programs: compiled programs that are not used, because they differ from numpy or the compiler failed.
+        precisions: how many operators are computed in each precision.
         statistics: what was counted of its requests and runs; it goes on counting.
     """
 
@@ -31,6 +33,7 @@ class ModelSnapshot:
     waiting: int
     queue_size: int
     refused_programs: int
+    precisions: dict[str, int]
     statistics: ModelStatistics
 
     @property
@@ -88,6 +91,7 @@ def take_snapshot(
             waiting=dispatcher.waiting(model),
             queue_size=scheduling_policy(model.config, settings).queue_size,
             refused_programs=model.graph.verification.refused_count,
+            precisions=count_precisions(model.graph),
             statistics=statistics.of(model.name, model.version),
         )
         for model in loaded

@@ -104,6 +104,7 @@ def test_whole_json_answer() -> None:
                     "backend": "native",
                     "fused": ["act"],
                     "fused_into": None,
+                    "precision": "f32",
                 }
             ],
         },

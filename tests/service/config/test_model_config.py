@@ -124,7 +124,11 @@ def test_labels_file_lies_beside(tmp_path: Path, name: str) -> None:
         ("task = ", None, "cannot be read"),
         ('task = "sorting"', "task", "'classification' or 'raw'"),
         ("task = 3", "task", "got 3"),
-        ("colour = 3", "colour", "known keys: task, description, labels, versions, image, classification"),
+        (
+            "colour = 3",
+            "colour",
+            "known keys: task, description, labels, versions, precision, tolerance, image",
+        ),
         ("[image]\ncolor = 'rgb'", "image.color", "known keys: size, colour"),
         ("[classification]\nk = 1", "classification.k", "known keys: output, softmax, top_k"),
         ("image = 3", "image", "got 3"),

@@ -27,6 +27,7 @@ def test_nodes_are_operators(tmp_path: Path) -> None:
         "inputs": ["0"],
         "outputs": ["1"],
         "multiply_adds": 6,
+        "precision": "f32",
     }
     assert [node["name"] for node in view["nodes"]] == ["in", "linear", "relu", "out"]
 

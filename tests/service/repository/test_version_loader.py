@@ -22,6 +22,7 @@ def test_options_are_those_of_the_settings() -> None:
         threads=4,
         backend="numpy",
         verify="off",
+        precision="bf16",
     )
     assert LoadOptions.from_settings(settings) == LoadOptions(
         limits=Limits(body_bytes=1),
@@ -32,6 +33,7 @@ def test_options_are_those_of_the_settings() -> None:
         threads=4,
         backend="numpy",
         verify="off",
+        precision="bf16",
     )
 
 
@@ -39,6 +41,15 @@ def test_a_model_that_takes_too_long_to_build_is_broken(tmp_path: Path) -> None:
     folder = add_model(tmp_path, "m", VECTOR)
     with pytest.raises(BuildTimeoutError, match=r"^building was given up at .* of max_build_seconds$"):
         load_version("m", folder, LoadOptions(max_build_seconds=1e-9))
+
+
+@pytest.mark.parametrize(
+    ("config", "precision"), [("", "bf16"), ('precision = "f32"\n', "f32"), ('precision = "auto"\n', "auto")]
+)
+def test_model_may_set_its_own_precision(tmp_path: Path, config: str, precision: str) -> None:
+    folder = add_model(tmp_path, "m", VECTOR, config + "tolerance = 0.25\n")
+    graph = load_version("m", folder, LoadOptions(precision="bf16")).graph
+    assert graph.precision.value == precision
 
 
 @pytest.mark.parametrize(("config", "threads"), [("", 3), ("[scheduling]\nthreads = 2\n", 2)])

@@ -42,6 +42,8 @@ async def test_model_is_shown(client: AsyncClient) -> None:
         "bytes": 0,
         "labels": [f"p{n}" for n in range(10)],
         "multiply_adds": 0,
+        "precision": "f32",
+        "precisions": {"f32": 4},
         "max_batch_size": 1,
         "batching_refused": None,
         "warnings": [],

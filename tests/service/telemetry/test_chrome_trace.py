@@ -75,6 +75,7 @@ def test_layers_tell_shapes_and_speed() -> None:
         "bytes": 3_000,
         "backend": "numpy",
         "fused": "",
+        "precision": "f32",
     }
 
 

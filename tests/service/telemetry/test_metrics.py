@@ -8,6 +8,7 @@ from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
+from engine import Precision
 from service.config.model_config import ModelConfig
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.call_record import CallRecord, CallStatus
@@ -32,7 +33,8 @@ OPENMETRICS = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0
 def loaded(name: str, version: str, refused: int = 0) -> LoadedModel:
     """Return as much of a loaded model as a snapshot looks at."""
     config = ModelConfig.model_validate({"task": "raw", "scheduling": {"queue_size": 64}})
-    graph = SimpleNamespace(verification=SimpleNamespace(refused_count=refused))
+    precisions = {"a": Precision.F32, "b": Precision.BF16, "c": Precision.BF16}
+    graph = SimpleNamespace(verification=SimpleNamespace(refused_count=refused), precisions=precisions)
     return cast(LoadedModel, SimpleNamespace(name=name, version=version, config=config, graph=graph))
 
 
@@ -136,6 +138,8 @@ def test_state_of_the_server_is_read_when_it_is_asked_for() -> None:
     assert samples[of_digits("kuiper_model_info", task="raw")] == 1
     assert samples[of_digits("nv_inference_pending_request_count")] == 3
     assert samples[of_digits("kuiper_program_refused_total")] == 2
+    assert samples[of_digits("kuiper_model_layers", precision="f32")] == 1
+    assert samples[of_digits("kuiper_model_layers", precision="bf16")] == 2
     assert samples[labelled("kuiper_workers")] == 2
     assert samples[labelled("kuiper_workers_busy")] == 1
     assert samples[labelled("kuiper_heavy_workers")] == samples[labelled("kuiper_heavy_workers_busy")] == 1

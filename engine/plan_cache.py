@@ -1,0 +1,37 @@
+"""Keeps the plans of a graph, one per combination of input shapes."""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from engine.executor import Planner
+from engine.operator import RuntimeOperand, RuntimeOperator
+from engine.plan import Plan, make_plan
+from engine.spec import TensorSpec
+
+PLANS_PER_PROGRAM = 2
+"""Plans kept for each program that may be kept, least recently used dropped first: a plan takes little memory."""
+
+
+def cached_planner(
+    order: Sequence[RuntimeOperator],
+    operands: Mapping[str, RuntimeOperand],
+    inputs: Sequence[str],
+    max_run_bytes: int,
+    programs_kept: int,
+) -> Planner:
+    """Return what makes plans of a graph, or returns those that it made before.
+
+    It holds no graph: a cache around a method of a graph would hold that, which holds the cache.
+
+    Args:
+        order: operators in the order in which they run.
+        operands: all operands by name.
+        inputs: operand names of the graph's inputs.
+        max_run_bytes: how much the tensors alive at once in a run may take.
+        programs_kept: compiled programs that are kept.
+    """
+
+    def plan(specs: tuple[TensorSpec, ...]) -> Plan:
+        return make_plan(order, operands, dict(zip(inputs, specs, strict=True)), max_run_bytes)
+
+    return lru_cache(maxsize=PLANS_PER_PROGRAM * programs_kept)(plan)

@@ -1,0 +1,6 @@
+"""Precisions by the names that settings, `model.toml` and answers have for them."""
+
+from typing import Literal
+
+PrecisionName = Literal["f32", "bf16", "int8", "auto"]
+"""What may be asked for; see `engine.Precision`."""
