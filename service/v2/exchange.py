@@ -1,8 +1,8 @@
 """One inference request of the protocol: its body is decoded to the inputs of a graph, the run encoded to an answer."""
 
-from functools import lru_cache
+from collections.abc import Sequence
 
-from engine import TraceLevel
+from engine import Array, RunTrace, TraceLevel
 from service.codec import Decoded, Options, describe_trace
 from service.config.limits import Limits
 from service.heavy_work import LIGHT_TEXT_BYTES, HeavyWorkError, check_weight
@@ -12,18 +12,18 @@ from service.scheduling.call import RunOutcome
 from service.v2.batching import is_batch_open
 from service.v2.binary import split
 from service.v2.compression import IDENTITY, decompress
+from service.v2.description import Description, describe
 from service.v2.document import Document, parse_object
 from service.v2.inputs import read_inputs
 from service.v2.parameters import InferParameters
 from service.v2.raw import raw_input
-from service.v2.request import InferRequest, RequestedOutput, parse_request, request_parameters
-from service.v2.response import check_names, compressed, select_outputs, write_answer
+from service.v2.request import InferRequest, parse_request, request_parameters
+from service.v2.response import SelectedOutput, check_names, compressed, select_outputs, write_answer
 
 RAW = 0
 """Length of the JSON part which means that the whole body is one input."""
 _BRIEF = 1 << 10
 """Most bytes of a JSON part that is remembered if it describes binary data: clients send the same one repeatedly."""
-_REMEMBERED = 256
 SMALL_BYTES = 1 << 16
 """Most bytes of JSON that are always parsed before the request is queued; larger parts only if they have to be."""
 _SCHEDULING = (b'"timeout"', b'"priority"')
@@ -66,8 +66,8 @@ class V2Exchange:
         self._padding = padding
         self._open_batch = is_batch_open(model)
         self._document: Document | None = None
-        self._described: InferRequest | None = None
-        self._request: InferRequest | None = None
+        self._description: Description | None = None
+        self._request = InferRequest(None, InferParameters(), ())
 
     @property
     def is_compressed(self) -> bool:
@@ -88,8 +88,8 @@ class V2Exchange:
         body = decompress(self._body, self._encoding, self._limits)
         text, _ = split(body, self._header_length, self._padding)
         if self._header_length is not None and len(text) <= _BRIEF:
-            self._described = _parse_brief(bytes(text))
-            return self._described.parameters
+            self._description = describe(self._model, bytes(text))
+            return self._description.request.parameters
         if len(text) > SMALL_BYTES and not _mentions(body, _SCHEDULING):
             return InferParameters()
         document = _parse(text)
@@ -116,17 +116,12 @@ class V2Exchange:
         text, data = split(body, self._header_length, self._padding)
         check_weight(len(text), LIGHT_TEXT_BYTES)
         self._body = b""
-        graph, config = self._model.graph, self._model.config
-        if self._header_length == RAW:
-            tensor, data = raw_input(data, graph.inputs, config, self._open_batch)
-            request = InferRequest(None, InferParameters(binary_output=True), (tensor,))
+        if self._description is not None:
+            inputs = self._read_described(self._description, data)
         else:
-            request = self._described or parse_request(self._document or _parse(text))
-        self._document = self._described = None
-        check_names(request.outputs, graph.outputs)
-        inputs = read_inputs(request.inputs, data, graph.inputs, config, self._open_batch, self._limits)
-        self._request = InferRequest(request.id, request.parameters, (), request.outputs)
-        return Decoded(inputs, Options(trace=request.parameters.trace or TraceLevel.OFF, capture=()))
+            inputs = self._read(text, data)
+        parameters = self._request.parameters
+        return Decoded(inputs, Options(trace=parameters.trace or TraceLevel.OFF, capture=()))
 
     def encode(self, outcome: RunOutcome) -> Answer:
         """Return the answer.
@@ -135,29 +130,65 @@ class V2Exchange:
             ServiceError: 400 if the run lacks an output that was asked for, or the protocol cannot express one; 413
                 `answer_too_large`.
         """
-        request = self._request
-        if request is None:
-            raise RuntimeError("an answer is encoded before its request is decoded")
-        head: Document = {"model_name": self._model.name, "model_version": self._model.version}
-        if request.id is not None:
-            head = {"id": request.id, **head}
-        if outcome.result.trace is not None and request.parameters.trace:
-            head["parameters"] = {"trace": describe_trace(outcome.result.trace)}
-        wanted: tuple[RequestedOutput, ...] = request.outputs
-        binary = request.parameters.binary_output
-        selected = select_outputs(wanted, outcome.result.outputs, self._model.graph.outputs, binary)
-        return compressed(
-            write_answer(head, selected, self._model.config.labels, self._limits), self._answer_encoding
+        request, outputs = self._request, outcome.result.outputs
+        is_plain = outcome.result.trace is None and self._answer_encoding == IDENTITY
+        if is_plain and self._description is not None:
+            answer = self._description.answer(outputs)
+            if answer is not None:
+                return answer
+        selected = select_outputs(
+            request.outputs, outputs, self._model.graph.outputs, request.parameters.binary_output
         )
+        answer = write_answer(
+            self._head(outcome.result.trace), selected, self._model.config.labels, self._limits
+        )
+        answer = compressed(answer, self._answer_encoding)
+        if is_plain and self._description is not None and _are_sent_as_they_are(selected):
+            self._description.remember_answer(outputs, [output.array for output in selected], answer)
+        return answer
+
+    def _read(self, text: memoryview, data: memoryview) -> dict[str, Array]:
+        """Return the inputs of a request that is read for the first time."""
+        graph, config = self._model.graph, self._model.config
+        if self._header_length == RAW:
+            tensor, data = raw_input(data, graph.inputs, config, self._open_batch)
+            request = InferRequest(None, InferParameters(binary_output=True), (tensor,))
+        else:
+            request = parse_request(self._document or _parse(text))
+        self._document = None
+        self._request = InferRequest(request.id, request.parameters, (), request.outputs)
+        return self._bind(request, data)
+
+    def _read_described(self, description: Description, data: memoryview) -> dict[str, Array]:
+        """Return the inputs of a request whose JSON part may have been read before."""
+        self._request = description.request
+        inputs = description.read(data)
+        if inputs is None:
+            inputs = self._bind(description.request, data)
+            description.remember_inputs(self._model.graph.inputs)
+        return inputs
+
+    def _bind(self, request: InferRequest, data: memoryview) -> dict[str, Array]:
+        graph, config = self._model.graph, self._model.config
+        check_names(request.outputs, graph.outputs)
+        return read_inputs(request.inputs, data, graph.inputs, config, self._open_batch, self._limits)
+
+    def _head(self, trace: RunTrace | None) -> Document:
+        """Return the members of the answer before its outputs."""
+        request = self._request
+        head: Document = {} if request.id is None else {"id": request.id}
+        head |= {"model_name": self._model.name, "model_version": self._model.version}
+        if trace is not None and request.parameters.trace:
+            head["parameters"] = {"trace": describe_trace(trace)}
+        return head
 
 
 def _parse(text: bytes | memoryview) -> Document:
     return parse_object(text, "the JSON part of the body")
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _parse_brief(text: bytes) -> InferRequest:
-    return parse_request(_parse(text))
+def _are_sent_as_they_are(selected: Sequence[SelectedOutput]) -> bool:
+    return all(output.requested.binary and not output.requested.classes for output in selected)
 
 
 def _mentions(body: bytes | bytearray, words: tuple[bytes, ...]) -> bool:
