@@ -6,9 +6,10 @@ from typing import Any
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
+from service.scheduling.delay_queue import DelayQueue
 from service.scheduling.pending_call import PendingCall
 
-_DELAY = 0.02
+DELAY_SECONDS = 0.02
 """Seconds before the channel is watched: most answers come sooner, and a task for each of them would cost more."""
 
 
@@ -18,22 +19,24 @@ class DisconnectWatcher:
     Args:
         pending: the call.
         receive: the channel of its request, whose body was read to the end.
+        delay: calls back after `DELAY_SECONDS`.
     """
 
-    def __init__(self, pending: PendingCall[Any], receive: Receive) -> None:
+    __slots__ = ("_delay", "_pending", "_receive", "_task")
+
+    def __init__(self, pending: PendingCall[Any], receive: Receive, delay: DelayQueue) -> None:
         self._pending = pending
         self._receive = receive
-        self._timer: asyncio.TimerHandle | None = None
+        self._delay = delay
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Watch from a little later on, until `stop`."""
-        self._timer = asyncio.get_running_loop().call_later(_DELAY, self._begin)
+        self._delay.add(self._begin)
 
     def stop(self) -> None:
         """Watch no longer."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._delay.discard(self._begin)
         if self._task is not None:
             self._task.cancel()
             self._task = None  # its CancelledError refers to this watcher: they would keep each other alive

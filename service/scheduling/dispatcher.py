@@ -14,8 +14,10 @@ from service.client import Client
 from service.config.settings import Settings
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
+from service.scheduling import disconnect_watcher
 from service.scheduling.call import Call, SurfaceName
 from service.scheduling.call_record import CallObserver, CallRecord, CallStatus
+from service.scheduling.delay_queue import DelayQueue
 from service.scheduling.disconnect_watcher import DisconnectWatcher
 from service.scheduling.fair_share import VirtualClock
 from service.scheduling.heavy_queue import HeavyQueue
@@ -53,6 +55,8 @@ class Dispatcher:
             settings.heavy_worker_count, self._make_heavy_queue, name="heavy-worker", limits_blas=False
         )
         self._scheduler = Scheduler(settings.worker_count, self._make_queue, self._heavy)
+        self._deadlines: dict[float, DelayQueue] = {}
+        self._watch_delay = DelayQueue(disconnect_watcher.DELAY_SECONDS)
 
     def start(self) -> None:
         """Start the workers."""
@@ -114,9 +118,9 @@ class Dispatcher:
             ServiceError: 503 `queue_full` or `shutting_down`.
         """
         policy = self._scheduler.policy(call.model)
-        timeout = policy.timeout if call.timeout is None else min(call.timeout, policy.timeout)
+        deadline = self._deadline(policy.timeout, call.timeout)
         priority = call.priority or policy.priority
-        pending = PendingCall(call, timeout, priority, self._scheduler, self._observers, done)
+        pending = PendingCall(call, deadline, priority, self._scheduler, self._observers, done)
         pending.submit()
         return pending
 
@@ -134,7 +138,7 @@ class Dispatcher:
         """
         future: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
         pending = self.submit(call, partial(_resolve, future))
-        watcher = DisconnectWatcher(pending, receive)
+        watcher = DisconnectWatcher(pending, receive, self._watch_delay)
         watcher.start()
         try:
             return await future
@@ -167,6 +171,20 @@ class Dispatcher:
     def busy_heavy_workers(self) -> int:
         """Return how many workers for heavy calls have work."""
         return self._heavy.busy_workers()
+
+    def _deadline(self, longest: float, asked: float | None) -> DelayQueue:
+        """Return what calls back when a call has to be given up, in seconds from now.
+
+        Args:
+            longest: the setting of its model or of the server.
+            asked: what its request says; None where that says nothing.
+        """
+        if asked is not None and asked < longest:
+            return DelayQueue(asked)  # clients choose it: not one to keep
+        deadline = self._deadlines.get(longest)
+        if deadline is None:
+            deadline = self._deadlines[longest] = DelayQueue(longest)
+        return deadline
 
     def _make_queue(self, model: LoadedModel, clock: VirtualClock) -> ModelQueue:
         policy = scheduling_policy(model.config, self._settings, model.batching)

@@ -1,6 +1,5 @@
 """A call from its submission to its end, as the event loop sees it."""
 
-from asyncio import TimerHandle
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Generic, TypeVar
@@ -9,6 +8,7 @@ from engine import InputError, LayerError, RunStoppedError
 from service.errors import ServiceError, engine_error
 from service.scheduling.call import Call
 from service.scheduling.call_record import CallObserver, CallRecord, CallStatus
+from service.scheduling.delay_queue import DelayQueue
 from service.scheduling.progress import Result
 from service.scheduling.refusals import timed_out
 from service.scheduling.scheduled_call import ScheduledCall
@@ -27,7 +27,7 @@ class PendingCall(Generic[Payload]):
 
     Args:
         call: the call.
-        timeout: seconds from now until it is given up.
+        deadline: calls back when it is to be given up.
         priority: 1 is served first.
         scheduler: where it is submitted to.
         observers: get the call's record when it ends, before `done` is called.
@@ -35,12 +35,12 @@ class PendingCall(Generic[Payload]):
             on its inputs, what the call's `decode` or `encode` raised, or what it was given up with.
     """
 
-    __slots__ = ("_done", "_observers", "_scheduled", "_scheduler", "_timer")
+    __slots__ = ("_deadline", "_done", "_observers", "_scheduled", "_scheduler")
 
     def __init__(
         self,
         call: Call[Payload],
-        timeout: float,
+        deadline: DelayQueue,
         priority: int,
         scheduler: Scheduler,
         observers: Sequence[CallObserver],
@@ -49,8 +49,8 @@ class PendingCall(Generic[Payload]):
         self._scheduler = scheduler
         self._observers = observers
         self._done: DoneCallback[Payload] | None = done
-        self._scheduled: ScheduledCall[Payload] | None = ScheduledCall(call, timeout, priority, self)
-        self._timer: TimerHandle | None = None
+        self._scheduled: ScheduledCall[Payload] | None = ScheduledCall(call, deadline.seconds, priority, self)
+        self._deadline = deadline
 
     @property
     def is_over(self) -> bool:
@@ -72,7 +72,7 @@ class PendingCall(Generic[Payload]):
             self._scheduled = self._done = None
             self._observe(_record(scheduled, CallStatus.REJECTED, error))
             raise
-        self._timer = scheduled.loop.call_later(scheduled.timeout, self._expire)
+        self._deadline.add(self._expire)
 
     def give_up(self, reason: str, error: BaseException) -> None:
         """End it with an error, unless it has ended already; its run stops before the model's next layer.
@@ -112,8 +112,7 @@ class PendingCall(Generic[Payload]):
             return
         # an error's traceback refers to the scheduled call, and that to this one: they must not keep the request alive
         self._scheduled = self._done = None
-        if self._timer is not None:
-            self._timer.cancel()
+        self._deadline.discard(self._expire)
         record = _record(scheduled, status, error, leads_run)
         explained = None if error is None else _explain(error, scheduled.timeout)
         # a copy, as a worker may still be in the context itself

@@ -12,6 +12,7 @@ from service.codec import Decoded
 from service.errors import ServiceError
 from service.scheduling import disconnect_watcher
 from service.scheduling.call_record import CallStatus
+from service.scheduling.delay_queue import DelayQueue
 from service.scheduling.pending_call import PendingCall
 from service.scheduling.refusals import shutting_down
 from tests.service.scheduling.conftest import Start
@@ -124,7 +125,7 @@ async def test_call_that_a_worker_takes_too_late_is_not_even_decoded(
     start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The event loop is too busy to see the deadline: the worker sees it."""
-    monkeypatch.setattr(disconnect_watcher, "_DELAY", SOON)
+    monkeypatch.setattr(disconnect_watcher, "DELAY_SECONDS", SOON)
     decoded = []
 
     def decode() -> Decoded:
@@ -150,7 +151,7 @@ async def test_call_that_a_worker_takes_too_late_is_not_even_decoded(
 async def test_deadline_that_the_worker_sees_first_is_the_same_error(
     start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch, records: Records
 ) -> None:
-    monkeypatch.setattr(disconnect_watcher, "_DELAY", SOON)
+    monkeypatch.setattr(disconnect_watcher, "DELAY_SECONDS", SOON)
     graph.close()
     dispatcher = start()
     task = Client(dispatcher).ask(call_of(model_of(graph), rows(1)))
@@ -244,7 +245,9 @@ async def test_refused_call_is_recorded_and_raised_but_not_told(
 
 async def test_pending_call_that_was_not_submitted_is_in_no_queue(start: Start, graph: StubGraph) -> None:
     dispatcher = start()
-    PendingCall(call_of(model_of(graph), rows(1)), 1.0, 1, dispatcher._scheduler, [], lambda *_: None)
+    PendingCall(
+        call_of(model_of(graph), rows(1)), DelayQueue(1.0), 1, dispatcher._scheduler, [], lambda *_: None
+    )
     assert dispatcher._scheduler._queues == {}
 
 

@@ -1,0 +1,61 @@
+"""Callbacks after one delay, of which most are withdrawn in time."""
+
+from asyncio import AbstractEventLoop, get_running_loop
+from collections.abc import Callable
+from time import monotonic
+
+Callback = Callable[[], None]
+
+
+class DelayQueue:
+    """Calls back after a delay that is the same for all, unless a callback is withdrawn before.
+
+    It has one timer of the event loop for all of them: to start and to cancel a timer for each would cost more than to
+    run a small model. Used on the event loop only.
+
+    Args:
+        seconds: the delay.
+
+    Attributes:
+        seconds: the delay.
+    """
+
+    __slots__ = ("_due", "_loop", "seconds")
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._due: dict[Callback, float] = {}
+        self._loop: AbstractEventLoop | None = None
+        """The event loop that has a timer for the first callback; None where no timer runs."""
+
+    def add(self, callback: Callback) -> None:
+        """Have `callback` called after the delay; it must not be waiting already."""
+        self._due[callback] = monotonic() + self.seconds
+        loop = get_running_loop()
+        if self._loop is not loop:
+            self._start_timer(loop, self.seconds)
+
+    def discard(self, callback: Callback) -> None:
+        """Withdraw a callback, if it is waiting."""
+        self._due.pop(callback, None)
+
+    def _start_timer(self, loop: AbstractEventLoop, seconds: float) -> None:
+        self._loop = loop
+        loop.call_later(seconds, self._run, loop)
+
+    def _run(self, loop: AbstractEventLoop) -> None:
+        if self._loop is loop:
+            self._loop = None
+        now = monotonic()
+        try:
+            while self._due and self._first() <= now:
+                callback = next(iter(self._due))
+                del self._due[callback]
+                callback()
+        finally:
+            if self._due and self._loop is None:
+                self._start_timer(loop, max(0.0, self._first() - now))
+
+    def _first(self) -> float:
+        """Return when the first callback is due: all have the same delay, so that it is the one that came first."""
+        return next(iter(self._due.values()))
