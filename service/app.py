@@ -45,7 +45,7 @@ def create_app(settings: Settings) -> Application:
         title="Kuiper Serve",
         description=DESCRIPTION,
         version=kuiper_version(),
-        routes=routes,
+        routes=list(routes),
         lifespan=lifespan,
         redirect_slashes=False,
         docs_url=None,

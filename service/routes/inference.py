@@ -7,10 +7,11 @@ small model. `infer.py` and `v2/infer.py` describe them for OpenAPI.
 from asyncio import get_running_loop
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from time import perf_counter_ns
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.routing import BaseRoute, Match, Route
+from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.context import context_in
@@ -29,6 +30,8 @@ _heavy_calls = ThreadPoolExecutor(max_workers=1, thread_name_prefix="heavy-calls
 
 _JOINED_BYTES = 1 << 16
 """Longest body whose pieces are joined: to copy them costs less than to send each."""
+_PATHS_KEPT, _LONGEST_PATH_KEPT = 256, 256
+"""How many paths are remembered with their routes, and how many characters they have at most."""
 
 
 class InferenceEndpoint:
@@ -97,33 +100,44 @@ class InferenceMiddleware:
         routes: what `inference_routes` returned; the application has them too, to answer other methods than POST.
     """
 
-    def __init__(self, app: ASGIApp, routes: Sequence[BaseRoute]) -> None:
+    def __init__(self, app: ASGIApp, routes: Sequence[InferenceRoute]) -> None:
         self._app = app
         self._routes = routes
+        self._match_again = lru_cache(_PATHS_KEPT)(self._match)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one ASGI connection."""
+        app = self._app
         if scope["type"] == "http" and scope["method"] == "POST":
-            for route in self._routes:
-                match, added = route.matches(scope)
-                if match is Match.FULL:
-                    scope.update(added)
-                    await self._run(route, scope, receive, send)
-                    return
-        await self._app(scope, receive, send)
-
-    async def _run(self, route: BaseRoute, scope: Scope, receive: Receive, send: Send) -> None:
+            path, match = scope["path"], self._match_again
+            route, added = (match if len(path) <= _LONGEST_PATH_KEPT else self._match)(
+                path, scope.get("root_path", "")
+            )
+            if route is not None:
+                scope.update(added)
+                app = route.app
         try:
-            await route.handle(scope, receive, send)
+            await app(scope, receive, send)
         except EXPLAINED_ERRORS as error:
+            if app is self._app:
+                raise
             response = await answer_error(Request(scope), error)
             await response(scope, receive, send)
             error.__traceback__ = (
                 None  # its frames refer to the error: together they would outlive the request
             )
 
+    def _match(self, path: str, root_path: str) -> tuple[InferenceRoute | None, Scope]:
+        """Return the route of a path, None where it has none, and what that adds to the scope of a request."""
+        scope = {"type": "http", "method": "POST", "path": path, "root_path": root_path}
+        for route in self._routes:
+            match, added = route.matches(scope)
+            if match is Match.FULL:
+                return route, added
+        return None, {}
 
-def inference_routes(services: Services) -> list[BaseRoute]:
+
+def inference_routes(services: Services) -> list[InferenceRoute]:
     """Return a route for each inference path of each surface.
 
     Args:

@@ -3,6 +3,7 @@
 The port is open before models are loaded. A signal fails readiness; accepted requests are answered, the exit code is 0.
 """
 
+import gc
 import logging
 import signal
 import socket
@@ -29,6 +30,10 @@ _ANSWER_SECONDS = 5
 
 _EXIT_SECONDS = 1.0
 """Seconds for threads to end after everything else, before the process ends without them."""
+
+_GARBAGE_THRESHOLD = 10_000
+"""Objects by which the youngest generation grows until the collector looks for cycles in it. Requests make none, and
+Python's own 700 has it look several times for each batch, while all threads wait."""
 
 START_FAILED = 3
 """Exit code; the one that uvicorn itself uses."""
@@ -137,6 +142,7 @@ def run(app: FastAPI, settings: Settings) -> int:
     url = url_of(sockets[0], settings.host, is_secure=config.is_ssl)
     server = Server(config, services, url)
     _logger.info("listening on %s, loading models from %s", url, settings.models)
+    gc.set_threshold(_GARBAGE_THRESHOLD, *gc.get_threshold()[1:])
     try:
         server.run(sockets)
     except SystemExit as ended:  # uvicorn raises this if it cannot start, after it has logged the reason

@@ -24,13 +24,14 @@ class CoalescingTransport:
         self._loop = loop
         self._linger = linger
         self._held: bytes = b""
+        self.is_closing = transport.is_closing  # asked several times for each request
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
         """Send data together with the write that is held, if there is one; otherwise hold it."""
-        if self._transport.is_closing():
+        if self.is_closing():
             self._held = b""
         elif self._held:
             held, self._held = self._held, b""
@@ -42,17 +43,17 @@ class CoalescingTransport:
     def writelines(self, data: Iterable[bytes]) -> None:
         """Send several pieces."""
         self._flush()
-        if not self._transport.is_closing():
+        if not self.is_closing():
             self._transport.writelines(data)
 
     def close(self) -> None:
         """Send what is held, then close."""
         self._flush()
-        if not self._transport.is_closing() and self._transport.get_write_buffer_size():
+        if not self.is_closing() and self._transport.get_write_buffer_size():
             self._linger()
         self._transport.close()
 
     def _flush(self) -> None:
         held, self._held = self._held, b""
-        if held and not self._transport.is_closing():
+        if held and not self.is_closing():
             self._transport.write(held)
