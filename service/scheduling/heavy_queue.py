@@ -7,6 +7,7 @@ from typing import Any
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.execution import resume
 from service.scheduling.fair_share import VirtualClock
+from service.scheduling.loop_inbox import LoopInbox
 from service.scheduling.model_queue import ModelQueue
 from service.scheduling.run_estimate import RunEstimate
 from service.scheduling.scheduled_call import ScheduledCall
@@ -20,12 +21,12 @@ class HeavyWorkItem(WorkItem):
 
     __slots__ = ()
 
-    def deliver(self) -> None:
+    def deliver(self, inbox: LoopInbox) -> None:
         """Hand the results to the event loop."""
         for scheduled in self.calls:
             self._estimate.observe(scheduled.progress)
         self._runs = self._runs or [[scheduled] for scheduled in self.calls if scheduled.progress.leads_run]
-        super().deliver()
+        super().deliver(inbox)
 
     def _begin(self, scheduled: ScheduledCall[Any]) -> bool:
         return resume(scheduled)

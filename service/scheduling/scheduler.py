@@ -1,8 +1,8 @@
 """The queues of all models, and the pool of workers that serves them."""
 
-import contextlib
 import logging
 import threading
+from asyncio import get_running_loop
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
@@ -16,6 +16,7 @@ from service.heavy_work import leave_heavy_work
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.blas_thread_limit import BlasThreadLimit
 from service.scheduling.fair_share import VirtualClock
+from service.scheduling.loop_inbox import LoopInbox
 from service.scheduling.model_queue import ModelQueue
 from service.scheduling.refusals import shutting_down
 from service.scheduling.scheduled_call import ScheduledCall
@@ -67,10 +68,12 @@ class Scheduler:
         self._clock = VirtualClock()
         self._busy = 0
         self._idle = 0
+        self._is_waking = False
         self._changed = threading.Condition()
         self._closed = False
         self._pool: list[threading.Thread] = []
         self._blas: BlasThreadLimit | None = None
+        self._inbox: LoopInbox | None = None
 
     def waiting(self, model: LoadedModel | None = None) -> int:
         """Return how many calls wait, for one model or for all."""
@@ -90,17 +93,20 @@ class Scheduler:
             return self._busy
 
     def start(self) -> None:
-        """Start the workers."""
+        """Start the workers; calls end on the event loop that runs now."""
+        self._inbox = LoopInbox(get_running_loop())
+        self._is_waking = False
         if self._limits_blas:
             self._blas = BlasThreadLimit()
         if self._heavy is not None:
             self._heavy.start()
         # not daemons: a thread that is killed inside a native kernel takes the process down with it
         for _ in range(self._worker_count):
-            self._start_thread()
+            self._start_thread(self._inbox)
 
-    def _start_thread(self) -> threading.Thread:
-        thread = threading.Thread(target=self._serve, name=f"{self._name}-{self._threads_started}")
+    def _start_thread(self, inbox: LoopInbox) -> threading.Thread:
+        name = f"{self._name}-{self._threads_started}"
+        thread = threading.Thread(target=self._serve, args=(inbox,), name=name)
         self._threads_started += 1
         thread.start()
         self._pool.append(thread)
@@ -140,11 +146,21 @@ class Scheduler:
             queue = self._open_queue(scheduled.call.model)
             displaced = queue.make_room(self._worker_count - self._busy, scheduled.call.client)
             queue.push(scheduled, monotonic())
-            self._changed.notify()
+            wakes = self._idle and not self._is_waking and queue.due() < inf
+            if wakes:
+                self._is_waking = True
+        if wakes:
+            # when all that has arrived by now is queued: to wake a thread takes time, and one worker runs them together
+            scheduled.loop.call_soon(self._wake)
         if displaced is not None:
             call, refusal = displaced
             call.cancellation.cancel(refusal.message)
             call.completion.abort(refusal)
+
+    def _wake(self) -> None:
+        with self._changed:
+            self._is_waking = False
+            self._changed.notify()
 
     def cancel(self, scheduled: ScheduledCall[Any], reason: str) -> None:
         """Drop a call that waits, or have its run stop before the next layer."""
@@ -174,10 +190,10 @@ class Scheduler:
         """Have another thread take the place of the one that is still at work for calls that have all ended."""
         with self._changed:
             has_room = not self._closed and self._replaced < self._worker_count
-            if not has_room or not queue.works_on(work) or not work.is_unwanted:
+            if self._inbox is None or not has_room or not queue.works_on(work) or not work.is_unwanted:
                 return
             try:
-                thread = self._start_thread()
+                thread = self._start_thread(self._inbox)
             except RuntimeError as error:  # the system has no room for another thread
                 _logger.warning("model %s: a worker is stuck: %s", queue.model.name, error)
                 return
@@ -216,6 +232,9 @@ class Scheduler:
         self._drop_all("the server is shutting down")
         for thread in list(self._pool):
             thread.join()
+        if self._inbox is not None:
+            self._inbox.close()
+            self._inbox = None
         if self._blas is not None:
             self._blas.close()
             self._blas = None
@@ -251,19 +270,18 @@ class Scheduler:
 
     def _leave(self, scheduled: ScheduledCall[Any]) -> None:
         """Pass a heavy call on, by way of the event loop; called by a worker."""
-        if self._heavy is not None:
-            with contextlib.suppress(RuntimeError):  # nobody is left on a loop that is closed
-                scheduled.loop.call_soon_threadsafe(self._heavy.take_over, scheduled)
+        if self._heavy is not None and self._inbox is not None:
+            self._inbox.call(self._heavy.take_over, scheduled)
 
-    def _serve(self) -> None:
+    def _serve(self, inbox: LoopInbox) -> None:
         if self._heavy is not None:
             leave_heavy_work()
         while (taken := self._take()) is not None:
             queue, work = taken
-            work.execute(partial(self._form_batch, queue, work), self._leave)
+            work.execute(partial(self._form_batch, queue, work), self._leave, inbox)
             # free before a result is known: a client that has its answer may count on a place for its next request
             goes_on = self._finish(queue, work)
-            work.deliver()
+            work.deliver(inbox)
             if not goes_on:
                 return
             del taken, queue, work  # while a worker waits, it keeps nothing of a request alive

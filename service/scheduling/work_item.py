@@ -5,6 +5,7 @@ from typing import Any
 
 from service.scheduling.delivery import deliver
 from service.scheduling.execution import Sampler, decode, run, set_batch_signature
+from service.scheduling.loop_inbox import LoopInbox
 from service.scheduling.run_estimate import RunEstimate
 from service.scheduling.scheduled_call import ScheduledCall
 
@@ -44,18 +45,19 @@ class WorkItem:
         """Whether all its calls have ended, so that nobody waits for what becomes of it; asked on the event loop."""
         return all(scheduled.completion.is_over for scheduled in self.calls)
 
-    def execute(self, form_batch: FormBatch, leave: Leave) -> None:
+    def execute(self, form_batch: FormBatch, leave: Leave, inbox: LoopInbox) -> None:
         """Decode, run and encode; called by a worker. Raises nothing.
 
         Args:
             form_batch: asked for the batch, where calls are run together.
             leave: takes the calls that are heavy.
+            inbox: the event loop's, for calls that end before there is a batch.
         """
         decoded = [scheduled for scheduled in self.calls if self._begin(scheduled)]
         if len(decoded) < len(self.calls):
             self._left = self._heavy(self.calls)
         if self._max_batch_size > 1:
-            decoded = self._exchange(decoded, form_batch)
+            decoded = self._exchange(decoded, form_batch, inbox)
         for scheduled in self._left:
             leave(scheduled)
         if decoded:
@@ -63,12 +65,12 @@ class WorkItem:
             for scheduled in self._heavy(decoded):
                 self._leave_encoding(scheduled, leave)
 
-    def deliver(self) -> None:
+    def deliver(self, inbox: LoopInbox) -> None:
         """Hand the results to the event loop."""
         calls = self.calls
         if self._left:
             calls = [scheduled for scheduled in calls if scheduled not in self._left]
-        deliver(calls, self._runs)
+        deliver(inbox, calls, self._runs)
 
     def _begin(self, scheduled: ScheduledCall[Any]) -> bool:
         """Decode a call; returns whether it is to be run now."""
@@ -92,11 +94,13 @@ class WorkItem:
         self._left.append(scheduled)
         leave(scheduled)
 
-    def _exchange(self, decoded: list[ScheduledCall[Any]], form_batch: FormBatch) -> list[ScheduledCall[Any]]:
+    def _exchange(
+        self, decoded: list[ScheduledCall[Any]], form_batch: FormBatch, inbox: LoopInbox
+    ) -> list[ScheduledCall[Any]]:
         """Give decoded calls to the batcher, and go on with the batch that it returns."""
         failed = [scheduled for scheduled in self.calls if scheduled.progress.result is not None]
         for scheduled in decoded:
             set_batch_signature(scheduled, self._max_batch_size)
         self.calls = form_batch(decoded)
-        deliver(failed)
+        deliver(inbox, failed)
         return self.calls

@@ -18,6 +18,7 @@ from service.errors import ServiceError
 from service.scheduling.call import RunOutcome
 from service.scheduling.call_record import CallStatus
 from service.scheduling.dispatcher import Dispatcher
+from service.scheduling.loop_inbox import LoopInbox
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.stubs import (
     Client,
@@ -129,16 +130,15 @@ async def test_model_that_does_not_run_is_the_backends_fault(
 async def test_worker_is_free_before_its_answer_is_known(
     start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dispatcher, loop = start(queue_size=0), asyncio.get_running_loop()
-    hand_over = loop.call_soon_threadsafe
+    dispatcher, hand_over = start(queue_size=0), LoopInbox.call
     running: list[int] = []
 
-    def watch(*arguments: Any, **options: Any) -> asyncio.Handle:
+    def watch(inbox: LoopInbox, *arguments: Any) -> None:
         running.append(dispatcher.running())
-        return hand_over(*arguments, **options)
+        hand_over(inbox, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "call_soon_threadsafe", watch)
+        patch.setattr(LoopInbox, "call", watch)
         await dispatcher.answer(call_of(model_of(graph), rows(1)), stay)
     assert running == [0]
 
