@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from fastapi import FastAPI
 
 from service.errors import ServiceError
+from service.images.decoder import DECODER
 from service.lifecycle import Phase
 from service.memory_trimmer import MemoryTrimmer
 from service.repository.load_progress import LoadStoppedError
@@ -40,6 +41,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         with suppress(Exception):  # `Lifecycle.failure` has it
             await loading
         services.dispatcher.close()
+        DECODER.close()
         trimmer.close()
         services.telemetry.close()
 

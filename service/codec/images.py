@@ -30,8 +30,8 @@ def bind_images(
 
     Raises:
         ServiceError: 400 `invalid_image`, 413 `image_too_large` or `tensor_too_large`, 415
-            `unsupported_image_format`, 422 `not_an_image_model`,
-            `wrong_image_count`, `unknown_input` or `missing_input`.
+            `unsupported_image_format`, 422 `not_an_image_model`, `wrong_image_count`, `unknown_input`,
+            `missing_input` or `decoding_too_long`, 503 `decoder_failed`.
     """
     if config.image is None:
         message = f"the model takes no images: its model.toml has no [image] table; send tensors for {_names(ports)}"
@@ -49,7 +49,7 @@ def bind_images(
     pairs = []
     for port, target in targets:
         chosen = [image for field, image in zip(fields, opened, strict=True) if field == port]
-        pairs.append((port, prepare(chosen, config.image, target)))
+        pairs.append((port, prepare(chosen, config.image, target, limits.decode_seconds)))
     return bind(ports, pairs)
 
 

@@ -18,6 +18,7 @@ class Limits:
             memory to decode count several times.
         tensor_elements: elements of each input.
         answer_bytes: bytes of an answer, and of the arrays that it is made of.
+        decode_seconds: seconds that decoding the large images of a request may take.
         image_formats: the formats of images that are taken, some of `KNOWN_FORMATS`.
     """
 
@@ -25,6 +26,7 @@ class Limits:
     image_pixels: int = 64_000_000
     tensor_elements: int = 16 << 20
     answer_bytes: int = 128 << 20
+    decode_seconds: float = 10.0
     image_formats: tuple[ImageFormat, ...] = KNOWN_FORMATS
 
     def check_body(self, size: int) -> None:

@@ -1,25 +1,21 @@
 """Converts encoded images to the array that a model takes."""
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from engine import PNNX_COMPUTE, Array, Port
 from service.config.image_formats import KNOWN_FORMATS
 from service.config.model_config import FILE_NAME, ImageConfig, ModelConfigError
 from service.errors import ServiceError
 from service.heavy_work import LIGHT_PIXELS, check_weight
-from service.images.image_file import load_image, open_image
+from service.images.decoder import DECODER
+from service.images.encoded_image import EncodedImage
+from service.images.image_file import open_image
 from service.images.image_header import ImageHeader, read_header
-
-_LARGE_PIXELS = 4_000_000
-_large_turn = Lock()
-"""Held while images of more than `_LARGE_PIXELS` are decoded: several at once would take too much memory."""
+from service.images.planes import make_planes
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +77,7 @@ def find_image_input(config: ImageConfig, port: Port) -> ImageInput | str:
 
 def open_images(
     images: Sequence[bytes], pixel_limit: int, formats: Sequence[str] = KNOWN_FORMATS
-) -> list[Image.Image]:
+) -> list[EncodedImage]:
     """Read the headers of encoded images, and check their formats and total size before any is decoded.
 
     Args:
@@ -99,8 +95,12 @@ def open_images(
     pixels = sum(header.weighted_pixels for header in headers)
     if pixels > pixel_limit:
         raise _too_large(headers, pixel_limit)
-    check_weight(sum(header.decoded_pixels for header in headers), LIGHT_PIXELS)
-    return [open_image(*item) for item in zip(images, headers, places, strict=True)]
+    weight = sum(header.decoded_pixels for header in headers)
+    check_weight(weight, LIGHT_PIXELS)
+    items = zip(images, headers, places, strict=True)
+    if weight > LIGHT_PIXELS:
+        return [EncodedImage(*item) for item in items]
+    return [EncodedImage(*item, open_image(*item)) for item in items]
 
 
 def _too_large(headers: Sequence[ImageHeader], limit: int) -> ServiceError:
@@ -112,26 +112,31 @@ def _too_large(headers: Sequence[ImageHeader], limit: int) -> ServiceError:
     return ServiceError(413, "image_too_large", message, {"sizes": sizes, "limit": limit})
 
 
-def prepare(images: Sequence[Image.Image], config: ImageConfig, target: ImageInput) -> Array:
-    """Decode opened images and arrange them as a model's input.
+def prepare(
+    images: Sequence[EncodedImage], config: ImageConfig, target: ImageInput, seconds: float | None = None
+) -> Array:
+    """Decode images and arrange them as a model's input.
 
     Args:
         images: what `open_images` gave, as many as the input takes.
         config: how to prepare them.
         target: what the input takes.
+        seconds: that images which are heavy work may take, in a process of their own; None: they are decoded in this
+            thread, however long they take.
 
     Returns:
         (batch, channels, height, width), or (channels, height, width) for an input without a batch.
 
     Raises:
-        ServiceError: 400 `invalid_image`.
+        ServiceError: 400 `invalid_image`; 422 `decoding_too_long`, 503 `decoder_failed`.
+        MemoryError: there is too little memory.
     """
     batch = np.empty((len(images), config.channels, target.height, target.width), np.float32)
-    is_large = sum(image.width * image.height for image in images) > _LARGE_PIXELS
-    with _large_turn if is_large else nullcontext():
-        for index, image in enumerate(images):
-            loaded = load_image(image, config.colour == "gray", _place(index, len(images)))
-            _normalise(_resize(loaded, config, target), config, batch[index])
+    if seconds is not None and any(image.opened is None for image in images):
+        DECODER.decode(images, config, batch, seconds)
+    else:
+        for image, out in zip(images, batch, strict=True):
+            make_planes(image, config, out)
     array = batch.astype(target.dtype, copy=False)
     return array if target.batched else array[0]
 
@@ -142,48 +147,3 @@ def _place(index: int, count: int) -> str:
 
 def _keeps_pixels(config: ImageConfig) -> bool:
     return config.scale == 1 and set(config.mean) == {0} and set(config.std) == {1}
-
-
-def _resize(image: Image.Image, config: ImageConfig, target: ImageInput) -> Image.Image:
-    size = (target.width, target.height)
-    resample = Image.Resampling[config.resample.upper()]
-    if config.resize == "fit":
-        return _fit(image, size, resample, config.pad)
-    if config.resize == "crop":
-        return image.resize(size, resample, box=_centre(image, size, config.crop_fraction))
-    return image.resize(size, resample)
-
-
-def _fit(image: Image.Image, size: tuple[int, int], resample: Image.Resampling, pad: int) -> Image.Image:
-    """Scale the image to fit, and put it in the middle, between bars."""
-    factor = min(size[0] / image.width, size[1] / image.height)
-    width = max(1, min(size[0], round(image.width * factor)))
-    height = max(1, min(size[1], round(image.height * factor)))
-    canvas = Image.new(image.mode, size, (pad,) * len(image.getbands()))
-    shown = image.resize((width, height), resample)
-    canvas.paste(shown, ((size[0] - width) // 2, (size[1] - height) // 2))
-    return canvas
-
-
-def _centre(image: Image.Image, size: tuple[int, int], fraction: float) -> tuple[float, float, float, float]:
-    """Return the largest box of the target's aspect ratio in the middle, times `fraction`.
-
-    Cutting before resizing keeps an image of one row and a million columns from becoming a huge one.
-    """
-    factor = fraction * min(image.width / size[0], image.height / size[1])
-    width, height = min(image.width, size[0] * factor), min(image.height, size[1] * factor)
-    left, top = (image.width - width) / 2, (image.height - height) / 2
-    return left, top, left + width, top + height
-
-
-def _normalise(image: Image.Image, config: ImageConfig, out: Array) -> None:
-    """Write (pixel * scale - mean) / std of an (h, w) or (h, w, 3) image to `out` (channels, h, w)."""
-    pixels = np.asarray(image)
-    planes = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
-    if config.colour == "bgr":
-        planes = planes[::-1]
-    std = np.array(config.std).reshape(-1, 1, 1)
-    mean = np.array(config.mean).reshape(-1, 1, 1)
-    np.multiply(planes, (config.scale / std).astype(np.float32), out=out)
-    if mean.any():
-        out -= (mean / std).astype(np.float32)

@@ -1,0 +1,119 @@
+"""The process that decodes large images for the server: `python -m service.images.decoder_process`.
+
+It reads messages from its standard input and answers each on its standard output; see `frames.py`. A request is the
+image, its header, and how it is to be prepared; an answer is its planes, or what is wrong. What decodes hostile bytes
+may use as much memory and time as an image can need, and open or write nothing; it ends when the server does.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, BinaryIO, NoReturn
+
+import numpy as np
+
+from service.config.model_config import ImageConfig
+from service.errors import ServiceError
+from service.images.encoded_image import EncodedImage
+from service.images.frames import read_frame, write_frame
+from service.images.image_header import ImageHeader
+from service.images.planes import make_planes
+
+_NICENESS = 10
+_OOM_SCORE = 500
+"""The system ends this process rather than the server where memory is short."""
+_SPARE_SECONDS = 2
+_MOST_BYTES = 1 << 40
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    head: dict[str, Any]
+    data: bytes
+
+
+def main() -> NoReturn:
+    """Answer requests until there are no more."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what libraries print must not get among the answers
+    be_modest()
+    write_frame(answers, {})
+    requests: SimpleQueue[_Request] = SimpleQueue()
+    Thread(target=_receive, args=(sys.stdin.buffer, requests.put), daemon=True).start()
+    while True:
+        request = requests.get()
+        answer(request.head, request.data, answers)
+
+
+def answer(head: dict[str, Any], data: bytes, answers: BinaryIO) -> None:
+    """Decode an image, and write its planes; or else `problem`, or that there is too little memory."""
+    limit(head["seconds"], head["bytes"])
+    out = np.empty(head["shape"], np.float32)
+    config = ImageConfig.model_validate(head["config"])
+    try:
+        make_planes(EncodedImage(data, ImageHeader(**head["header"]), head["place"]), config, out)
+    except MemoryError:
+        write_frame(answers, {"number": head["number"], "is_out_of_memory": True})
+    except ServiceError as error:
+        write_frame(answers, {"number": head["number"], "problem": error.message})
+    else:
+        write_frame(answers, {"number": head["number"]}, out.data.cast("B"))
+
+
+def be_modest() -> None:
+    """Take processor and memory after the server, and write no files."""
+    if sys.platform == "win32":
+        return
+    import resource  # noqa: PLC0415  # there is none on Windows
+
+    with suppress(OSError):
+        os.nice(_NICENESS)
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(str(_OOM_SCORE))
+    for kind in (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE):
+        resource.setrlimit(kind, (0, 0))
+
+
+def limit(seconds: float, most_bytes: int) -> None:
+    """Have the system limit what the process takes from now on, as far as it is not limited already.
+
+    Args:
+        seconds: that it may compute, before it is ended.
+        most_bytes: that its address space may grow.
+    """
+    if sys.platform == "win32":
+        return
+    import resource  # noqa: PLC0415  # there is none on Windows
+
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    used = usage.ru_utime + usage.ru_stime
+    for kind, wanted in (
+        (resource.RLIMIT_CPU, int(used + seconds) + _SPARE_SECONDS),
+        (resource.RLIMIT_AS, _address_space() + most_bytes),
+    ):
+        _, hard = resource.getrlimit(kind)
+        resource.setrlimit(kind, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+
+
+def _receive(file: BinaryIO, take: Callable[[_Request], None]) -> None:
+    """Read requests in a thread of its own: where the server has ended, this process does at once."""
+    with suppress(EOFError, OSError, ValueError, MemoryError):
+        while True:
+            take(_Request(*read_frame(file, _MOST_BYTES)))
+    os._exit(0)
+
+
+def _address_space() -> int:
+    """Return the bytes of the address space that are taken; 0 where the system does not tell."""
+    with suppress(OSError):
+        return int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,251 @@
+"""The process that decodes large images: what it answers, and how it is ended and replaced."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from engine import Array
+from service.config.model_config import ImageConfig
+from service.errors import ServiceError
+from service.heavy_work import LIGHT_PIXELS
+from service.images import decoder as module
+from service.images.decoder import Decoder
+from service.images.encoded_image import EncodedImage
+from service.images.frames import MAX_OBJECT, read_frame, write_frame
+from service.images.image_header import read_header
+from service.images.planes import make_planes
+from tests.service.codec.payloads import encoded
+
+SECONDS = 60.0
+STUB = """
+import os, sys, time
+from service.images.frames import read_frame, write_frame
+write_frame(sys.stdout.buffer, {})
+while True:
+    head, data = read_frame(sys.stdin.buffer, 1 << 30)
+    place, size = head["place"], 4 * head["shape"][0] * head["shape"][1] * head["shape"][2]
+    if place == "hang":
+        time.sleep(600)
+    elif place == "die":
+        os._exit(3)
+    elif place == "short":
+        write_frame(sys.stdout.buffer, {"number": head["number"]}, bytes(size - 4))
+    elif place == "long":
+        write_frame(sys.stdout.buffer, {"number": head["number"]}, bytes(size + 4))
+    elif place == "babble":
+        os.write(1, b"\\x10\\0\\0\\0" + bytes(8) + b"no JSON whatever")
+    else:
+        number = head["number"] - (place == "another")
+        write_frame(sys.stdout.buffer, {"number": number}, bytes(size))
+"""
+"""A process that does what the place of an image tells it, and decodes others as black."""
+
+
+@pytest.fixture
+def decoder() -> Iterator[Decoder]:
+    made = Decoder()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def stub() -> Iterator[Decoder]:
+    made = Decoder((sys.executable, "-c", STUB))
+    yield made
+    made.close()
+
+
+def image_of(data: bytes, place: str = "the image") -> EncodedImage:
+    return EncodedImage(data, read_header(data, ("PNG", "JPEG", "WEBP", "BMP"), place), place)
+
+
+def noise(mode: str = "RGB") -> Image.Image:
+    shape = (70, 50) if mode == "L" else (70, 50, len(mode))
+    return Image.fromarray(np.random.default_rng(0).integers(0, 256, shape, np.uint8), mode=None)
+
+
+BLACK = image_of(encoded(Image.new("L", (9, 9))))
+
+
+def decoded(decoder: Decoder, *images: EncodedImage, seconds: float = SECONDS, **keys: Any) -> Array:
+    config = ImageConfig.model_validate({"colour": "gray", **keys})
+    batch = np.full((len(images), config.channels, 8, 6), 7, np.float32)
+    decoder.decode(images, config, batch, seconds)
+    return batch
+
+
+def process_of(decoder: Decoder) -> "subprocess.Popen[bytes]":
+    assert decoder._process is not None
+    return decoder._process._process
+
+
+def test_images_are_as_those_that_the_server_decodes_itself(decoder: Decoder) -> None:
+    keys: dict[str, Any] = {
+        "colour": "bgr",
+        "mean": [0.1, 0.2, 0.3],
+        "resize": "fit",
+        "pad": 9,
+        "resample": "bicubic",
+    }
+    forms = [("RGB", "JPEG"), ("RGBA", "PNG"), ("RGB", "WEBP"), ("L", "BMP")]
+    images = [image_of(encoded(noise(mode), form)) for mode, form in forms]
+    config = ImageConfig.model_validate(keys)
+    expected = np.empty((len(images), 3, 8, 6), np.float32)
+    for image, out in zip(images, expected, strict=True):
+        make_planes(image, config, out)
+    np.testing.assert_array_equal(decoded(decoder, *images, **keys), expected)
+
+
+def test_damaged_images_are_refused_and_the_process_goes_on(decoder: Decoder) -> None:
+    whole = encoded(noise("L"))
+    with pytest.raises(ServiceError) as caught:
+        decoded(decoder, BLACK, image_of(whole[: len(whole) // 2], "image 2"))
+    assert (caught.value.status, caught.value.code) == (400, "invalid_image")
+    assert caught.value.message.startswith("image 2 is damaged")
+    process = process_of(decoder)
+    assert (decoded(decoder, BLACK) == 0).all()
+    assert process_of(decoder) is process
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the address space")
+def test_memory_that_an_image_cannot_need_is_not_given(
+    decoder: Decoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large = image_of(encoded(Image.new("L", (9000, 9000))))
+    monkeypatch.setattr(module, "_SPARE_BYTES", 8 << 20)
+    monkeypatch.setattr(module, "_PIXEL_BYTES", 0)
+    with pytest.raises(MemoryError):
+        decoded(decoder, large)
+    monkeypatch.undo()
+    assert (decoded(decoder, large) == 0).all()
+
+
+def test_a_decoder_that_hangs_is_ended_at_its_limit_and_replaced(stub: Decoder) -> None:
+    decoded(stub, BLACK)
+    hung = process_of(stub)
+    with pytest.raises(ServiceError) as caught:
+        decoded(stub, BLACK, image_of(BLACK.data, "hang"), seconds=0.2)
+    assert (caught.value.status, caught.value.code) == (422, "decoding_too_long")
+    assert caught.value.details == {"limit": 0.2, "unit": "seconds"}
+    assert hung.returncode == -signal.SIGKILL, "it is ended, and no zombie"
+    assert (decoded(stub, BLACK) == 0).all()
+    assert stub.ended == {"decoding_too_long": 1, "decoder_failed": 0}
+
+
+def test_a_decoder_that_is_stopped_while_it_is_sent_an_image_is_ended(stub: Decoder) -> None:
+    decoded(stub, BLACK)
+    process_of(stub).send_signal(signal.SIGSTOP)
+    large = image_of(encoded(Image.new("L", (2000, 2000)), "BMP"))
+    with pytest.raises(ServiceError) as caught:
+        decoded(stub, large, seconds=0.2)
+    assert caught.value.code == "decoding_too_long"
+
+
+@pytest.mark.parametrize("place", ["die", "short", "long", "babble", "another"])
+def test_a_decoder_that_fails_costs_its_own_request_alone(stub: Decoder, place: str) -> None:
+    with pytest.raises(ServiceError) as caught:
+        decoded(stub, image_of(BLACK.data, place))
+    assert (caught.value.status, caught.value.code) == (503, "decoder_failed")
+    assert caught.value.headers == {"Retry-After": "1"}
+    assert (decoded(stub, BLACK) == 0).all()
+
+
+def test_an_answer_that_was_not_read_is_never_taken_for_the_next(
+    stub: Decoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoded(stub, BLACK)
+    first = process_of(stub)
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "read_frame", fail)
+        with pytest.raises(MemoryError):
+            decoded(stub, BLACK)
+    assert first.returncode == -signal.SIGKILL
+    assert (decoded(stub, BLACK) == 0).all()
+
+
+def test_a_decoder_that_was_killed_between_requests_is_replaced_unnoticed(stub: Decoder) -> None:
+    decoded(stub, BLACK)
+    process_of(stub).kill()
+    process_of(stub).wait()
+    assert not stub.is_running
+    assert (decoded(stub, BLACK) == 0).all()
+
+
+@pytest.mark.parametrize("command", ["/no/such/program", "/bin/false"])
+def test_a_decoder_that_cannot_be_started_is_an_error_of_the_server(command: str) -> None:
+    with pytest.raises(ServiceError) as caught:
+        decoded(Decoder((command,)), BLACK)
+    assert (caught.value.status, caught.value.code) == (503, "decoder_failed")
+
+
+def test_a_decoder_without_work_is_ended(stub: Decoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "IDLE_SECONDS", 0.0)
+    decoded(stub, BLACK)
+    until = time.monotonic() + SECONDS
+    while stub.is_running:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_the_process_is_told_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUIPER_API_KEYS", "secret")
+    assert "secret" not in module._environment().values()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_the_process_ends_with_the_server() -> None:
+    script = (
+        "import os\n"
+        "from tests.service.images.test_decoder import BLACK, Decoder, decoded, process_of\n"
+        "decoder = Decoder()\n"
+        "decoded(decoder, BLACK)\n"
+        "print(process_of(decoder).pid, flush=True)\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    root = Path(__file__).parents[3]
+    run = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        check=False,
+        cwd=root,
+        env=os.environ | {"PYTHONPATH": str(root)},
+    )
+    process = Path(f"/proc/{int(run.stdout)}/stat")
+    until = time.monotonic() + SECONDS
+    while process.exists() and process.read_text().split()[2] != "Z":
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_light_images_never_see_it() -> None:
+    assert BLACK.header.decoded_pixels < LIGHT_PIXELS
+
+
+def test_messages_that_are_too_large_or_end_early_are_not_read() -> None:
+    file = BytesIO()
+    write_frame(file, {"a": 1}, b"data")
+    whole = file.getvalue()
+    assert read_frame(BytesIO(whole), 4) == ({"a": 1}, b"data")
+    for size in range(len(whole)):
+        with pytest.raises((EOFError, ValueError)):
+            read_frame(BytesIO(whole[:size]), 4)
+    with pytest.raises(ValueError, match="at most"):
+        read_frame(BytesIO(whole), 3)
+    with pytest.raises(ValueError, match="at most"):
+        read_frame(BytesIO((MAX_OBJECT + 1).to_bytes(4, "little") + bytes(8)), 4)
+    with pytest.raises(ValueError, match="no object"):
+        read_frame(BytesIO(b"\x02\0\0\0" + bytes(8) + b"[]"), 4)
