@@ -2,7 +2,6 @@
 
 A flag takes precedence over a `KUIPER_…` variable in the environment, the variable over the file, and the file over
 the default.
-`python -m service.config.settings` prints the table of all settings as markdown.
 """
 
 import tomllib
@@ -163,6 +162,12 @@ class Settings(BaseSettings):
         description="most pixels that the images of a request may have in total, checked before they are decoded; what "
         "takes more memory counts more: WebP five times, progressive JPEG and images with transparency twice",
     )
+    max_decode_seconds: float = Field(
+        default=_LIMITS.decode_seconds,
+        gt=0,
+        le=86_400,
+        description="seconds that decoding large images of a request may take",
+    )
     image_formats: ImageFormats = Field(
         default=KNOWN_FORMATS,
         description="formats of images that are taken, separated by commas: `png`, `jpeg`, `webp`, `bmp`",
@@ -261,6 +266,7 @@ class Settings(BaseSettings):
             image_pixels=self.max_image_pixels,
             tensor_elements=self.max_tensor_elements,
             answer_bytes=self.max_answer_bytes,
+            decode_seconds=self.max_decode_seconds,
             image_formats=self.image_formats,
         )
 
@@ -305,16 +311,6 @@ def describe_settings() -> Iterator[SettingDoc]:
         yield SettingDoc(name, flag, ENV_PREFIX + name.upper(), default, field.description or "", field)
 
 
-def settings_table() -> str:
-    """Return the markdown table of all settings."""
-    rows = ["| flag | environment | default | meaning |", "|---|---|---|---|"]
-    for doc in describe_settings():
-        default = f"`{doc.default}`" if doc.default else ""
-        flag = f"`{doc.flag}`" if doc.flag else ""
-        rows.append(f"| {flag} | `{doc.variable}` | {default} | {doc.text} |")
-    return "\n".join(rows)
-
-
 def suggest(name: str) -> str:
     """Return "; did you mean …?" with the setting whose name is closest, or an empty string if none is close."""
     near = get_close_matches(name, Settings.model_fields, n=1)
@@ -347,7 +343,3 @@ def _word(fault: Any) -> str:
     problem = problem_of(fault)
     problem = problem[0].lower() + problem[1:]
     return f"{name}: {problem}" if _is_secret(name) else f"{name}: {problem}, got {fault['input']!r}"
-
-
-if __name__ == "__main__":
-    print(settings_table())

@@ -70,12 +70,8 @@ class AttackedServer:
         return self._process.poll()
 
     def resident_bytes(self) -> int:
-        """Return the memory that it has of its own; 0 where it has ended."""
-        with contextlib.suppress(OSError):
-            for line in Path(f"/proc/{self.process_id}/status").read_text().splitlines():
-                if line.startswith("VmRSS:"):
-                    return int(line.split()[1]) << 10
-        return 0
+        """Return the memory that it and the processes that it has started have of their own; 0 where it has ended."""
+        return sum(map(_resident_bytes, [self.process_id, *_children(self.process_id)]))
 
     def end(self) -> None:
         """End it, and wait until it has ended."""
@@ -98,3 +94,18 @@ class AttackedServer:
                     self.port = int(match[1])
                     self._listens.set()
         self._listens.set()
+
+
+def _children(process: int) -> list[int]:
+    with contextlib.suppress(OSError):
+        lists = Path(f"/proc/{process}/task").glob("*/children")
+        return [int(child) for file in lists for child in file.read_text().split()]
+    return []
+
+
+def _resident_bytes(process: int) -> int:
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{process}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) << 10
+    return 0

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from service.telemetry.metrics.collector import Collector
+from service.telemetry.metrics.decoder import DecoderMetrics
 from service.telemetry.metrics.http_requests import HttpRequestMetrics
 from service.telemetry.metrics.inference import InferenceMetrics
 from service.telemetry.metrics.layers import LayerMetrics
@@ -16,6 +17,7 @@ COLLECTORS: list[Callable[[], Collector]] = [
     LayerMetrics,
     ModelMetrics,
     WorkerMetrics,
+    DecoderMetrics,
     HttpRequestMetrics,
 ]
 """Every application makes one collector of each; a new metric adds its class here."""

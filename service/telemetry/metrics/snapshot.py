@@ -1,10 +1,11 @@
 """The server at one moment, as far as metrics show it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from service.config.settings import Settings
 from service.graph.view import count_precisions
+from service.images.decoder import DECODER
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.dispatcher import Dispatcher
 from service.scheduling.scheduling_policy import scheduling_policy
@@ -52,6 +53,8 @@ class Snapshot:
         busy_workers: how many of them run one now.
         heavy_workers: threads for heavy requests, beside these.
         busy_heavy_workers: how many of them are at work on one now.
+        has_decoder: whether there is a process that decodes large images now.
+        decoders_ended: how many such processes were ended, by the code of the error that told the client.
         http_durations: durations of the HTTP requests so far.
     """
 
@@ -60,6 +63,8 @@ class Snapshot:
     busy_workers: int
     heavy_workers: int
     busy_heavy_workers: int
+    has_decoder: bool
+    decoders_ended: Mapping[str, int]
     http_durations: HttpDurations
 
 
@@ -102,5 +107,7 @@ def take_snapshot(
         dispatcher.busy_workers(),
         settings.heavy_worker_count,
         dispatcher.busy_heavy_workers(),
+        DECODER.is_running,
+        DECODER.ended,
         http_durations,
     )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
-from service.config.settings import settings_table
+from service.config.settings_table import settings_table
 from tests.docs.generated import (
     answer,
     benchmark,

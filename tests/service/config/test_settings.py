@@ -10,8 +10,8 @@ from service.config.settings import (
     SettingsError,
     describe_settings,
     load_settings,
-    settings_table,
 )
+from service.config.settings_table import settings_table
 
 
 def write(folder: Path, text: str) -> Path:
@@ -101,7 +101,7 @@ def test_every_setting_is_described() -> None:
 
 def test_module_prints_the_table() -> None:
     printed = subprocess.run(
-        [sys.executable, "-m", "service.config.settings"],
+        [sys.executable, "-m", "service.config.settings_table"],
         capture_output=True,
         text=True,
         check=True,

@@ -1,26 +1,31 @@
 """Requests that are much work, of every kind, over HTTP: they are answered as others, by workers of their own."""
 
+import asyncio
 import gzip
 import json
+import sys
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from httpx import AsyncClient
+from httpx import ASGITransport, AsyncClient
 from PIL import Image
 
 from engine import Array
+from service.app import create_app
 from service.config.settings import Settings
 from service.heavy_work import LIGHT_ANSWER_BYTES, LIGHT_PACKED_BYTES, LIGHT_PIXELS, LIGHT_TEXT_BYTES
+from service.images.decoder import DECODER
 from service.scheduling.heavy_queue import HeavyWorkItem
 from service.scheduling.run_estimate import LIGHT_ROWS
 from service.scheduling.scheduled_call import ScheduledCall
 from tests.service.codec.payloads import encoded, npy, npz
-from tests.service.routes.answers import labels
+from tests.service.routes.answers import bright, check_error, labels
 
 pytestmark = pytest.mark.anyio
+READY = "import sys, time; from service.images.frames import *; write_frame(sys.stdout.buffer, {}); "
 SIDE = int(LIGHT_PIXELS**0.5) + 1
 FEW = np.array([[-1, 0.5, 2]], np.float32)
 ZEROS = np.zeros((LIGHT_PACKED_BYTES // 12 + 1, 3), np.float32)
@@ -29,7 +34,7 @@ MANY = np.random.default_rng(0).standard_normal((LIGHT_ANSWER_BYTES // 12 + 1, 3
 
 @pytest.fixture
 def settings(models: Path) -> Settings:
-    return Settings(models=models, workers=1)
+    return Settings(models=models, workers=1, max_decode_seconds=60)
 
 
 @pytest.fixture(autouse=True)
@@ -120,3 +125,35 @@ async def test_large_answers_of_v2(client: AsyncClient, resumed: list[int]) -> N
     read = np.array(answer.json()["outputs"][0]["data"], np.float32).reshape(-1, 3)
     np.testing.assert_array_equal(read, MANY.clip(0))
     assert resumed == [1]
+
+
+@pytest.mark.parametrize(
+    ("does", "seconds", "status", "code"),
+    [
+        ("time.sleep(600)", 0.3, 422, "decoding_too_long"),
+        ("read_frame(sys.stdin.buffer, 1 << 30)", 60, 503, "decoder_failed"),
+    ],
+    ids=["hangs", "dies"],
+)
+async def test_a_decoder_that_hangs_or_dies_costs_its_own_request_only(
+    models: Path, monkeypatch: pytest.MonkeyPatch, does: str, seconds: float, status: int, code: str
+) -> None:
+    large = encoded(Image.new("L", (SIDE, SIDE)))
+    app = create_app(Settings(models=models, workers=1, max_decode_seconds=seconds))
+    transport = ASGITransport(app)
+    async with (
+        app.router.lifespan_context(app),
+        AsyncClient(transport=transport, base_url="http://a") as client,
+    ):
+        DECODER.close()
+        before = DECODER.ended[code]
+        with monkeypatch.context() as patched:
+            patched.setattr(DECODER, "_command", (sys.executable, "-c", READY + does))
+            task = asyncio.create_task(client.post("/infer?model=digit", content=large))
+            assert labels(await client.post("/infer?model=digit", content=bright(4)))[0] == "p4"
+            check_error(await task, status, code)
+        assert labels(await client.post("/infer?model=digit", content=large))
+        metrics = (await client.get("/metrics")).text
+    assert f'kuiper_image_decoders_ended_total{{code="{code}"}} {before + 1.0}' in metrics
+    assert "kuiper_image_decoders 1.0" in metrics
+    assert not DECODER.is_running, "it ends with the server"

@@ -1,0 +1,25 @@
+"""The process that decodes large images."""
+
+from collections.abc import Iterator
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from service.telemetry.metrics.snapshot import Snapshot
+
+
+class DecoderMetrics:
+    """`kuiper_image_decoders` and `kuiper_image_decoders_ended_total`."""
+
+    def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
+        """Yield the gauge and the counter."""
+        yield GaugeMetricFamily(
+            "kuiper_image_decoders", "processes that decode large images", value=snapshot.has_decoder
+        )
+        ended = CounterMetricFamily(
+            "kuiper_image_decoders_ended",
+            "processes that decoded large images and were ended, or ended, during a request",
+            labels=("code",),
+        )
+        for code, count in snapshot.decoders_ended.items():
+            ended.add_metric((code,), count)
+        yield ended
