@@ -11,7 +11,7 @@ class BuildClock:
 
     Args:
         seconds: how long it may take; None for as long as it takes.
-        doing: what is done, for the error: `building` or `compiling`.
+        doing: what is done, for the error: `building`, `planning` or `compiling`.
     """
 
     def __init__(self, seconds: float | None, doing: str) -> None:

@@ -52,7 +52,7 @@ class RuntimeGraph:
         threads: threads that share one run's compiled kernels, 1 to 1024.
         programs_kept: compiled programs that are kept, at least 1: those used last, one per combination of shapes.
         verify: whether a compiled program is compared with the numpy layers before it is used; one that differs is not.
-        max_build_seconds: how long building the graph, and compiling it for one combination of shapes, may each take.
+        max_build_seconds: how long building the graph, and planning and compiling it for some shapes, may each take.
         quantization: what is computed in 8-bit integers; None for what the precision says.
         precision: what compiled kernels round the operands of products to; numpy layers compute in float32.
         tolerance: for `auto`, the loss that speed may cost, 0 to 1: the largest of |y - y32| / |y32| over outputs.
@@ -336,9 +336,8 @@ class RuntimeGraph:
 
     def _cached_plans(self) -> Planner:
         options, names = self._options, [port.operand for port in self._inputs]
-        return cached_planner(
-            self._order, self._operands, names, options.max_run_bytes, options.programs_kept
-        )
+        limits = options.max_run_bytes, options.programs_kept, options.max_build_seconds
+        return cached_planner(self._order, self._operands, names, *limits)
 
     def _built(self) -> Executor:
         if self._executor is None:

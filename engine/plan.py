@@ -7,7 +7,8 @@ import numpy as np
 
 from engine.binding import BoundLayer
 from engine.boundary import at_operator
-from engine.errors import BuildError, LayerError, describe_problem
+from engine.build_clock import UNLIMITED, BuildClock
+from engine.errors import BuildError, BuildTimeoutError, LayerError, describe_problem
 from engine.operator import INPUT, OUTPUT, RuntimeOperand, RuntimeOperator
 from engine.spec import Spec, Value, is_known, spec_of, tensor_specs
 
@@ -84,15 +85,23 @@ def make_plan(
     operands: Mapping[str, RuntimeOperand],
     inputs: Mapping[str, Spec],
     max_bytes: int = MAX_RUN_BYTES,
+    clock: BuildClock = UNLIMITED,
 ) -> Plan:
     """Plan a run of operators in order on inputs given as operand name -> spec.
 
+    Args:
+        order: the operators.
+        operands: all operands by name.
+        inputs: what is known of the graph's inputs.
+        max_bytes: most bytes of tensors alive at once.
+        clock: asked before each operator.
+
     Raises:
-        LayerError: a layer could not run on the shapes that would reach it, or the tensors alive at once would
-            take more than `max_bytes`.
+        LayerError: a layer could not run on the shapes that would reach it, the tensors alive at once would take more
+            than `max_bytes`, or planning takes too long.
     """
     with np.errstate(all="ignore"):  # shape rules of expressions compute with numbers, inf and nan among them
-        plan = _plan_steps(order, operands, inputs)
+        plan = _plan_steps(order, operands, inputs, clock)
     for step, held in zip(plan.steps, plan.held_bytes(), strict=True):
         check_memory(step, held, max_bytes)
     return plan
@@ -122,13 +131,17 @@ def check_step(step: Step, inputs: Sequence[Value], max_bytes: int) -> None:
 
 
 def _plan_steps(
-    order: Sequence[RuntimeOperator], operands: Mapping[str, RuntimeOperand], inputs: Mapping[str, Spec]
+    order: Sequence[RuntimeOperator],
+    operands: Mapping[str, RuntimeOperand],
+    inputs: Mapping[str, Spec],
+    clock: BuildClock,
 ) -> Plan:
     slots = {name: slot for slot, name in enumerate(operands)}
     last_use = _last_uses(order)
     specs: dict[str, Spec] = dict(inputs)
     steps = []
     for index, operator in enumerate(order):
+        _check_clock(clock, operator)
         layer = operator.layer
         if layer is None:
             raise BuildError(f"{operator.type} {operator.name}: has no layer bound")
@@ -140,6 +153,13 @@ def _plan_steps(
                 specs.update(zip((operand.name for operand in operator.outputs), given, strict=True))
             steps.append(_make_step(operator, layer, slots, specs, release))
     return Plan(tuple(steps), slots, specs)
+
+
+def _check_clock(clock: BuildClock, operator: RuntimeOperator) -> None:
+    try:
+        clock.check(operator.type, operator.name)
+    except BuildTimeoutError as error:
+        raise LayerError(str(error)) from error  # to a request, its shapes are what cannot be run
 
 
 def _make_step(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+from engine.build_clock import BuildClock
 from engine.executor import Planner
 from engine.operator import RuntimeOperand, RuntimeOperator
 from engine.plan import Plan, make_plan
@@ -18,6 +19,7 @@ def cached_planner(
     inputs: Sequence[str],
     max_run_bytes: int,
     programs_kept: int,
+    max_seconds: float | None = None,
 ) -> Planner:
     """Return what makes plans of a graph, or returns those that it made before.
 
@@ -29,9 +31,11 @@ def cached_planner(
         inputs: operand names of the graph's inputs.
         max_run_bytes: how much the tensors alive at once in a run may take.
         programs_kept: compiled programs that are kept.
+        max_seconds: how long making a plan may take; None for as long as it takes.
     """
 
     def plan(specs: tuple[TensorSpec, ...]) -> Plan:
-        return make_plan(order, operands, dict(zip(inputs, specs, strict=True)), max_run_bytes)
+        clock = BuildClock(max_seconds, "planning")
+        return make_plan(order, operands, dict(zip(inputs, specs, strict=True)), max_run_bytes, clock)
 
     return lru_cache(maxsize=PLANS_PER_PROGRAM * programs_kept)(plan)

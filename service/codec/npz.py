@@ -6,6 +6,7 @@ import zlib
 from io import BytesIO
 
 from engine import Array
+from service.codec.inflation import check_memory
 from service.codec.npy import MAX_HEADER, read_header, read_npy
 from service.config.limits import Limits, too_large
 from service.errors import ServiceError
@@ -38,6 +39,7 @@ def read_npz(body: bytes, limits: Limits) -> dict[str, Array]:
 
     Raises:
         ServiceError: 400 `invalid_npz` or `invalid_npy`, 413 `tensor_too_large` or `body_too_large`.
+        MemoryError: there is no memory to unpack it.
     """
     # the zip reader makes an object of every record before they can be counted
     if body.count(_DIRECTORY_RECORD) > MAX_ENTRIES:
@@ -46,6 +48,8 @@ def read_npz(body: bytes, limits: Limits) -> dict[str, Array]:
         with zipfile.ZipFile(BytesIO(body)) as archive:
             return _read_entries(archive, limits)
     except _ZIP_ERRORS as error:
+        if isinstance(error, zlib.error):
+            check_memory(error)
         raise _invalid(f"cannot be unpacked: {error}") from error
 
 

@@ -189,7 +189,7 @@ class Settings(BaseSettings):
         default=300.0,
         gt=0,
         le=86_400,
-        description="seconds that building a model, and compiling it for one combination of shapes, may each take",
+        description="seconds that building a model, and planning and compiling it for some shapes, may each take",
     )
     log_level: LogLevel = Field(default="info", description="lowest severity that is logged")
     log_format: LogFormat = Field(

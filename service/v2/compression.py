@@ -8,6 +8,7 @@ import re
 import zlib
 from collections.abc import Sequence
 
+from service.codec.inflation import check_memory
 from service.config.limits import Limits
 from service.errors import ServiceError
 from service.heavy_work import LIGHT_PACKED_BYTES, check_weight
@@ -18,7 +19,6 @@ IDENTITY, GZIP, DEFLATE = "identity", "gzip", "deflate"
 WORTH_BYTES = 1024
 """Answers with fewer bytes are not compressed."""
 _STEP = 1 << 16
-_OUT_OF_MEMORY = "Error -4 "
 _SAMPLE = 1 << 14
 _WORTH_RATIO = 0.9
 _LEVEL = 1
@@ -64,8 +64,7 @@ def decompress(body: bytes | bytearray, encoding: str, limits: Limits) -> bytes 
     try:
         return _inflate(body, _bits(body, encoding), limits)
     except zlib.error as error:
-        if str(error).startswith(_OUT_OF_MEMORY):
-            raise MemoryError from error
+        check_memory(error)
         raise _invalid(encoding, str(error)) from error
 
 

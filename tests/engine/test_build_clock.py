@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine import BuildError, BuildTimeoutError, RuntimeGraph, TensorSpec, build_clock
+from engine import BuildError, BuildTimeoutError, LayerError, RuntimeGraph, TensorSpec, build_clock
 from engine.build_clock import BuildClock
 from tests.engine.models import write_model
 
@@ -51,12 +51,26 @@ def test_building_is_given_up_at_the_operator_that_it_has_come_to(tmp_path: Path
     )
 
 
+@pytest.mark.parametrize("backend", ["native", "numpy"])
+def test_planning_is_given_up_at_the_operator_that_it_has_come_to(
+    tmp_path: Path, advance: Advance, backend: str
+) -> None:
+    graph = open_graph(tmp_path, 2.0, backend)
+    graph.build()
+    advance(1.0)
+    with pytest.raises(LayerError, match=r"^planning was given up at F.silu silu: .* max_build_seconds$"):
+        graph.forward([X])
+    advance(0.0)  # it was for the time, and is tried again
+    assert len(graph.forward([X])) == 1
+
+
 @pytest.mark.plants_a_mistake
 def test_compiling_is_given_up_with_an_error_and_runs_use_the_numpy_layers(
     tmp_path: Path, advance: Advance
 ) -> None:
     graph = open_graph(tmp_path, 2.0)
     graph.build()
+    graph.plan(SPECS)
     advance(1.0)
     for _ in range(2):  # what was given up is not tried again
         with pytest.raises(BuildTimeoutError, match=r"^compiling was given up at F.silu silu"):
@@ -74,6 +88,7 @@ def test_a_run_on_new_shapes_waits_no_longer_than_that_for_the_compiler(
 ) -> None:
     graph = open_graph(tmp_path, 2.0)
     graph.build()
+    graph.plan(SPECS)
     advance(1.0)
     assert len(graph.forward([X])) == 1
     assert len(graph.verification.refused) == 1

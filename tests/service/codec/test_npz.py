@@ -1,4 +1,5 @@
 import zipfile
+import zlib
 from io import BytesIO
 
 import numpy as np
@@ -109,3 +110,16 @@ def test_size_that_the_directory_hides_is_never_unpacked() -> None:
     assert size in body
     body = body.replace(size, (128 + 8).to_bytes(4, "little"))
     refused(lambda: decode(body, None, TWO, RAW, LIMITS), 400, "invalid_npz")
+
+
+def test_memory_that_zlib_lacks_is_no_fault_of_the_body(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Unpacker:
+        eof, unconsumed_tail, unused_data = False, b"", b""
+
+        def decompress(self, data: bytes, size: int) -> bytes:
+            del data, size
+            raise zlib.error("Error -4 while decompressing data: out of memory")
+
+    monkeypatch.setattr(zlib, "decompressobj", lambda bits: Unpacker())
+    with pytest.raises(MemoryError):
+        decode(npz(a=A, b=B, compressed=True), None, TWO, RAW, LIMITS)
