@@ -1,17 +1,19 @@
 """Parses JSON documents of any size without a long hold of the interpreter's lock.
 
 The parser holds the lock until it has made all objects. From a large document, the arrays of numbers under the key
-`data` are therefore cut out, each becomes a `NumberText`, and only the rest is given to the parser. What that rest
-may hold is bounded, and counted before it is parsed.
+`data` and long plain strings are therefore cut out; each array becomes a `NumberText`, and only the rest is given to
+the parser. What that rest may hold is bounded, and counted before it is parsed.
 """
 
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import orjson
 
+from service.codec.json_strings import find_strings
 from service.codec.number_text import PIECE_BYTES, Bytes, NumberText, find_end
 from service.config.limits import too_large
 
@@ -21,6 +23,8 @@ MAX_LISTS = 1 << 16
 """Most lists and objects of a large document, besides those that are cut out."""
 MAX_VALUES = 1 << 18
 """Most commas of a large document, besides those that are cut out."""
+MAX_BYTES = 16 << 20
+"""Most bytes of a large document, besides what is cut out."""
 
 _KEY = b'"data"'
 _BARE_NAMES = (b"NaN", b"Inf")
@@ -41,7 +45,7 @@ def parse_document(text: Bytes, *, takes_bare_names: bool = False) -> Any:
         takes_bare_names: whether bare NaN, Infinity and -Infinity are read, although they are not JSON.
 
     Returns:
-        The document; in a large one a list under the key `data` may be a `NumberText`.
+        The document; in a large one, a list under the key `data` may be a `NumberText`.
 
     Raises:
         orjson.JSONDecodeError: it is not JSON.
@@ -49,7 +53,7 @@ def parse_document(text: Bytes, *, takes_bare_names: bool = False) -> Any:
     """
     if len(text) <= LARGE_BYTES:
         return _parse(text, takes_bare_names)
-    cuts = _find_arrays(text)
+    cuts = _find_cuts(text)
     mark = os.urandom(16).hex()  # no client can guess it and write it in an array's place
     rest = _without(text, cuts, mark)
     _check_counts(rest)
@@ -57,8 +61,8 @@ def parse_document(text: Bytes, *, takes_bare_names: bool = False) -> Any:
         document = _parse(rest, takes_bare_names)
     except orjson.JSONDecodeError as error:
         raise _moved(error, text, cuts, len(mark)) from error
-    arrays = {f"{mark}{index}": NumberText(text, *cut, takes_bare_names) for index, cut in enumerate(cuts)}
-    return _restored(document, arrays) if arrays else document
+    whole = {f"{mark}{index}": _whole(text, *cut, takes_bare_names) for index, cut in enumerate(cuts)}
+    return _restored(document, whole) if whole else document
 
 
 def _parse(text: Bytes, takes_bare_names: bool) -> Any:
@@ -89,6 +93,23 @@ def _moved(
             break
         position += end - start - (mark_length + len(f'"{index}"'))
     return orjson.JSONDecodeError(error.msg, str(text[:position], "utf-8", "replace"), position)
+
+
+def _find_cuts(text: Bytes) -> list[tuple[int, int]]:
+    """Return where what is cut out begins and ends: large arrays of numbers, and long strings between them."""
+    cuts: list[tuple[int, int]] = []
+    position = 0
+    for start, end in _find_arrays(text):
+        cuts += [*find_strings(text, position, start), (start, end)]
+        position = end
+    return [*cuts, *find_strings(text, position, len(text))]
+
+
+def _whole(text: Bytes, start: int, end: int, takes_bare_names: bool) -> NumberText | str:
+    """Return what was cut out of a text."""
+    if text[start : start + 1] == b"[":
+        return NumberText(text, start, end, takes_bare_names)
+    return str(memoryview(text)[start + 1 : end - 1], "ascii")
 
 
 def _find_arrays(text: Bytes) -> list[tuple[int, int]]:
@@ -131,7 +152,7 @@ def _array_start(text: Bytes, position: int) -> int | None:
 
 
 def _without(text: Bytes, cuts: list[tuple[int, int]], mark: str) -> Bytes:
-    """Return a text with a marked string in the place of each array that is cut out."""
+    """Return a text with a marked string in the place of each array or string that is cut out."""
     if not cuts:
         return text
     parts: list[bytes] = []
@@ -143,6 +164,9 @@ def _without(text: Bytes, cuts: list[tuple[int, int]], mark: str) -> Bytes:
 
 
 def _check_counts(text: Bytes) -> None:
+    if len(text) > MAX_BYTES:
+        what = "the JSON, without large arrays of numbers and long strings without escapes,"
+        raise too_large("too_many_values", what, len(text), MAX_BYTES, "bytes")
     lists = values = 0
     for begin in range(0, len(text), PIECE_BYTES):
         piece = np.frombuffer(text, np.uint8, min(PIECE_BYTES, len(text) - begin), begin)
@@ -154,17 +178,19 @@ def _check_counts(text: Bytes) -> None:
             raise too_large("too_many_values", "the JSON", values, MAX_VALUES, "values")
 
 
-def _restored(value: Any, arrays: dict[str, NumberText]) -> Any:
-    """Put the arrays back where their marks are: as members of objects, at whatever depth."""
+def _restored(value: Any, whole: Mapping[str, NumberText | str]) -> Any:
+    """Put what was cut out back where its marks are, at whatever depth."""
+    if isinstance(value, str):
+        return whole.get(value, value)
     waiting = [value]
     while waiting:
         current = waiting.pop()
         if isinstance(current, dict):
-            for key, item in current.items():
-                if isinstance(item, str):
-                    current[key] = arrays.get(item, item)
-                elif isinstance(item, dict | list):
-                    waiting.append(item)
-        elif isinstance(current, list):
-            waiting.extend(item for item in current if isinstance(item, dict | list))
+            for key in [key for key in current if key in whole]:
+                current[str(whole[key])] = current.pop(key)
+        for place, item in current.items() if isinstance(current, dict) else enumerate(current):
+            if isinstance(item, str):
+                current[place] = whole.get(item, item)
+            elif isinstance(item, dict | list):
+                waiting.append(item)
     return value
