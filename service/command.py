@@ -11,7 +11,7 @@ from typing import Any, get_args
 from engine.check import main as check
 from service.app import create_app
 from service.config.environment import doubtful_variables
-from service.config.fitting import describe_fit, fit_to_memory
+from service.config.fitting import fit_to_memory
 from service.config.machine import this_machine
 from service.config.setting_doc import SettingDoc
 from service.config.settings import Settings, SettingsError, describe_settings, load_settings
@@ -58,8 +58,6 @@ def serve(settings: Settings) -> int:
     for warning in doubtful_variables(os.environ):
         _logger.warning(warning)
     app = create_app(settings)
-    for line in describe_fit(settings, this_machine()):
-        _logger.info(line)
     return run(app, settings)
 
 

@@ -14,6 +14,8 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
+from service.config.fitting import describe_fit
+from service.config.machine import this_machine
 from service.config.settings import Settings
 from service.lifecycle import Phase
 from service.scheduling.refusals import shutting_down
@@ -136,6 +138,8 @@ def run(app: FastAPI, settings: Settings) -> int:
     except ListenError as error:
         _logger.error(str(error))  # noqa: TRY400  # it says all there is to say
         return START_FAILED
+    for line in describe_fit(settings, this_machine()):
+        _logger.info(line)
     services = services_of(app)
     services.opens_at_once = True
     config = _configure(app, settings)

@@ -4,6 +4,7 @@ import pytest
 from fastapi import FastAPI
 
 from service import command
+from service.config.fitting import describe_fit
 from service.config.machine import read_machine
 from service.config.settings import Settings, describe_settings
 from service.services import services_of
@@ -67,23 +68,19 @@ def test_flags_that_are_not_given_leave_the_environment_alone(
 
 
 def test_quota_and_memory_of_a_container_decide_what_is_not_set(
-    served: list[Settings],
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    tmp_path: Path,
+    served: list[Settings], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     tree = v2(tmp_path, {"cpu.max": "200000 100000\n", "memory.max": f"{1 << 30}\n"})
     container = read_machine(tree, cores=64, ram=256 << 30)
     for module in ("service.command", "service.config.settings"):
         monkeypatch.setattr(f"{module}.this_machine", lambda: container)
-    with caplog.at_level("INFO", logger="service.command"):
-        command.run_command(["serve"])
-        command.run_command(["serve", "--workers", "5", "--max-run-bytes", "999999999"])
+    command.run_command(["serve"])
+    command.run_command(["serve", "--workers", "5", "--max-run-bytes", "999999999"])
     assert [(one.worker_count, one.thread_count, one.max_run_bytes) for one in served] == [
         (2, 1, 192 << 20),
         (5, 1, 999_999_999),
     ]
-    assert caplog.messages[:2] == [
+    assert list(describe_fit(served[0], container)) == [
         "2 workers of 1 thread on 2 CPUs: a quota of 2 CPUs in /sys/fs/cgroup/cpu.max",
         "1024 MiB of memory: the limit in /sys/fs/cgroup/memory.max; max_body_bytes 50331648, "
         "max_buffered_bytes 100663296, max_unsent_bytes 100663296, max_image_pixels 50331648, "
