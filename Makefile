@@ -6,6 +6,7 @@ CORPUS ?=
 PORT ?= 8000
 SECONDS ?=
 FULL ?=
+ATTACK ?=
 ONLY ?=
 COUNT ?=
 SEED ?= 0
@@ -101,8 +102,8 @@ bench-service: wrk $(VENV)/bench.installed $(PEERS)/fastapi/installed $(PEERS)/l
 soak: $(VENV)/test.installed ## Mixed load on a server for SECONDS (300), and what must hold
 	$(BIN)/python -m tests.soak $(if $(SECONDS),--seconds $(SECONDS))
 
-attack: $(VENV)/test.installed ## Attack servers, and print what it costs whom; ONLY=TEXT chooses attacks, FULL=1 makes them as large as they get
-	$(BIN)/python -m tests.attack $(if $(FULL),--full) $(if $(ONLY),--only "$(ONLY)")
+attack: $(VENV)/test.installed ## Attack servers, and print what it costs whom; ONLY=TEXT chooses attacks, FULL=1 makes them as large as they get, ATTACK=--save keeps the figures
+	$(BIN)/python -m tests.attack $(if $(FULL),--full) $(if $(ONLY),--only "$(ONLY)") $(ATTACK)
 
 fuzz: $(VENV)/fuzz.installed ## Fuzz model files, expressions, bodies and heads for SECONDS (180), guided by coverage; ONLY=TARGET, SEED=0
 	$(BIN)/python -m tests.fuzz $(if $(SECONDS),--seconds $(SECONDS)) $(if $(ONLY),--only $(ONLY)) --first $(SEED)

@@ -1,15 +1,18 @@
 """Makes each attack on a server of its own, and prints what it cost whom; ends with 1 where a server gave in.
 
-Run: make attack        (or python -m tests.attack [--full] [--only NAME])
+Run: make attack        (or python -m tests.attack [--full] [--only NAME] [--save])
 """
 
 import argparse
+import datetime
 import sys
 
 from tests.attack.attack import Scale
 from tests.attack.attacks import ATTACKS
 from tests.attack.measurement import measure
 from tests.attack.report import markdown
+from tests.attack.results import SAVED, AttackReport, result_of, to_json
+from tests.bench.machine import machine
 
 
 def main() -> int:
@@ -21,15 +24,21 @@ def main() -> int:
     parser.add_argument(
         "--only", default="", metavar="TEXT", help="only attacks with this text in their names"
     )
+    parser.add_argument("--save", action="store_true", help=f"write what came of all attacks to {SAVED}")
     arguments = parser.parse_args()
+    if arguments.save and arguments.only:
+        parser.error("--save keeps what came of all attacks: it goes without --only")
     scale = Scale.FULL if arguments.full else Scale.USUAL
-    measurements = []
+    results = []
     for attack in ATTACKS:
         if arguments.only in attack.name:
             print(f"{attack.name} …", file=sys.stderr, flush=True)
-            measurements.append(measure(attack, scale))
-    print(markdown(measurements))
-    return int(any(measurement.faults for measurement in measurements))
+            results.append(result_of(measure(attack, scale)))
+    print(markdown(results))
+    if arguments.save:
+        today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+        SAVED.write_text(to_json(AttackReport(machine(), today, scale.name.lower(), tuple(results))))
+    return int(any(result.faults for result in results))
 
 
 if __name__ == "__main__":

@@ -35,13 +35,14 @@ class Target:
     sent: int = 0
     replies: Counter[str] = field(default_factory=Counter)
 
-    def connect(self, receive_buffer: int | None = None) -> Wire:
+    def connect(self, receive_buffer: int | None = None, address: str | None = None) -> Wire:
         """Open a connection; what is sent on it counts as the cost of the attack.
 
         Args:
             receive_buffer: bytes that the attacker's system takes in before the attacker reads; None: its default.
+            address: the attacker's own, on loopback; None: that of the honest clients.
         """
-        return Wire(self, receive_buffer)
+        return Wire(self, receive_buffer, address)
 
     def hold(self) -> None:
         """Go on doing nothing for as long as the attack lasts."""
@@ -59,6 +60,7 @@ class Attack:
         sizes: by `Scale`.
         flags: of `kuiper serve`.
         address_space: limit on the server's address space, in bytes; None: no limit.
+        models: of `tests.attack.models`, which are served beside the usual ones.
         descriptors: limit on the server's file descriptors; None: that of the caller.
         is_measured: whether what honest clients notice is limited, and not only that the server lives.
     """
@@ -68,6 +70,7 @@ class Attack:
     run: Callable[[Target, int], None]
     sizes: tuple[int, int, int]
     flags: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
     address_space: int | None = None
     descriptors: int | None = None
     is_measured: bool = True
@@ -75,4 +78,4 @@ class Attack:
     @property
     def is_on_usual_server(self) -> bool:
         """Whether it is made on a server as it is by default."""
-        return not self.flags and self.address_space is None and self.descriptors is None
+        return not self.flags and not self.models and self.address_space is None and self.descriptors is None

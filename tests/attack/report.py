@@ -1,8 +1,13 @@
-"""The table that `make attack` prints."""
+"""The table of attacks, which `make attack` prints and docs/explanation/attacks.md shows.
 
+Run: python -m tests.attack.report [--from FILE]     (prints what docs/bench/attacks.json, or FILE, tells)
+"""
+
+import argparse
 from collections.abc import Sequence
+from pathlib import Path
 
-from tests.attack.measurement import Measurement
+from tests.attack.results import SAVED, AttackReport, AttackResult, Latency, from_json
 
 _HEAD = (
     "attack",
@@ -16,34 +21,58 @@ _HEAD = (
 )
 
 
-def markdown(measurements: Sequence[Measurement]) -> str:
+def page(report: AttackReport) -> str:
+    """Return all that documentation shows of a report: what it ran on, and its table."""
+    machine = report.machine
+    exceeded = [result for result in report.results if result.excesses or result.faults]
+    count = f"{len(exceeded) or 'None'} of {len(report.results)} attacks exceeded a limit"
+    introduction = (
+        f"Sizes: {report.scale}. {machine['processor']}, {machine['cores']} cores, which the server shares with the "
+        f"attacker and the honest clients, on {report.date} ({machine['versions']}). {count}."
+    )
+    return f"{introduction}\n\n{markdown(report.results)}"
+
+
+def markdown(results: Sequence[AttackResult]) -> str:
     """Return the table of some attacks."""
-    rows = [_HEAD, tuple("---" for _ in _HEAD), *map(_row, measurements)]
+    rows = [_HEAD, tuple("---" for _ in _HEAD), *map(_row, results)]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def _row(of: Measurement) -> tuple[str, ...]:
+def _row(of: AttackResult) -> tuple[str, ...]:
     memory = " / ".join(f"{size / 1e6:.0f}" for size in (of.rest, of.peak, of.after))
-    livez = f"{1e3 * of.livez.percentile(50):.0f} / {1e3 * of.livez.percentile(99):.0f}"
-    honest = f"{1e3 * of.idle.percentile(99):.0f} / {1e3 * of.honest.percentile(99):.0f}"
-    replies = ", ".join(f"{count} x {reply}" for reply, count in sorted(of.replies.items())) or "nothing"
+    replies = ", ".join(f"{count:,} x {reply}" for reply, count in of.replies.items()) or "nothing"
     return (
-        of.attack.name,
-        f"{of.size} {of.attack.unit}",
+        of.attack,
+        f"{of.size:,} {of.unit}",
         _bytes(of.sent),
         memory,
-        livez,
-        honest + _refused(of),
+        f"{_milliseconds(of.livez.p50)} / {_milliseconds(of.livez.p99)}",
+        f"{_milliseconds(of.idle.p99)} / {_milliseconds(of.honest.p99)}" + _refused(of.honest),
         replies,
-        "; ".join((*of.faults, *of.excesses())) or "-",
+        "; ".join((*of.faults, *of.excesses)) or "-",
     )
 
 
-def _refused(of: Measurement) -> str:
+def _milliseconds(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{1e3 * seconds:.0f}"
+
+
+def _refused(honest: Latency) -> str:
     """Say how many honest questions got anything but an answer."""
-    refused, total = of.honest.refused, of.honest.replies.total()
-    return f" ({refused} of {total} refused)" if refused else ""
+    return f" ({honest.refused} of {honest.asked} refused)" if honest.refused else ""
 
 
 def _bytes(size: int) -> str:
     return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB"
+
+
+def main() -> None:
+    """Print what a kept run tells."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--from", dest="file", type=Path, default=SAVED, metavar="FILE")
+    print(page(from_json(parser.parse_args().file.read_text())))
+
+
+if __name__ == "__main__":
+    main()

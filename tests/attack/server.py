@@ -6,12 +6,14 @@ import re
 import resource
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from tests.attack.attack import Attack
+from tests.attack.models import write_repository
 
 ROOT = Path(__file__).parents[2]
 START_SECONDS = 120.0
@@ -28,7 +30,11 @@ class AttackedServer:
     """
 
     def __init__(self, attack: Attack) -> None:
-        flags = ("--port", "0", "--no-access-log", *attack.flags)
+        self._folder = tempfile.TemporaryDirectory(prefix="attack-")
+        models = ROOT / "models"
+        if attack.models:
+            models = write_repository(Path(self._folder.name), models, attack.models)
+        flags = ("--port", "0", "--no-access-log", "--models", str(models), *attack.flags)
         self._command = [sys.executable, "-m", "service.cli", "serve", *flags]
         self._limits = {resource.RLIMIT_AS: attack.address_space, resource.RLIMIT_NOFILE: attack.descriptors}
         self.port = 0
@@ -83,6 +89,7 @@ class AttackedServer:
                 self._process.kill()
                 self._process.wait()
         self._reader.join()
+        self._folder.cleanup()
 
     def _read_log(self) -> None:
         if self._process.stderr is None:

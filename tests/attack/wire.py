@@ -30,13 +30,18 @@ class Wire:
     Args:
         target: the server; what is sent and what is answered is counted there.
         receive_buffer: bytes that the system takes in before they are read; None: its default.
+        address: where to connect from; None: where the system chooses.
     """
 
-    def __init__(self, target: "Target", receive_buffer: int | None = None) -> None:
+    def __init__(
+        self, target: "Target", receive_buffer: int | None = None, address: str | None = None
+    ) -> None:
         self._target = target
         self._socket = socket.socket()
         if receive_buffer is not None:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        if address is not None:
+            self._socket.bind((address, 0))
         self._socket.settimeout(REPLY_SECONDS)
         self._socket.connect(("127.0.0.1", target.port))
 

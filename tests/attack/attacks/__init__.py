@@ -6,10 +6,12 @@ from tests.attack.attacks.batch_sizes import BATCH_SIZES
 from tests.attack.attacks.captures import CAPTURES
 from tests.attack.attacks.descriptors import DESCRIPTORS
 from tests.attack.attacks.documents import COMPRESSED_DOCUMENTS, NAMED_OUTPUTS
+from tests.attack.attacks.floods import FLOODS
 from tests.attack.attacks.images import IMAGES
 from tests.attack.attacks.other_origins import OTHER_ORIGINS
 from tests.attack.attacks.pipelines import PIPELINES
 from tests.attack.attacks.promised_bodies import PROMISED_BODIES
+from tests.attack.attacks.tables import TABLES
 from tests.attack.attacks.unread_answers import UNREAD_ANSWERS
 
 ATTACKS: tuple[Attack, ...] = (
@@ -20,9 +22,11 @@ ATTACKS: tuple[Attack, ...] = (
     BATCH_SIZES,
     COMPRESSED_DOCUMENTS,
     NAMED_OUTPUTS,
+    TABLES,
     IMAGES,
     CAPTURES,
     ADDRESS_SPACE,
     OTHER_ORIGINS,
+    FLOODS,
 )
 """All attacks, in the order of the table."""

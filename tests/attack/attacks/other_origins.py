@@ -38,5 +38,4 @@ OTHER_ORIGINS = Attack(
     run,
     (5, 500, 5000),
     flags=("--model-control", "explicit"),
-    is_measured=False,  # it is about what requests may do; their number is that of any client
 )

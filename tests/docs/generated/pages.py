@@ -7,6 +7,7 @@ from pathlib import Path
 from service.config.settings_table import settings_table
 from tests.docs.generated import (
     answer,
+    attacks,
     benchmark,
     command_line,
     folders,
@@ -21,6 +22,7 @@ from tests.golden import document
 
 BLOCKS: Mapping[str, Callable[[], str]] = {
     "answer": answer.render,
+    "attacks": attacks.render,
     "benchmark": benchmark.render,
     "check-arguments": command_line.render,
     "quantize-arguments": command_line.render_quantize,
