@@ -6,7 +6,7 @@ for each source, and a packet of each in turn. Where there is no room, the longe
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import chain, zip_longest
 from typing import Any
 
@@ -74,21 +74,27 @@ class ClientQueue:
         self._length -= 1
         return True
 
-    def overgrown(self, client: Client) -> ScheduledCall[Any] | None:
+    def overgrown(
+        self, client: Client, others: Collection[ScheduledCall[Any]] = ()
+    ) -> ScheduledCall[Any] | None:
         """Return the call that gives way to one more of a client: the last of the client that has most calls.
 
         None where no client would still have as many calls as this one afterwards.
 
         Args:
             client: who wants room.
+            others: calls that have left this queue, and wait elsewhere; they give way last.
         """
-        counts: Counter[Client] = Counter()
+        counts = Counter(scheduled.call.client for scheduled in others)
         for clients in self._classes.values():
             counts.update({each: len(calls) for each, calls in clients.items()})
-        if len(counts) == self._length:
+        if len(counts) == self._length + len(others):
             return None
         most, held = counts.most_common(1)[0]
         if most == client or held <= counts[client] + 1:
             return None
-        last = max(priority for priority, clients in self._classes.items() if most in clients)
-        return next(reversed(self._classes[last][most]))
+        classes = [priority for priority, clients in self._classes.items() if most in clients]
+        if classes:
+            return next(reversed(self._classes[max(classes)][most]))
+        theirs = (scheduled for scheduled in others if scheduled.call.client == most)
+        return max(theirs, key=lambda scheduled: scheduled.number)

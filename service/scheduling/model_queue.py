@@ -81,7 +81,7 @@ class ModelQueue:
         Raises:
             ServiceError: 503 `queue_full`.
         """
-        if self._is_full(idle_workers) and self._undecoded.overgrown(client) is None:
+        if self.is_full(idle_workers) and self._overgrown(client) is None:
             raise queue_full(self.waiting, self.running, self.retry_after())
 
     def make_room(self, idle_workers: int, client: Client) -> tuple[ScheduledCall[Any], ServiceError] | None:
@@ -97,16 +97,20 @@ class ModelQueue:
         Raises:
             ServiceError: 503 `queue_full`, as no client has more than this one.
         """
-        if not self._is_full(idle_workers):
+        if not self.is_full(idle_workers):
             return None
-        displaced = self._undecoded.overgrown(client)
+        displaced = self._overgrown(client)
         refusal = queue_full(self.waiting, self.running, self.retry_after(), gives_way=displaced is not None)
         if displaced is None:
             raise refusal
-        self._undecoded.discard(displaced)
+        self.discard(displaced)
         return displaced, refusal
 
-    def _is_full(self, idle_workers: int) -> bool:
+    def _overgrown(self, client: Client) -> ScheduledCall[Any] | None:
+        return self._undecoded.overgrown(client, () if self._batcher is None else list(self._batcher))
+
+    def is_full(self, idle_workers: int) -> bool:
+        """Return whether one more call would have no room. It may be asked while others change the queue."""
         idle = min(idle_workers, self.policy.workers - len(self._work))
         return self.waiting - idle >= self.policy.queue_size
 

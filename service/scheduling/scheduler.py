@@ -127,14 +127,12 @@ class Scheduler:
             ServiceError: 503 `queue_full` or `shutting_down`.
         """
         queue = self._queues.get(model)
-        if queue is None or self._closed:
+        # without the lock, which workers may hold: `submit` checks again
+        if queue is None or self._closed or queue.is_full(self._worker_count - self._busy):
             with self._changed:
                 queue = self._open_queue(model)
                 queue.check_room(self._worker_count - self._busy, client)
                 self._forget(queue)  # perhaps the call never comes
-        else:
-            # without the lock, which workers may hold: `submit` checks again
-            queue.check_room(self._worker_count - self._busy, client)
 
     def submit(self, scheduled: ScheduledCall[Any]) -> None:
         """Queue a call, which ends through its completion; one of a client that has more may give way, and end.

@@ -88,6 +88,16 @@ def test_the_last_call_of_the_client_that_has_most_gives_way() -> None:
     assert queue.overgrown("new") is not None
 
 
+def test_calls_that_wait_elsewhere_count_and_give_way_last() -> None:
+    calls = asyncio.run(schedule([("a", 1), ("a", 1), ("b", 1), ("a", 1)]))
+    queue = queue_of(calls[2:])
+    assert queue.overgrown("c", calls[:2]) is calls[3]
+    queue.discard(calls[3])
+    assert queue.overgrown("c", calls[:2]) is calls[1]
+    assert ClientQueue().overgrown("c", calls[:2]) is calls[1]
+    assert queue.overgrown("b", calls[:2]) is None
+
+
 def test_nobody_gives_way_where_each_has_one() -> None:
     queue = queue_of(asyncio.run(schedule([("a", 1), ("b", 1), ("c", 1)])))
     assert queue.overgrown("d") is None
@@ -117,3 +127,18 @@ async def test_a_flood_leaves_room_for_others(start: Start, graph: StubGraph, re
     assert graph.firsts == [[0], [1], [100], [2], [101]]
     await settled(dispatcher)
     assert sorted(record.status.name for record in records).count("REJECTED") == 2
+
+
+@pytest.mark.anyio
+async def test_decoded_calls_of_a_flood_give_way_too(start: Start, graph: StubGraph) -> None:
+    dispatcher = start(queue_size=2, max_queue_delay_ms=60_000)
+    model = model_of(graph, batch_size=4)
+    flood = [Client(dispatcher).ask(call_of(model, rows(number), client="flood")) for number in range(3)]
+    await until(lambda: dispatcher.waiting() == 3 and not dispatcher.running())
+    honest = Client(dispatcher).ask(call_of(model, rows(100), client="other"))
+    with pytest.raises(ServiceError, match="gave way"):
+        await flood.pop()
+    assert dispatcher.waiting() == 3
+    dispatcher.refuse_all(ServiceError(503, "ended", "the test has seen enough"))
+    results = await asyncio.gather(*flood, honest, return_exceptions=True)
+    assert [getattr(result, "code", result) for result in results] == ["ended"] * 3
