@@ -1,0 +1,228 @@
+"""Valid and hostile requests, mixed, as many as are asked for: no 500, no wrong answer, nothing that grows.
+
+Run: python -m tests.attack.mixed [--requests N] [--seed N]
+"""
+
+import argparse
+import asyncio
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import TextIO
+from urllib.parse import urlsplit
+
+from tests.attack.hostile import Hostile, hostile
+from tests.service.server.process import ServerProcess
+from tests.soak.case import LoadCase
+from tests.soak.cases import make_cases
+from tests.soak.checkpoint import CheckpointLog, growth_of
+from tests.soak.models import write_models
+from tests.soak.soak import ADMIN_KEY
+from tests.soak.wire import SoakConnection
+
+CLIENTS = 8
+"""Connections that valid and hostile requests take turns on."""
+MODELS = ("digits", "vector", "pair", "twin", "lookup")
+MOST_GROWTH = 24 << 20
+"""Bytes that the server may grow by, once it has had a quarter of the requests."""
+MOST_FAULTS = 20
+PATIENCE = 60.0
+"""Seconds until a client that gets no answer says so."""
+_READ_BYTES = 1 << 16
+
+
+@dataclass
+class Mixture:
+    """A run.
+
+    Attributes:
+        statuses: status -> answers.
+        hostile: what was done -> how often.
+        valid: requests whose answers were compared with what is expected.
+        faults: what was wrong, in words, the first of them.
+        fault_count: how much was wrong.
+        left: requests that are still to be made.
+    """
+
+    left: int
+    statuses: Counter[str] = field(default_factory=Counter)
+    hostile: Counter[str] = field(default_factory=Counter)
+    valid: int = 0
+    faults: list[str] = field(default_factory=list)
+    fault_count: int = 0
+
+    def blame(self, fault: str | None) -> None:
+        """Note what was wrong, if anything was."""
+        if fault is not None:
+            self.fault_count += 1
+            self.faults += [fault] if len(self.faults) < MOST_FAULTS else []
+
+    def summary(self) -> str:
+        """Return it in words."""
+        statuses = ", ".join(f"{status}: {count:,}" for status, count in sorted(self.statuses.items()))
+        kinds = ", ".join(f"{name}: {count:,}" for name, count in sorted(self.hostile.items()))
+        total = self.valid + self.hostile.total()
+        lines = [
+            f"{total:,} requests: {self.valid:,} compared with what is expected, {total - self.valid:,} hostile",
+            f"hostile: {kinds}",
+            f"answers by status: {statuses}",
+            *(f"FAULT: {fault}" for fault in self.faults),
+            f"{self.fault_count} faults",
+        ]
+        return "\n".join(lines)
+
+
+class _Client:
+    """Makes requests one after the other."""
+
+    def __init__(self, url: str, run: Mixture, cases: Sequence[LoadCase], chance: Random) -> None:
+        self._url, self._run, self._cases, self._chance = url, run, cases, chance
+        self._sound = [case.request for case in cases if case.request.body and case.status == 200]
+        self._connection: SoakConnection | None = None
+
+    async def ask_on(self) -> None:
+        """Make requests until there are enough."""
+        while self._run.left > 0:
+            self._run.left -= 1
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    await (self._ask_valid() if self._chance.random() < 0.5 else self._ask_hostile())
+            except (OSError, EOFError, TimeoutError, ValueError) as error:
+                self._run.blame(f"{type(error).__name__}: {error}")
+                await self._close()
+        await self._close()
+
+    async def _ask_valid(self) -> None:
+        case = self._chance.choice(self._cases)
+        connection = await self._open()
+        reply = await connection.ask(case.request)
+        self._run.valid += 1
+        self._run.statuses[str(reply.status)] += 1
+        self._run.blame(case.fault(reply))
+        if not connection.is_open:
+            await self._close()
+
+    async def _ask_hostile(self) -> None:
+        attempt = hostile(self._chance, self._sound)
+        self._run.hostile[attempt.name] += 1
+        if attempt.ends:
+            await self._send_to_end(attempt)
+            return
+        connection = await self._open()
+        await connection.send(attempt.data)
+        reply = await connection.receive()
+        self._run.statuses[str(reply.status)] += 1
+        if reply.status == 500:
+            self._run.blame(f"{attempt.name}: 500 {reply.body[:200]!r} to {attempt.data[:2000]!r}")
+        if not connection.is_open:
+            await self._close()
+
+    async def _send_to_end(self, attempt: Hostile) -> None:
+        """Send on a connection of its own, and read all that comes; the server may answer several times or never."""
+        address = urlsplit(self._url)
+        reader, writer = await asyncio.open_connection(address.hostname, address.port)
+        read = b""
+        try:
+            writer.write(attempt.data)
+            writer.write_eof()
+            while piece := await reader.read(_READ_BYTES):
+                read += piece
+        except ConnectionError:
+            pass  # it was closed before all was sent, which is an answer as well
+        finally:
+            writer.transport.abort()
+        status = read[9:12].decode("latin-1") or "none"
+        self._run.statuses[status] += 1
+        if status == "500" or b"HTTP/1.1 500" in read or not (read.startswith(b"HTTP/1.1 ") or not read):
+            self._run.blame(f"{attempt.name}: {read[:300]!r} to {attempt.data[:2000]!r}")
+
+    async def _open(self) -> SoakConnection:
+        if self._connection is None:
+            self._connection = await SoakConnection.open(self._url)
+        return self._connection
+
+    async def _close(self) -> None:
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            connection.abort()
+
+
+async def _alone(url: str) -> list[LoadCase]:
+    """Return what is asked, with the answers that it gets when nothing else is asked."""
+    connection = await SoakConnection.open(url)
+    cases = []
+    for case in make_cases():
+        if case.model is None or case.model[0] in MODELS:
+            reply = await connection.ask(case.request)
+            cases.append(case.alone(reply))
+            if not connection.is_open:
+                connection = await SoakConnection.open(url)
+    connection.abort()
+    return cases
+
+
+async def _mix(server: ServerProcess, run: Mixture, seed: int, log: CheckpointLog) -> None:
+    cases = await _alone(server.url)
+    clients = [_Client(server.url, run, cases, Random(f"{seed} {number}")) for number in range(CLIENTS)]
+    asking = asyncio.gather(*(client.ask_on() for client in clients))
+    while not asking.done():
+        await asyncio.wait([asking], timeout=1.0)
+        if log.is_due or asking.done():
+            log.write(server.process.pid, run.statuses, run.fault_count)
+    await asking
+    for case in cases:  # what held alone before holds alone afterwards
+        connection = await SoakConnection.open(server.url)
+        run.blame(case.fault(await connection.ask(case.request)))
+        connection.abort()
+
+
+def mix(folder: Path, requests: int, seed: int, target: TextIO, every: float = 60.0) -> Mixture:
+    """Make requests to a server of its own, and tell what was wrong.
+
+    Args:
+        folder: where its models are written to.
+        requests: how many.
+        seed: what is asked is drawn from it.
+        target: where checkpoints go.
+        every: seconds from one checkpoint to the next.
+    """
+    models = folder / "models"
+    models.mkdir()
+    keys = folder / "admin.keys"
+    keys.write_text(ADMIN_KEY)
+    control = ("--model-control", "explicit", "--admin-keys-file", str(keys))
+    flags = ("--models", str(write_models(models)), "--no-access-log", *control)
+    limits = ("--max-body-bytes", "1000000", "--trace-rate", "10")
+    run, log = Mixture(requests), CheckpointLog(target, every)
+    with ServerProcess(*flags, *limits, module="tests.soak.server") as server:
+        asyncio.run(_mix(server, run, seed, log))
+        server.terminate()
+        if code := server.exit_code():
+            run.blame(f"exit code {code}")
+    for line in server.lines:
+        if " ERROR " in line or "Traceback" in line:
+            run.blame(f"log: {line[:1000]}")
+    growth = growth_of(log.written)
+    if growth > MOST_GROWTH:
+        run.blame(f"{growth / 1e6:.1f} MB more memory than after a quarter of the requests")
+    return run
+
+
+def main() -> int:
+    """Make the requests and print what came of them; returns the exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--requests", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=0, help="what is asked is drawn from it")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        run = mix(Path(name), arguments.requests, arguments.seed, sys.stdout)
+    print(run.summary())
+    return 1 if run.fault_count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
