@@ -12,6 +12,8 @@ from service.lifecycle import Lifecycle
 from service.log_context import request_id
 from service.telemetry.http_request_log import CLIENT_CLOSED_REQUEST, HttpRequestLog
 
+_ID_HEADER = REQUEST_ID_HEADER.lower().encode()
+
 
 class RequestMiddleware:
     """Gives every request its id and its part of the body budget, and records how it was answered."""
@@ -30,14 +32,10 @@ class RequestMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one ASGI connection."""
-        if scope["type"] == "lifespan":
-            await self._app(scope, receive, self._plain_failure(send))
-        elif scope["type"] == "http":
-            await self._answer(scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            is_lifespan = scope["type"] == "lifespan"
+            await self._app(scope, receive, self._plain_failure(send) if is_lifespan else send)
+            return
         context = open_context(scope)
         token = request_id.set(context.request_id)
         reservation = Reservation(self._budget, _declared_length(context), context)
@@ -71,7 +69,7 @@ class _Sender:
         self._send = send
         self._incoming = incoming
         self._lifecycle = lifecycle
-        self._header = (REQUEST_ID_HEADER.lower().encode(), request_id.encode())
+        self._header = (_ID_HEADER, request_id.encode())
         self.status: int = HTTPStatus.INTERNAL_SERVER_ERROR
 
     async def __call__(self, message: Message) -> None:

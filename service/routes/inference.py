@@ -30,6 +30,7 @@ _heavy_calls = ThreadPoolExecutor(max_workers=1, thread_name_prefix="heavy-calls
 
 _JOINED_BYTES = 1 << 16
 """Longest body whose pieces are joined: to copy them costs less than to send each."""
+_HEADERS_KEPT = 256
 _PATHS_KEPT, _LONGEST_PATH_KEPT = 256, 256
 """How many paths are remembered with their routes, and how many characters they have at most."""
 
@@ -153,9 +154,9 @@ def inference_routes(services: Services) -> list[InferenceRoute]:
 async def send_answer(answer: Answer, send: Send) -> None:
     """Send an answer by an ASGI channel; the pieces of a large body each from where they lie."""
     length = answer.length
-    headers = [(name.lower().encode(), value.encode()) for name, value in answer.headers.items()]
+    headers = [_encode_header(name, value) for name, value in answer.headers.items()]
     headers.append((b"content-length", b"%d" % length))
-    headers.append((b"content-type", answer.media_type.encode()))
+    headers.append(_encode_header("content-type", answer.media_type))
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     if length <= _JOINED_BYTES:
         await send({"type": "http.response.body", "body": answer.body})
@@ -164,6 +165,11 @@ async def send_answer(answer: Answer, send: Send) -> None:
     for piece in pieces:
         await send({"type": "http.response.body", "body": piece, "more_body": True})
     await send({"type": "http.response.body", "body": last})
+
+
+@lru_cache(_HEADERS_KEPT)
+def _encode_header(name: str, value: str) -> tuple[bytes, bytes]:
+    return name.lower().encode(), value.encode()
 
 
 async def _make_call(head: InferenceHead, body: bytes) -> Call[Answer]:

@@ -111,8 +111,10 @@ class ModelQueue:
 
     def is_full(self, idle_workers: int) -> bool:
         """Return whether one more call would have no room. It may be asked while others change the queue."""
-        idle = min(idle_workers, self.policy.workers - len(self._work))
-        return self.waiting - idle >= self.policy.queue_size
+        waiting = self.waiting
+        if waiting < self.policy.queue_size:
+            return False  # most often, so that nothing else is looked at
+        return waiting - min(idle_workers, self.policy.workers - len(self._work)) >= self.policy.queue_size
 
     def retry_after(self) -> int:
         """Return the whole seconds until all calls of the queue are answered, at its recent rate."""

@@ -172,9 +172,10 @@ class Connection(HttpToolsProtocol):
         """Return how many of the next bytes surely are of the body that is being received."""
         if self._in_head or self.cycle is None or not self.cycle.more_body:
             return 0
-        headers = self.cycle.scope["headers"]
-        declared = next((int(value) for name, value in headers if name == b"content-length"), 0)
-        return declared - self._body_bytes
+        for name, value in self.cycle.scope["headers"]:
+            if name == b"content-length":
+                return int(value) - self._body_bytes
+        return -self._body_bytes
 
     def _parse_held(self) -> None:
         if self.transport.is_closing():

@@ -35,7 +35,9 @@ def parse_encoding(header: str | None) -> str:
     Raises:
         ServiceError: 501 `unsupported_encoding`.
     """
-    name = (header or "").strip().lower()
+    if header is None:
+        return IDENTITY
+    name = header.strip().lower()
     if name in ("", IDENTITY):
         return IDENTITY
     if name in ("x-gzip", GZIP):
