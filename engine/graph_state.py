@@ -12,5 +12,8 @@ class GraphState(Enum):
 
     def has_reached(self, state: "GraphState") -> bool:
         """Tell whether a graph in this state has come as far as another one."""
-        states = list(GraphState)
-        return states.index(self) >= states.index(state)
+        return _ORDER.index(self) >= _ORDER.index(state)
+
+
+_ORDER = tuple(GraphState)
+"""Made once: it is asked for several times in each run."""
