@@ -1,6 +1,6 @@
 """Callbacks after one delay, of which most are withdrawn in time."""
 
-from asyncio import AbstractEventLoop, get_running_loop
+from asyncio import AbstractEventLoop, TimerHandle, get_running_loop
 from collections.abc import Callable
 from time import monotonic
 
@@ -15,18 +15,21 @@ class DelayQueue:
 
     Args:
         seconds: the delay.
+        keeps_timer: whether the timer runs on when the last callback is withdrawn: others will soon need it.
 
     Attributes:
         seconds: the delay.
     """
 
-    __slots__ = ("_due", "_loop", "seconds")
+    __slots__ = ("_due", "_keeps_timer", "_loop", "_timer", "seconds")
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, *, keeps_timer: bool = True) -> None:
         self.seconds = seconds
+        self._keeps_timer = keeps_timer
         self._due: dict[Callback, float] = {}
         self._loop: AbstractEventLoop | None = None
         """The event loop that has a timer for the first callback; None where no timer runs."""
+        self._timer: TimerHandle | None = None
 
     def add(self, callback: Callback) -> None:
         """Have `callback` called after the delay; it must not be waiting already."""
@@ -38,10 +41,13 @@ class DelayQueue:
     def discard(self, callback: Callback) -> None:
         """Withdraw a callback, if it is waiting."""
         self._due.pop(callback, None)
+        if not self._due and not self._keeps_timer and self._timer is not None:
+            self._timer.cancel()
+            self._timer = self._loop = None
 
     def _start_timer(self, loop: AbstractEventLoop, seconds: float) -> None:
         self._loop = loop
-        loop.call_later(seconds, self._run, loop)
+        self._timer = loop.call_later(seconds, self._run, loop)
 
     def _run(self, loop: AbstractEventLoop) -> None:
         if self._loop is loop:

@@ -180,7 +180,7 @@ class Dispatcher:
             asked: what its request says; None where that says nothing.
         """
         if asked is not None and asked < longest:
-            return DelayQueue(asked)  # clients choose it: not one to keep
+            return DelayQueue(asked, keeps_timer=False)  # clients choose it: not one for others
         deadline = self._deadlines.get(longest)
         if deadline is None:
             deadline = self._deadlines[longest] = DelayQueue(longest)

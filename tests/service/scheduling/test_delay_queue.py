@@ -41,6 +41,22 @@ async def test_the_timer_starts_again_for_callbacks_that_come_later() -> None:
     assert first.is_set()
 
 
+async def test_a_timer_that_nobody_needs_is_cancelled() -> None:
+    queue = DelayQueue(3600.0, keeps_timer=False)
+    for _ in range(3):
+        queue.add(print)
+        timer = queue._timer
+        assert timer is not None
+        queue.discard(print)
+        assert timer.cancelled()
+    kept = DelayQueue(3600.0)
+    kept.add(print)
+    kept.discard(print)
+    assert kept._timer is not None
+    assert not kept._timer.cancelled()
+    kept._timer.cancel()
+
+
 async def test_a_callback_that_fails_does_not_keep_the_others_from_being_called() -> None:
     queue, done, failures = DelayQueue(SECONDS), asyncio.Event(), list[object]()
     asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context["exception"]))
