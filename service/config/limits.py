@@ -18,7 +18,7 @@ class Limits:
             memory to decode count several times.
         tensor_elements: elements of each input.
         answer_bytes: bytes of an answer, and of the arrays that it is made of.
-        decode_seconds: seconds that decoding the large images of a request may take.
+        decode_seconds: seconds of the processor that decoding the large images of a request may take.
         image_formats: the formats of images that are taken, some of `KNOWN_FORMATS`.
     """
 

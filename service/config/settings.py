@@ -166,7 +166,7 @@ class Settings(BaseSettings):
         default=_LIMITS.decode_seconds,
         gt=0,
         le=86_400,
-        description="seconds that decoding large images of a request may take",
+        description="seconds of the processor that the large images of a request may take; three times that in all",
     )
     image_formats: ImageFormats = Field(
         default=KNOWN_FORMATS,

@@ -3,6 +3,7 @@
 import atexit
 import logging
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -23,8 +24,12 @@ from service.images.frames import read_frame, write_frame
 
 START_SECONDS = 60.0
 """Seconds that the process may take to start."""
+_END_SECONDS = 1.0
+"""Seconds that a process which answers no more may take to end by itself."""
 IDLE_SECONDS = 30.0
 """Seconds after which the process is ended if there is nothing to decode; its memory goes with it."""
+_PATIENCE = 3.0
+"""How many times as long decoding may take as the processor has time for it, which others use first."""
 _PIXEL_BYTES = 16
 """Bytes of memory for each weighted pixel: of four bytes each, the image, it turned, and it converted."""
 _SPARE_BYTES = 256 << 20
@@ -56,6 +61,12 @@ class _DecoderProcess:
     @property
     def has_ended(self) -> bool:
         return self._process.poll() is not None
+
+    def is_out_of_time(self) -> bool:
+        """Return whether the system has ended it, or ends it now, as it has computed for too long."""
+        with suppress(subprocess.TimeoutExpired):
+            return self._process.wait(_END_SECONDS) == -getattr(signal, "SIGXCPU", 0)
+        return False
 
     def kill(self) -> None:
         """End it, whatever it does."""
@@ -138,7 +149,7 @@ class Decoder:
             images: the images.
             config: how to prepare them.
             batch: float32 (images, channels, height, width), which is written.
-            seconds: that all of them may take.
+            seconds: of the processor that all of them may take; three times that in all.
 
         Raises:
             ServiceError: 400 `invalid_image`; 422 `decoding_too_long`; 503 `decoder_failed`: the process has ended
@@ -147,12 +158,13 @@ class Decoder:
         """
         with self._turn:
             process = self._started()
-            alarm = _Alarm(process, seconds)
+            alarm = _Alarm(process, seconds * _PATIENCE)
             try:
                 with alarm:
                     refusal = _decode_all(process, images, config, batch, seconds)
             except (EOFError, OSError, ValueError) as error:
-                problem = _too_long(len(images), seconds) if alarm.has_rung else _failed()
+                is_too_long = alarm.has_rung or process.is_out_of_time()
+                problem = _too_long(len(images), seconds) if is_too_long else _failed()
                 raise self._discarded(problem) from error
             except BaseException:
                 self._discard()  # an answer that nobody has read would be taken for the next one
@@ -227,17 +239,17 @@ def _decode_all(
     Raises:
         EOFError, OSError, ValueError: it has ended, or answers what it never should.
     """
-    for image, out in zip(images, batch, strict=True):
-        refusal = _exchange(process, image, config, out, seconds)
+    for index, (image, out) in enumerate(zip(images, batch, strict=True)):
+        refusal = _exchange(process, image, config, out, seconds if index == 0 else None)
         if refusal is not None:
             return refusal
     return None
 
 
 def _exchange(
-    process: _DecoderProcess, image: EncodedImage, config: ImageConfig, out: Array, seconds: float
+    process: _DecoderProcess, image: EncodedImage, config: ImageConfig, out: Array, seconds: float | None
 ) -> ServiceError | MemoryError | None:
-    """Have the process decode one image, as `_decode_all` does all."""
+    """Have the process decode one image, as `_decode_all` does all; the time counts from the first."""
     number = next(_numbers)
     head = {
         "number": number,
@@ -267,7 +279,7 @@ def _exchange(
 
 def _too_long(count: int, seconds: float) -> ServiceError:
     what = "the image takes" if count == 1 else f"the {count} images take"
-    message = f"{what} longer than {seconds:g} s to decode"
+    message = f"{what} more than {seconds:g} s to decode"
     return ServiceError(422, "decoding_too_long", message, {"limit": seconds, "unit": "seconds"})
 
 

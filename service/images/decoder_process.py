@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
@@ -27,7 +28,6 @@ from service.images.planes import make_planes
 _NICENESS = 10
 _OOM_SCORE = 500
 """The system ends this process rather than the server where memory is short."""
-_SPARE_SECONDS = 2
 _MOST_BYTES = 1 << 40
 
 
@@ -79,23 +79,22 @@ def be_modest() -> None:
         resource.setrlimit(kind, (0, 0))
 
 
-def limit(seconds: float, most_bytes: int) -> None:
+def limit(seconds: float | None, most_bytes: int) -> None:
     """Have the system limit what the process takes from now on, as far as it is not limited already.
 
     Args:
-        seconds: that it may compute, before it is ended.
+        seconds: that it may compute, before it is ended; None: as long as was said before.
         most_bytes: that its address space may grow.
     """
     if sys.platform == "win32":
         return
     import resource  # noqa: PLC0415  # there is none on Windows
 
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    used = usage.ru_utime + usage.ru_stime
-    for kind, wanted in (
-        (resource.RLIMIT_CPU, int(used + seconds) + _SPARE_SECONDS),
-        (resource.RLIMIT_AS, _address_space() + most_bytes),
-    ):
+    limits = [(resource.RLIMIT_AS, _address_space() + most_bytes)]
+    if seconds is not None:
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        limits.append((resource.RLIMIT_CPU, ceil(usage.ru_utime + usage.ru_stime + seconds)))
+    for kind, wanted in limits:
         _, hard = resource.getrlimit(kind)
         resource.setrlimit(kind, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
 

@@ -27,6 +27,7 @@ from service.images.planes import make_planes
 from tests.service.codec.payloads import encoded
 
 SECONDS = 60.0
+ROOT = Path(__file__).parents[3]
 STUB = """
 import os, sys, time
 from service.images.frames import read_frame, write_frame
@@ -67,6 +68,15 @@ def stub() -> Iterator[Decoder]:
 
 def image_of(data: bytes, place: str = "the image") -> EncodedImage:
     return EncodedImage(data, read_header(data, ("PNG", "JPEG", "WEBP", "BMP"), place), place)
+
+
+def scans(count: int) -> bytes:
+    """Return a progressive JPEG of 36 megapixels, and so many scans that each pass over all of it."""
+    data = bytearray(encoded(noise("L"), "JPEG", progressive=True))
+    frame = data.index(b"\xff\xc2")
+    data[frame + 5 : frame + 9] = (6000).to_bytes(2, "big") * 2
+    scan = b"\xff\xda\0\x08\x01\x01\0\x01\x01\0" + bytes(80)
+    return bytes(data[:-2]) + scan * count + b"\xff\xd9"
 
 
 def noise(mode: str = "RGB") -> Image.Image:
@@ -140,6 +150,28 @@ def test_a_decoder_that_hangs_is_ended_at_its_limit_and_replaced(stub: Decoder) 
     assert hung.returncode == -signal.SIGKILL, "it is ended, and no zombie"
     assert (decoded(stub, BLACK) == 0).all()
     assert stub.ended == {"decoding_too_long": 1, "decoder_failed": 0}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the time of the processor")
+def test_images_that_take_too_much_of_the_processor_are_given_up(
+    decoder: Decoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_PATIENCE", 1000.0)
+    decoded(decoder, BLACK)
+    process = process_of(decoder)
+    with pytest.raises(ServiceError) as caught:
+        decoded(decoder, *[image_of(scans(50))] * 40, seconds=0.1)
+    assert caught.value.code == "decoding_too_long"
+    assert process.returncode == -signal.SIGXCPU
+    assert (decoded(decoder, BLACK) == 0).all()
+
+
+def test_the_system_ends_a_process_that_computes_for_too_long() -> None:
+    if sys.platform == "win32":
+        pytest.skip("there are no such limits")
+    spin = "from service.images.decoder_process import limit\nlimit(0.1, 1 << 40)\nwhile True: pass"
+    command = [sys.executable, "-c", spin]
+    assert subprocess.run(command, cwd=ROOT, check=False).returncode == -signal.SIGXCPU
 
 
 def test_a_decoder_that_is_stopped_while_it_is_sent_an_image_is_ended(stub: Decoder) -> None:
@@ -216,13 +248,12 @@ def test_the_process_ends_with_the_server() -> None:
         "print(process_of(decoder).pid, flush=True)\n"
         "os.kill(os.getpid(), 9)\n"
     )
-    root = Path(__file__).parents[3]
     run = subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,
         check=False,
-        cwd=root,
-        env=os.environ | {"PYTHONPATH": str(root)},
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
     )
     process = Path(f"/proc/{int(run.stdout)}/stat")
     until = time.monotonic() + SECONDS
