@@ -1,5 +1,6 @@
 """Encodes answers as bytes."""
 
+from collections.abc import Sequence
 from time import perf_counter_ns
 
 from service.codec.answer import AnswerDocument
@@ -14,7 +15,7 @@ def encode(
     received_ns: int,
     clock: Clock = perf_counter_ns,
     limits: Limits | None = None,
-) -> list[bytes]:
+) -> Sequence[bytes | memoryview]:
     """Serialise an answer and fill in the two times that are known only then.
 
     Args:

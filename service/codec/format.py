@@ -127,7 +127,7 @@ class AnswerFormat(Format):
         received_ns: int,
         clock: Clock = perf_counter_ns,
         limits: Limits | None = None,
-    ) -> list[bytes]:
+    ) -> Sequence[bytes | memoryview]:
         """Serialise an answer, and fill in `timing.encode_ms` and `timing.total_ms`.
 
         Args:

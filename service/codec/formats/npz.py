@@ -1,8 +1,7 @@
 """`application/x-npz`: arrays by name, as `numpy.savez` writes them."""
 
 import re
-import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import BytesIO
 from time import perf_counter_ns
 from typing import Any
@@ -26,6 +25,7 @@ from service.codec.format import (
 )
 from service.codec.json_text import dump_json
 from service.codec.npz import read_npz
+from service.codec.npz_writer import NpzWriter
 from service.config.limits import Limits
 
 NPZ_TYPE = "application/x-npz"
@@ -51,7 +51,7 @@ class NpzFormat(AnswerFormat):
         received_ns: int,
         clock: Clock = perf_counter_ns,
         limits: Limits | None = None,
-    ) -> list[bytes]:
+    ) -> Sequence[bytes | memoryview]:
         """Serialise an answer as an uncompressed `.npz`.
 
         Entries: each output by its name, each captured operand as `captured/NAME` (`captured/NAME/0` … for a tuple),
@@ -61,19 +61,17 @@ class NpzFormat(AnswerFormat):
         arrays = {output["name"]: output["data"] for output in answer["outputs"]}
         for entry in answer.get("captured", ()):
             arrays |= _leaves(f"captured/{entry['name']}", entry)
-        target = BytesIO()
-        with zipfile.ZipFile(target, "w") as archive:
-            for name, array in arrays.items():
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                    np.lib.format.write_array(entry, array, allow_pickle=False)
-            meta = answer | {"outputs": _without_data(answer["outputs"])}
-            if "captured" in answer:
-                meta["captured"] = _without_data(answer["captured"])
-            meta["timing"] = complete_timing(answer, received_ns, started, clock())
-            archive.writestr("meta", dump_json(meta))
+        writer = NpzWriter()
+        writer.write_arrays(arrays)
+        meta = answer | {"outputs": _without_data(answer["outputs"])}
+        if "captured" in answer:
+            meta["captured"] = _without_data(answer["captured"])
+        meta["timing"] = complete_timing(answer, received_ns, started, clock())
+        writer.write_text("meta", dump_json(meta))
+        pieces = writer.close()
         if limits is not None:
-            limits.check_answer(target.tell())
-        return [target.getvalue()]
+            limits.check_answer(sum(map(len, pieces)))
+        return pieces
 
     def schema(self) -> JsonSchema:
         """Return the schema: bytes."""
