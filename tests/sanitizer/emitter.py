@@ -8,7 +8,7 @@ from llvmlite import ir
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.jit import Code, Kernel, compile_module
 from engine.compiler.emit.target import Target
-from engine.compiler.emit.types import ENTRY, POINTER, IRIndex, IRValue
+from engine.compiler.emit.types import ENTRY, POINTER, IRIndex, IRValue, TileShape
 from tests.sanitizer.guard import guard, name_of
 
 _ACCESS = re.compile(r"= load (?!ptr)|^\s*store |\bcall .*@\"?llvm\.masked\.", re.MULTILINE)
@@ -60,12 +60,26 @@ class CheckedEmitter(Emitter):
         self._accesses += 1
         return super().load_index(table, place)
 
+    def tile_load(self, tile: int, base: IRValue, step: int) -> None:
+        self._ask_rows("read", self.tile_shapes[tile], base, step)
+        super().tile_load(tile, base, step)
+
+    def tile_store(self, tile: int, base: IRValue, step: int) -> None:
+        self._ask_rows("write", self.tile_shapes[tile], base, step)
+        super().tile_store(tile, base, step)
+
+    def _ask_rows(self, kind: str, shape: TileShape, base: IRValue, step: int) -> None:
+        """Ask for the rows of a matrix register; where one may not be touched, the fault is noted all the same."""
+        for row in range(shape.rows):
+            self._asked(kind, self.address(base, row * step), shape.words)
+            self._accesses -= 1  # tiles are moved by calls that are not counted
+
     def _asked(self, kind: str, place: IRValue, lanes: int) -> IRValue:
         """Return the address that may be used for an access."""
         self._accesses += 1
         if isinstance(_root(place), ir.GlobalVariable) or not lanes:
             return place
-        function = self._intrinsic(name_of(kind, lanes), POINTER, [POINTER])
+        function = self.intrinsic(name_of(kind, lanes), POINTER, [POINTER])
         return self.builder.call(function, [place])
 
 

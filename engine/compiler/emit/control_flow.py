@@ -122,6 +122,10 @@ class ControlFlow:
             result = self.builder.and_(result, condition)
         return result
 
+    def negated(self, condition: IRValue) -> IRValue:
+        """Return whether a condition does not hold."""
+        return self.builder.not_(condition)
+
     def select(self, condition: IRValue, yes: IRValue, no: IRValue) -> IRValue:
         """Return one of two values of one type."""
         return self.builder.select(condition, yes, no)

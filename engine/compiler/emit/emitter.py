@@ -12,15 +12,20 @@ from llvmlite import ir
 
 from engine.compiler.emit.control_flow import ControlFlow
 from engine.compiler.emit.target import Target
-from engine.compiler.emit.types import F32, I1, I32, I64, POINTER, IRIndex, IRValue
+from engine.compiler.emit.types import F32, I1, I8, I32, I64, POINTER, WORD_BYTES, IRIndex, IRValue, TileShape
 
 
 class Emitter(ControlFlow):
-    """A kernel that is being written: memory and vectors, inside the loops of `ControlFlow`."""
+    """A kernel that is being written: memory and vectors, inside the loops of `ControlFlow`.
+
+    Attributes:
+        tile_shapes: shapes that matrix registers were given.
+    """
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
         self.vector_type = ir.VectorType(F32, self.lanes)
+        self.tile_shapes: list[TileShape] = []
         self._intrinsics: dict[str, ir.Function] = {}
 
     # memory
@@ -80,8 +85,16 @@ class Emitter(ControlFlow):
     def prefetch(self, base: IRValue, *offset: IRIndex) -> None:
         """Prefetch the cache line of an element, which need not exist."""
         read, second_level, data = (ir.Constant(I32, value) for value in (0, 2, 1))
-        function = self._intrinsic("llvm.prefetch.p0", ir.VoidType(), [POINTER, I32, I32, I32])
+        function = self.intrinsic("llvm.prefetch.p0", ir.VoidType(), [POINTER, I32, I32, I32])
         self.builder.call(function, [self.address(base, *offset), read, second_level, data])
+
+    def tile_load(self, tile: int, base: IRValue, step: int) -> None:
+        """Load a matrix register, its rows `step` elements apart."""
+        self._move_tile("tileloadd64", tile, base, step)
+
+    def tile_store(self, tile: int, base: IRValue, step: int) -> None:
+        """Store a matrix register, its rows `step` elements apart."""
+        self._move_tile("tilestored64", tile, base, step)
 
     def copy(self, source: IRValue, target: IRValue, count: int) -> None:
         """Write a loop that copies `count` elements that lie side by side."""
@@ -162,7 +175,7 @@ class Emitter(ControlFlow):
         """Call an intrinsic of LLVM, such as "llvm.sqrt", that takes and gives values of one float type."""
         kind = operands[0].type
         suffix = "f32" if kind == F32 else f"v{self.lanes}f32"
-        function = self._intrinsic(f"{intrinsic}.{suffix}", kind, [kind] * len(operands))
+        function = self.intrinsic(f"{intrinsic}.{suffix}", kind, [kind] * len(operands))
         return self.builder.call(function, list(operands))
 
     def reduce(self, how: str, vector: IRValue) -> IRValue:
@@ -174,7 +187,7 @@ class Emitter(ControlFlow):
                 vector = self.builder.fadd(low, high)
             else:
                 name = {"max": "llvm.maximum", "min": "llvm.minimum"}[how]
-                function = self._intrinsic(f"{name}.v{half}f32", low.type, [low.type] * 2)
+                function = self.intrinsic(f"{name}.v{half}f32", low.type, [low.type] * 2)
                 vector = self.builder.call(function, [low, high])
         return self.builder.extract_element(vector, ir.Constant(I32, 0))
 
@@ -204,10 +217,21 @@ class Emitter(ControlFlow):
 
     def _masked(self, what: str, result: IRValue, operands: Sequence[IRValue]) -> Any:
         # with an operand for the alignment, as LLVM 20 has it; LLVM 22 has an attribute instead, and translates this
-        function = self._intrinsic(f"llvm.masked.{what}.v{self.lanes}f32.p0", result, operands)
+        function = self.intrinsic(f"llvm.masked.{what}.v{self.lanes}f32.p0", result, operands)
         return lambda *values: self.builder.call(function, list(values))
 
-    def _intrinsic(self, name: str, result: IRValue, operands: Sequence[IRValue]) -> ir.Function:
+    def _move_tile(self, how: str, tile: int, base: IRValue, step: int) -> None:
+        function = self.intrinsic(f"llvm.x86.{how}", ir.VoidType(), [I8, POINTER, I64])
+        self.builder.call(function, [ir.Constant(I8, tile), base, ir.Constant(I64, WORD_BYTES * step)])
+
+    def intrinsic(self, name: str, result: IRValue, operands: Sequence[IRValue]) -> ir.Function:
+        """Return an intrinsic of LLVM by its whole name, declared the first time.
+
+        Args:
+            name: its name.
+            result: type that it gives.
+            operands: types that it takes.
+        """
         if name not in self._intrinsics:
             self._intrinsics[name] = ir.Function(self.module, ir.FunctionType(result, operands), name)
         return self._intrinsics[name]

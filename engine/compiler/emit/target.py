@@ -8,6 +8,8 @@ from functools import lru_cache
 import llvmlite
 import llvmlite.binding as llvm
 
+from engine.compiler.emit.tile_permission import may_use_tiles
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -18,6 +20,8 @@ class Target:
         lanes: float32 lanes of a vector.
         registers: vector registers.
         has_fma: whether it multiplies and adds in one instruction.
+        has_bf16: whether it multiplies pairs of bfloat16 in one instruction (AVX512_BF16).
+        has_tiles: whether it has matrix registers for them (AMX), and this process may use them.
         cpu: LLVM's name of the processor.
         features: LLVM's feature string.
     """
@@ -28,6 +32,8 @@ class Target:
     has_fma: bool
     cpu: str
     features: str
+    has_bf16: bool = False
+    has_tiles: bool = False
 
 
 @lru_cache(maxsize=1)
@@ -42,13 +48,13 @@ def host_target() -> Target:
     if not forced:
         return _detect()
     target = target_named(forced)
-    if target not in supported_targets():
+    if target not in (*supported_targets(), *bf16_targets()):
         raise ValueError(f"KUIPER_TARGET: this processor does not run code for {forced}")
     return target
 
 
 def target_named(name: str) -> Target:
-    """Return a target by name: avx512, avx2, sse or neon.
+    """Return a target by name: avx512, avx2, sse or neon; bf16 and amx are avx512 with arithmetic in bfloat16.
 
     Raises:
         ValueError: there is no such target.
@@ -56,6 +62,25 @@ def target_named(name: str) -> Target:
     targets = {
         "avx512": Target(
             name="avx512", lanes=16, registers=32, has_fma=True, cpu="x86-64-v4", features="-prefer-256-bit"
+        ),
+        "bf16": Target(
+            name="bf16",
+            lanes=16,
+            registers=32,
+            has_fma=True,
+            cpu="x86-64-v4",
+            features="-prefer-256-bit,+avx512bf16",
+            has_bf16=True,
+        ),
+        "amx": Target(
+            name="amx",
+            lanes=16,
+            registers=32,
+            has_fma=True,
+            cpu="x86-64-v4",
+            features="-prefer-256-bit,+avx512bf16,+amx-tile,+amx-bf16",
+            has_bf16=True,
+            has_tiles=True,
         ),
         "avx2": Target(name="avx2", lanes=8, registers=16, has_fma=True, cpu="x86-64-v3", features=""),
         "sse": Target(name="sse", lanes=4, registers=16, has_fma=False, cpu="x86-64-v2", features=""),
@@ -73,6 +98,15 @@ def supported_targets() -> list[Target]:
     features = llvm.get_host_cpu_features()
     needed = {"avx512": ("avx512f", "avx512vl", "avx512dq"), "avx2": ("avx2", "fma"), "sse": ("sse4.2",)}
     return [target_named(name) for name, flags in needed.items() if all(map(features.get, flags))]
+
+
+def bf16_targets() -> list[Target]:
+    """Return the targets that this machine runs and that have instructions for bfloat16."""
+    features = llvm.get_host_cpu_features()
+    if not all(map(features.get, ("avx512f", "avx512vl", "avx512dq", "avx512bw", "avx512bf16"))):
+        return []
+    has_tiles = all(map(features.get, ("amx-tile", "amx-bf16"))) and may_use_tiles()
+    return [target_named(name) for name in (("bf16", "amx") if has_tiles else ("bf16",))]
 
 
 def llvm_versions() -> str:
@@ -95,4 +129,6 @@ def _detect() -> Target:
         has_fma=generic.has_fma,
         cpu=llvm.get_host_cpu_name(),
         features=features,
+        has_bf16=any(target.has_bf16 for target in bf16_targets()),
+        has_tiles=any(target.has_tiles for target in bf16_targets()),
     )

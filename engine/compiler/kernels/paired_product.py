@@ -1,0 +1,222 @@
+"""Products of staged pixels and packed weights, in pairs of bfloat16 with float32 sums: in AMX tiles, or in vectors.
+
+Both write the sums of a group of pixels and a block of filters into memory, a row for each pixel, from where the
+epilogue takes them. Both read pixels and weights in the order of `PairedLayout`. The order of a sum does not depend on
+what is computed beside it.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from engine.compiler.emit.bfloat16 import dot
+from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.tiles import ROWS, WORDS, configure, multiply, release
+from engine.compiler.emit.types import IRValue, TileShape
+from engine.compiler.kernels.paired_layout import PairedLayout
+from engine.compiler.kernels.tile import LINE
+
+_UNROLL = 4
+
+
+@dataclass(frozen=True, slots=True)
+class PairedOperands:
+    """Where a product's operands lie.
+
+    Attributes:
+        x: address of the group's first pixel, staged.
+        weights: address of the block's weights.
+        bias: address of the block's bias.
+        sums: address of the sums; a row has as many as a block has filters.
+        starts: table of the places of runs.
+        prefetch: address of weights that are needed next; None for none.
+        lines: cache lines of these that each step prefetches.
+    """
+
+    x: IRValue
+    weights: IRValue
+    bias: IRValue
+    sums: IRValue
+    starts: IRValue
+    prefetch: IRValue | None = None
+    lines: int = 0
+
+
+class PairedProduct(Protocol):
+    """What multiplies groups of pixels by blocks of filters."""
+
+    @property
+    def group(self) -> int:
+        """Pixels of a group."""
+
+    @property
+    def width(self) -> int:
+        """Filters of a block."""
+
+    def rounded(self, pixels: int) -> int:
+        """Return how many pixels are read and computed where so many are wanted."""
+
+    def begin(self, e: Emitter) -> None:
+        """Write what has to be done before the first product."""
+
+    def end(self, e: Emitter) -> None:
+        """Write what has to be done after the last one."""
+
+    def emit(self, e: Emitter, operands: PairedOperands, pixels: int, filters: int) -> None:
+        """Write the product of so many pixels, at most a group, and filters, at most a block."""
+
+
+@dataclass(frozen=True, slots=True)
+class TileProduct:
+    """Products in AMX tiles.
+
+    Attributes:
+        layout: of the operands.
+        rows: pixels of a tile.
+        pixel_tiles: tiles of pixels in a group.
+        filter_tiles: tiles of filters in a block.
+    """
+
+    layout: PairedLayout
+    rows: int
+    pixel_tiles: int
+    filter_tiles: int
+
+    @property
+    def group(self) -> int:
+        """Pixels of a group."""
+        return self.rows * self.pixel_tiles
+
+    @property
+    def width(self) -> int:
+        """Filters of a block."""
+        return WORDS * self.filter_tiles
+
+    def rounded(self, pixels: int) -> int:
+        """Return how many pixels are read and computed where so many are wanted: whole tiles."""
+        return -(-pixels // self.rows) * self.rows
+
+    def begin(self, e: Emitter) -> None:
+        """Write the shapes of tiles: results, pixels, weights."""
+        sums, pixels, weights = self._shapes
+        results = self.pixel_tiles * self.filter_tiles
+        configure(e, [sums] * results + [pixels] * self.pixel_tiles + [weights] * self.filter_tiles)
+
+    def end(self, e: Emitter) -> None:
+        """Write the release of the tiles."""
+        release(e)
+
+    @property
+    def _shapes(self) -> tuple[TileShape, TileShape, TileShape]:
+        words = self.layout.runs.step_words
+        return TileShape(self.rows, WORDS), TileShape(self.rows, words), TileShape(words, WORDS)
+
+    def emit(self, e: Emitter, operands: PairedOperands, pixels: int, filters: int) -> None:
+        """Write the product of so many pixels, at most a group, and filters, at most a block."""
+        used = range(-(-pixels // self.rows)), range(-(-filters // WORDS))
+        places = [(row, column) for row in used[0] for column in used[1]]
+        for row, column in places:
+            e.tile_load(self._sum(row, column), e.address(operands.bias, column * WORDS), 0)
+        self._reduce(e, operands, *used)
+        for row, column in places:
+            there = e.address(operands.sums, row * self.rows * self.width + column * WORDS)
+            e.tile_store(self._sum(row, column), there, self.width)
+
+    def _sum(self, row: int, column: int) -> int:
+        return row * self.filter_tiles + column
+
+    def _reduce(self, e: Emitter, operands: PairedOperands, rows: range, columns: range) -> None:
+        """Write the loops over runs and steps."""
+        layout, runs = self.layout, self.layout.runs
+        carry = [operands.weights] + ([] if operands.prefetch is None else [operands.prefetch])
+        with e.loop(0, len(layout.starts), carry=carry) as outer:
+            run = e.address(operands.x, e.load_index(operands.starts, outer.index))
+            with e.loop(0, runs.steps, carry=outer.carried) as inner:
+                x = e.address(run, e.mul(inner.index, runs.step_words))
+                self._step(e, x, inner.carried[0], rows, columns)
+                following = [e.address(inner.carried[0], runs.step_words * self.width)]
+                if operands.prefetch is not None:
+                    for line in range(operands.lines):
+                        e.prefetch(inner.carried[1], line * LINE)
+                    following.append(e.address(inner.carried[1], operands.lines * LINE))
+                inner.following = following
+            outer.following = inner.results
+
+    def _step(self, e: Emitter, x: IRValue, weights: IRValue, rows: range, columns: range) -> None:
+        """Write one step: tiles of pixels and weights, each multiplied with each."""
+        results, step = self.pixel_tiles * self.filter_tiles, self.layout.pixel_step
+        for column in columns:
+            tile = results + self.pixel_tiles + column
+            e.tile_load(tile, e.address(weights, column * WORDS), self.width)
+        for row in rows:
+            e.tile_load(results + row, e.address(x, row * self.rows * step), step)
+            for column in columns:
+                multiply(e, self._sum(row, column), results + row, results + self.pixel_tiles + column)
+
+
+@dataclass(frozen=True, slots=True)
+class VectorProduct:
+    """Products in vectors: a tile of pixels x vectors of filters stays in registers, as in `tile.py`.
+
+    Attributes:
+        layout: of the operands.
+        group: pixels of a group.
+        vectors: vectors of filters in a block.
+        lanes: filters of a vector.
+    """
+
+    layout: PairedLayout
+    group: int
+    vectors: int
+    lanes: int
+
+    @property
+    def width(self) -> int:
+        """Filters of a block."""
+        return self.vectors * self.lanes
+
+    def rounded(self, pixels: int) -> int:
+        """Return how many pixels are read and computed where so many are wanted: no others."""
+        return pixels
+
+    def begin(self, e: Emitter) -> None:
+        """Do nothing: vectors are always there."""
+
+    def end(self, e: Emitter) -> None:
+        """Do nothing: vectors are always there."""
+
+    def emit(self, e: Emitter, operands: PairedOperands, pixels: int, filters: int) -> None:
+        """Write the product of so many pixels, at most a group, and filters, at most a block."""
+        used = range(-(-filters // self.lanes))
+        sums = [e.load(operands.bias, vector * self.lanes) for vector in used] * pixels
+        words = self.layout.run_words
+        unroll = next(count for count in (_UNROLL, 3, 2, 1) if words % count == 0)
+        with e.loop(0, len(self.layout.starts), carry=[operands.weights, *sums]) as outer:
+            run = e.address(operands.x, e.load_index(operands.starts, outer.index))
+            with e.loop(0, words, unroll, carry=outer.carried) as inner:
+                weights, *totals = inner.carried
+                for step in range(unroll):
+                    at = e.address(run, inner.index, step), e.address(weights, step * self.width)
+                    totals = self._multiply(e, at, totals, used)
+                inner.following = [e.address(weights, unroll * self.width), *totals]
+            outer.following = inner.results
+        for place, total in enumerate(outer.results[1:]):
+            pixel, vector = divmod(place, len(used))
+            e.store(total, operands.sums, pixel * self.width + vector * self.lanes)
+
+    def _multiply(
+        self, e: Emitter, at: tuple[IRValue, IRValue], totals: list[IRValue], used: range
+    ) -> list[IRValue]:
+        """Write one step: every pixel's pair times every vector of weights."""
+        x, weights = at
+        vectors = [e.load(weights, vector * self.lanes) for vector in used]
+        results = []
+        for pixel in range(len(totals) // len(used)):
+            pair = e.load_broadcast(x, pixel * self.layout.pixel_step)
+            row = totals[pixel * len(used) : (pixel + 1) * len(used)]
+            results += [dot(e, pair, weight, total) for weight, total in zip(vectors, row, strict=True)]
+        return results
+
+
+def most_rows(pixels: int) -> int:
+    """Return how many pixels tiles have so that few of the last one are dropped."""
+    return -(-pixels // -(-pixels // ROWS))

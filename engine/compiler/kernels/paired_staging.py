@@ -1,0 +1,84 @@
+"""Copies the input of a convolution's chunk into scratch memory, rounded to bfloat16 in pairs, with zeros around it."""
+
+from dataclasses import dataclass
+
+from engine.compiler.emit.bfloat16 import pair_up
+from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.types import IRIndex, IRValue
+from engine.compiler.kernels.paired_layout import PairedLayout
+from engine.compiler.kernels.shapes import ImplicitPadding
+
+
+@dataclass(frozen=True, slots=True)
+class PairedStaging:
+    """The staging of a chunk's input.
+
+    Attributes:
+        layout: where it goes.
+        padding: zeros around the input.
+        strides: elements between images, rows and pixels of the input.
+    """
+
+    layout: PairedLayout
+    padding: ImplicitPadding
+    strides: tuple[int, int, int]
+
+    def emit(self, e: Emitter, image: IRValue, first_row: IRIndex, target: IRValue, words: int) -> None:
+        """Write the copy.
+
+        Args:
+            e: the kernel.
+            image: address of the image.
+            first_row: the chunk's first row of output.
+            target: address of the scratch memory.
+            words: words of it that are read; what rows do not fill becomes zero.
+        """
+        layout, stride = self.layout, self.layout.shape.stride[0]
+        top = e.sub(e.mul(first_row, stride), self.padding.before[0])
+        with e.loop(0, stride * layout.plane_rows) as loop:
+            row = e.add(top, loop.index)
+            index, plane = e.divmod(loop.index, stride)
+            place = e.add(e.mul(plane, layout.plane_rows), index)
+            there = e.address(target, e.mul(place, layout.row_words))
+            inside = e.both(e.compare(">=", row, 0), e.compare("<", row, self.padding.x_size[0]))
+            with e.when(inside):
+                self._stage_row(e, e.address(image, e.mul(row, self.strides[1])), there)
+            with e.when(e.negated(inside)):
+                e.fill(there, 0, layout.row_words)
+        e.fill(target, layout.plane_words, words)
+
+    def _stage_row(self, e: Emitter, source: IRValue, target: IRValue) -> None:
+        """Write the copy of one row of input."""
+        layout, words = self.layout, self.layout.runs.pixel_words
+        channels = layout.shape.channels
+        # where the stride leaves pixels out, a row may end before its padding does
+        left = min(self.padding.before[1], layout.columns)
+        there = min(self.padding.x_size[1], layout.columns - left)
+        e.fill(target, 0, left * words)
+        if self.strides[2] == channels == 2 * words:
+            _round(e, source, e.address(target, left * words), there * channels, there * words)
+        else:
+            with e.loop(0, there) as pixel:
+                to = e.address(target, e.mul(e.add(pixel.index, left), words))
+                _round(e, e.address(source, e.mul(pixel.index, self.strides[2])), to, channels, words)
+        e.fill(target, (left + there) * words, layout.row_words)
+
+
+def _round(e: Emitter, source: IRValue, target: IRValue, count: int, words: int) -> None:
+    """Write the copy of `count` numbers side by side as pairs, and zeros up to so many words."""
+    double = 2 * e.lanes
+    whole = count // double
+    with e.loop(0, whole) as loop:
+        start = e.mul(loop.index, double)
+        pairs = pair_up(e, e.load(source, start), e.load(source, start, e.lanes))
+        e.store(pairs, target, e.mul(loop.index, e.lanes))
+    rest, done = count - whole * double, whole * e.lanes
+    if rest:
+        first = e.load(source, whole * double, count=min(rest, e.lanes))
+        second = (
+            e.load(source, whole * double, e.lanes, count=rest - e.lanes) if rest > e.lanes else e.splat(0.0)
+        )
+        valid = min(e.lanes, words - done)
+        e.store(pair_up(e, first, second), target, done, count=valid)
+        done += valid
+    e.fill(target, done, words)

@@ -1,0 +1,34 @@
+"""bfloat16: the upper half of a float32, as an operand of products.
+
+Rounding is to nearest, ties to even. NaN stays NaN and infinities stay infinite; numbers beyond the largest bfloat16
+become that one, since an infinity would make NaN of sums that are finite in float32.
+"""
+
+import numpy as np
+
+from engine.dtypes import Array
+
+LARGEST = float(np.uint32(0x7F7F0000).view(np.float32))
+"""The largest finite bfloat16."""
+UNIT_ROUNDOFF = 2.0**-8
+"""Largest relative error of rounding to bfloat16 (within its normal range)."""
+
+
+def bfloat16_bits(array: Array) -> Array:
+    """Return the bits of float32 numbers rounded to bfloat16, as uint16 in the same shape."""
+    bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
+    rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
+    magnitude = bits & np.uint32(0x7FFFFFFF)
+    sign = (bits >> np.uint32(16)) & np.uint32(0x8000)
+    is_finite = magnitude < np.uint32(0x7F800000)
+    too_large = is_finite & ((rounded & np.uint32(0x7FFF)) >= np.uint32(0x7F80))
+    rounded = np.where(too_large, sign | np.uint32(0x7F7F), rounded)
+    # of a NaN the upper half alone might be an infinity: a bit of it is set that says NaN
+    is_nan = magnitude > np.uint32(0x7F800000)
+    rounded = np.where(is_nan, (bits >> np.uint32(16)) | np.uint32(0x40), rounded)
+    return np.where(is_finite | is_nan, rounded, bits >> np.uint32(16)).astype(np.uint16)
+
+
+def rounded_to_bfloat16(array: Array) -> Array:
+    """Return float32 numbers rounded to bfloat16, as float32 in the same shape."""
+    return (bfloat16_bits(array).astype(np.uint32) << np.uint32(16)).view(np.float32)
