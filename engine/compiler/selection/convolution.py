@@ -23,6 +23,7 @@ from engine.compiler.selection.call import (
     selects,
 )
 from engine.compiler.selection.movement import pad
+from engine.compiler.selection.paired import PairedWork, convolve_paired, may_round, paired_time
 
 PEAK = 11.0
 """Multiply-adds per lane and nanosecond that a register tile reaches, about; only ratios of the figures here matter."""
@@ -73,6 +74,10 @@ def select_convolution(selector: Selector, node: Convolution) -> None:
     if node.groups == filters > 1 and channels == 1:
         _depthwise(selector, replace(work, x=channels_last(selector, work.x)))
         return
+    paired = _paired(selector, work)
+    if paired is not None and paired_time(selector, paired.shape) < _plain_time(selector, work):
+        convolve_paired(selector, paired)
+        return
     outputs = best_tile(selector, work)
     if outputs:
         _winograd(selector, replace(work, x=channels_last(selector, work.x)), outputs)
@@ -105,6 +110,28 @@ def _laid_down(work: Work) -> Work:
     )
     epilogue = replace(work.epilogue, operands=spreads)
     return Work(node, work.x.permuted(_TURNED), work.out.permuted(_TURNED), epilogue, turned)
+
+
+def _paired(selector: Selector, work: Work) -> PairedWork | None:
+    """Return the convolution as one of operands rounded to bfloat16; None where that may not or cannot be."""
+    node, x = work.node, work.x
+    if not may_round(selector) or node.groups > 1:
+        return None
+    if node.weight.shape[2:] == (1, 1) and not any(
+        node.padding
+    ):  # pixels that no window begins at are not looked at
+        x = x.sliced(2, 0, work.out.shape[2], node.stride[0]).sliced(3, 0, work.out.shape[3], node.stride[1])
+        shape = replace(_shape(work), stride=(1, 1))
+    else:
+        shape = _shape(work)
+    padding = ImplicitPadding((x.shape[2], x.shape[3]), (node.padding[0], node.padding[1]))
+    return PairedWork(node, x, work.out, work.epilogue, work.operands, shape, padding)
+
+
+def _plain_time(selector: Selector, work: Work) -> float:
+    """Return the nanoseconds that the convolution is expected to take in float32."""
+    outputs = best_tile(selector, work)
+    return _winograd_time(selector, work, outputs) if outputs else _direct_time(selector, work)
 
 
 def best_tile(selector: Selector, work: Work) -> int:

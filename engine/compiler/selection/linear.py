@@ -1,14 +1,23 @@
 """Kernels for linear layers: a matrix product is a convolution of one pixel a row."""
 
+from dataclasses import replace
 from math import prod
 
 from engine.compiler.graph import Linear
 from engine.compiler.kernels.convolution import ChunkSize, DirectConvolution
 from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides
+from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.kernels.tile import choose_tile
 from engine.compiler.memory.view import View
 from engine.compiler.selection.call import Selector, selects, view_of
+from engine.compiler.selection.paired import (
+    STREAM,
+    VECTOR_RATE,
+    PairedWork,
+    convolve_paired,
+    may_round,
+    paired_time,
+)
 
 NEAR_CACHE = 1 << 20
 """Bytes of input that stay in the core's own cache while other data streams through it."""
@@ -28,11 +37,49 @@ def select_linear(selector: Selector, node: Linear) -> None:
         target = selector.temporary(node.output.shape)
         out = copied_rows(selector, target)
     epilogue, operands = _epilogue(selector, node)
-    kernel = linear_kernel(selector, x, out, epilogue)
-    weights, bias = selector.weights(node, kernel, node.weight[:, :, None, None], node.bias)
-    selector.call(kernel, x, weights, bias, out, *operands)
+    paired = _paired(node, x, out, epilogue, operands)
+    if may_round(selector) and paired_time(selector, paired.shape) < _plain_time(selector, paired.shape):
+        convolve_paired(selector, paired)
+    else:
+        kernel = linear_kernel(selector, x, out, epilogue)
+        weights, bias = selector.weights(node, kernel, node.weight[:, :, None, None], node.bias)
+        selector.call(kernel, x, weights, bias, out, *operands)
     if target is not node.output.view:
         selector.copy(target, view_of(node.output))
+
+
+def _paired(node: Linear, x: View, out: View, epilogue: Epilogue, operands: list[View]) -> PairedWork:
+    """Return a linear layer as a convolution of operands rounded to bfloat16: each row of x is an image's row."""
+    rows, columns = out.shape
+    full = [operand.broadcast is Broadcast.FULL for operand in epilogue.operands]
+    turned = tuple(
+        replace(operand, strides=(0, operand.strides[2], 0)) if is_full else operand
+        for operand, is_full in zip(epilogue.operands, full, strict=True)
+    )
+    views = [_as_image(view) if is_full else view for view, is_full in zip(operands, full, strict=True)]
+    return PairedWork(
+        node=node,
+        x=_as_image(x),
+        out=_as_image(out),
+        epilogue=replace(epilogue, operands=turned),
+        operands=views,
+        shape=ConvShape(images=1, size=(rows, 1), channels=x.shape[1], filters=columns),
+        padding=ImplicitPadding((rows, 1), (0, 0)),
+    )
+
+
+def _as_image(matrix: View) -> View:
+    """Return a matrix as an image of one column, whose channels are the matrix's columns."""
+    (rows, columns), (step, _) = matrix.shape, matrix.strides
+    return View(matrix.buffer, matrix.offset, (1, columns, rows, 1), (rows * step, 1, step, step))
+
+
+def _plain_time(selector: Selector, shape: ConvShape) -> float:
+    """Return the nanoseconds that a linear layer is expected to take in float32."""
+    weights = shape.channels * shape.filters
+    products = shape.pixels * weights / (VECTOR_RATE * selector.lanes)
+    stream = max(0, 4 * weights - NEAR_CACHE) / STREAM
+    return max(products, stream) + 0.3 * min(products, stream)
 
 
 def linear_kernel(selector: Selector, x: View, out: View, epilogue: Epilogue) -> DirectConvolution:

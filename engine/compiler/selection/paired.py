@@ -1,0 +1,134 @@
+"""Convolutions and linear layers of operands rounded to bfloat16: what they would cost, and their calls."""
+
+from dataclasses import dataclass
+from math import prod
+
+from engine.compiler.graph import Convolution, Linear
+from engine.compiler.kernels.epilogue import Epilogue
+from engine.compiler.kernels.pair_rate import pair_speedup
+from engine.compiler.kernels.paired_convolution import PairedConvolution
+from engine.compiler.kernels.paired_layout import PairedLayout, choose_runs
+from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.kernels.tile import choose_tile
+from engine.compiler.memory.view import View
+from engine.compiler.selection.call import Selector, channels_last, image_strides, parts_worth
+from engine.precision import Precision
+
+STEP = 7.0
+"""Nanoseconds of the product of two AMX tiles, their loads included; measured, as all figures here."""
+TILE = 35.0
+"""Nanoseconds that a tile of sums takes besides: its start, and its way through memory."""
+STAGED_WORD = 0.16
+"""Nanoseconds of rounding a pair and storing it in scratch memory."""
+FINISHED_VECTOR = 1.2
+"""Nanoseconds of the epilogue of a vector of sums."""
+VECTOR_RATE = 5.5
+"""Multiply-adds per lane and nanosecond in float32 vectors."""
+STREAM = 7.5
+"""Bytes per nanosecond at which weights are read that do not fit the core's own cache."""
+NEAR_CACHE = 1 << 20
+"""Bytes that stay in the core's own cache while other data streams through it."""
+FAR_WEIGHTS = 256 << 10
+"""Bytes of weights that are no longer in the core's own cache when needed: other layers' weights replaced them."""
+_STAGED_BYTES = 192 << 10
+"""Bytes of input of one chunk: it stays in the core's own cache while all weights are applied to it."""
+_LARGE_BYTES = 512 << 10
+"""The same where weights are many, so that they are read less often."""
+_TILES = (2, 2)
+"""Tiles of pixels and of filters of a product: with the operands' own, all eight that there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairedWork:
+    """A convolution without groups as the kernel sees it.
+
+    Attributes:
+        node: the node.
+        x: input; its channels lie side by side.
+        out: output.
+        epilogue: what is done to the results.
+        operands: what the epilogue reads.
+        shape: of the convolution.
+        padding: zeros around the input.
+    """
+
+    node: Convolution | Linear
+    x: View
+    out: View
+    epilogue: Epilogue
+    operands: list[View]
+    shape: ConvShape
+    padding: ImplicitPadding
+
+
+def may_round(selector: Selector) -> bool:
+    """Whether operands of products may be rounded to bfloat16."""
+    return selector.precision in (Precision.BF16, Precision.AUTO)
+
+
+def paired_time(selector: Selector, shape: ConvShape) -> float:
+    """Return the nanoseconds that a convolution of rounded operands is expected to take."""
+    layout = PairedLayout(shape, shape.size[0], choose_runs(shape), selector.lanes)
+    words = shape.taps * -(-shape.channels // 2) * shape.filters
+    vectors = shape.pixels * -(-shape.filters // selector.lanes)
+    moved = STAGED_WORD * shape.images * layout.plane_words + FINISHED_VECTOR * vectors
+    if selector.target.has_tiles:
+        tiles = shape.images * -(-layout.pixels // 16) * -(-shape.filters // 16)
+        products = tiles * (TILE + STEP * layout.steps)
+    else:
+        rate = VECTOR_RATE * selector.lanes * pair_speedup(selector.target)
+        products = 2 * words * shape.images * layout.pixels / rate
+    stream = max(0, 4 * words - NEAR_CACHE) / STREAM
+    return moved + max(products, stream) + 0.3 * min(products, stream)
+
+
+def convolve_paired(selector: Selector, work: PairedWork) -> None:
+    """Add the call of a convolution of rounded operands."""
+    work_x = channels_last(selector, work.x)
+    node, shape = work.node, work.shape
+    weight = node.weight if isinstance(node, Convolution) else node.weight[:, :, None, None]
+    rows, blocks = _chunk(selector, shape)
+    layout = PairedLayout(shape, rows, choose_runs(shape), selector.lanes)
+    vectors = -(-shape.filters // selector.lanes)
+    kernel = PairedConvolution(
+        shape=shape,
+        strides=ImageStrides(image_strides(work_x), image_strides(work.out)),
+        padding=work.padding,
+        rows=rows,
+        blocks=blocks,
+        has_tiles=selector.target.has_tiles,
+        group=_TILES if selector.target.has_tiles else _vector_tile(selector, layout.pixels, vectors),
+        lanes=selector.lanes,
+        epilogue=work.epilogue,
+        prefetches_weights=2 * weight.size > FAR_WEIGHTS,
+    )
+    weights, bias = selector.weights(node, kernel, weight, node.bias)
+    selector.call(kernel, work_x, weights, bias, work.out, *work.operands, precision=Precision.BF16)
+
+
+def _vector_tile(selector: Selector, pixels: int, vectors: int) -> tuple[int, int]:
+    tile = choose_tile(selector.target, pixels, vectors)
+    return tile.pixels, tile.vectors
+
+
+def _chunk(selector: Selector, shape: ConvShape) -> tuple[int, int]:
+    """Choose the rows, and the blocks of filters, of a chunk.
+
+    Where weights are many and the input is small, threads share the filters, so that each weight is read once; else
+    they share the rows.
+    """
+    rows, threads = shape.size[0], selector.threads
+    width = _TILES[1] * 16 if selector.target.has_tiles else selector.lanes
+    blocks = -(-shape.filters // width)
+    layout = PairedLayout(shape, rows, choose_runs(shape), width)
+    staged, weights = 4 * layout.plane_words, 4 * layout.block_words * blocks
+    room = _LARGE_BYTES if weights > FAR_WEIGHTS else _STAGED_BYTES
+    parts = min(rows, -(-staged // room))
+    worth = parts_worth(prod(shape.size) * shape.filters * shape.channels * shape.taps)
+    wanted = min(threads, worth)
+    if parts * shape.images >= wanted:
+        return -(-rows // parts), blocks
+    if weights > FAR_WEIGHTS and blocks >= wanted:
+        return -(-rows // parts), -(-blocks // wanted)
+    parts = min(rows, -(-wanted // shape.images) * parts)
+    return -(-rows // parts), blocks
