@@ -15,6 +15,7 @@ from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.blocks import cache_blocks, column_buffer, columns_per_block
 from engine.kernels.padding import pad_constant
+from engine.kernels.rounded_operands import operand
 from engine.kernels.windows import (
     BlockIndex,
     Pairs,
@@ -56,8 +57,8 @@ def convolve(
     compute = np.dtype(np.float32) if input.dtype == np.float16 else input.dtype
     output = np.empty(shape, compute)
     if output.size:
-        padded = pad_constant(input.astype(compute, copy=False), padding)
-        weight = weight.astype(compute, copy=False)
+        padded = pad_constant(operand(input.astype(compute, copy=False)), padding)
+        weight = operand(weight.astype(compute, copy=False))
         _convolve_blocks(padded, weight, bias, stride, dilation, groups, output)
     return output.astype(input.dtype, copy=False)
 

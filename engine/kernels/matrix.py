@@ -7,6 +7,7 @@ import numpy as np
 from engine.dtypes import Array
 from engine.kernels.precision import narrow, widen
 from engine.kernels.promotion import PythonScalar
+from engine.kernels.rounded_operands import operand
 
 
 def matmul(a: Array, b: Array) -> Array:
@@ -14,7 +15,7 @@ def matmul(a: Array, b: Array) -> Array:
 
     float16 is computed in float32; the result has the dtype of `a`.
     """
-    left, right = _blas_ready(widen(a)), _blas_ready(widen(b))
+    left, right = _blas_ready(operand(widen(a))), _blas_ready(operand(widen(b)))
     if right.ndim == 2 and left.ndim > 2 and left.flags.c_contiguous:
         # one product of all rows instead of one per matrix of the stack
         rows = left.reshape(math.prod(left.shape[:-1]), left.shape[-1])

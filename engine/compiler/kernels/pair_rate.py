@@ -1,12 +1,12 @@
 """How fast this processor multiplies pairs of bfloat16 in vectors, next to float32.
 
-Processors with the same instruction differ: some do two a cycle, others need two cycles or more for one. So it is measured:
-two kernels of nothing but multiplications, each for a few microseconds, the best of several times.
+Processors with the same instruction differ: some do two a cycle, others need two cycles or more for one. So it is
+measured: two kernels of nothing but multiplications, each for a few microseconds, the best of several times.
 """
 
 import ctypes
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache as kept
 from time import perf_counter_ns
 
 import numpy as np
@@ -55,7 +55,7 @@ class MultiplicationRun:
         e.store(total, e.argument(1))
 
 
-@lru_cache(maxsize=None)
+@kept
 def pair_speedup(target: Target) -> float:
     """Return how many multiply-adds of bfloat16 pairs in vectors take the time of one in float32."""
     if not target.has_bf16:

@@ -25,8 +25,14 @@ MAX_OPERANDS = 6
 """Tensors that an epilogue reads; each takes a register for its address."""
 
 
-def fuse(graph: LoweredGraph) -> None:
-    """Move zeros around images into the convolutions that read them, and pointwise nodes into their producers."""
+def fuse(graph: LoweredGraph, folds_scales: bool = True) -> None:
+    """Move zeros around images into the convolutions that read them, and pointwise nodes into their producers.
+
+    Args:
+        graph: the graph.
+        folds_scales: whether scales and shifts per channel are folded into weights. Weights that are rounded stay as
+            the model has them, so that they can be compared with it.
+    """
     order = {node: place for place, node in enumerate(graph.nodes)}
     leaving = {graph.tensors[slot] for slot in graph.leaving if slot in graph.tensors}
     gone: set[Node] = {node for node in graph.nodes if isinstance(node, Pad) and _fold_margins(node, leaving)}
@@ -34,7 +40,7 @@ def fuse(graph: LoweredGraph) -> None:
         current: Node = node
         # what has moved into another pointwise node may move on with it
         while isinstance(current, Pointwise) and (producer := _best_producer(current, order, leaving)):
-            if not _fold_affine(producer, current):
+            if not (folds_scales and _fold_affine(producer, current)):
                 _absorb(producer, current)
             # the producer now runs where the pointwise node did: everything that it reads is there by then
             order[producer] = order[current]

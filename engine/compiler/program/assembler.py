@@ -1,5 +1,6 @@
 """Makes a program of a plan: lowers and fuses it, chooses kernels, lays out memory, packs weights."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -8,7 +9,16 @@ from engine.boundary import at_operator
 from engine.build_clock import UNLIMITED, BuildClock
 from engine.compiler.emit.jit import Code, cache
 from engine.compiler.emit.target import Target
-from engine.compiler.graph import Constant, Fallback, LoweredGraph, Node, Placeholder
+from engine.compiler.graph import (
+    Constant,
+    Convolution,
+    Fallback,
+    Linear,
+    LoweredGraph,
+    MatrixProduct,
+    Node,
+    Placeholder,
+)
 from engine.compiler.lowering.builder import make_graph
 from engine.compiler.memory.alignment import WORD
 from engine.compiler.memory.arena import ArenaPool, Lifetime, arrange, least_size
@@ -59,7 +69,7 @@ def compile_plan(
         BuildTimeoutError: it takes too long.
     """
     graph = make_graph(plan, leaving, RULES, clock)
-    fuse(graph)
+    fuse(graph, folds_scales=precision is Precision.F32)
     place(graph)
     try:
         return _Assembler(
@@ -141,7 +151,8 @@ class _Assembler:
             offsets=offsets,
             loads=tuple(table.loads),
             observables=find_observables(self.plan, self.graph, self.written, self.given),
-            precisions=self._precisions(),
+            precisions=(precisions := self._precisions()),
+            roughly_known=frozenset(self._with_several_products() & precisions.keys()),
         )
 
     def _add(self, node: Node) -> None:
@@ -253,6 +264,14 @@ class _Assembler:
         """Return the precision of each step whose products are rounded; of what is fused with it as well."""
         rounded = ((call.precision, node) for call, node in self.calls if call.precision is not Precision.F32)
         return {step: precision for precision, node in rounded for step in node.steps}
+
+    def _with_several_products(self) -> set[int]:
+        """Return the steps that take more than one product."""
+        products = [
+            node for node in self.graph.nodes if isinstance(node, Convolution | Linear | MatrixProduct)
+        ]
+        counts = Counter(step for node in products for step in node.steps)
+        return {step for step, count in counts.items() if count > 1}
 
     def _native(self) -> frozenset[int]:
         done = {step for node in self.graph.nodes if not isinstance(node, Fallback) for step in node.steps}

@@ -56,6 +56,8 @@ class Program:
         loads: what gave the constant arrays that kernels read; they keep packed weights for other programs, too.
         observables: what can be observed in a run, where and when.
         precisions: step -> what its kernel rounds the operands of products to; F32 for those left out.
+        roughly_known: of these, steps of several products, whose intermediate results the numpy layers do not round as
+            the kernels do.
     """
 
     plan: Plan
@@ -80,6 +82,7 @@ class Program:
     loads: tuple[Callable[[], Array], ...]
     observables: Observables
     precisions: dict[int, Precision]
+    roughly_known: frozenset[int]
 
     @property
     def precisions_by_name(self) -> dict[str, Precision]:

@@ -16,6 +16,7 @@ from engine.compiler.memory.weights import PackedStore
 from engine.compiler.program.assembler import compile_plan
 from engine.compiler.program.background import compile_in_background
 from engine.compiler.program.instruction import NativeSteps
+from engine.compiler.program.loss import is_worth_its_loss
 from engine.compiler.program.program import Program
 from engine.compiler.program.verifier import verify
 from engine.dtypes import Array
@@ -169,10 +170,25 @@ class Programs:
                 self._known.popitem(last=False)
 
     def _make(self, inputs: InputSpecs, plan: Plan) -> Program | None:
-        """Return a program that may be used."""
+        """Return a program that may be used; of several precisions, the fastest whose loss is tolerated."""
+        if self._precision is not Precision.AUTO:
+            return self._make_in(self._precision, inputs, plan)
+        rounded = self._make_in(Precision.BF16, inputs, plan)
+        if rounded is not None and not rounded.precisions:
+            return rounded
+        plain = self._make_in(Precision.F32, inputs, plan)
+        if rounded is None or plain is None:
+            return plain
+        is_better = is_worth_its_loss(
+            rounded, plain, dict(zip(self._inputs, inputs, strict=True)), self._leaving, self._tolerance
+        )
+        return rounded if is_better else plain
+
+    def _make_in(self, precision: Precision, inputs: InputSpecs, plan: Plan) -> Program | None:
+        """Return a program of a precision that may be used."""
         stage = "the compiler"
         try:
-            program = self._compile(plan)
+            program = self._compile(plan, precision)
             if program is None or not self._verifies:
                 return program
             stage = "verification"
@@ -203,14 +219,12 @@ class Programs:
         self.verification = replace(known, refused=kept, refused_count=known.refused_count + 1)
         _logger.warning("a compiled program is not used, the numpy layers run in its place: %s", refusal)
 
-    def _compile(self, plan: Plan) -> Program | None:
+    def _compile(self, plan: Plan, precision: Precision) -> Program | None:
         slots = [plan.slots[name] for name in self._leaving]
         # constants may be out of range here as in a run
         with np.errstate(all="ignore"):
             clock = BuildClock(self._max_seconds, "compiling")
-            program = compile_plan(
-                plan, slots, host_target(), self._threads, self._packed, clock, self._precision
-            )
+            program = compile_plan(plan, slots, host_target(), self._threads, self._packed, clock, precision)
         return (
             program
             if any(isinstance(instruction, NativeSteps) for instruction in program.instructions)

@@ -1,0 +1,205 @@
+"""Convolutions of operands rounded to bfloat16, in AMX tiles and in vectors, against the numpy routine."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.compiler.emit.bfloat16 import dot, pair_up
+from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.pointwise import Leaf, apply
+from engine.compiler.emit.target import Target, bf16_targets, supported_targets
+from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
+from engine.compiler.kernels.pair_rate import pair_speedup
+from engine.compiler.kernels.paired_convolution import PairedConvolution
+from engine.compiler.kernels.paired_layout import choose_runs
+from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.memory.region import Region, line
+from engine.dtypes import Array
+from engine.kernels.bfloat16 import bfloat16_bits, rounded_to_bfloat16
+from tests.engine.compiler.harness import run
+from tests.engine.compiler.kernels.images import convolved, numbers, output_size, strides
+
+every_arithmetic = pytest.mark.parametrize(
+    "target", [*supported_targets(), *bf16_targets()], ids=lambda target: target.name
+)
+small = st.integers(1, 3)
+SPECIAL = [
+    0.0,
+    -0.0,
+    1.0,
+    np.inf,
+    -np.inf,
+    np.nan,
+    3.4028235e38,
+    -3.4028235e38,
+    3.39e38,
+    1.00390625,
+    1.01171875,
+]
+
+
+def group_of(target: Target, pixels: int, vectors: int) -> tuple[int, int]:
+    """Return how many tiles or vectors a product takes; AMX has room for no more than two by two."""
+    return (min(pixels, 2), min(vectors, 2)) if target.has_tiles else (pixels, vectors)
+
+
+def expected(
+    x: Array,
+    weight: Array,
+    bias: Array | None,
+    stride: tuple[int, int],
+    dilation: tuple[int, int],
+    padding: tuple[int, int],
+) -> Array:
+    """Return the numpy routine's result on rounded operands."""
+    rounded = rounded_to_bfloat16(x), rounded_to_bfloat16(weight)
+    return convolved(*rounded, bias, stride, dilation, 1, padding)
+
+
+@every_arithmetic
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_any_shape(target: Target, data: st.DataObject) -> None:
+    """Any kernel, stride, dilation, padding and group; pixels of the input may lie apart; any partition into chunks."""
+    kernel, stride, dilation = (data.draw(st.tuples(small, small)) for _ in range(3))
+    padding = data.draw(st.tuples(st.integers(0, 5), st.integers(0, 7)))
+    least = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    rows, columns = (n + data.draw(st.integers(0, extra)) for n, extra in zip(least, (4, 30), strict=True))
+    channels = data.draw(st.sampled_from([1, 2, 3, 5, 16, 31, 33, 40, 66]))
+    filters = data.draw(st.sampled_from([1, 3, 16, 17, 40, 65]))
+    images, gap = data.draw(st.integers(1, 2)), data.draw(st.integers(0, 3))
+    wide = numbers(images, rows, columns, channels + gap)
+    x, weight = wide[..., :channels], numbers(filters, channels, *kernel, seed=1)
+    bias = numbers(filters, seed=2) if data.draw(st.booleans()) else None
+    size = output_size(x, kernel, stride, dilation, padding)
+    made = PairedConvolution(
+        shape=ConvShape(
+            images=images,
+            size=size,
+            channels=channels,
+            filters=filters,
+            kernel=kernel,
+            stride=stride,
+            dilation=dilation,
+        ),
+        strides=ImageStrides(strides(rows, columns, channels + gap), strides(*size, filters)),
+        padding=ImplicitPadding((rows, columns), (padding[0] // 2, padding[1] // 2)),
+        rows=data.draw(st.integers(1, size[0])),
+        blocks=data.draw(st.integers(1, 4)),
+        has_tiles=target.has_tiles,
+        group=group_of(target, data.draw(st.integers(1, 4)), data.draw(st.integers(1, 3))),
+        lanes=target.lanes,
+        prefetches_weights=data.draw(st.booleans()),
+    )
+    wanted = expected(x, weight, bias, stride, dilation, padding=padding)
+    *_, out = run(made, target, wide, *made.pack(weight, bias), np.zeros_like(wanted))
+    np.testing.assert_allclose(out, wanted, rtol=1e-4, atol=1e-4)
+
+
+def make_plain(target: Target, x: Array, filters: int, epilogue: Epilogue | None = None) -> PairedConvolution:
+    """Return the kernel of a convolution of 3 x 3 with padding around the image."""
+    images, rows, columns, channels = x.shape
+    return PairedConvolution(
+        shape=ConvShape(
+            images=images, size=(rows, columns), channels=channels, filters=filters, kernel=(3, 3)
+        ),
+        strides=ImageStrides(strides(rows, columns, channels), strides(rows, columns, filters)),
+        padding=ImplicitPadding((rows, columns), (1, 1)),
+        rows=4,
+        blocks=1,
+        has_tiles=target.has_tiles,
+        group=group_of(target, 3, 2),
+        lanes=target.lanes,
+        epilogue=epilogue or Epilogue(),
+    )
+
+
+@every_arithmetic
+def test_epilogue(target: Target) -> None:
+    """A residual, a factor per channel and image, and a number, after the sums."""
+    x, weight = numbers(2, 6, 7, 20), numbers(24, 20, 3, 3, seed=1)
+    residual, factor, number = numbers(2, 6, 7, 24, seed=3), numbers(2, 24, seed=4), numbers(1, seed=5)
+    operands = (
+        EpilogueOperand(Broadcast.FULL, strides(6, 7, 24)),
+        EpilogueOperand(Broadcast.CHANNEL, (24,)),
+        EpilogueOperand(Broadcast.SCALAR),
+    )
+    expression = apply("add", apply("mul", apply("add", Leaf(0), Leaf(1)), Leaf(2)), Leaf(3))
+    made = make_plain(target, x, 24, Epilogue(expression, operands))
+    plain = expected(x, weight, None, (1, 1), (1, 1), padding=(2, 2))
+    wanted = (plain + residual) * factor[:, None, None] + number
+    out = run(made, target, x, *made.pack(weight, None), np.zeros_like(plain), residual, factor, number)[3]
+    np.testing.assert_allclose(out, wanted, rtol=1e-4, atol=1e-4)
+
+
+@every_arithmetic
+def test_what_is_not_finite_stays_where_it_belongs(target: Target) -> None:
+    """NaN and infinities reach the windows that they lie in and no others; the largest float32 makes no infinity."""
+    x, weight = numbers(1, 9, 20, 6), numbers(16, 6, 3, 3, seed=1)
+    x[0, 2, 3, 1], x[0, 6, 10, 5], x[0, 8, 19, 0] = np.nan, np.inf, 3.4028235e38
+    weight[:, 0] *= 1e-3
+    made = make_plain(target, x, 16)
+    with np.errstate(all="ignore"):
+        wanted = expected(x, weight, None, (1, 1), (1, 1), padding=(2, 2))
+    *_, out = run(made, target, x, *made.pack(weight, None), np.zeros_like(wanted))
+    np.testing.assert_array_equal(np.isnan(out), np.isnan(wanted))
+    np.testing.assert_array_equal(np.isinf(out), np.isinf(wanted))
+    finite = np.isfinite(wanted)
+    assert np.abs(wanted[finite]).max() > 1e35
+    np.testing.assert_allclose(out[finite], wanted[finite], rtol=1e-4, atol=1e-4)
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """A kernel that rounds two vectors of numbers to pairs, and multiplies the pairs by themselves."""
+
+    lanes: int
+    chunks = 1
+    scratch = 0
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        return line(2 * self.lanes), line(self.lanes, is_written=True), line(self.lanes, is_written=True)
+
+    def emit(self, e: Emitter) -> None:
+        numbers, pairs, squares = map(e.argument, range(3))
+        pair = pair_up(e, e.load(numbers), e.load(numbers, e.lanes))
+        e.store(pair, pairs)
+        e.store(dot(e, pair, pair, e.splat(1.0)), squares)
+
+
+@every_arithmetic
+def test_pairs_are_rounded_as_numpy_rounds_them(target: Target) -> None:
+    random = np.random.default_rng(0)
+    kernel = Pairing(target.lanes)
+    for seed in range(20):
+        x = (random.standard_normal(2 * target.lanes) * 10.0 ** random.integers(-30, 30)).astype(np.float32)
+        if seed % 2:
+            x[random.permutation(x.size)[: len(SPECIAL)]] = SPECIAL[: x.size]
+        space = np.zeros(target.lanes, np.float32)
+        _, pairs, squares = run(kernel, target, x, space, space.copy())
+        np.testing.assert_array_equal(pairs.view(np.uint16), bfloat16_bits(x))
+        with np.errstate(all="ignore"):
+            wanted = 1 + np.square(rounded_to_bfloat16(x)).reshape(-1, 2).sum(1)
+        np.testing.assert_allclose(squares, wanted, rtol=1e-6)
+
+
+def test_steps_are_as_few_as_the_channels_allow() -> None:
+    def steps(channels: int, kernel: tuple[int, int], dilation: int = 1) -> int:
+        shape = ConvShape(
+            images=1, size=(1, 1), channels=channels, filters=1, kernel=kernel, dilation=(1, dilation)
+        )
+        runs = choose_runs(shape)
+        assert 2 * runs.steps * runs.step_words * runs.count >= channels * kernel[1]
+        return runs.count * runs.steps
+
+    assert [steps(3, (7, 7)), steps(3, (7, 7), 2), steps(16, (3, 3)), steps(64, (3, 3))] == [1, 7, 2, 6]
+    assert [steps(1, (1, 1)), steps(33, (1, 1)), steps(512, (1, 1))] == [1, 2, 16]
+
+
+@every_arithmetic
+def test_speed_of_pairs_is_known(target: Target) -> None:
+    assert 0.05 < pair_speedup(target) < 20

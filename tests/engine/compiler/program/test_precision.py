@@ -1,0 +1,156 @@
+"""Programs that round the operands of products to bfloat16: what they give, and what is said of them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine import Precision, RuntimeGraph, TraceLevel
+from engine.compiler.kernels.paired_layout import PairedLayout
+from engine.compiler.program import loss
+from engine.compiler.selection import convolution, linear
+from engine.dtypes import Array
+from tests.engine.models import make_graph
+from tests.golden.network_data import DATA, NAMES, arrays
+
+LINES = """
+pnnx.Input in 0 1 x #x=(2,20,9,11)f32
+nn.Conv2d conv 1 1 x a bias=True dilation=(1,1) groups=1 in_channels=20 kernel_size=(3,3) out_channels=24 \
+padding=(1,1) padding_mode=zeros stride=(2,1) @weight=(24,20,3,3)f32 @bias=(24)f32
+nn.BatchNorm2d norm 1 1 a b affine=False eps=1e-5 num_features=24 @running_mean=(24)f32 @running_var=(24)f32
+nn.ReLU relu 1 1 b c
+nn.Linear linear 1 1 c d bias=True in_features=11 out_features=40 @weight=(40,11)f32 @bias=(40)f32
+F.softmax softmax 1 1 d e dim=3
+pnnx.Output out 1 0 e
+""".replace("\\\n", "").strip()
+
+
+def weights() -> dict[str, Array]:
+    random = np.random.default_rng(0)
+    shapes = {
+        "conv.weight": (24, 20, 3, 3),
+        "conv.bias": (24,),
+        "norm.running_mean": (24,),
+        "linear.weight": (40, 11),
+        "linear.bias": (40,),
+    }
+    made = {name: random.standard_normal(shape).astype(np.float32) * 0.1 for name, shape in shapes.items()}
+    return made | {"norm.running_var": random.random(24, np.float32) + np.float32(0.5)}
+
+
+X = np.random.default_rng(1).standard_normal((2, 20, 9, 11)).astype(np.float32)
+
+
+@pytest.fixture
+def always_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Round all that can be, whatever this processor takes for it."""
+    for module in (convolution, linear):
+        monkeypatch.setattr(module, "paired_time", lambda *_: 0.0)
+
+
+def opened(folder: Path, **options: Any) -> RuntimeGraph:
+    return make_graph(folder, LINES, weights(), backend="native", **options)
+
+
+@pytest.mark.usefixtures("always_rounds")
+def test_precision_of_each_layer_is_told(tmp_path: Path) -> None:
+    graph = opened(tmp_path, precision="bf16")
+    trace = graph.run([X], trace=TraceLevel.ON).trace
+    assert trace is not None
+    assert graph.verification.checked == 1
+    assert not graph.verification.refused
+    told = {layer.name: layer.precision for layer in trace.layers}
+    rounded = ["conv", "norm", "relu", "linear"]  # what is fused with a product is done in its kernel
+    assert told == {name: "bf16" if name in rounded else "f32" for name in graph.precisions}
+    assert graph.precisions == {name: Precision(word) for name, word in told.items()}
+
+
+@pytest.mark.usefixtures("always_rounds")
+def test_results_are_near_and_the_same_for_all_threads(tmp_path: Path) -> None:
+    exact = opened(tmp_path).forward([X])[0]
+    alone = opened(tmp_path, precision="bf16").forward([X])[0]
+    assert 1e-6 < np.abs(alone - exact).max() < 0.01
+    for threads in (2, 3):
+        np.testing.assert_array_equal(
+            opened(tmp_path, precision="bf16", threads=threads).forward([X])[0], alone
+        )
+
+
+@pytest.mark.usefixtures("always_rounds")
+def test_weights_take_half_of_the_memory(tmp_path: Path) -> None:
+    sizes = []
+    for precision in ("f32", "bf16"):
+        graph = opened(tmp_path, precision=precision)
+        graph.forward([X])
+        known = graph._executor._programs._known  # type: ignore[union-attr]
+        (program,) = known.values()
+        arguments = [
+            call.arguments[1] for call in program.calls if "Convolution" in type(call.kernel).__name__
+        ]
+        sizes.append(sum(view.size for view in arguments))
+    assert sizes[1] < 0.75 * sizes[0]  # with what fills up vectors of filters
+
+
+@pytest.mark.plants_a_mistake
+@pytest.mark.usefixtures("always_rounds")
+def test_a_wrong_kernel_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One weight of a filter in the place of another makes a difference that verification sees."""
+    pack = PairedLayout.pack
+
+    def swapped(self: PairedLayout, weight: Array, bias: Array | None) -> tuple[Array, Array]:
+        wrong = weight.copy()
+        wrong[3, :2] = weight[3, 1::-1]
+        return pack(self, wrong, bias)
+
+    monkeypatch.setattr(PairedLayout, "pack", swapped)
+    graph = opened(tmp_path, precision="bf16")
+    graph.forward([X])
+    (refusal,) = graph.verification.refused
+    assert (refusal.operator, refusal.fused) == ("relu", ("conv", "norm"))
+    assert set(graph.precisions.values()) == {Precision.F32}
+
+
+@pytest.mark.usefixtures("always_rounds")
+@pytest.mark.parametrize("name", [name for name in NAMES if "legacy" not in name])
+def test_networks_are_near_pytorch(name: str) -> None:
+    """Each operand has a relative error of 2^-9 at most; untrained networks pass on what adds up of it."""
+    param = DATA / name / f"{name}.pnnx.param"
+    for run in ("file", "other"):
+        graph = RuntimeGraph(param, backend="native", precision="bf16")
+        graph.build()
+        outputs = graph.forward(arrays(name, run, "in"))
+        assert not graph.verification.refused
+        for output, wanted in zip(outputs, arrays(name, run, "out"), strict=True):
+            if wanted.dtype.kind == "f":
+                assert np.linalg.norm(output - wanted) < 0.25 * np.linalg.norm(wanted) + 1e-6
+
+
+def test_layers_that_gain_nothing_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (convolution, linear):
+        monkeypatch.setattr(module, "paired_time", lambda *_: np.inf)
+    graph = opened(tmp_path, precision="bf16")
+    np.testing.assert_allclose(graph.forward([X])[0], opened(tmp_path).forward([X])[0], atol=1e-6)
+    assert set(graph.precisions.values()) == {Precision.F32}
+
+
+@pytest.mark.usefixtures("always_rounds")
+@pytest.mark.parametrize(
+    ("tolerance", "is_faster", "wanted"), [(0.0, True, "f32"), (0.5, True, "bf16"), (0.5, False, "f32")]
+)
+def test_auto_takes_what_is_faster_and_loses_little(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tolerance: float, is_faster: bool, wanted: str
+) -> None:
+    monkeypatch.setattr(loss, "_is_faster", lambda *_: is_faster)
+    graph = opened(tmp_path, precision="auto", tolerance=tolerance)
+    graph.forward([X])
+    assert graph.precisions["conv"] is Precision(wanted)
+    assert not graph.verification.refused
+
+
+def test_loss_is_relative_to_what_is_exact() -> None:
+    exact = [np.array([3.0, 4.0], np.float32), np.array([1, 2])]
+    assert loss.loss([np.array([3.0, 4.5], np.float32), np.array([1, 2])], exact) == pytest.approx(0.1)
+    assert loss.loss([exact[0], np.array([1, 3])], exact) == np.inf
+    assert loss.loss([np.array([3.0, np.nan], np.float32), exact[1]], exact) == np.inf
+    assert loss.loss([np.zeros(2)], [np.zeros(2)]) == 0
