@@ -14,6 +14,7 @@ from engine.errors import ArgumentError
 from engine.kernels.blocks import cache_blocks, column_buffer, columns_per_block
 from engine.kernels.convolution import check_bias
 from engine.kernels.folding import add_windows
+from engine.kernels.rounded_operands import operand
 from engine.kernels.windows import require_positive, require_rank, transposed_output_size
 
 
@@ -52,7 +53,8 @@ def transposed_convolve(
     if bias is not None:
         output += bias.astype(compute, copy=False).reshape(-1, *(1,) * (input.ndim - 2))
     if input.size:
-        source, kernel = input.astype(compute, copy=False), weight.astype(compute, copy=False)
+        source = operand(input.astype(compute, copy=False))
+        kernel = operand(weight.astype(compute, copy=False))
         _spread_blocks(source, kernel, stride, padding, groups, dilation, output)
     return output.astype(input.dtype, copy=False)
 

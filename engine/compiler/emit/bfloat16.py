@@ -34,6 +34,13 @@ def pair_up(e: Emitter, first: IRValue, second: IRValue) -> IRValue:
     return e.builder.bitcast(e.builder.shuffle_vector(*halves, order), e.vector_type)
 
 
+def pair_lanes(e: Emitter, first: IRValue, second: IRValue) -> IRValue:
+    """Return the pairs of two vectors of float32 lane by lane, rounded to bfloat16: first[0], second[0] …."""
+    kind = ir.VectorType(I32, e.lanes)
+    low, high = (e.builder.zext(_upper_half(e, vector), kind) for vector in (first, second))
+    return e.builder.bitcast(e.builder.or_(low, e.builder.shl(high, _splat(kind, 16))), e.vector_type)
+
+
 def dot(e: Emitter, left: IRValue, right: IRValue, addend: IRValue) -> IRValue:
     """Return addend + left[0] * right[0] + left[1] * right[1] of pairs, lane by lane, in float32."""
     if e.target.has_bf16:
@@ -78,6 +85,10 @@ def _within_range(e: Emitter, vector: IRValue) -> IRValue:
 def _upper_half(e: Emitter, vector: IRValue) -> IRValue:
     """Return the bits of a vector rounded to bfloat16, as i16."""
     b, kind = e.builder, ir.VectorType(I32, e.lanes)
+    if e.target.has_bf16:
+        half = ir.VectorType(BF16, e.lanes)
+        function = e.intrinsic(f"llvm.x86.avx512bf16.cvtneps2bf16.{32 * e.lanes}", half, [e.vector_type])
+        return b.bitcast(b.call(function, [_within_range(e, vector)]), ir.VectorType(I16, e.lanes))
     bits = b.bitcast(vector, kind)
     sixteen = _splat(kind, 16)
     high = b.lshr(bits, sixteen)

@@ -5,7 +5,10 @@ side. Each chunk stages its input in scratch memory (`paired_staging.py`), multi
 filters (`paired_product.py`), and takes the sums through the epilogue. `paired_layout.py` says how all of it lies.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
@@ -21,7 +24,8 @@ from engine.compiler.kernels.paired_product import (
 from engine.compiler.kernels.paired_staging import PairedStaging
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.kernels.tile import LINE
-from engine.compiler.memory.region import Region, line
+from engine.compiler.memory.alignment import aligned
+from engine.compiler.memory.region import Region, line, pixels
 from engine.dtypes import Array
 
 
@@ -63,6 +67,9 @@ class PairedConvolution:
         lanes: float32 lanes of a vector.
         epilogue: what is done to the results.
         prefetches_weights: whether the next block's weights are prefetched while one block is multiplied.
+        channel_step: elements between channels of the input; where these do not lie side by side, pixels do.
+        spread: rows and columns that each pixel becomes, each by filters of its own, as in a transposed convolution
+            whose windows do not meet; `strides` are those of the whole output.
     """
 
     shape: ConvShape
@@ -75,12 +82,18 @@ class PairedConvolution:
     lanes: int
     epilogue: Epilogue = NOTHING
     prefetches_weights: bool = False
+    channel_step: int = 1
+    spread: tuple[int, int] = (1, 1)
 
     @property
     def regions(self) -> tuple[Region, ...]:
         """What the kernel touches."""
-        x, out = self.shape.regions(self.padding.x_size, self.strides)
-        operands = self.epilogue.regions(self.shape.images, self.shape.size, self.shape.filters)
+        shape, (rows, columns) = self.shape, self.shape.size
+        size = rows * self.spread[0], columns * self.spread[1]
+        x = pixels(shape.images, self.padding.x_size, shape.channels, self.strides.x)
+        x = replace(x, strides=(*self.strides.x, self.channel_step))
+        out = pixels(shape.images, size, shape.filters, self.strides.out, is_written=True)
+        operands = self.epilogue.regions(shape.images, size, shape.filters)
         return x, *map(line, self.packed_sizes), out, *operands
 
     @property
@@ -100,22 +113,29 @@ class PairedConvolution:
     @property
     def packed_sizes(self) -> tuple[int, int]:
         """Words of packed weights, and of the bias."""
-        return self.staged.packed_sizes
+        weights, starts = self.staged.packed_sizes
+        return weights * prod(self.spread), starts * prod(self.spread)
 
     @property
     def layout(self) -> tuple[object, ...]:
         """What the order of packed weights depends on."""
-        return (self.staged.runs, self.staged.width)
+        return (self.staged.runs, self.staged.width, self.spread)
 
     def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
-        """Pack weights (filters, channels, rows, columns) and bias; absent filters are 0."""
-        return self.staged.pack(weight, bias)
+        """Pack weights (filters, channels, rows, columns) and bias; absent filters are 0.
+
+        Where pixels spread, the filters of the first place in a window come first, those of the next after them.
+        """
+        parts = [self.staged.pack(part, bias) for part in np.split(weight, prod(self.spread))]
+        if len(parts) == 1:
+            return parts[0]
+        return aligned(np.concatenate([w for w, _ in parts])), aligned(np.concatenate([b for _, b in parts]))
 
     @property
     def _parts(self) -> tuple[int, int, int]:
         """Parts that blocks, images and rows are split into."""
         return (
-            -(-self.staged.blocks // self.blocks),
+            -(-self.staged.blocks * prod(self.spread) // self.blocks),
             self.shape.images,
             -(-self.shape.size[0] // self.rows),
         )
@@ -150,7 +170,7 @@ class PairedConvolution:
         target = e.address(sums, -(-self._sum_words // LINE) * LINE)
         first_row = e.mul(row_part, self.rows)
         rows = e.minimum(e.sub(self.shape.size[0], first_row), self.rows)
-        staging = PairedStaging(self.staged, self.padding, self.strides.x)
+        staging = PairedStaging(self.staged, self.padding, self.strides.x, self.channel_step)
         source = e.address(x, e.mul(image, self.strides.x[0]))
         staging.emit(e, source, first_row, target, self._staged_words)
         starts = e.table(self.staged.starts)
@@ -158,7 +178,8 @@ class PairedConvolution:
         product = self.product
         product.begin(e)
         first = e.mul(blocks, self.blocks)
-        with e.loop(first, e.minimum(e.add(first, self.blocks), self.staged.blocks)) as loop:
+        end = e.minimum(e.add(first, self.blocks), self.staged.blocks * prod(self.spread))
+        with e.loop(first, end) as loop:
             self._emit_block(e, chunk, product, loop.index)
         product.end(e)
 
@@ -169,11 +190,15 @@ class PairedConvolution:
         if last == width or self.staged.blocks == 1:
             self._emit_groups(e, chunk, product, (block, last))
             return
-        is_last = e.compare("==", block, self.staged.blocks - 1)
+        is_last = e.compare("==", self._in_window(e, block)[1], self.staged.blocks - 1)
         with e.when(is_last):
             self._emit_groups(e, chunk, product, (block, last))
         with e.when(e.negated(is_last)):
             self._emit_groups(e, chunk, product, (block, width))
+
+    def _in_window(self, e: Emitter, block: IRIndex) -> tuple[IRIndex, IRIndex]:
+        """Return the place in a window that a block of filters belongs to, and the block's place among its filters."""
+        return (0, block) if self.spread == (1, 1) else e.divmod(block, self.staged.blocks)
 
     def _emit_groups(
         self, e: Emitter, chunk: _Chunk, product: PairedProduct, block: tuple[IRIndex, int]
@@ -247,10 +272,14 @@ class PairedConvolution:
         """Write the epilogue and the stores of a pixel's results."""
         _, _, out, *operands = chunk.arguments
         number, filters = block
+        window, number = self._in_window(e, number)
+        down, right = e.divmod(window, self.spread[1])
+        row = e.add(e.mul(e.add(chunk.first_row, at[0]), self.spread[0]), down)
+        column = e.add(e.mul(at[1], self.spread[1]), right)
         for start in range(0, filters, e.lanes):
             count = min(e.lanes, filters - start)
             channel = e.add(e.mul(number, self.staged.width), start)
-            place = Place(chunk.image, e.add(chunk.first_row, at[0]), at[1], channel)
+            place = Place(chunk.image, row, column, channel)
             result = finish(e, self.epilogue, e.load(sums, start), operands, place, count)
             steps = zip((place.image, place.row, place.pixel), self.strides.out, strict=True)
             e.store(result, out, *(e.mul(i, step) for i, step in steps), channel, count=count)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from engine.compiler.emit.bfloat16 import pair_up
+from engine.compiler.emit.bfloat16 import pair_lanes, pair_up
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.paired_layout import PairedLayout
@@ -17,11 +17,13 @@ class PairedStaging:
         layout: where it goes.
         padding: zeros around the input.
         strides: elements between images, rows and pixels of the input.
+        channel_step: elements between channels; where these do not lie side by side, pixels do.
     """
 
     layout: PairedLayout
     padding: ImplicitPadding
     strides: tuple[int, int, int]
+    channel_step: int = 1
 
     def emit(self, e: Emitter, image: IRValue, first_row: IRIndex, target: IRValue, words: int) -> None:
         """Write the copy.
@@ -55,13 +57,41 @@ class PairedStaging:
         left = min(self.padding.before[1], layout.columns)
         there = min(self.padding.x_size[1], layout.columns - left)
         e.fill(target, 0, left * words)
-        if self.strides[2] == channels == 2 * words:
+        if self.channel_step != 1:
+            self._stage_planes(e, source, e.address(target, left * words), there)
+        elif self.strides[2] == channels == 2 * words:
             _round(e, source, e.address(target, left * words), there * channels, there * words)
         else:
             with e.loop(0, there) as pixel:
                 to = e.address(target, e.mul(e.add(pixel.index, left), words))
                 _round(e, e.address(source, e.mul(pixel.index, self.strides[2])), to, channels, words)
         e.fill(target, (left + there) * words, layout.row_words)
+
+    def _stage_planes(self, e: Emitter, source: IRValue, target: IRValue, pixels: int) -> None:
+        """Write the copy of a row whose channels lie apart: as many pixels at once as a vector has lanes."""
+        rest = pixels % e.lanes
+        with e.loop(0, pixels - rest, e.lanes) as loop:
+            to = e.address(target, e.mul(loop.index, self.layout.runs.pixel_words))
+            self._stage_pixels(e, e.address(source, loop.index), to, e.lanes)
+        if rest:
+            to = e.address(target, (pixels - rest) * self.layout.runs.pixel_words)
+            self._stage_pixels(e, e.address(source, pixels - rest), to, rest)
+
+    def _stage_pixels(self, e: Emitter, source: IRValue, target: IRValue, count: int) -> None:
+        """Write the copy of some pixels: the pairs of each channel's vectors, turned so that a pixel's lie together."""
+        channels, words = self.layout.shape.channels, self.layout.runs.pixel_words
+        planes = [e.load(source, channel * self.channel_step, count=count) for channel in range(channels)]
+        planes += [e.splat(0.0)] * (2 * words - channels)
+        pairs = [pair_lanes(e, planes[2 * word], planes[2 * word + 1]) for word in range(words)]
+        for place, vector in enumerate(e.transpose(pairs)):
+            valid = min(e.lanes, count * words - place * e.lanes)
+            if valid > 0:
+                e.store(vector, target, place * e.lanes, count=valid)
+
+
+def can_stage_planes(layout: PairedLayout) -> bool:
+    """Whether inputs whose channels lie apart can be staged: pairs of a pixel are as many as vectors can be turned."""
+    return layout.runs.pixel_words in (1, 2, 4)
 
 
 def _round(e: Emitter, source: IRValue, target: IRValue, count: int, words: int) -> None:

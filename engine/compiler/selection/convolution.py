@@ -23,7 +23,13 @@ from engine.compiler.selection.call import (
     selects,
 )
 from engine.compiler.selection.movement import pad
-from engine.compiler.selection.paired import PairedWork, convolve_paired, may_round, paired_time
+from engine.compiler.selection.paired import (
+    FINISHED_VECTOR,
+    PairedWork,
+    convolve_paired,
+    may_round,
+    paired_time,
+)
 
 PEAK = 11.0
 """Multiply-adds per lane and nanosecond that a register tile reaches, about; only ratios of the figures here matter."""
@@ -125,13 +131,18 @@ def _paired(selector: Selector, work: Work) -> PairedWork | None:
     else:
         shape = _shape(work)
     padding = ImplicitPadding((x.shape[2], x.shape[3]), (node.padding[0], node.padding[1]))
-    return PairedWork(node, x, work.out, work.epilogue, work.operands, shape, padding)
+    return PairedWork(node, node.weight, x, work.out, work.epilogue, work.operands, shape, padding)
 
 
 def _plain_time(selector: Selector, work: Work) -> float:
     """Return the nanoseconds that the convolution is expected to take in float32."""
     outputs = best_tile(selector, work)
-    return _winograd_time(selector, work, outputs) if outputs else _direct_time(selector, work)
+    vectors = work.out.size // work.out.shape[1] * -(-work.out.shape[1] // selector.lanes)
+    if outputs:
+        return _winograd_time(selector, work, outputs)
+    # of a vector that filters do not fill, the other lanes take their time as well
+    fill = vectors * selector.lanes / work.out.size
+    return _direct_time(selector, work) * fill + FINISHED_VECTOR * vectors
 
 
 def best_tile(selector: Selector, work: Work) -> int:

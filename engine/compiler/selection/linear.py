@@ -59,6 +59,7 @@ def _paired(node: Linear, x: View, out: View, epilogue: Epilogue, operands: list
     views = [_as_image(view) if is_full else view for view, is_full in zip(operands, full, strict=True)]
     return PairedWork(
         node=node,
+        weight=node.weight[:, :, None, None],
         x=_as_image(x),
         out=_as_image(out),
         epilogue=replace(epilogue, operands=turned),

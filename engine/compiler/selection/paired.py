@@ -3,15 +3,23 @@
 from dataclasses import dataclass
 from math import prod
 
-from engine.compiler.graph import Convolution, Linear
+from engine.compiler.graph import Convolution, Linear, TransposedConvolution
 from engine.compiler.kernels.epilogue import Epilogue
 from engine.compiler.kernels.pair_rate import pair_speedup
 from engine.compiler.kernels.paired_convolution import PairedConvolution
 from engine.compiler.kernels.paired_layout import PairedLayout, choose_runs
+from engine.compiler.kernels.paired_staging import can_stage_planes
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.kernels.tile import choose_tile
 from engine.compiler.memory.view import View
-from engine.compiler.selection.call import Selector, channels_last, image_strides, parts_worth
+from engine.compiler.selection.call import (
+    Selector,
+    channels_last,
+    has_channels_last,
+    image_strides,
+    parts_worth,
+)
+from engine.dtypes import Array
 from engine.precision import Precision
 
 STEP = 7.0
@@ -34,8 +42,6 @@ _STAGED_BYTES = 192 << 10
 """Bytes of input of one chunk: it stays in the core's own cache while all weights are applied to it."""
 _LARGE_BYTES = 512 << 10
 """The same where weights are many, so that they are read less often."""
-_TILES = (2, 2)
-"""Tiles of pixels and of filters of a product: with the operands' own, all eight that there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +50,25 @@ class PairedWork:
 
     Attributes:
         node: the node.
-        x: input; its channels lie side by side.
+        weight: (filters, channels, rows, columns).
+        x: input.
         out: output.
         epilogue: what is done to the results.
         operands: what the epilogue reads.
         shape: of the convolution.
         padding: zeros around the input.
+        spread: rows and columns that each pixel becomes.
     """
 
-    node: Convolution | Linear
+    node: Convolution | Linear | TransposedConvolution
+    weight: Array
     x: View
     out: View
     epilogue: Epilogue
     operands: list[View]
     shape: ConvShape
     padding: ImplicitPadding
+    spread: tuple[int, int] = (1, 1)
 
 
 def may_round(selector: Selector) -> bool:
@@ -84,26 +94,35 @@ def paired_time(selector: Selector, shape: ConvShape) -> float:
 
 def convolve_paired(selector: Selector, work: PairedWork) -> None:
     """Add the call of a convolution of rounded operands."""
-    work_x = channels_last(selector, work.x)
-    node, shape = work.node, work.shape
-    weight = node.weight if isinstance(node, Convolution) else node.weight[:, :, None, None]
-    rows, blocks = _chunk(selector, shape)
+    node, shape, weight = work.node, work.shape, work.weight
+    rows, blocks = _chunk(selector, shape, prod(work.spread))
     layout = PairedLayout(shape, rows, choose_runs(shape), selector.lanes)
     vectors = -(-shape.filters // selector.lanes)
+    is_planar = not has_channels_last(work.x) and work.x.strides[3] == 1 and can_stage_planes(layout)
+    x = work.x if is_planar else channels_last(selector, work.x)
     kernel = PairedConvolution(
         shape=shape,
-        strides=ImageStrides(image_strides(work_x), image_strides(work.out)),
+        strides=ImageStrides(image_strides(x), image_strides(work.out)),
         padding=work.padding,
         rows=rows,
         blocks=blocks,
         has_tiles=selector.target.has_tiles,
-        group=_TILES if selector.target.has_tiles else _vector_tile(selector, layout.pixels, vectors),
+        group=_tiles(vectors)
+        if selector.target.has_tiles
+        else _vector_tile(selector, layout.pixels, vectors),
         lanes=selector.lanes,
         epilogue=work.epilogue,
         prefetches_weights=2 * weight.size > FAR_WEIGHTS,
+        channel_step=x.strides[1] if is_planar else 1,
+        spread=work.spread,
     )
     weights, bias = selector.weights(node, kernel, weight, node.bias)
-    selector.call(kernel, work_x, weights, bias, work.out, *work.operands, precision=Precision.BF16)
+    selector.call(kernel, x, weights, bias, work.out, *work.operands, precision=Precision.BF16)
+
+
+def _tiles(vectors: int) -> tuple[int, int]:
+    """Return the tiles of pixels and of filters of a product: with the operands' own, as many as there are."""
+    return (2, 2) if vectors > 1 else (3, 1)
 
 
 def _vector_tile(selector: Selector, pixels: int, vectors: int) -> tuple[int, int]:
@@ -111,15 +130,16 @@ def _vector_tile(selector: Selector, pixels: int, vectors: int) -> tuple[int, in
     return tile.pixels, tile.vectors
 
 
-def _chunk(selector: Selector, shape: ConvShape) -> tuple[int, int]:
-    """Choose the rows, and the blocks of filters, of a chunk.
+def _chunk(selector: Selector, shape: ConvShape, windows: int) -> tuple[int, int]:
+    """Choose the rows, and the blocks of filters for so many places in a window, of a chunk.
 
     Where weights are many and the input is small, threads share the filters, so that each weight is read once; else
     they share the rows.
     """
     rows, threads = shape.size[0], selector.threads
-    width = _TILES[1] * 16 if selector.target.has_tiles else selector.lanes
-    blocks = -(-shape.filters // width)
+    vectors = -(-shape.filters // selector.lanes)
+    width = _tiles(vectors)[1] * selector.lanes if selector.target.has_tiles else selector.lanes
+    blocks = -(-shape.filters // width) * windows
     layout = PairedLayout(shape, rows, choose_runs(shape), width)
     staged, weights = 4 * layout.plane_words, 4 * layout.block_words * blocks
     room = _LARGE_BYTES if weights > FAR_WEIGHTS else _STAGED_BYTES

@@ -1,7 +1,10 @@
 """Kernels for transposed convolutions."""
 
+from math import prod
+
 from engine.compiler.graph import TransposedConvolution
-from engine.compiler.kernels.shapes import ImageStrides
+from engine.compiler.kernels.epilogue import Epilogue
+from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.kernels.transposed_convolution import TransposedConvolutionKernel
 from engine.compiler.kernels.transposed_geometry import TransposedAxis, TransposedShape
 from engine.compiler.memory.view import View
@@ -14,6 +17,14 @@ from engine.compiler.selection.call import (
     selects,
 )
 from engine.compiler.selection.movement import pad
+from engine.compiler.selection.paired import (
+    FINISHED_VECTOR,
+    VECTOR_RATE,
+    PairedWork,
+    convolve_paired,
+    may_round,
+    paired_time,
+)
 
 
 @selects(TransposedConvolution)
@@ -22,6 +33,12 @@ def select_transposed_convolution(selector: Selector, node: TransposedConvolutio
     epilogue, operands = image_epilogue(selector, node)
     out = image_of(node.output)
     channels, filters, *kernel = node.weight.shape
+    paired = _paired(node, out, epilogue, operands) if may_round(selector) else None
+    if paired is not None:
+        time = prod(paired.spread) * paired_time(selector, paired.shape)
+        if time < _plain_time(selector, node, out):
+            convolve_paired(selector, paired)
+            return
     rows, columns = (
         TransposedAxis(*sizes) for sizes in zip(kernel, node.stride, node.padding, node.dilation, strict=True)
     )
@@ -43,6 +60,38 @@ def select_transposed_convolution(selector: Selector, node: TransposedConvolutio
     )
     weights, bias = selector.weights(node, choice, node.weight, node.bias)
     selector.call(choice, x, weights, bias, out, *operands)
+
+
+def _paired(
+    node: TransposedConvolution, out: View, epilogue: Epilogue, operands: list[View]
+) -> PairedWork | None:
+    """Return a convolution of operands rounded to bfloat16; None where windows of results meet.
+
+    Where they do not meet, each place in a window has filters of its own, one pixel large.
+    """
+    x, (channels, filters, *kernel) = image_of(node.inputs[0]), node.weight.shape
+    meets = (tuple(kernel), node.padding, node.output_padding) != (node.stride, (0, 0), (0, 0))
+    if meets or node.groups > 1 or node.dilation != (1, 1):
+        return None
+    size = x.shape[2], x.shape[3]
+    return PairedWork(
+        node=node,
+        weight=node.weight.transpose(2, 3, 1, 0).reshape(-1, channels, 1, 1),
+        x=x,
+        out=out,
+        epilogue=epilogue,
+        operands=operands,
+        shape=ConvShape(images=x.shape[0], size=size, channels=channels, filters=filters),
+        padding=ImplicitPadding(size, (0, 0)),
+        spread=node.stride,
+    )
+
+
+def _plain_time(selector: Selector, node: TransposedConvolution, out: View) -> float:
+    """Return the nanoseconds that the transposed convolution is expected to take in float32."""
+    pixels = out.size // out.shape[1]
+    vectors = pixels * -(-out.shape[1] // selector.lanes)
+    return float(vectors * (node.weight.shape[0] / VECTOR_RATE + FINISHED_VECTOR))
 
 
 def _padded(
