@@ -1,6 +1,6 @@
-"""This engine against other runtimes, interleaved, float32, batch 1.
+"""This engine against other runtimes, interleaved, batch 1, float32 and what other precisions are asked for.
 
-Run: make bench        (or python -m tests.bench [--models NAME …] [--threads N …] [--rounds N] [--save])
+Run: make bench        (or python -m tests.bench [--models NAME …] [--precision bf16] [--threads N …] [--save])
 
 Every runtime runs in a process of its own that keeps one model, and its outputs are compared with PyTorch's before
 it is timed. Tables are printed; build/bench.json has all figures, every layer's among them. With --save they go to
@@ -32,7 +32,7 @@ from tests.bench.results import (
     TraceCost,
     to_json,
 )
-from tests.bench.runtimes import BASE, RUNTIMES, Runtime, installed
+from tests.bench.runtimes import BASE, PRECISIONS, RUNTIMES, Runtime, installed, of_precisions
 from tests.bench.worker import WorkerError, in_own_process
 
 LAYER_RUNS = 9
@@ -48,7 +48,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         found = run(
             [MODELS[name] for name in arguments.models],
-            [runtime for runtime in installed() if runtime.name in arguments.runtimes],
+            [runtime for runtime in installed() if runtime.name in _wanted(arguments)],
             sorted(set(arguments.threads)),
             arguments.rounds,
             Path(folder),
@@ -63,12 +63,24 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--models", nargs="+", choices=tuple(MODELS), default=list(MODELS), metavar="NAME")
     parser.add_argument(
-        "--runtimes", nargs="+", choices=tuple(RUNTIMES), default=list(RUNTIMES), metavar="NAME"
+        "--runtimes",
+        nargs="+",
+        choices=tuple(RUNTIMES),
+        metavar="NAME",
+        help="default: all of the precisions",
+    )
+    parser.add_argument(
+        "--precision", nargs="+", choices=PRECISIONS, default=[], help="compared beside float32: bf16"
     )
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], metavar="N")
     parser.add_argument("--rounds", type=int, default=20, help="at most; fewer on slow models")
     parser.add_argument("--save", action="store_true", help="write docs/bench/ as well")
     return parser.parse_args()
+
+
+def _wanted(arguments: argparse.Namespace) -> list[str]:
+    """Return the names of the runtimes that are asked for."""
+    return arguments.runtimes or of_precisions(["f32", *arguments.precision])
 
 
 def run(

@@ -1,6 +1,7 @@
 """Other runtimes on the same weights and input: each function reads a model's files and returns how to run it.
 
-All are asked for float32 and a number of threads, and for nothing else that differs from what they do by themselves.
+All are asked for a precision, float32 if not named otherwise, and a number of threads, and for nothing else that
+differs from what they do by themselves.
 """
 
 from collections.abc import Callable
@@ -28,10 +29,19 @@ def onnxruntime(files: ModelFiles, threads: int) -> Call:
 
 def openvino(files: ModelFiles, threads: int) -> Call:
     """Prepare an OpenVINO request; by itself it would compute in bfloat16 where the processor can."""
+    return _openvino(files, threads, "f32")
+
+
+def openvino_bf16(files: ModelFiles, threads: int) -> Call:
+    """Prepare an OpenVINO request that may compute in bfloat16, as it does by itself where the processor can."""
+    return _openvino(files, threads, "bf16")
+
+
+def _openvino(files: ModelFiles, threads: int, precision: str) -> Call:
     import openvino
 
     config = {
-        "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_PRECISION_HINT": precision,
         "INFERENCE_NUM_THREADS": threads,
         "PERFORMANCE_HINT": "LATENCY",
     }

@@ -6,7 +6,7 @@ from statistics import fmean
 
 from tests.bench.models import MODELS
 from tests.bench.results import BenchReport, RuntimeResult
-from tests.bench.runtimes import BASE, PEERS
+from tests.bench.runtimes import BASE, PEERS, RUNTIMES, of_precisions
 
 
 def geometric_mean(values: Iterable[float]) -> float | None:
@@ -29,6 +29,15 @@ def to_base(results: dict[str, RuntimeResult], runtime: str) -> float | None:
 def to_fastest(results: dict[str, RuntimeResult], runtime: str) -> float | None:
     """Return a runtime's time over that of the fastest other runtime."""
     return _ratio(results.get(runtime), fastest_peer(results))
+
+
+def to_same_precision(results: dict[str, RuntimeResult], precision: str) -> float | None:
+    """Return this engine's time over that of the fastest other runtime in the same precision."""
+    names = of_precisions([precision])
+    times = {name: results[name].seconds for name in names if name in results}
+    ours = [time for name, time in times.items() if not RUNTIMES[name].is_peer and time is not None]
+    theirs = [time for name, time in times.items() if RUNTIMES[name].is_peer and time is not None]
+    return min(ours) / min(theirs) if ours and theirs else None
 
 
 def means(report: BenchReport, threads: int, runtime: str) -> tuple[float | None, float | None]:

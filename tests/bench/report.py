@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.bench.models import MODELS
-from tests.bench.ratios import fastest_peer, means, to_base, to_fastest
+from tests.bench.ratios import fastest_peer, geometric_mean, means, to_base, to_fastest, to_same_precision
 from tests.bench.results import SAVED, BenchReport, LayerTable, RuntimeResult, from_json
-from tests.bench.runtimes import BASE, RUNTIMES
+from tests.bench.runtimes import BASE, PRECISIONS, RUNTIMES
 
 SLOWEST = 12
 
@@ -34,7 +34,20 @@ def summary(report: BenchReport) -> str:
     for threads in report.threads:
         parts.append(f"{_threads(threads).capitalize()}, median ms; in brackets the ratio to {BASE}:")
         parts.append(_times(report, threads))
-    return "\n\n".join(parts)
+        parts += [_precision(report, threads, precision) for precision in PRECISIONS[1:]]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _precision(report: BenchReport, threads: int, precision: str) -> str:
+    """Return the line that compares this engine in a precision with the fastest other runtime in the same."""
+    ratios = {name: to_same_precision(report.find(name, threads), precision) for name in report.models}
+    known = {name: ratio for name, ratio in ratios.items() if ratio is not None}
+    if not known:
+        return ""
+    mean = geometric_mean([ratio for name, ratio in known.items() if MODELS[name].is_averaged])
+    each = ", ".join(f"{_title(name)} {ratio:.2f}" for name, ratio in known.items())
+    head = f"- {precision}, {_threads(threads)}, time over the fastest peer's in the same precision"
+    return f"{head}: {each}; geometric mean {_ratio(mean)}."
 
 
 def full(report: BenchReport) -> str:

@@ -1,6 +1,6 @@
 """The runtimes that are compared: this engine's backends and the other runtimes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from importlib.util import find_spec
 
@@ -21,12 +21,14 @@ class Runtime:
         package: what must be installed, and is imported before anything is timed.
         prepare: reads a model's files for a number of threads; returns how to run it.
         is_peer: whether it is another runtime rather than this engine.
+        precision: what operands of products are rounded to; others than f32 are compared where they are asked for.
     """
 
     name: str
     package: str
     prepare: Callable[[ModelFiles, int], Call]
     is_peer: bool = True
+    precision: str = "f32"
 
 
 def native(files: ModelFiles, threads: int) -> Call:
@@ -39,13 +41,18 @@ def numpy(files: ModelFiles, threads: int) -> Call:
     return _kuiper(files, threads, "numpy")
 
 
-def _kuiper(files: ModelFiles, threads: int, backend: str) -> Call:
+def native_bf16(files: ModelFiles, threads: int) -> Call:
+    """Prepare this engine's compiled kernels, operands of products rounded to bfloat16 where that is faster."""
+    return _kuiper(files, threads, "native", "bf16")
+
+
+def _kuiper(files: ModelFiles, threads: int, backend: str, precision: str = "f32") -> Call:
     from threadpoolctl import threadpool_limits
 
     from engine import RuntimeGraph
 
     threadpool_limits(threads)  # numpy's BLAS, for the layers that run on it
-    graph = RuntimeGraph(files.param, backend=backend, threads=threads)
+    graph = RuntimeGraph(files.param, backend=backend, threads=threads, precision=precision)
     graph.build()
     image = files.model.input()
     return lambda: graph.forward([image])
@@ -58,11 +65,20 @@ _RUNTIMES = (
     Runtime("openvino", "openvino", peers.openvino),
     Runtime("ncnn", "ncnn", peers.ncnn),
     Runtime("torch", "torch", peers.torch),
+    Runtime("native-bf16", "llvmlite", native_bf16, is_peer=False, precision="bf16"),
+    Runtime("openvino-bf16", "openvino", peers.openvino_bf16, precision="bf16"),
 )
 RUNTIMES = {runtime.name: runtime for runtime in _RUNTIMES}
 """All runtimes by name."""
-PEERS = tuple(runtime.name for runtime in _RUNTIMES if runtime.is_peer)
-"""Names of the other runtimes."""
+PEERS = tuple(runtime.name for runtime in _RUNTIMES if runtime.is_peer and runtime.precision == "f32")
+"""Names of the other runtimes, in float32."""
+PRECISIONS = tuple(dict.fromkeys(runtime.precision for runtime in _RUNTIMES))
+"""Precisions that runtimes are compared in, f32 first."""
+
+
+def of_precisions(precisions: Collection[str]) -> list[str]:
+    """Return the names of the runtimes that compute in one of these precisions."""
+    return [runtime.name for runtime in _RUNTIMES if runtime.precision in precisions]
 
 
 def installed() -> list[Runtime]:

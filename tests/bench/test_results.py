@@ -4,8 +4,16 @@ import pytest
 from tests.bench import report
 from tests.bench.memory import parse_peak, peak_bytes
 from tests.bench.models import MODELS, relative_error
-from tests.bench.ratios import fastest_peer, geometric_mean, means, to_base, to_fastest
-from tests.bench.results import BenchReport, from_json, to_json
+from tests.bench.ratios import (
+    fastest_peer,
+    geometric_mean,
+    means,
+    to_base,
+    to_fastest,
+    to_same_precision,
+)
+from tests.bench.results import BenchReport, RuntimeResult, from_json, to_json
+from tests.bench.runtimes import of_precisions
 from tests.bench.sample_report import sample_report
 
 
@@ -136,3 +144,13 @@ def test_five_models_are_averaged() -> None:
     assert sum(model.is_averaged for model in MODELS.values()) == 5
     assert MODELS["vit"].input().dtype == np.float32
     assert MODELS["vit"].input().shape == (1, 3, 224, 224)
+
+
+def test_precisions_are_compared_with_their_own_kind() -> None:
+    times = {"native": 0.010, "openvino": 0.020, "native-bf16": 0.003, "openvino-bf16": 0.004}
+    results = {name: RuntimeResult("vit", 1, name, seconds, None) for name, seconds in times.items()}
+    assert to_same_precision(results, "bf16") == pytest.approx(0.75)
+    assert to_same_precision(results, "f32") == pytest.approx(0.5)
+    assert to_same_precision({"native-bf16": results["native-bf16"]}, "bf16") is None
+    assert of_precisions(["bf16"]) == ["native-bf16", "openvino-bf16"]
+    assert fastest_peer(results) is results["openvino"]
