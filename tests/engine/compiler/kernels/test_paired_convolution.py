@@ -1,6 +1,6 @@
 """Convolutions of operands rounded to bfloat16, in AMX tiles and in vectors, against the numpy routine."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -15,10 +15,12 @@ from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperan
 from engine.compiler.kernels.pair_rate import pair_speedup
 from engine.compiler.kernels.paired_convolution import PairedConvolution
 from engine.compiler.kernels.paired_layout import choose_runs
+from engine.compiler.kernels.paired_staging import can_stage_planes
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array
 from engine.kernels.bfloat16 import bfloat16_bits, rounded_to_bfloat16
+from engine.kernels.transposed_convolution import transposed_convolve
 from tests.engine.compiler.harness import run
 from tests.engine.compiler.kernels.images import convolved, numbers, output_size, strides
 
@@ -150,6 +152,56 @@ def test_what_is_not_finite_stays_where_it_belongs(target: Target) -> None:
     finite = np.isfinite(wanted)
     assert np.abs(wanted[finite]).max() > 1e35
     np.testing.assert_allclose(out[finite], wanted[finite], rtol=1e-4, atol=1e-4)
+
+
+@every_arithmetic
+@pytest.mark.parametrize(("channels", "columns"), [(1, 40), (3, 37), (7, 16), (8, 3)])
+def test_planes_of_channels(target: Target, channels: int, columns: int) -> None:
+    """Channels that lie apart, each with its rows end to end, as images come."""
+    x, weight, bias = (
+        numbers(2, 9, columns, channels),
+        numbers(20, channels, 3, 3, seed=1),
+        numbers(20, seed=2),
+    )
+    planes = np.ascontiguousarray(x.transpose(0, 3, 1, 2))
+    plain = make_plain(target, x, 20)
+    strides_x = (channels * 9 * columns, columns, 1)
+    made = replace(plain, strides=replace(plain.strides, x=strides_x), channel_step=9 * columns)
+    assert can_stage_planes(made.staged)
+    wanted = expected(x, weight, bias, (1, 1), (1, 1), padding=(2, 2))
+    *_, out = run(made, target, planes, *made.pack(weight, bias), np.zeros_like(wanted))
+    np.testing.assert_allclose(out, wanted, rtol=1e-4, atol=1e-4)
+
+
+@every_arithmetic
+@pytest.mark.parametrize("spread", [(2, 2), (1, 3)])
+@pytest.mark.parametrize("filters", [5, 40])
+def test_pixels_that_spread(target: Target, spread: tuple[int, int], filters: int) -> None:
+    """A transposed convolution whose windows do not meet, with a residual."""
+    x, bias = numbers(2, 5, 7, 12), numbers(filters, seed=2)
+    weight = numbers(12, filters, *spread, seed=1)
+    size = 5 * spread[0], 7 * spread[1]
+    residual = numbers(2, *size, filters, seed=3)
+    made = PairedConvolution(
+        shape=ConvShape(images=2, size=(5, 7), channels=12, filters=filters),
+        strides=ImageStrides(strides(5, 7, 12), strides(*size, filters)),
+        padding=ImplicitPadding((5, 7), (0, 0)),
+        rows=2,
+        blocks=1,
+        has_tiles=target.has_tiles,
+        group=group_of(target, 3, 2),
+        lanes=target.lanes,
+        epilogue=Epilogue(
+            apply("add", Leaf(0), Leaf(1)), (EpilogueOperand(Broadcast.FULL, strides(*size, filters)),)
+        ),
+        spread=spread,
+    )
+    rounded = rounded_to_bfloat16(x).transpose(0, 3, 1, 2), rounded_to_bfloat16(weight)
+    y = transposed_convolve(*rounded, bias, spread, (0, 0), (0, 0), 1, (1, 1))
+    wanted = y.transpose(0, 2, 3, 1) + residual
+    packed = made.pack(weight.transpose(2, 3, 1, 0).reshape(-1, 12, 1, 1), bias)
+    out = run(made, target, x, *packed, np.zeros_like(residual), residual)[3]
+    np.testing.assert_allclose(out, wanted, rtol=1e-4, atol=1e-4)
 
 
 @dataclass(frozen=True)
