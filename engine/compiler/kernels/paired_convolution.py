@@ -11,45 +11,14 @@ from math import prod
 import numpy as np
 
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.types import IRIndex, IRValue
-from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
-from engine.compiler.kernels.paired_layout import PairedLayout, choose_runs
-from engine.compiler.kernels.paired_product import (
-    PairedOperands,
-    PairedProduct,
-    TileProduct,
-    VectorProduct,
-    most_rows,
-)
+from engine.compiler.kernels.epilogue import NOTHING, Epilogue
+from engine.compiler.kernels.paired_layout import PairedLayout
+from engine.compiler.kernels.paired_loops import PairedChunk, PairedLoops, whole_lines
 from engine.compiler.kernels.paired_staging import PairedStaging
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
-from engine.compiler.kernels.tile import LINE
 from engine.compiler.memory.alignment import aligned
 from engine.compiler.memory.region import Region, line, pixels
 from engine.dtypes import Array
-
-
-@dataclass(frozen=True, slots=True)
-class _Chunk:
-    """What a call works on.
-
-    Attributes:
-        arguments: addresses of weights, bias, output and the epilogue's operands.
-        sums: address of the sums of a group.
-        staged: address of the staged input.
-        starts: table of the places of runs.
-        image: its image.
-        first_row: its first row.
-        rows: how many it has.
-    """
-
-    arguments: list[IRValue]
-    sums: IRValue
-    staged: IRValue
-    starts: IRValue
-    image: IRIndex
-    first_row: IRIndex
-    rows: IRIndex
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,18 +66,24 @@ class PairedConvolution:
         return x, *map(line, self.packed_sizes), out, *operands
 
     @property
-    def staged(self) -> PairedLayout:
-        """How staged input and packed weights lie."""
-        width = self.group[1] * (LINE if self.has_tiles else self.lanes)
-        return PairedLayout(self.shape, self.rows, choose_runs(self.shape), width)
+    def loops(self) -> PairedLoops:
+        """The loops of a chunk."""
+        return PairedLoops(
+            shape=self.shape,
+            rows=self.rows,
+            has_tiles=self.has_tiles,
+            group=self.group,
+            lanes=self.lanes,
+            out_strides=self.strides.out,
+            epilogue=self.epilogue,
+            prefetches_weights=self.prefetches_weights,
+            spread=self.spread,
+        )
 
     @property
-    def product(self) -> PairedProduct:
-        """What multiplies."""
-        staged = self.staged
-        if self.has_tiles:
-            return TileProduct(staged, most_rows(staged.pixels), *self.group)
-        return VectorProduct(staged, *self.group, self.lanes)
+    def staged(self) -> PairedLayout:
+        """How staged input and packed weights lie."""
+        return self.loops.staged
 
     @property
     def packed_sizes(self) -> tuple[int, int]:
@@ -135,7 +110,7 @@ class PairedConvolution:
     def _parts(self) -> tuple[int, int, int]:
         """Parts that blocks, images and rows are split into."""
         return (
-            -(-self.staged.blocks * prod(self.spread) // self.blocks),
+            -(-self.loops.blocks // self.blocks),
             self.shape.images,
             -(-self.shape.size[0] // self.rows),
         )
@@ -147,139 +122,32 @@ class PairedConvolution:
         return blocks * images * rows
 
     @property
-    def _sum_words(self) -> int:
-        product = self.product
-        return product.group * product.width
-
-    @property
-    def _staged_words(self) -> int:
-        product, pixels = self.product, self.staged.pixels
-        whole = pixels - pixels % product.group
-        return self.staged.staged_words(whole + product.rounded(pixels - whole))
-
-    @property
     def scratch(self) -> int:
         """Words of the sums of a group and of the staged input, whole cache lines of each."""
-        return sum(-(-words // LINE) * LINE for words in (self._sum_words, self._staged_words))
+        return self.loops.sum_words + whole_lines(self.loops.staged_words)
 
     def emit(self, e: Emitter) -> None:
-        """Write the kernel: the staging, and the loop over a chunk's blocks of filters."""
-        x, *arguments, scratch = (e.argument(place) for place in range(5 + len(self.epilogue.operands)))
+        """Write the kernel: the staging, and the loops over a chunk's blocks of filters and pixels."""
+        count = len(self.epilogue.operands)
+        x, weights, bias, out, *operands, scratch = (e.argument(place) for place in range(5 + count))
         blocks, image, row_part = e.unravel(e.chunk, self._parts)
         sums = e.address(scratch, e.mul(e.thread, self.scratch))
-        target = e.address(sums, -(-self._sum_words // LINE) * LINE)
+        target = e.address(sums, self.loops.sum_words)
         first_row = e.mul(row_part, self.rows)
         rows = e.minimum(e.sub(self.shape.size[0], first_row), self.rows)
         staging = PairedStaging(self.staged, self.padding, self.strides.x, self.channel_step)
         source = e.address(x, e.mul(image, self.strides.x[0]))
-        staging.emit(e, source, first_row, target, self._staged_words)
-        starts = e.table(self.staged.starts)
-        chunk = _Chunk(arguments, sums, target, starts, image, first_row, rows)
-        product = self.product
-        product.begin(e)
-        first = e.mul(blocks, self.blocks)
-        end = e.minimum(e.add(first, self.blocks), self.staged.blocks * prod(self.spread))
-        with e.loop(first, end) as loop:
-            self._emit_block(e, chunk, product, loop.index)
-        product.end(e)
-
-    def _emit_block(self, e: Emitter, chunk: _Chunk, product: PairedProduct, block: IRIndex) -> None:
-        """Write the work on a block of filters: a full one, or the last one, which may have fewer."""
-        width = self.staged.width
-        last = self.shape.filters - (self.staged.blocks - 1) * width
-        if last == width or self.staged.blocks == 1:
-            self._emit_groups(e, chunk, product, (block, last))
-            return
-        is_last = e.compare("==", self._in_window(e, block)[1], self.staged.blocks - 1)
-        with e.when(is_last):
-            self._emit_groups(e, chunk, product, (block, last))
-        with e.when(e.negated(is_last)):
-            self._emit_groups(e, chunk, product, (block, width))
-
-    def _in_window(self, e: Emitter, block: IRIndex) -> tuple[IRIndex, IRIndex]:
-        """Return the place in a window that a block of filters belongs to, and the block's place among its filters."""
-        return (0, block) if self.spread == (1, 1) else e.divmod(block, self.staged.blocks)
-
-    def _emit_groups(
-        self, e: Emitter, chunk: _Chunk, product: PairedProduct, block: tuple[IRIndex, int]
-    ) -> None:
-        """Write the loop over groups of pixels, and the last one, which may be smaller."""
-        staged = self.staged
-        end = e.mul(chunk.rows, staged.row_pixels)
-        rest = staged.pixels % product.group
-        whole = staged.pixels - rest
-        with e.loop(0, e.minimum(end, whole), product.group) as loop:
-            self._emit_group(e, chunk, product, (loop.index, product.group), block)
-        if rest:
-            with e.when(e.compare(">", end, whole)):
-                self._emit_group(e, chunk, product, (whole, rest), block)
-
-    def _emit_group(
-        self,
-        e: Emitter,
-        chunk: _Chunk,
-        product: PairedProduct,
-        pixels: tuple[IRIndex, int],
-        block: tuple[IRIndex, int],
-    ) -> None:
-        """Write the product of some pixels and a block, and what becomes of the sums."""
-        staged = self.staged
-        w, bias, *_ = chunk.arguments
-        weights = e.address(w, e.mul(block[0], staged.block_words))
-        lines = self._lines(product) if self.prefetches_weights else 0
-        part = e.mul(e.divmod(pixels[0], product.group)[0], lines * LINE * staged.steps)
-        operands = PairedOperands(
-            x=e.address(chunk.staged, e.mul(pixels[0], staged.pixel_step)),
+        staging.emit(e, source, first_row, target, self.loops.staged_words)
+        chunk = PairedChunk(
             weights=weights,
-            bias=e.address(bias, e.mul(block[0], staged.width)),
-            sums=chunk.sums,
-            starts=chunk.starts,
-            prefetch=e.address(weights, staged.block_words, part) if lines else None,
-            lines=lines,
+            bias=bias,
+            out=out,
+            operands=operands,
+            sums=sums,
+            staged=target,
+            image=image,
+            first_row=first_row,
+            rows=rows,
         )
-        product.emit(e, operands, pixels[1], block[1])
-        self._finish(e, chunk, pixels, block)
-
-    def _lines(self, product: PairedProduct) -> int:
-        """Return the cache lines of the next block that each step prefetches."""
-        groups = -(-self.staged.pixels // product.group)
-        return -(-self.staged.block_words // (LINE * groups * self.staged.steps))
-
-    def _finish(
-        self, e: Emitter, chunk: _Chunk, pixels: tuple[IRIndex, int], block: tuple[IRIndex, int]
-    ) -> None:
-        """Write the epilogue of the sums of some pixels; those that are none of the output are dropped."""
-        staged, (first, count) = self.staged, pixels
-        columns = self.shape.size[1]
-        left = e.sub(e.mul(chunk.rows, staged.row_pixels), first)
-        with e.loop(0, e.minimum(left, count)) as loop:
-            row, column = e.divmod(e.add(first, loop.index), staged.row_pixels)
-            sums = e.address(chunk.sums, e.mul(loop.index, staged.width))
-            if staged.row_pixels == columns:
-                self._store(e, chunk, sums, (row, column), block)
-            else:
-                with e.when(e.compare("<", column, columns)):
-                    self._store(e, chunk, sums, (row, column), block)
-
-    def _store(
-        self,
-        e: Emitter,
-        chunk: _Chunk,
-        sums: IRValue,
-        at: tuple[IRIndex, IRIndex],
-        block: tuple[IRIndex, int],
-    ) -> None:
-        """Write the epilogue and the stores of a pixel's results."""
-        _, _, out, *operands = chunk.arguments
-        number, filters = block
-        window, number = self._in_window(e, number)
-        down, right = e.divmod(window, self.spread[1])
-        row = e.add(e.mul(e.add(chunk.first_row, at[0]), self.spread[0]), down)
-        column = e.add(e.mul(at[1], self.spread[1]), right)
-        for start in range(0, filters, e.lanes):
-            count = min(e.lanes, filters - start)
-            channel = e.add(e.mul(number, self.staged.width), start)
-            place = Place(chunk.image, row, column, channel)
-            result = finish(e, self.epilogue, e.load(sums, start), operands, place, count)
-            steps = zip((place.image, place.row, place.pixel), self.strides.out, strict=True)
-            e.store(result, out, *(e.mul(i, step) for i, step in steps), channel, count=count)
+        first = e.mul(blocks, self.blocks)
+        self.loops.emit(e, chunk, first, e.minimum(e.add(first, self.blocks), self.loops.blocks))

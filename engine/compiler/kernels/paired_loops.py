@@ -1,0 +1,216 @@
+"""The loops over blocks of filters and groups of pixels that kernels of paired operands have in common."""
+
+from dataclasses import dataclass
+from math import prod
+
+from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.types import IRIndex, IRValue
+from engine.compiler.kernels.epilogue import Epilogue, Place, finish
+from engine.compiler.kernels.paired_layout import PairedLayout, choose_runs
+from engine.compiler.kernels.paired_product import (
+    PairedOperands,
+    PairedProduct,
+    TileProduct,
+    VectorProduct,
+    most_rows,
+)
+from engine.compiler.kernels.shapes import ConvShape
+from engine.compiler.kernels.tile import LINE
+
+
+@dataclass(frozen=True, slots=True)
+class PairedChunk:
+    """What a call works on.
+
+    Attributes:
+        weights: address of packed weights.
+        bias: address of what sums start with.
+        out: address of the output.
+        operands: addresses of the epilogue's operands.
+        sums: address of the sums of a group.
+        staged: address of the staged input.
+        image: its image.
+        first_row: its first row.
+        rows: how many it has.
+    """
+
+    weights: IRValue
+    bias: IRValue
+    out: IRValue
+    operands: list[IRValue]
+    sums: IRValue
+    staged: IRValue
+    image: IRIndex
+    first_row: IRIndex
+    rows: IRIndex
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedLoops:
+    """The loops of a chunk.
+
+    Attributes:
+        shape: of the convolution, without groups.
+        rows: rows of output of a chunk.
+        has_tiles: whether products are made in matrix registers; else in vectors.
+        group: of pixels, and of vectors of filters: registers of a product.
+        lanes: float32 lanes of a vector.
+        out_strides: elements between images, rows and pixels of the output.
+        epilogue: what is done to the results.
+        prefetches_weights: whether the next block's weights are prefetched while one block is multiplied.
+        spread: rows and columns that each pixel becomes.
+    """
+
+    shape: ConvShape
+    rows: int
+    has_tiles: bool
+    group: tuple[int, int]
+    lanes: int
+    out_strides: tuple[int, int, int]
+    epilogue: Epilogue
+    prefetches_weights: bool = False
+    spread: tuple[int, int] = (1, 1)
+
+    @property
+    def staged(self) -> PairedLayout:
+        """How staged input and packed weights lie."""
+        width = self.group[1] * (LINE if self.has_tiles else self.lanes)
+        return PairedLayout(self.shape, self.rows, choose_runs(self.shape), width)
+
+    @property
+    def product(self) -> PairedProduct:
+        """What multiplies."""
+        staged = self.staged
+        if self.has_tiles:
+            return TileProduct(staged, most_rows(staged.pixels), *self.group)
+        return VectorProduct(staged, *self.group, self.lanes)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of filters, those of all pixels that one becomes."""
+        return self.staged.blocks * prod(self.spread)
+
+    @property
+    def sum_words(self) -> int:
+        """Words of the sums of a group, whole cache lines."""
+        product = self.product
+        return whole_lines(product.group * product.width)
+
+    @property
+    def staged_words(self) -> int:
+        """Words of the staged input that are read."""
+        product, pixels = self.product, self.staged.pixels
+        whole = pixels - pixels % product.group
+        return self.staged.staged_words(whole + product.rounded(pixels - whole))
+
+    def emit(self, e: Emitter, chunk: PairedChunk, first: IRIndex, end: IRIndex) -> None:
+        """Write the loops over the blocks from `first` up to `end`."""
+        starts, product = e.table(self.staged.starts), self.product
+        product.begin(e)
+        with e.loop(first, end) as loop:
+            self._emit_block(e, chunk, starts, loop.index)
+        product.end(e)
+
+    def _emit_block(self, e: Emitter, chunk: PairedChunk, starts: IRValue, block: IRIndex) -> None:
+        """Write the work on a block of filters: a full one, or the last one, which may have fewer."""
+        width = self.staged.width
+        last = self.shape.filters - (self.staged.blocks - 1) * width
+        if last == width or self.staged.blocks == 1:
+            self._emit_groups(e, chunk, starts, (block, last))
+            return
+        is_last = e.compare("==", self._in_window(e, block)[1], self.staged.blocks - 1)
+        with e.when(is_last):
+            self._emit_groups(e, chunk, starts, (block, last))
+        with e.when(e.negated(is_last)):
+            self._emit_groups(e, chunk, starts, (block, width))
+
+    def _in_window(self, e: Emitter, block: IRIndex) -> tuple[IRIndex, IRIndex]:
+        """Return the place in a window that a block of filters belongs to, and the block's place among its filters."""
+        return (0, block) if self.spread == (1, 1) else e.divmod(block, self.staged.blocks)
+
+    def _emit_groups(
+        self, e: Emitter, chunk: PairedChunk, starts: IRValue, block: tuple[IRIndex, int]
+    ) -> None:
+        """Write the loop over groups of pixels, and the last one, which may be smaller."""
+        staged, product = self.staged, self.product
+        end = e.mul(chunk.rows, staged.row_pixels)
+        rest = staged.pixels % product.group
+        whole = staged.pixels - rest
+        with e.loop(0, e.minimum(end, whole), product.group) as loop:
+            self._emit_group(e, chunk, starts, (loop.index, product.group), block)
+        if rest:
+            with e.when(e.compare(">", end, whole)):
+                self._emit_group(e, chunk, starts, (whole, rest), block)
+
+    def _emit_group(
+        self,
+        e: Emitter,
+        chunk: PairedChunk,
+        starts: IRValue,
+        pixels: tuple[IRIndex, int],
+        block: tuple[IRIndex, int],
+    ) -> None:
+        """Write the product of some pixels and a block, and what becomes of the sums."""
+        staged, product = self.staged, self.product
+        weights = e.address(chunk.weights, e.mul(block[0], staged.block_words))
+        lines = self._lines() if self.prefetches_weights else 0
+        part = e.mul(e.divmod(pixels[0], product.group)[0], lines * LINE * staged.steps)
+        operands = PairedOperands(
+            x=e.address(chunk.staged, e.mul(pixels[0], staged.pixel_step)),
+            weights=weights,
+            bias=e.address(chunk.bias, e.mul(block[0], staged.width)),
+            sums=chunk.sums,
+            starts=starts,
+            prefetch=e.address(weights, staged.block_words, part) if lines else None,
+            lines=lines,
+        )
+        product.emit(e, operands, pixels[1], block[1])
+        self._finish(e, chunk, pixels, block)
+
+    def _lines(self) -> int:
+        """Return the cache lines of the next block that each step prefetches."""
+        groups = -(-self.staged.pixels // self.product.group)
+        return -(-self.staged.block_words // (LINE * groups * self.staged.steps))
+
+    def _finish(
+        self, e: Emitter, chunk: PairedChunk, pixels: tuple[IRIndex, int], block: tuple[IRIndex, int]
+    ) -> None:
+        """Write the epilogue of the sums of some pixels; those that are none of the output are dropped."""
+        staged, (first, count) = self.staged, pixels
+        columns = self.shape.size[1]
+        left = e.sub(e.mul(chunk.rows, staged.row_pixels), first)
+        with e.loop(0, e.minimum(left, count)) as loop:
+            row, column = e.divmod(e.add(first, loop.index), staged.row_pixels)
+            sums = e.address(chunk.sums, e.mul(loop.index, staged.width))
+            if staged.row_pixels == columns:
+                self._store(e, chunk, sums, (row, column), block)
+            else:
+                with e.when(e.compare("<", column, columns)):
+                    self._store(e, chunk, sums, (row, column), block)
+
+    def _store(
+        self,
+        e: Emitter,
+        chunk: PairedChunk,
+        sums: IRValue,
+        at: tuple[IRIndex, IRIndex],
+        block: tuple[IRIndex, int],
+    ) -> None:
+        """Write the epilogue and the stores of a pixel's results."""
+        number, filters = block
+        window, number = self._in_window(e, number)
+        down, right = e.divmod(window, self.spread[1])
+        row = e.add(e.mul(e.add(chunk.first_row, at[0]), self.spread[0]), down)
+        column = e.add(e.mul(at[1], self.spread[1]), right)
+        for start in range(0, filters, e.lanes):
+            count = min(e.lanes, filters - start)
+            channel = e.add(e.mul(number, self.staged.width), start)
+            place = Place(chunk.image, row, column, channel)
+            result = finish(e, self.epilogue, e.load(sums, start), chunk.operands, place, count)
+            steps = zip((place.image, place.row, place.pixel), self.out_strides, strict=True)
+            e.store(result, chunk.out, *(e.mul(i, step) for i, step in steps), channel, count=count)
+
+
+def whole_lines(words: int) -> int:
+    """Return as many words, rounded up to cache lines."""
+    return -(-words // LINE) * LINE
