@@ -128,9 +128,18 @@ class BoundLayer:
         Raises:
             LayerError: the values do not fit; names the operator and the operand.
         """
+        outputs = self.unrounded(inputs)
+        return self.rounded(outputs) if self.output_scales else outputs
+
+    def unrounded(self, inputs: Sequence[Value]) -> tuple[Value, ...]:
+        """Run the layer as `forward` does, without rounding its outputs to what integers stand for.
+
+        Raises:
+            LayerError: as `forward`.
+        """
         source = None if self.layer.takes_quantized else first_of(QuantizedTensor, inputs)
         if source is not None:
-            outputs = self.forward([to_real(value) for value in inputs])
+            outputs = self.unrounded([to_real(value) for value in inputs])
             return tuple(requantized(self.layer.type, output, source) for output in outputs)
         try:
             if self.layer.variadic:
@@ -141,9 +150,10 @@ class BoundLayer:
                 result = self.layer.forward(**self._dynamic(inputs), **self._static)
         except (KuiperError, *RUN_FAULTS) as error:
             raise self._explain(error, [spec_of(value) for value in inputs]) from error
-        return self._rounded(self._outputs(result)) if self.output_scales else self._outputs(result)
+        return self._outputs(result)
 
-    def _rounded(self, outputs: tuple[Value, ...]) -> tuple[Value, ...]:
+    def rounded(self, outputs: tuple[Value, ...]) -> tuple[Value, ...]:
+        """Return outputs as the integers that stand for them give them back, where they have a scale."""
         pairs = zip(outputs, self.output_scales, strict=True)
         return tuple(
             output if scale is None or not isinstance(output, np.ndarray) else scale.rounded(output)

@@ -24,6 +24,7 @@ from engine.plan_cache import cached_planner
 from engine.ports import Inputs, Port, check_inputs, check_specs, declared_inputs, input_ports, output_ports
 from engine.precision import LOSS_TOLERATED, Precision, checked_tolerance, choose_precision
 from engine.quantization.scheme import Quantization
+from engine.quantization.sidecar import read_sidecar
 from engine.registry import LayerRegistry, registry
 from engine.run import RunResult, StopCheck, check_capture
 from engine.spec import TensorSpec
@@ -53,8 +54,8 @@ class RuntimeGraph:
         programs_kept: compiled programs that are kept, at least 1: those used last, one per combination of shapes.
         verify: whether a compiled program is compared with the numpy layers before it is used; one that differs is not.
         max_build_seconds: how long building the graph, and planning and compiling it for some shapes, may each take.
-        quantization: what is computed in 8-bit integers; None for what the precision says.
-        precision: what compiled kernels round the operands of products to; numpy layers compute in float32.
+        precision: what compiled kernels round the operands of products to; numpy layers compute in float32, or int8.
+        quantization: what of the model `int8` computes in integers; by default what the file beside it says.
         tolerance: for `auto`, the loss that speed may cost, 0 to 1: the largest of |y - y32| / |y32| over outputs.
 
     Raises:
@@ -74,8 +75,8 @@ class RuntimeGraph:
         programs_kept: int = PROGRAMS_KEPT,
         verify: Verify | str = Verify.LOAD,
         max_build_seconds: float | None = None,
-        quantization: Quantization | None = None,
         precision: Precision | str = Precision.F32,
+        quantization: Quantization | None = None,
         tolerance: float = LOSS_TOLERATED,
     ) -> None:
         if not Path(param_path).name:
@@ -89,7 +90,7 @@ class RuntimeGraph:
             programs_kept=programs_kept,
             verifies=choose_verify(verify) is Verify.LOAD,
             max_build_seconds=checked_seconds(max_build_seconds),
-            precision=choose_precision(precision),
+            precision=choose_precision(precision) if quantization is None else Precision.INT8,
             tolerance=checked_tolerance(tolerance),
         )
         self._state = GraphState.NEED_INIT
@@ -139,6 +140,7 @@ class RuntimeGraph:
             BuildError: the file does not say which results of a layer an operator's outputs are, or declares of outputs
                 what their operator cannot give, and the graph does not run on its declared shapes.
             BuildTimeoutError: it takes longer than `max_build_seconds`.
+            QuantizationError: the file that says how the model computes in int8 is missing, or not what it has to be.
             PnnxError, GraphError: as `init()`, which is called first where it was not.
         """
         if self._state is GraphState.COMPLETE:
@@ -146,8 +148,9 @@ class RuntimeGraph:
         self.init()
         clock = BuildClock(self._options.max_build_seconds, "building")
         bound = bind(self._operators, self._order, self._registry, clock)
-        if self._quantization is not None:
-            apply_quantization(self._quantization, self._order, self._operands)
+        if self.precision is Precision.INT8:
+            quantization = self._quantization or read_sidecar(self.param_path, self.bin_path)
+            apply_quantization(quantization, self._order, self._operands)
         harmless = refuse_contradictions(bound, lambda: declared_failures(self._inputs, self._plan))
         self._warnings = (*bound.assumed, *harmless)
         for warning in self._warnings:
@@ -256,10 +259,15 @@ class RuntimeGraph:
     def precisions(self) -> Mapping[str, Precision]:
         """In what each operator's products are computed, by its name, in execution order.
 
-        It is that of the program compiled last; F32 for all that is not compiled, or is no product.
+        It is that of the program compiled last; for all that is not compiled, or is no product, F32, if not INT8.
         """
         known = {} if self._executor is None else self._executor.precisions
-        return {operator.name: known.get(operator.name, Precision.F32) for operator in self.execution_order}
+        return {
+            operator.name: known.get(operator.name, Precision.F32)
+            if operator.layer is None or operator.layer.int8 is None
+            else Precision.INT8
+            for operator in self.execution_order
+        }
 
     def plan(self, inputs: Sequence[TensorSpec]) -> Plan:
         """Return the plan of a run on inputs of these shapes and dtypes, in the order of `inputs`.

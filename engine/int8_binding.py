@@ -17,6 +17,8 @@ CONVOLUTIONS = ("nn.Conv1d", "nn.Conv2d", "F.conv1d", "F.conv2d")
 """Types of convolutions that may be computed in integers."""
 LINEARS = ("nn.Linear", "F.linear")
 """Types of linear layers that may be."""
+WORD_CHANNELS = 4
+"""Channels that are multiplied together: groups of channels have a multiple of them, or one."""
 
 
 def may_be_int8(operator: RuntimeOperator) -> bool:
@@ -32,7 +34,11 @@ def may_be_int8(operator: RuntimeOperator) -> bool:
     if not isinstance(weight, np.ndarray) or weight.dtype != np.float32 or weight.ndim < 2 or not weight.size:
         return False
     is_bias = bias is None or (isinstance(bias, np.ndarray) and bias.shape == weight.shape[:1])
-    return is_bias and list(layer.operand_places) == ["input"]
+    groups = layer.arguments.get("groups", 1)
+    is_grouped = (
+        groups > 1 and weight.shape[1] % WORD_CHANNELS and (weight.shape[1] > 1 or groups != len(weight))
+    )
+    return is_bias and not is_grouped and list(layer.operand_places) == ["input"]
 
 
 def apply_quantization(

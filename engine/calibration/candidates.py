@@ -15,7 +15,6 @@ _KEEPS_SCALE = frozenset(
         *("nn.MaxPool1d", "nn.MaxPool2d", "F.max_pool1d", "F.max_pool2d"),
         *("torch.cat", "torch.chunk", "torch.split", "torch.flatten", "Tensor.slice", "Tensor.select"),
         *("nn.Upsample", "F.upsample", "F.interpolate", "nn.UpsamplingNearest2d", "nn.ChannelShuffle"),
-        *("nn.ReLU", "nn.Dropout", "nn.Identity"),
     )
 )
 """Types whose results lie between their inputs' elements: the same integers can stand for both."""

@@ -55,6 +55,12 @@ class CheckedEmitter(Emitter):
     def store_scalar(self, value: IRValue, base: IRValue, *offset: IRIndex) -> None:
         super().store_scalar(value, self._asked("write", self.address(base, *offset), 1))
 
+    def load_words(self, base: IRValue, *offset: IRIndex, count: int) -> IRValue:
+        return super().load_words(self._asked("read", self.address(base, *offset), count), count=count)
+
+    def store_words(self, value: IRValue, base: IRValue, *offset: IRIndex) -> None:
+        super().store_words(value, self._asked("write", self.address(base, *offset), value.type.count))
+
     def load_index(self, table: IRValue, place: IRIndex) -> IRValue:
         assert isinstance(_root(table), ir.GlobalVariable), "an index that the kernel does not bring along"
         self._accesses += 1

@@ -82,6 +82,14 @@ class Emitter(ControlFlow):
         """Load one element into all lanes."""
         return self.broadcast(self.load_scalar(base, *offset))
 
+    def load_words(self, base: IRValue, *offset: IRIndex, count: int) -> IRValue:
+        """Load `count` elements side by side as 32-bit integers, whatever their bits stand for."""
+        return self.builder.load(self.address(base, *offset), align=4, typ=ir.VectorType(I32, count))
+
+    def store_words(self, value: IRValue, base: IRValue, *offset: IRIndex) -> None:
+        """Store a vector of 32-bit integers, as many elements as it has."""
+        self.builder.store(value, self.address(base, *offset), align=4)
+
     def prefetch(self, base: IRValue, *offset: IRIndex) -> None:
         """Prefetch the cache line of an element, which need not exist."""
         read, second_level, data = (ir.Constant(I32, value) for value in (0, 2, 1))
@@ -111,6 +119,15 @@ class Emitter(ControlFlow):
             self.store(self.splat(0.0), target, loop.index)
         if whole < stop:
             self.store(self.splat(0.0), target, whole, count=stop - whole)
+
+    def fill_words(self, target: IRValue, start: int, stop: int, word: int) -> None:
+        """Write a loop that sets the elements from `start` up to `stop` to a 32-bit integer."""
+        whole = start + (stop - start) // self.lanes * self.lanes
+        words = ir.Constant(ir.VectorType(I32, self.lanes), [ir.Constant(I32, word)] * self.lanes)
+        with self.loop(start, whole, self.lanes) as loop:
+            self.store_words(words, target, loop.index)
+        for place in range(whole, stop):
+            self.store_words(ir.Constant(ir.VectorType(I32, 1), [ir.Constant(I32, word)]), target, place)
 
     # vectors; every one of these takes scalars (float) as well, all of one kind in a call
 
@@ -190,6 +207,10 @@ class Emitter(ControlFlow):
                 function = self.intrinsic(f"{name}.v{half}f32", low.type, [low.type] * 2)
                 vector = self.builder.call(function, [low, high])
         return self.builder.extract_element(vector, ir.Constant(I32, 0))
+
+    def extract(self, vector: IRValue, lane: int) -> IRValue:
+        """Return one lane of a vector."""
+        return self.builder.extract_element(vector, ir.Constant(I32, lane))
 
     def transpose(self, vectors: Sequence[IRValue]) -> list[IRValue]:
         """Return the elements of vectors, of which there is a power of two, one of each vector after the other.

@@ -5,6 +5,14 @@ A node does one or more operators of the model. Its first inputs are its own; th
 
 from engine.compiler.graph.contractions import Convolution, Linear, MatrixProduct, TransposedConvolution
 from engine.compiler.graph.graph import LoweredGraph
+from engine.compiler.graph.integers import (
+    Dequantize,
+    IntegerConvolution,
+    IntegerLinear,
+    IntegerPool,
+    Quantize,
+    RowQuantize,
+)
 from engine.compiler.graph.movement import Concatenation, Pad, Rearrangement, Reshape, Upsample
 from engine.compiler.graph.node import Node, Tensor, connect
 from engine.compiler.graph.normalization import GroupNorm, LayerNorm, Softmax
@@ -18,9 +26,13 @@ __all__ = [
     "Concatenation",
     "Constant",
     "Convolution",
+    "Dequantize",
     "EpilogueNode",
     "Fallback",
     "GroupNorm",
+    "IntegerConvolution",
+    "IntegerLinear",
+    "IntegerPool",
     "LayerNorm",
     "Linear",
     "LoweredGraph",
@@ -30,10 +42,12 @@ __all__ = [
     "Placeholder",
     "Pointwise",
     "Pool",
+    "Quantize",
     "Rearrangement",
     "Recurrent",
     "Reduction",
     "Reshape",
+    "RowQuantize",
     "Softmax",
     "Tensor",
     "TransposedConvolution",

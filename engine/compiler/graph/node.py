@@ -3,18 +3,21 @@
 from dataclasses import dataclass, field
 
 from engine.compiler.memory.view import View
+from engine.quantization.tensor_scale import TensorScale
 
 
 @dataclass(eq=False, slots=True)
 class Tensor:
-    """A float32 tensor.
+    """A tensor of float32, or of 8-bit integers.
 
     Attributes:
-        shape: extents.
+        shape: extents; of integers, elements of four channels each along axis 1.
         node: what computes it.
         users: nodes that read it, one entry per read.
         is_kept: whether something else reads it: a numpy layer, or the caller.
         view: where it lies, once that is decided.
+        scale: what integers stand for; None for float32.
+        channels: channels of a tensor of integers; of the last element some may be missing.
     """
 
     shape: tuple[int, ...]
@@ -22,6 +25,8 @@ class Tensor:
     users: list["Node"] = field(default_factory=list)
     is_kept: bool = False
     view: View | None = None
+    scale: TensorScale | None = None
+    channels: int = 0
 
     @property
     def rank(self) -> int:

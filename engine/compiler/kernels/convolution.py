@@ -15,7 +15,17 @@ from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
-from engine.compiler.kernels.tile import LINE, Axis, Prefetch, Tile, emit_tile, merged, steps_of
+from engine.compiler.kernels.tile import (
+    LINE,
+    Axis,
+    FloatProducts,
+    Prefetch,
+    Products,
+    Tile,
+    emit_tile,
+    merged,
+    steps_of,
+)
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array
@@ -219,7 +229,7 @@ class DirectConvolution:
             with e.when(inside):
                 self._stage_row(e, e.address(image, e.mul(row, self.strides.x[1])), target, columns)
             with e.when(e.builder.not_(inside)):
-                e.fill(target, 0, columns * depth)
+                self._fill(e, target, 0, columns * depth)
         return _Source(scratch, (0, columns * depth, depth), first_row)
 
     def _stage_row(self, e: Emitter, source: IRValue, target: IRValue, columns: int) -> None:
@@ -230,14 +240,18 @@ class DirectConvolution:
         # where the stride leaves pixels out, a row may end before its padding does
         left = min(padding.before[1], columns)
         there = min(padding.x_size[1], columns - left)
-        e.fill(target, 0, left * depth)
+        self._fill(e, target, 0, left * depth)
         if self.strides.x[2] == depth:
             e.copy(source, e.address(target, left * depth), there * depth)
         else:
             with e.loop(0, there) as pixel:
                 to = e.address(target, e.mul(e.add(pixel.index, left), depth))
                 e.copy(e.address(source, e.mul(pixel.index, self.strides.x[2])), to, depth)
-        e.fill(target, (left + there) * depth, columns * depth)
+        self._fill(e, target, (left + there) * depth, columns * depth)
+
+    def _fill(self, e: Emitter, target: IRValue, start: int, stop: int) -> None:
+        """Write what lies around the input."""
+        e.fill(target, start, stop)
 
     def _lanes_in_use(self, block: int) -> list[int]:
         """Return how many lanes of each vector of a block hold filters."""
@@ -265,7 +279,7 @@ class DirectConvolution:
         tile = Tile(pixels, sum(count > 0 for count in block.lanes))
         place = e.add(e.mul(block.group, self.group_blocks), block.place)
         weights = e.address(w, e.mul(place, self.shape.taps * self.shape.channels * self.width))
-        start = [e.load(bias, e.mul(place, self.width), v * e.lanes) for v in range(tile.vectors)]
+        start = self._starts(e, e.address(bias, e.mul(place, self.width)), tile.vectors)
         strides = chunk.source.strides
         x = e.address(
             chunk.source.base,
@@ -279,14 +293,33 @@ class DirectConvolution:
             if self.prefetches_weights and pixels == self.tile.pixels
             else None
         )
-        sums = emit_tile(e, tile, axes, x, step, weights, start * pixels, prefetch)
+        sums = emit_tile(e, tile, axes, x, step, weights, start * pixels, prefetch, self._products(e))
+        sums = self._results(e, e.address(bias, e.mul(place, self.width)), sums, tile.vectors)
         channel = e.add(e.mul(block.group, self.shape.filters), e.mul(block.place, self.width))
         for index, value in enumerate(sums):
             p, v = divmod(index, tile.vectors)
             to = Place(chunk.image, row, e.add(pixel, p), e.add(channel, v * e.lanes))
             result = finish(e, self.epilogue, value, operands, to, block.lanes[v])
-            steps = zip((to.image, to.row, to.pixel), self.strides.out, strict=True)
-            e.store(result, out, *(e.mul(i, step) for i, step in steps), to.channel, count=block.lanes[v])
+            self._store(e, result, out, to, block.lanes[v])
+
+    def _products(self, e: Emitter) -> Products:
+        """Return how elements are multiplied."""
+        del e
+        return FloatProducts()
+
+    def _starts(self, e: Emitter, bias: IRValue, vectors: int) -> list[IRValue]:
+        """Return what the sums of a block's vectors start with."""
+        return [e.load(bias, v * e.lanes) for v in range(vectors)]
+
+    def _results(self, e: Emitter, bias: IRValue, sums: list[IRValue], vectors: int) -> list[IRValue]:
+        """Return the float32 results that sums stand for."""
+        del e, bias, vectors
+        return sums
+
+    def _store(self, e: Emitter, result: IRValue, out: IRValue, to: Place, count: int) -> None:
+        """Store the result at a place."""
+        steps = zip((to.image, to.row, to.pixel), self.strides.out, strict=True)
+        e.store(result, out, *(e.mul(i, step) for i, step in steps), to.channel, count=count)
 
     def _prefetch(
         self, e: Emitter, weights: IRValue, axes: tuple[Axis, ...], at: tuple[IRIndex, IRIndex]

@@ -250,21 +250,52 @@ class Depthwise:
         """Write one tile; where its start is a number, what falls into the padding is left out."""
         x, weights, bias, out, *operands = arrays
         filters = e.address(weights, channels.start)
-        corner = e.mul(row.image, self.strides.x[0]), channels.start, self._offset(e, pixels)
+        corner = (
+            e.mul(row.image, self.strides.x[0]),
+            self._element(e, channels.start),
+            self._offset(e, pixels),
+        )
         source = e.address(x, *corner)
         top = e.sub(e.mul(row.index, self.shape.stride[0]), self.padding.before[0])
-        with e.loop(*row.taps, carry=[e.load(bias, channels.start)] * pixels.count) as taps:
+        with e.loop(*row.taps, carry=[self._sum_start(e, bias, channels.start)] * pixels.count) as taps:
             y = e.add(top, e.mul(taps.index, self.shape.dilation[0]))
             x_row = e.address(source, e.mul(y, self.strides.x[1]))
             w_row = e.address(filters, e.mul(taps.index, self.shape.kernel[1] * self._packed_channels))
             taps.following = self._emit_kernel_row(e, (x_row, w_row), pixels, channels.count, taps.carried)
         indices = row.image, row.index, pixels.start
         offset = [e.mul(index, step) for index, step in zip(indices, self.strides.out, strict=True)]
-        target = e.address(out, *offset, channels.start)
-        for pixel, total in enumerate(taps.results):
+        target = e.address(out, *offset, self._out_element(e, channels.start))
+        for pixel, total in enumerate(self._results(e, bias, taps.results, channels.start)):
             place = Place(row.image, row.index, e.add(pixels.start, pixel), channels.start)
             result = finish(e, self.epilogue, total, operands, place, channels.count)
-            e.store(result, target, pixel * self.strides.out[2], count=channels.count)
+            self._store(e, result, target, pixel * self.strides.out[2], channels.count)
+
+    def _element(self, e: Emitter, channel: IRIndex) -> IRIndex:
+        """Return where a channel lies in a pixel of the input."""
+        del e
+        return channel
+
+    def _out_element(self, e: Emitter, channel: IRIndex) -> IRIndex:
+        """Return where a channel lies in a pixel of the output."""
+        del e
+        return channel
+
+    def _number(self, e: Emitter, x: IRValue, offset: int, count: int) -> IRValue:
+        """Load a vector of channels of the input."""
+        return e.load(x, offset, count=count)
+
+    def _sum_start(self, e: Emitter, bias: IRValue, channel: IRIndex) -> IRValue:
+        """Return what sums start with."""
+        return e.load(bias, channel)
+
+    def _results(self, e: Emitter, bias: IRValue, sums: list[IRValue], channel: IRIndex) -> list[IRValue]:
+        """Return the results that sums stand for."""
+        del e, bias, channel
+        return sums
+
+    def _store(self, e: Emitter, result: IRValue, target: IRValue, offset: int, count: int) -> None:
+        """Store a vector of results."""
+        e.store(result, target, offset, count=count)
 
     def _offset(self, e: Emitter, pixels: _Pixels) -> IRIndex:
         """Return where a tile's first column of input lies in its row."""
@@ -284,7 +315,7 @@ class Depthwise:
                 place = pixels.start * self.shape.stride[1] - self.padding.before[1] + column
                 if not 0 <= place < self.padding.x_size[1]:
                     continue
-            number = e.load(x_row, column * self.strides.x[2], count=count)
+            number = self._number(e, x_row, column * self.strides.x[2], count)
             for pixel, tap in users:
                 results[pixel] = e.fma(number, weights[tap], results[pixel])
         return results

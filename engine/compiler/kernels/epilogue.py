@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.integers import WORD_CHANNELS, load_steps, real, words
 from engine.compiler.emit.pointwise import Leaf, PointwiseExpression, emit
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.memory.region import IMAGE, Region, pixels
+from engine.quantization.tensor_scale import TensorScale
 
 
 class Broadcast(Enum):
@@ -17,6 +19,8 @@ class Broadcast(Enum):
     """One element per result."""
     CHANNEL = "channel"
     """One element per channel, the same for all pixels."""
+    PIXEL = "pixel"
+    """One element per pixel, the same for all channels."""
     SCALAR = "scalar"
     """One element."""
 
@@ -27,11 +31,14 @@ class EpilogueOperand:
 
     Attributes:
         broadcast: how it is broadcast.
-        strides: of a FULL operand, elements between images, rows and pixels; of a CHANNEL one, between images.
+        strides: of a FULL or PIXEL operand, elements between images, rows and pixels; of a CHANNEL one, between
+            images.
+        scale: of a FULL operand that holds 8-bit integers, four channels to an element; None for float32.
     """
 
     broadcast: Broadcast
     strides: tuple[int, ...] = ()
+    scale: TensorScale | None = None
 
 
 RESULT = Leaf(0)
@@ -81,6 +88,9 @@ def _region(
     if operand.broadcast is Broadcast.CHANNEL:
         return Region((images, channels), (operand.strides[0], 1))
     image, row, pixel = operand.strides
+    if operand.broadcast is Broadcast.PIXEL:
+        return Region((images, *size), (image, row, pixel))
+    channels = channels if operand.scale is None else words(channels)
     return pixels(images, size, channels, (image, row, pixel), order=order)
 
 
@@ -99,7 +109,13 @@ def finish(
             leaves.append(e.load_broadcast(base))
             continue
         offset = [e.mul(place.image, operand.strides[0])]
-        if operand.broadcast is Broadcast.FULL:
+        if operand.broadcast in (Broadcast.FULL, Broadcast.PIXEL):
             offset += [e.mul(place.row, operand.strides[1]), e.mul(place.pixel, operand.strides[2])]
-        leaves.append(e.load(base, *offset, place.channel, count=count))
+        if operand.broadcast is Broadcast.PIXEL:
+            leaves.append(e.load_broadcast(base, *offset))
+        elif operand.scale is None:
+            leaves.append(e.load(base, *offset, place.channel, count=count))
+        else:
+            channel = e.divmod(place.channel, WORD_CHANNELS)[0]
+            leaves.append(real(e, load_steps(e, base, *offset, channel, count=count), operand.scale))
     return emit(e, epilogue.expression, leaves)

@@ -7,6 +7,7 @@ A tile is `pixels` x `vectors` accumulators that stay in registers for a whole r
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any, Protocol
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.target import Target
@@ -87,6 +88,38 @@ def _worth(pixels: int, vectors: int, mr: int, nv: int) -> float:
     return useful * (mr * nv / 2) / (cycles + 0.02 * (mr + nv) + 0.15)
 
 
+class Products(Protocol):
+    """How a tile multiplies: what it loads of weights and input, and how products are added up."""
+
+    def weight(self, e: Emitter, base: IRValue, offset: int) -> Any:
+        """Load a vector of weights, in the form that `add` takes it in."""
+
+    def number(self, e: Emitter, base: IRValue, offset: int) -> Any:
+        """Load an element of the input into all lanes, in the form that `add` takes it in."""
+
+    def add(self, e: Emitter, number: Any, weight: Any, total: IRValue) -> IRValue:
+        """Return a vector of sums with the products of a number and a vector of weights added."""
+
+
+class FloatProducts:
+    """Products of float32."""
+
+    def weight(self, e: Emitter, base: IRValue, offset: int) -> IRValue:
+        """Load a vector of weights."""
+        return e.load(base, offset)
+
+    def number(self, e: Emitter, base: IRValue, offset: int) -> IRValue:
+        """Load an element of the input into all lanes."""
+        return e.load_broadcast(base, offset)
+
+    def add(self, e: Emitter, number: IRValue, weight: IRValue, total: IRValue) -> IRValue:
+        """Return number * weight + total."""
+        return e.fma(number, weight, total)
+
+
+_FLOAT = FloatProducts()
+
+
 @dataclass(frozen=True, slots=True)
 class Prefetch:
     """Weights that are needed soon, and prefetched while others are multiplied.
@@ -114,6 +147,7 @@ def emit_tile(
     w: IRValue,
     start: Sequence[IRValue],
     prefetch: Prefetch | None = None,
+    products: Products = _FLOAT,
 ) -> list[IRValue]:
     """Write the reduction of one tile.
 
@@ -126,11 +160,12 @@ def emit_tile(
         w: address of the weights; the tile's filters lie side by side.
         start: what the accumulators start with, `pixels` x `vectors`, a pixel's vectors together.
         prefetch: weights to prefetch during the reduction.
+        products: how elements are multiplied.
 
     Returns:
         The accumulators, in the order of `start`.
     """
-    reduction = _Reduction(e, tile, pixel_step, 0 if prefetch is None else prefetch.lines)
+    reduction = _Reduction(e, tile, pixel_step, 0 if prefetch is None else prefetch.lines, products)
     carried = [*start] if prefetch is None else [*start, prefetch.start]
     return reduction.emit(tuple(axes), x, w, carried)[: len(start)]
 
@@ -143,6 +178,7 @@ class _Reduction:
     tile: Tile
     pixel_step: int
     lines: int
+    products: Products
 
     def emit(self, axes: tuple[Axis, ...], x: IRValue, w: IRValue, carried: list[IRValue]) -> list[IRValue]:
         """Write the loops over the axes; returns what they carry out."""
@@ -162,13 +198,15 @@ class _Reduction:
 
     def _multiply(self, x: IRValue, w: IRValue, carried: list[IRValue]) -> list[IRValue]:
         """Write one step: every pixel's number times every vector of weights."""
-        e, vectors = self.e, self.tile.vectors
-        weights = [e.load(w, vector * e.lanes) for vector in range(vectors)]
+        e, vectors, products = self.e, self.tile.vectors, self.products
+        weights = [products.weight(e, w, vector * e.lanes) for vector in range(vectors)]
         results = []
         for pixel in range(self.tile.pixels):
-            number = e.load_broadcast(x, pixel * self.pixel_step)
+            number = products.number(e, x, pixel * self.pixel_step)
             row = carried[pixel * vectors : (pixel + 1) * vectors]
-            results += [e.fma(number, weight, total) for weight, total in zip(weights, row, strict=True)]
+            results += [
+                products.add(e, number, weight, total) for weight, total in zip(weights, row, strict=True)
+            ]
         return results + carried[self.tile.pixels * vectors :]
 
     def _bring(self, carried: list[IRValue]) -> list[IRValue]:

@@ -18,6 +18,7 @@ from engine.compiler.graph import (
     connect,
 )
 from engine.compiler.lowering import LAYER_RULES, RULES, TAKES_APART, LoweringContext, LoweringRule
+from engine.compiler.lowering.integers import flowing, integer_contraction, may_be_rounded, rounded
 from engine.dtypes import Array
 from engine.errors import CompileError, KuiperError
 from engine.expression import ListNode, OperandNode, parse
@@ -89,8 +90,22 @@ class _Builder:
         if unpack is not None:
             node.steps.append(unpack)
             self._done.add(unpack)
-        self._add(node, *(spec.shape for slot in slots for spec in tensor_specs(self._specs[slot])))
-        self.graph.tensors.update(zip(slots, node.outputs, strict=True))
+        self._add_outputs(node, step if unpack is None else self._steps[unpack], slots)
+
+    def _add_outputs(self, node: Node, step: Step, slots: Sequence[int]) -> None:
+        """Add the node that gives what goes to some slots, in integers where their operator's outputs have scales."""
+        shapes = [spec.shape for slot in slots for spec in tensor_specs(self._specs[slot])]
+        flow = flowing(node, step, shapes)
+        if flow is None:
+            tensors = self._add(node, *shapes)
+        else:
+            node, forms = flow
+            tensors = self._add(node, *(form.shape for form in forms))
+            for tensor, form in zip(tensors, forms, strict=True):
+                tensor.scale, tensor.channels = form.scale, form.channels
+        places = range(len(tensors))
+        results = [rounded(self._add, step, node, place, tensors[place]) for place in places]
+        self.graph.tensors.update(zip(slots, results, strict=True))
 
     def _unpack(self, step: Step) -> int | None:
         """Return the only reader of an operator's list of parts, if that spreads it over outputs of its own.
@@ -116,7 +131,7 @@ class _Builder:
         known = all(isinstance(spec, TensorSpec) and spec.dtype == FLOAT and spec.size for spec in outputs)
         if rule is None or not outputs or not known or not step.is_checked or not _takes_operand(step):
             return None
-        if step.layer.int8 is not None or step.layer.output_scales:
+        if not may_be_rounded(step, [len(spec.shape) for spec in outputs if isinstance(spec, TensorSpec)]):
             return None
         inputs = [self._specs[slot] for slot in step.inputs]
         if any(isinstance(spec, TensorSpec) and not spec.size for spec in inputs):
@@ -131,6 +146,8 @@ class _Builder:
             add=self._add,
         )
         node = rule(context)
+        if node is not None and step.layer.int8 is not None:
+            node = integer_contraction(self._add, node, step.layer.int8)
         return (
             node
             if node is None or isinstance(node, Reshape | Concatenation) or type(node) in self._kinds

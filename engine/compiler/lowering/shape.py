@@ -61,7 +61,7 @@ def _views(context: LoweringContext, view: View) -> list[View] | None:
     steps = tuple(stride * memory.itemsize for stride in view.strides)
     given: list[Spec | np.ndarray] = list(context.inputs)
     given[0] = np.lib.stride_tricks.as_strided(memory, view.shape, steps)
-    results = context.step.layer.forward(given)  # type: ignore[arg-type]  # scalars' specs are the scalars
+    results = context.step.layer.unrounded(given)  # type: ignore[arg-type]  # scalars' specs are the scalars
     views = []
     for result in arrays_in(results):
         if not np.may_share_memory(result, memory):

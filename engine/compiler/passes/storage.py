@@ -9,14 +9,18 @@ from engine.compiler.graph import (
     Concatenation,
     Constant,
     Convolution,
+    Dequantize,
     Fallback,
     GroupNorm,
+    IntegerConvolution,
+    IntegerPool,
     LoweredGraph,
     Node,
     Pad,
     Placeholder,
     Pointwise,
     Pool,
+    Quantize,
     Rearrangement,
     Reduction,
     Reshape,
@@ -32,7 +36,10 @@ CHANNELS_LAST = (0, 2, 3, 1)
 """Order of an image's axes in memory: batch, rows, columns, channels."""
 _CHANNELS_LAST = {3: (0, 2, 1), 4: CHANNELS_LAST}
 """Number of axes -> their order where channels lie last: an image may have one row, and no axis for it."""
-_IMAGE_NODES = (Convolution, TransposedConvolution, Pool, AdaptivePool, Upsample)
+_IMAGE_NODES = (
+    *(Convolution, TransposedConvolution, Pool, AdaptivePool, Upsample),
+    *(Quantize, Dequantize, IntegerConvolution, IntegerPool),
+)
 _LIKE_INPUT = (Pointwise, Concatenation, Reduction, GroupNorm, Pad, Rearrangement)
 
 Order = tuple[int, ...]

@@ -26,6 +26,7 @@ from engine.compiler.memory.release import release_compiler_memory
 from engine.compiler.memory.view import Buffer, BufferKind, View
 from engine.compiler.memory.weights import PackedStore
 from engine.compiler.passes.fusion import fuse
+from engine.compiler.passes.integers import keep_integers
 from engine.compiler.passes.storage import place
 from engine.compiler.program.address_table import AddressTable
 from engine.compiler.program.instruction import NativeSteps, NumpyStep
@@ -69,7 +70,8 @@ def compile_plan(
         BuildTimeoutError: it takes too long.
     """
     graph = make_graph(plan, leaving, RULES, clock)
-    fuse(graph, folds_scales=precision is Precision.F32)
+    fuse(graph, folds_scales=precision in (Precision.F32, Precision.INT8))
+    keep_integers(graph)
     place(graph)
     try:
         return _Assembler(
@@ -263,7 +265,9 @@ class _Assembler:
     def _precisions(self) -> dict[int, Precision]:
         """Return the precision of each step whose products are rounded; of what is fused with it as well."""
         rounded = ((call.precision, node) for call, node in self.calls if call.precision is not Precision.F32)
-        return {step: precision for precision, node in rounded for step in node.steps}
+        known: dict[int, Precision] = {step: precision for precision, node in rounded for step in node.steps}
+        integers = (place for place, step in enumerate(self.plan.steps) if step.layer.int8 is not None)
+        return known | dict.fromkeys(integers, Precision.INT8)
 
     def _with_several_products(self) -> set[int]:
         """Return the steps that take more than one product."""

@@ -10,7 +10,7 @@ from engine.compiler.memory.alignment import WORD, address_of
 from engine.compiler.memory.arena import Arena
 from engine.compiler.memory.view import Buffer, BufferKind, View
 from engine.compiler.program.instruction import NativeSteps, NumpyStep
-from engine.compiler.program.observable import BEFORE_ALL
+from engine.compiler.program.observable import BEFORE_ALL, Observable
 from engine.compiler.program.program import Patch, Program
 from engine.compiler.threads.segment import Segment
 from engine.compiler.threads.thread_team import run_alone
@@ -18,6 +18,7 @@ from engine.compiler.threads.thread_team_pool import teams
 from engine.dtypes import Array
 from engine.errors import LayerError, RunStoppedError
 from engine.plan import Step, check_step
+from engine.quantization.tensor_scale import TensorScale
 from engine.run import StopCheck, as_tensors
 from engine.spec import Value, arrays_in
 from engine.stop import StopSignal
@@ -121,7 +122,7 @@ class NativeRun:
         if self._watch is not None:
             places = self._program.observables.by_slot
             with np.errstate(all="ignore"):  # who looks may compute with inf and nan
-                self._watch.look(number, lambda slot: self._seen(slot, places[slot].view, arena))
+                self._watch.look(number, lambda slot: self._observed(slot, places[slot], arena))
 
     def _run_calls(self, instruction: NativeSteps, arena: Arena) -> None:
         segment = instruction.segment
@@ -184,6 +185,13 @@ class NativeRun:
     def _value(self, slot: int, arena: Arena) -> Value:
         return self._seen(slot, self._program.exports.get(slot), arena)
 
+    def _observed(self, slot: int, place: Observable, arena: Arena) -> Value:
+        value = self._seen(slot, place.view, arena)
+        if place.integers is None or not isinstance(value, np.ndarray):
+            return value
+        scale, channels = place.integers
+        return _real(value, scale, channels)
+
     def _seen(self, slot: int, view: View | None, arena: Arena) -> Value:
         if view is None:
             return self.values[slot]  # type: ignore[no-any-return]  # values holds what operands carry
@@ -233,6 +241,13 @@ def _array(view: View, memory: Array) -> Array:
     """Return a tensor as an array that nothing may write to."""
     steps = tuple(stride * WORD for stride in view.strides)
     return np.lib.stride_tricks.as_strided(memory[view.offset :], view.shape, steps, writeable=False)
+
+
+def _real(words: Array, scale: TensorScale, channels: int) -> Array:
+    """Return the float32 numbers that integers stand for, four channels to an element of axis 1."""
+    last = np.ascontiguousarray(np.moveaxis(words, 1, -1))
+    integers = last.view(np.uint8)[..., :channels]
+    return np.moveaxis(scale.real(integers), -1, 1)
 
 
 def _out_of(arena: Arena, value: Value) -> Value:

@@ -16,6 +16,7 @@ from engine.compiler.graph import (
 from engine.compiler.memory.view import View
 from engine.compiler.passes.storage import Copy
 from engine.plan import Plan
+from engine.quantization.tensor_scale import TensorScale
 
 BEFORE_ALL = -1
 """Moment of what is there before a program does anything: inputs and constants."""
@@ -29,10 +30,12 @@ class Observable:
         moment: what completes it: the number of a kernel call or numpy step, in their order, or `BEFORE_ALL`. Memory
             is shared by tensors that are not alive at once, so that a tensor is sure to be there only right after it.
         view: where it lies; None where it is a value of the run itself.
+        integers: of a tensor of 8-bit integers, what these stand for and how many channels it has; else None.
     """
 
     moment: int
     view: View | None = None
+    integers: tuple[TensorScale, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,8 @@ def find_observables(
         elif tensor is None or isinstance(tensor.node, Placeholder):
             found[slot] = Observable(given.get(slot, BEFORE_ALL))
         elif tensor in moments:
-            found[slot] = Observable(moments[tensor], tensor.view)
+            integers = None if tensor.scale is None else (tensor.scale, tensor.channels)
+            found[slot] = Observable(moments[tensor], tensor.view, integers)
     return Observables(found, _ends(plan, graph, found))
 
 

@@ -22,6 +22,7 @@ from engine.errors import KuiperError
 from engine.kernels.rounded_operands import operands_rounded
 from engine.plan import MAX_RUN_BYTES, Step
 from engine.precision import Precision
+from engine.quantization.tensor_scale import TensorScale
 from engine.run import Run
 from engine.spec import TensorSpec, Value, arrays_in
 from engine.verification import Refusal
@@ -152,10 +153,11 @@ class _Comparison:
         """Run a numpy layer on what the program gave it, and compare the two."""
         inputs = [self._values[slot] for slot in step.inputs]
         with operands_rounded(self._program.precisions.get(place) is Precision.BF16):
-            results = step.layer.forward(inputs)
-        for slot, wanted in zip(step.outputs, results, strict=True):
+            exact = step.layer.unrounded(inputs)
+        rounded = step.layer.rounded(exact) if step.layer.output_scales else exact
+        for slot, wanted, value in zip(step.outputs, exact, rounded, strict=True):
             if slot not in self._program.observables.by_slot:
-                self._values[slot] = wanted
+                self._values[slot] = value
                 self._made_by[slot] = (step, inputs)
             elif self.refusal is None:
                 self._judge(place, step, slot, wanted)
@@ -174,10 +176,13 @@ class _Comparison:
             return
         if wanted.size and np.isfinite(wanted).mean() < _LEAST_FINITE:
             self.is_telling = False
-        distance = _distance(ours, wanted)
-        scale = _largest(wanted)
+        step_size = 0.0
+        if (grid := _scale_of(step, slot)) is not None:
+            # both are rounded to the same steps: what lies near the middle of two may go either way
+            wanted, step_size = np.clip(wanted, *grid.limits), grid.scale
+        distance = np.maximum(_distance(ours, wanted) - step_size / 2, 0.0)
         tolerance = ROUGH_TOLERANCE if place in self._program.roughly_known else TOLERANCE
-        allowed = tolerance * scale
+        allowed = tolerance * _largest(wanted)
         if not (distance <= allowed).all() and not self._is_rounding(step, slot, wanted, distance, allowed):
             self._report(place, step, ours, wanted)
 
@@ -234,6 +239,12 @@ class _Comparison:
             difference=difference,
             reason=reason,
         )
+
+
+def _scale_of(step: Step, slot: int) -> TensorScale | None:
+    """Return the integers that an operator's result is rounded to, None where it is not."""
+    scales = step.layer.output_scales
+    return scales[step.outputs.index(slot)] if scales else None
 
 
 def _moved(value: Value, by: float) -> Value:

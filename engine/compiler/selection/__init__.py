@@ -2,6 +2,8 @@
 
 from engine.compiler.selection import (
     convolution,
+    integer_linear,
+    integers,
     linear,
     matrix_product,
     movement,
@@ -18,6 +20,8 @@ __all__ = [
     "KernelCall",
     "Selector",
     "convolution",
+    "integer_linear",
+    "integers",
     "linear",
     "matrix_product",
     "movement",

@@ -12,6 +12,7 @@ from engine.compiler.emit.target import Target
 from engine.compiler.graph import (
     Convolution,
     EpilogueNode,
+    IntegerConvolution,
     Linear,
     Node,
     Recurrent,
@@ -27,7 +28,7 @@ from engine.compiler.passes.storage import Copy
 from engine.dtypes import Array
 from engine.precision import Precision
 
-Weighted: TypeAlias = Convolution | TransposedConvolution | Linear | Recurrent
+Weighted: TypeAlias = Convolution | IntegerConvolution | TransposedConvolution | Linear | Recurrent
 """Nodes with weights that kernels read in an order of their own."""
 
 
@@ -190,12 +191,26 @@ def row_by_row(selector: Selector, view: View) -> View:
     return copy
 
 
-def image_epilogue(selector: Selector, node: EpilogueNode) -> tuple[Epilogue, list[View]]:
-    """Return the epilogue of a node that computes an image, and the views that it reads."""
-    rank, output = node.output.rank, image_of(node.output).shape
+def image_epilogue(
+    selector: Selector, node: EpilogueNode, as_image: Callable[[View], View] = as_image
+) -> tuple[Epilogue, list[View]]:
+    """Return the epilogue of a node that computes an image, and the views that it reads.
+
+    Args:
+        selector: what adds the calls of copies.
+        node: the node.
+        as_image: how its tensors are looked at as images.
+    """
+    full = logical_shape(node.output)
+    rank, output = len(full), _image_shape(full, as_image)
     operands, views = [], []
     for tensor in node.inputs[node.own :]:
         view = view_of(tensor)
+        if tensor.scale is not None:
+            view = as_image(view)
+            operands.append(EpilogueOperand(Broadcast.FULL, image_strides(view), tensor.scale))
+            views.append(view)
+            continue
         view = as_image(view.expanded((*(1,) * (rank - len(view.shape)), *view.shape)))
         if view.shape == output:
             view = channels_last(selector, view)
@@ -209,6 +224,17 @@ def image_epilogue(selector: Selector, node: EpilogueNode) -> tuple[Epilogue, li
             )
         views.append(view)
     return Epilogue(node.epilogue, tuple(operands)), views
+
+
+def logical_shape(tensor: Tensor) -> tuple[int, ...]:
+    """Return a tensor's shape, channels of integers counted one by one."""
+    if tensor.scale is None:
+        return tensor.shape
+    return tensor.shape[0], tensor.channels, *tensor.shape[2:]
+
+
+def _image_shape(shape: tuple[int, ...], as_image: Callable[[View], View]) -> tuple[int, ...]:
+    return as_image(whole(Buffer(BufferKind.ARENA, 0), shape)).shape
 
 
 def _constant(load: Callable[[], Array], size: int) -> View:

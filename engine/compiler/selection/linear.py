@@ -31,7 +31,7 @@ _WIDTH_WORTH = 0.01
 def select_linear(selector: Selector, node: Linear) -> None:
     """Choose the kernel of a linear layer."""
     target = view_of(node.output)
-    x, out = copied_rows(selector, view_of(node.inputs[0])), _rows(target)
+    x, out = copied_rows(selector, view_of(node.inputs[0])), even_rows(target)
     if out is None:
         # it is a part of a whole in which its rows do not lie evenly
         target = selector.temporary(node.output.shape)
@@ -130,7 +130,7 @@ def _epilogue(selector: Selector, node: Linear) -> tuple[Epilogue, list[View]]:
     return Epilogue(node.epilogue, tuple(operands)), views
 
 
-def _rows(view: View) -> View | None:
+def even_rows(view: View) -> View | None:
     """Return a tensor as a matrix of its last axis; None where its rows or what is in them do not lie evenly."""
     columns = view.shape[-1]
     rows = view.reshaped((view.size // columns, columns))
@@ -139,7 +139,7 @@ def _rows(view: View) -> View | None:
 
 def copied_rows(selector: Selector, view: View) -> View:
     """Return a tensor as a matrix of its last axis, copied where its rows do not lie evenly."""
-    rows = _rows(view)
+    rows = even_rows(view)
     if rows is None:
         copy = selector.temporary(view.shape)
         selector.copy(view, copy)

@@ -2,19 +2,24 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from engine import (
     Activation,
     Calibration,
+    Precision,
     Quantization,
     QuantizationError,
+    RuntimeGraph,
     TensorScale,
+    TraceLevel,
     read_sidecar,
     sidecar_path,
     write_sidecar,
 )
 from engine.quantization import sidecar
+from tests.engine.quantization.test_layer import write_convolution
 
 KNOWN = Quantization(
     {"conv": Activation.STATIC, "fc": Activation.DYNAMIC},
@@ -125,3 +130,23 @@ def test_huge_files_are_not_read(files: tuple[Path, Path], monkeypatch: pytest.M
     monkeypatch.setattr(sidecar, "MAX_ENTRIES", 1)
     with pytest.raises(QuantizationError, match="has 2 entries; expected at most 1"):
         read_sidecar(*files)
+
+
+def test_a_graph_in_int8_finds_its_file(tmp_path: Path) -> None:
+    param, *_ = write_convolution(tmp_path)
+    graph = RuntimeGraph(param, precision="int8")
+    with pytest.raises(QuantizationError, match="is missing.*`kuiper quantize"):
+        graph.build()
+    write_sidecar(
+        Quantization({"conv": Activation.STATIC}, {"x": TensorScale(0.02, 99)}),
+        param,
+        param.with_suffix(".bin"),
+    )
+    for backend in ("native", "numpy"):
+        graph = RuntimeGraph(param, precision="int8", backend=backend)
+        graph.build()
+        assert graph.precision is Precision.INT8
+        assert graph.precisions == {"in": Precision.F32, "conv": Precision.INT8, "out": Precision.F32}
+        trace = graph.run(np.zeros((1, 3, 6, 7), np.float32), trace=TraceLevel.ON).trace
+        assert trace is not None
+        assert [layer.precision for layer in trace.layers] == ["f32", "int8", "f32"]

@@ -1,0 +1,97 @@
+"""Rows of float32 as 8-bit integers, each by a scale of its own: `engine.quantization.layer.dynamic_steps`.
+
+Arguments: input, integers, scales. Integers lie four to an element, 128 standing for 0; a row's scale is what one step
+stands for. Infinities count as the largest number, NaN as 0.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.integers import WORD_CHANNELS, store_bytes, symmetric_integers, words
+from engine.compiler.emit.types import IRValue
+from engine.compiler.kernels.lines import emit_fold
+from engine.compiler.memory.region import Region
+from engine.quantization.layer import DYNAMIC_BOUNDS, DYNAMIC_LEVELS
+
+_CHUNK = 1 << 14
+"""Elements of a chunk: some microseconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowQuantization:
+    """Rows of one exact shape.
+
+    Attributes:
+        rows: rows.
+        columns: elements of a row, side by side.
+        x_step: elements between rows of the input.
+        out_step: elements between rows of integers.
+        lanes: float32 lanes of a vector.
+    """
+
+    rows: int
+    columns: int
+    x_step: int
+    out_step: int
+    lanes: int
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """What the kernel touches of its arguments, in their order."""
+        return (
+            Region((self.rows, self.columns), (self.x_step, 1)),
+            Region((self.rows, words(self.columns)), (self.out_step, 1), is_written=True),
+            Region((self.rows,), (1,), is_written=True),
+        )
+
+    @property
+    def scratch(self) -> int:
+        """None is needed."""
+        return 0
+
+    @property
+    def _chunk_rows(self) -> int:
+        return max(1, _CHUNK // self.columns)
+
+    @property
+    def chunks(self) -> int:
+        """Parts that the work is split into."""
+        return -(-self.rows // self._chunk_rows)
+
+    def emit(self, e: Emitter) -> None:
+        """Write the kernel: for each row its largest magnitude, then its integers."""
+        x, out, scales = (e.argument(place) for place in range(3))
+        first = e.mul(e.chunk, self._chunk_rows)
+        with e.loop(first, e.minimum(e.add(first, self._chunk_rows), self.rows)) as row:
+            source = e.address(x, e.mul(row.index, self.x_step))
+            magnitude = self._magnitude(e, source)
+            inverse_levels = float(np.float32(1) / np.float32(DYNAMIC_LEVELS))
+            e.store_scalar(e.fmul(magnitude, e.scalar(inverse_levels)), scales, row.index)
+            factor = e.broadcast(e.fdiv(e.scalar(DYNAMIC_LEVELS), magnitude))
+            target = e.address(out, e.mul(row.index, self.out_step))
+            self._emit_integers(e, source, target, factor)
+
+    def _magnitude(self, e: Emitter, source: IRValue) -> IRValue:
+        """Return a row's largest magnitude, within bounds; NaN is passed over."""
+
+        def larger(index: IRValue, count: int, totals: list[IRValue]) -> list[IRValue]:
+            return [e.fmax(e.call("llvm.fabs", e.load(source, index, count=count)), totals[0])]
+
+        (largest,) = emit_fold(e, self.columns, [e.splat(0.0)], larger)
+        least, greatest = map(e.scalar, DYNAMIC_BOUNDS)
+        return e.fmin(e.fmax(e.reduce("max", largest), least), greatest)
+
+    def _emit_integers(self, e: Emitter, source: IRValue, target: IRValue, factor: IRValue) -> None:
+        whole = self.columns - self.columns % self.lanes
+        if whole:
+            with e.loop(0, whole, self.lanes) as column:
+                scaled = e.fmul(e.load(source, column.index), factor)
+                place = e.divmod(column.index, WORD_CHANNELS)[0]
+                store_bytes(e, symmetric_integers(e, scaled, DYNAMIC_LEVELS), target, place)
+        if whole < self.columns:
+            count = self.columns - whole
+            scaled = e.fmul(e.load(source, whole, count=count), factor)
+            integers = symmetric_integers(e, scaled, DYNAMIC_LEVELS)
+            store_bytes(e, integers, target, whole // WORD_CHANNELS, count=count)

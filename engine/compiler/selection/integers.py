@@ -1,0 +1,207 @@
+"""Kernels for 8-bit integers."""
+
+from dataclasses import fields, replace
+from math import prod
+
+import numpy as np
+
+from engine.compiler.emit.integers import words
+from engine.compiler.graph import Dequantize, IntegerConvolution, IntegerPool, Quantize
+from engine.compiler.kernels.conversion import DequantizeKernel, QuantizeKernel
+from engine.compiler.kernels.convolution import ChunkSize
+from engine.compiler.kernels.depthwise import Depthwise
+from engine.compiler.kernels.epilogue import Epilogue
+from engine.compiler.kernels.integer_convolution import IntegerConvolution as IntegerConvolutionKernel
+from engine.compiler.kernels.integer_depthwise import IntegerDepthwise
+from engine.compiler.kernels.integer_pooling import IntegerPooling
+from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.kernels.tile import choose_tile
+from engine.compiler.memory.view import View
+from engine.compiler.selection.call import (
+    Selector,
+    as_image,
+    channels_last,
+    image_epilogue,
+    image_strides,
+    parts_worth,
+    selects,
+    view_of,
+)
+from engine.precision import Precision
+
+_CHUNK_BYTES = 192 << 10
+"""Bytes of input of one chunk: it stays in the core's own cache while all weights are applied to it."""
+_FAR_WEIGHTS = 512 << 10
+"""Bytes of weights that are worth prefetching: they come from beyond the core's own cache."""
+_ALL = 1 << 30
+
+
+@selects(Quantize)
+def select_quantize(selector: Selector, node: Quantize) -> None:
+    """Choose the kernel that makes integers."""
+    x, out = _image(view_of(node.inputs[0])), _image(view_of(node.output))
+    if 1 not in (x.strides[1], x.strides[3]):
+        x = channels_last(selector, x)
+    _convert(selector, QuantizeKernel, x, out, x.shape[1], node)
+
+
+@selects(Dequantize)
+def select_dequantize(selector: Selector, node: Dequantize) -> None:
+    """Choose the kernel that makes float32 of integers."""
+    x, out = _image(view_of(node.inputs[0])), _image(view_of(node.output))
+    if out.strides[1] == 1 or out.shape[1] == 1:
+        _convert(selector, DequantizeKernel, x, out, out.shape[1], node)
+        return
+    temporary = selector.temporary(out.shape, (0, 2, 3, 1))
+    _convert(selector, DequantizeKernel, x, temporary, out.shape[1], node)
+    selector.copy(temporary, out)
+
+
+def _convert(
+    selector: Selector,
+    kind: type[QuantizeKernel | DequantizeKernel],
+    x: View,
+    out: View,
+    channels: int,
+    node: Quantize | Dequantize,
+) -> None:
+    images, _, rows, columns = out.shape
+    kernel = kind(
+        images=images,
+        size=(rows, columns),
+        channels=channels,
+        x_strides=_four(x.strides),
+        out_strides=_four(out.strides),
+        scale=node.scale,
+        lanes=selector.lanes,
+    )
+    selector.call(kernel, x, out)
+
+
+def _four(strides: tuple[int, ...]) -> tuple[int, int, int, int]:
+    images, channels, rows, pixels = strides
+    return images, channels, rows, pixels
+
+
+def _image(view: View) -> View:
+    """Return a tensor as an image; rows of a matrix are pixels of one row."""
+    if len(view.shape) != 2:
+        return as_image(view)
+    (rows, channels), (row, channel) = view.shape, view.strides
+    return View(view.buffer, view.offset, (1, channels, 1, rows), (rows * row, channel, rows * row, row))
+
+
+@selects(IntegerPool)
+def select_integer_pool(selector: Selector, node: IntegerPool) -> None:
+    """Choose the kernel of a maximum over windows of integers."""
+    x, out = _image(view_of(node.inputs[0])), _image(view_of(node.output))
+    kernel = IntegerPooling(
+        images=x.shape[0],
+        words=x.shape[1],
+        x_size=(x.shape[2], x.shape[3]),
+        size=(out.shape[2], out.shape[3]),
+        window=node.window,
+        stride=node.stride,
+        padding=node.padding,
+        strides=ImageStrides(image_strides(x), image_strides(out)),
+        lanes=selector.lanes,
+    )
+    selector.call(kernel, x, out)
+
+
+@selects(IntegerConvolution)
+def select_integer_convolution(selector: Selector, node: IntegerConvolution) -> None:
+    """Choose the kernel of a convolution of integers, or of a linear layer."""
+    x, out = _image(view_of(node.inputs[0])), _image(view_of(node.output))
+    epilogue, operands = image_epilogue(selector, node, _image)
+    if node.is_depthwise:
+        kernel: IntegerConvolutionKernel | IntegerDepthwise = _depthwise(selector, node, (x, out), epilogue)
+    else:
+        kernel = contraction(selector, node, (x, out), epilogue, operands)
+    factors = np.float32(node.x_scale.scale) * node.weights.scales
+    bias = np.zeros_like(factors) if node.bias is None else node.bias
+    weights, starts = selector.weights(node, kernel, node.weights.integers, np.stack([factors, bias]))
+    selector.call(kernel, x, weights, starts, out, *operands, precision=Precision.INT8)
+
+
+def _depthwise(
+    selector: Selector, node: IntegerConvolution, images: tuple[View, View], epilogue: Epilogue
+) -> IntegerDepthwise:
+    x, out = images
+    shape = _shape(node, x, out)
+    tuned = Depthwise.tuned(
+        selector.target,
+        shape=shape,
+        padding=_padding(node, x),
+        strides=ImageStrides(image_strides(x), image_strides(out)),
+        epilogue=epilogue,
+    )
+    chosen = {field.name: getattr(tuned, field.name) for field in fields(tuned)}
+    return IntegerDepthwise(**chosen, x_scale=node.x_scale, out_scale=node.output.scale)
+
+
+def _shape(node: IntegerConvolution, x: View, out: View) -> ConvShape:
+    filters, channels, *kernel = node.weights.integers.shape
+    return ConvShape(
+        images=x.shape[0],
+        size=(out.shape[2], out.shape[3]),
+        channels=channels,
+        filters=filters // node.groups,
+        kernel=(kernel[0], kernel[1]),
+        stride=node.stride,
+        dilation=node.dilation,
+        groups=node.groups,
+    )
+
+
+def _padding(node: IntegerConvolution, x: View) -> ImplicitPadding:
+    return ImplicitPadding((x.shape[2], x.shape[3]), (node.padding[0], node.padding[1]))
+
+
+def contraction(
+    selector: Selector,
+    node: IntegerConvolution,
+    images: tuple[View, View],
+    epilogue: Epilogue,
+    operands: list[View],
+) -> IntegerConvolutionKernel:
+    """Return the kernel of a convolution that is not depthwise."""
+    x, out = images
+    shape = _shape(node, x, out)
+    is_padded = any(node.padding)
+    if not is_padded and _is_flat(node, [x, out, *(v for v in operands if v.shape[2:] == out.shape[2:])]):
+        shape = replace(shape, size=(1, prod(shape.size)))
+    tile = choose_tile(selector.target, shape.size[1], -(-shape.filters // selector.lanes))
+    return IntegerConvolutionKernel(
+        shape=replace(shape, channels=words(shape.channels)),
+        strides=ImageStrides(image_strides(x), image_strides(out)),
+        tile=tile,
+        chunk=_chunk(selector, node, x, shape, tile.pixels),
+        lanes=selector.lanes,
+        epilogue=epilogue,
+        padding=_padding(node, x) if is_padded else None,
+        prefetches_weights=node.weights.integers.size > _FAR_WEIGHTS,
+        x_scale=node.x_scale,
+        out_scale=node.output.scale,
+    )
+
+
+def _is_flat(node: IntegerConvolution, views: list[View]) -> bool:
+    """Whether all rows of an image can be treated as one, input, output and operands alike."""
+    if node.weights.integers.shape[2:] != (1, 1) or node.stride != (1, 1):
+        return False
+    return all(view.strides[2] == view.shape[3] * view.strides[3] or view.shape[2] == 1 for view in views)
+
+
+def _chunk(
+    selector: Selector, node: IntegerConvolution, x: View, shape: ConvShape, tile_pixels: int
+) -> ChunkSize:
+    """Choose what one chunk does: all filters over as much of the input as the core's own cache holds."""
+    rows = shape.images * shape.size[0]
+    tiles = -(-shape.size[1] // tile_pixels)
+    most = parts_worth(shape.pixels * node.weights.integers.size // 4)
+    threads = 4 * selector.threads if selector.threads > 1 else 1
+    parts = max(1, min(most, max(-(-4 * x.size // _CHUNK_BYTES), threads)))
+    if any(node.padding) or rows >= parts:
+        return ChunkSize(max(1, min(shape.size[0], rows // min(parts, rows))), _ALL, _ALL)
+    return ChunkSize(1, max(1, -(-tiles * rows // parts)), _ALL)

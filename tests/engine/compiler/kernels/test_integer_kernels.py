@@ -1,0 +1,141 @@
+"""Kernels of integers but convolutions: conversions, pooling, depthwise convolution; bit for bit."""
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from engine.compiler.emit.target import Target
+from engine.compiler.kernels.conversion import DequantizeKernel, QuantizeKernel
+from engine.compiler.kernels.depthwise import Depthwise
+from engine.compiler.kernels.integer_depthwise import IntegerDepthwise
+from engine.compiler.kernels.integer_pooling import IntegerPooling
+from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.dtypes import Array
+from engine.quantization.tensor_scale import TensorScale
+from tests.engine.compiler.harness import every_target, run
+from tests.engine.compiler.kernels.images import output_size, strides
+from tests.engine.compiler.kernels.test_integer_convolution import packed, summed
+
+SCALE = TensorScale(0.05, 90)
+EXTREMES = np.array([np.nan, np.inf, -np.inf, 3e38, -3e38, 0.025, -0.025, 0.075], np.float32)
+
+
+def unpacked(words: Array, channels: int) -> Array:
+    return np.ascontiguousarray(words).view(np.uint8)[..., :channels]
+
+
+@every_target
+@pytest.mark.parametrize(("channels", "columns"), [(1, 5), (3, 37), (4, 16), (7, 3), (16, 2), (35, 19)])
+@pytest.mark.parametrize("is_planes", [False, True])
+def test_float32_becomes_integers(target: Target, channels: int, columns: int, is_planes: bool) -> None:
+    x = (np.random.default_rng(0).standard_normal((2, 3, columns, channels)) * 4).astype(np.float32)
+    x.reshape(-1)[: min(x.size, 8)] = EXTREMES[: min(x.size, 8)]
+    count = -(-channels // 4)
+    given = np.ascontiguousarray(x.transpose(0, 3, 1, 2)) if is_planes else x
+    plane, row = 3 * columns, columns
+    kernel = QuantizeKernel(
+        images=2,
+        size=(3, columns),
+        channels=channels,
+        x_strides=(
+            (channels * plane, plane, row, 1)
+            if is_planes
+            else (plane * channels, 1, columns * channels, channels)
+        ),
+        out_strides=(plane * count, 1, row * count, count),
+        scale=SCALE,
+        lanes=target.lanes,
+    )
+    _, out = run(kernel, target, given, np.zeros((2, 3, columns, count), np.float32))
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(unpacked(out, channels), SCALE.integers(x))
+
+
+@every_target
+@pytest.mark.parametrize("channels", [1, 3, 4, 16, 35])
+def test_integers_become_float32(target: Target, channels: int) -> None:
+    integers = np.random.default_rng(0).integers(0, 256, (2, 3, 5, channels)).astype(np.uint8)
+    count = -(-channels // 4)
+    kernel = DequantizeKernel(
+        images=2,
+        size=(3, 5),
+        channels=channels,
+        x_strides=(15 * count, 1, 5 * count, count),
+        out_strides=(15 * channels, 1, 5 * channels, channels),
+        scale=SCALE,
+        lanes=target.lanes,
+    )
+    _, out = run(kernel, target, packed(integers), np.zeros((2, 3, 5, channels), np.float32))
+    np.testing.assert_array_equal(out, SCALE.real(integers))
+
+
+@every_target
+@pytest.mark.parametrize(
+    ("window", "stride", "padding"),
+    [((2, 2), (2, 2), (0, 0)), ((3, 3), (2, 2), (1, 1)), ((5, 5), (1, 1), (2, 2)), ((3, 1), (1, 2), (2, 0))],
+)
+@pytest.mark.parametrize("words", [1, 5, 18])
+def test_maximum_over_windows(
+    target: Target, window: tuple[int, int], stride: tuple[int, int], padding: tuple[int, int], words: int
+) -> None:
+    x = np.random.default_rng(0).integers(0, 256, (2, 7, 9, 4 * words)).astype(np.uint8)
+    size = output_size(x, window, stride, (1, 1), (2 * padding[0], 2 * padding[1]))
+    kernel = IntegerPooling(
+        images=2,
+        words=words,
+        x_size=(7, 9),
+        size=size,
+        window=window,
+        stride=stride,
+        padding=padding,
+        strides=ImageStrides(strides(7, 9, words), strides(*size, words)),
+        lanes=target.lanes,
+    )
+    padded = np.pad(x, ((0, 0), (padding[0],) * 2, (padding[1],) * 2, (0, 0)))
+    expected = np.zeros((2, *size, 4 * words), np.uint8)
+    for row, column in np.ndindex(size):
+        top, left = row * stride[0], column * stride[1]
+        expected[:, row, column] = padded[:, top : top + window[0], left : left + window[1]].max((1, 2))
+    _, out = run(kernel, target, packed(x), np.zeros((2, *size, words), np.float32))
+    np.testing.assert_array_equal(unpacked(out, 4 * words), expected)
+
+
+@every_target
+@pytest.mark.parametrize("channels", [4, 18, 64])
+@pytest.mark.parametrize("out_scale", [None, TensorScale(90.0, 60)])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding"), [((3, 3), (1, 1), (1, 1)), ((5, 3), (2, 2), (2, 0))]
+)
+def test_depthwise_convolution(
+    target: Target,
+    channels: int,
+    out_scale: TensorScale | None,
+    kernel: tuple[int, int],
+    stride: tuple[int, int],
+    padding: tuple[int, int],
+) -> None:
+    random = np.random.default_rng(0)
+    x = random.integers(0, 256, (2, 9, 11, channels)).astype(np.uint8)
+    weight = random.integers(-127, 128, (channels, 1, *kernel)).astype(np.int8)
+    scales = random.uniform(0.5, 2, (2, channels)).astype(np.float32)
+    size = output_size(x, kernel, stride, (1, 1), (2 * padding[0], 2 * padding[1]))
+    count = -(-channels // 4)
+    out_words = channels if out_scale is None else count
+    tuned = Depthwise.tuned(
+        target,
+        shape=ConvShape(
+            images=2, size=size, channels=1, filters=1, kernel=kernel, stride=stride, groups=channels
+        ),
+        padding=ImplicitPadding((9, 11), padding),
+        strides=ImageStrides(strides(9, 11, count), strides(*size, out_words)),
+    )
+    chosen = {field.name: getattr(tuned, field.name) for field in fields(tuned)}
+    made = IntegerDepthwise(**chosen, x_scale=TensorScale(0.5, 77), out_scale=out_scale)
+    out_array = np.zeros((2, *size, out_words), np.float32)
+    *_, out = run(made, target, packed(x), *made.pack(weight, scales), out_array)
+    expected = summed(x.astype(np.int64) - 77, weight, stride, padding, channels) * scales[0] + scales[1]
+    if out_scale is None:
+        np.testing.assert_array_equal(out, expected)
+    else:
+        np.testing.assert_array_equal(unpacked(out, channels), out_scale.integers(expected))
