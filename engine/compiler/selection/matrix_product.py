@@ -1,11 +1,22 @@
 """Kernels for products of tensors that runs differ in."""
 
+from engine.compiler.emit.tiles import ROWS
 from engine.compiler.graph import MatrixProduct
 from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
 from engine.compiler.kernels.matmul import MatrixProductKernel
-from engine.compiler.kernels.shapes import MatrixShape
+from engine.compiler.kernels.paired_matmul import PairedMatrixProduct
+from engine.compiler.kernels.shapes import ConvShape, MatrixShape
 from engine.compiler.memory.view import View
 from engine.compiler.selection.call import Selector, row_by_row, selects, view_of
+from engine.compiler.selection.paired import (
+    FINISHED_VECTOR,
+    STAGED_WORD,
+    VECTOR_RATE,
+    may_round,
+    paired_time,
+    product_group,
+)
+from engine.precision import Precision
 
 RANK = 4
 """Axes of a product as its kernel sees it: two of batches, rows, columns."""
@@ -20,6 +31,10 @@ def select_matrix_product(selector: Selector, node: MatrixProduct) -> None:
     left, right = (view.expanded((*batch, *view.shape[2:])) for view in (left, right))
     epilogue, operands = _epilogue(selector, node, out)
     shape = MatrixShape(batch=batch, rows=out.shape[2], depth=left.shape[3], columns=out.shape[3])
+    if may_round(selector) and _can_pair(left, right) and _is_faster_paired(selector, shape):
+        paired = _paired(selector, shape, (left, right, out), epilogue)
+        selector.call(paired, left, right, out, *operands, precision=Precision.BF16)
+        return
     kernel = MatrixProductKernel.tuned(
         selector.target,
         shape=shape,
@@ -29,6 +44,43 @@ def select_matrix_product(selector: Selector, node: MatrixProduct) -> None:
         epilogue=epilogue,
     )
     selector.call(kernel, left, right, out, *operands)
+
+
+def _can_pair(left: View, right: View) -> bool:
+    """Whether the operands lie as they have to: the left's columns side by side, the right's rows or columns."""
+    return left.strides[3] == 1 and 1 in right.strides[2:]
+
+
+def _is_faster_paired(selector: Selector, shape: MatrixShape) -> bool:
+    """Whether operands rounded to bfloat16 are expected to be faster."""
+    panels = shape.products * -(-shape.depth // 2) * shape.columns
+    paired = paired_time(selector, _as_convolution(shape)) + STAGED_WORD * panels
+    lanes = -(-shape.columns // selector.lanes)
+    return paired < shape.products * shape.rows * lanes * (shape.depth / VECTOR_RATE + FINISHED_VECTOR)
+
+
+def _as_convolution(shape: MatrixShape) -> ConvShape:
+    return ConvShape(images=shape.products, size=(shape.rows, 1), channels=shape.depth, filters=shape.columns)
+
+
+def _paired(
+    selector: Selector, shape: MatrixShape, views: tuple[View, View, View], epilogue: Epilogue
+) -> PairedMatrixProduct:
+    """Return the kernel of operands rounded to bfloat16: threads share products, and rows where these are fewer."""
+    left, right, out = views
+    parts = min(-(-selector.threads // shape.products), -(-shape.rows // ROWS))
+    rows = -(-shape.rows // parts)
+    return PairedMatrixProduct(
+        shape=shape,
+        a_strides=_strides(left),
+        b_strides=_strides(right),
+        out_strides=(out.strides[0], out.strides[1], out.strides[2]),
+        rows=rows,
+        has_tiles=selector.target.has_tiles,
+        group=product_group(selector, rows, -(-shape.columns // selector.lanes)),
+        lanes=selector.lanes,
+        epilogue=epilogue,
+    )
 
 
 def _spread(view: View) -> View:

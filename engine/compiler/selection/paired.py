@@ -107,9 +107,7 @@ def convolve_paired(selector: Selector, work: PairedWork) -> None:
         rows=rows,
         blocks=blocks,
         has_tiles=selector.target.has_tiles,
-        group=_tiles(vectors)
-        if selector.target.has_tiles
-        else _vector_tile(selector, layout.pixels, vectors),
+        group=product_group(selector, layout.pixels, vectors),
         lanes=selector.lanes,
         epilogue=work.epilogue,
         prefetches_weights=2 * weight.size > FAR_WEIGHTS,
@@ -125,7 +123,10 @@ def _tiles(vectors: int) -> tuple[int, int]:
     return (2, 2) if vectors > 1 else (3, 1)
 
 
-def _vector_tile(selector: Selector, pixels: int, vectors: int) -> tuple[int, int]:
+def product_group(selector: Selector, pixels: int, vectors: int) -> tuple[int, int]:
+    """Return the tiles, or the pixels, and the tiles or vectors of filters that a product holds in registers."""
+    if selector.target.has_tiles:
+        return _tiles(vectors)
     tile = choose_tile(selector.target, pixels, vectors)
     return tile.pixels, tile.vectors
 
