@@ -9,7 +9,7 @@ import pytest
 from engine import Precision, RuntimeGraph, TraceLevel
 from engine.compiler.kernels.paired_layout import PairedLayout
 from engine.compiler.program import loss
-from engine.compiler.selection import convolution, linear
+from engine.compiler.selection import convolution, linear, matrix_product, transposed_convolution
 from engine.dtypes import Array
 from tests.engine.models import make_graph
 from tests.golden.network_data import DATA, NAMES, arrays
@@ -45,8 +45,9 @@ X = np.random.default_rng(1).standard_normal((2, 20, 9, 11)).astype(np.float32)
 @pytest.fixture
 def always_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Round all that can be, whatever this processor takes for it."""
-    for module in (convolution, linear):
+    for module in (convolution, linear, transposed_convolution):
         monkeypatch.setattr(module, "paired_time", lambda *_: 0.0)
+    monkeypatch.setattr(matrix_product, "_is_faster_paired", lambda *_: True)
 
 
 def opened(folder: Path, **options: Any) -> RuntimeGraph:
@@ -154,3 +155,19 @@ def test_loss_is_relative_to_what_is_exact() -> None:
     assert loss.loss([exact[0], np.array([1, 3])], exact) == np.inf
     assert loss.loss([np.array([3.0, np.nan], np.float32), exact[1]], exact) == np.inf
     assert loss.loss([np.zeros(2)], [np.zeros(2)]) == 0
+
+
+@pytest.mark.usefixtures("always_rounds")
+@pytest.mark.parametrize("options", ["is_causal=False", "is_causal=True"])
+def test_attention_is_verified_as_a_whole(tmp_path: Path, options: str) -> None:
+    """Its layer rounds scores and weights elsewhere than its kernels: the two agree in about two digits."""
+    random = np.random.default_rng(2)
+    q, k, v = (random.standard_normal((2, 19, 24)).astype(np.float32) for _ in range(3))
+    inputs = [f"pnnx.Input in{name} 0 1 {name} #{name}=(2,19,24)f32" for name in "qkv"]
+    line = f"F.scaled_dot_product_attention a 3 1 q k v y {options} $query=q $key=k $value=v"
+    text = "\n".join([*inputs, line, "pnnx.Output out 1 0 y"])
+    exact = make_graph(tmp_path, text, backend="native").forward([q, k, v])[0]
+    graph = make_graph(tmp_path, text, backend="native", precision="bf16", threads=2)
+    np.testing.assert_allclose(graph.forward([q, k, v])[0], exact, atol=0.03)
+    assert graph.precisions["a"] is Precision.BF16
+    assert graph.verification.checked == 1
