@@ -120,6 +120,7 @@ differential: $(VENV)/train.installed ## Random graphs and whole networks agains
 
 golden: $(VENV)/train.installed ## Make the golden data anew from PyTorch and the exporter
 	$(BIN)/python -m tests.golden.make
+	$(BIN)/python -m tests.golden.make_digits
 
 figures: $(VENV)/test.installed ## Write what README and docs show of measurements, settings, metrics and the API; RECORD=1 asks a server anew
 	$(if $(RECORD),$(BIN)/python -m tests.docs.generated.answer)

@@ -94,6 +94,9 @@ class Executor(Protocol):
             BuildTimeoutError: compiling takes too long.
         """
 
+    def is_compiled(self, inputs: InputSpecs) -> bool:
+        """Tell whether a program for such inputs is at hand; asking counts as using it."""
+
     def observable(self, inputs: InputSpecs) -> Mapping[str, str]:
         """Tell, for each operand, at which operand it can be seen in a run on such inputs.
 

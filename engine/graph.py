@@ -195,21 +195,18 @@ class RuntimeGraph:
     ) -> RunResult:
         """Run the graph and tell what happened inside.
 
-        What computes the outputs does not depend on what is asked for besides: captured operands and statistics are
-        those of the program that serves, stopped where a tensor is whole. Operands that exist in no memory of it, as
-        they are fused, come from a run of numpy layers on the same inputs; `RunResult.captured_by` tells which.
+        Captured operands and statistics are those of the program that serves, stopped where a tensor is whole. Those
+        that are fused come from a run of numpy layers on the same inputs; `RunResult.captured_by` tells which.
 
         Args:
             inputs: as for `forward`.
             trace: how much to record.
             capture: names of operands whose values to return.
             stop: called before each layer; a text stops the run.
-            waits: whether the first run on inputs of new shapes waits until they are compiled and verified; else the
-                numpy layers run, now and until that is done beside them.
+            waits: whether a run on new shapes waits for the compiler; else numpy layers run until that is done.
 
         Raises:
-            StateError, InputError, LayerError: as `forward`; InputError also for an unknown operand in `capture`, and
-                for a `trace` that is no `TraceLevel`.
+            StateError, InputError, LayerError: as `forward`; InputError also for an unknown operand or trace level.
             RunStoppedError: `stop` returned a text.
         """
         executor = self._built()
@@ -235,8 +232,7 @@ class RuntimeGraph:
         """Tell at which operand each operand of a run on inputs of these shapes and dtypes can be seen.
 
         Returns:
-            Operand name -> its own name; of an operand that never leaves the registers of a compiled kernel, the name
-            of the one that this kernel writes in the end.
+            Operand name -> its own name; of one that never leaves a kernel's registers, that of the kernel's result.
 
         Raises:
             StateError, InputError, LayerError: as `plan`.
@@ -244,6 +240,10 @@ class RuntimeGraph:
         executor = self._built()
         check_specs(self._inputs, inputs)
         return executor.observable(tuple(inputs))
+
+    def is_compiled(self, inputs: Sequence[TensorSpec]) -> bool:
+        """Tell whether a run on such inputs would use a compiled program now; StateError where it is not built."""
+        return self._built().is_compiled(tuple(inputs))
 
     @property
     def verification(self) -> Verification:

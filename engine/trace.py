@@ -109,9 +109,11 @@ class RunTrace:
             they are first read.
         start_ns: start of the run on the clock of `time.perf_counter_ns`.
         is_observed: whether the run also kept values or took statistics: its times are not those of runs that serve.
+        pieces: rows of each run, where the rows of the inputs were run in parts: layers have the sums of their times,
+            and follow each other; empty for a single run.
     """
 
-    __slots__ = ("_layers", "_make", "is_observed", "start_ns", "total_us")
+    __slots__ = ("_layers", "_make", "is_observed", "pieces", "start_ns", "total_us")
 
     def __init__(
         self,
@@ -119,10 +121,12 @@ class RunTrace:
         layers: tuple[LayerTrace, ...] | Callable[[], tuple[LayerTrace, ...]],
         start_ns: int = 0,
         is_observed: bool = False,
+        pieces: tuple[int, ...] = (),
     ) -> None:
         self.total_us = total_us
         self.start_ns = start_ns
         self.is_observed = is_observed
+        self.pieces = pieces
         self._layers = layers if isinstance(layers, tuple) else None
         self._make = None if isinstance(layers, tuple) else layers
 

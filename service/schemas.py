@@ -94,6 +94,11 @@ _OBSERVED = (
     "true if the run also captured operands or computed statistics (capture, trace=stats), which lengthens its times "
     "beyond those of other runs; otherwise left out"
 )
+_PIECES = (
+    "rows of each run, where the rows were run in parts that kernels are compiled for; times, multiply-adds and bytes "
+    "of the layers are then sums, operands those of the first run, and layers begin where the one before them ends; "
+    "otherwise left out"
+)
 
 
 class TensorView(BaseModel):
@@ -177,6 +182,7 @@ class Trace(BaseModel):
 
     total_ms: float
     observed: Literal[True] | None = Field(default=None, description=_OBSERVED)
+    pieces: list[int] | None = Field(default=None, description=_PIECES)
     layers: list[TracedLayer]
 
 

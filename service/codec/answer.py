@@ -141,10 +141,11 @@ def _value(value: Value) -> dict[str, Any]:
 
 
 def describe_trace(trace: RunTrace) -> dict[str, Any]:
-    """Describe a trace as answers show it: `total_ms`, `observed` if the run was observed, and `layers`."""
+    """Describe a trace as answers show it: `total_ms`, `observed`, `pieces` where that is so, and `layers`."""
     return {
         "total_ms": _milliseconds(trace.total_us / 1000),
         **_mark(trace.is_observed),
+        **({"pieces": list(trace.pieces)} if trace.pieces else {}),
         "layers": [_layer(layer) for layer in trace.layers],
     }
 

@@ -8,6 +8,7 @@ from service.config.limits import Limits
 from service.config.model_config import ModelConfig
 from service.repository.batching_proof import RowShapes, find_obstacle
 from service.repository.load_progress import Step, go_on
+from service.repository.row_pieces import RowPieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,10 +18,12 @@ class Batching:
     Attributes:
         max_batch_size: most rows of a run that serves several requests; 1 if every request runs on its own.
         refusal: why it is 1 although the configuration asks for more; None otherwise.
+        pieces: how rows are run in parts, where programs are compiled for those only; None where they are not.
     """
 
     max_batch_size: int = 1
     refusal: str | None = None
+    pieces: RowPieces | None = None
 
     @property
     def is_on(self) -> bool:

@@ -1,21 +1,23 @@
 """Loads one version of a model from its folder: reads its files, builds it, proves batching, compiles and runs it."""
 
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 from typing import Self
 
-from engine import MAX_RUN_BYTES, ONLY_VERSION, PROGRAMS_KEPT, Precision, RuntimeGraph, Verify
+from engine import MAX_RUN_BYTES, ONLY_VERSION, PROGRAMS_KEPT, KuiperError, Precision, RuntimeGraph, Verify
 from service.config.limits import Limits
 from service.config.model_config import FILE_NAME, ModelConfig, ModelConfigError, load_model_config
 from service.config.settings import Settings
-from service.repository.batching import plan_batching
+from service.repository.batching import Batching, plan_batching
+from service.repository.batching_proof import RowShapes
 from service.repository.files import ModelFiles, find_files
 from service.repository.load_progress import Step, go_on
 from service.repository.loaded_model import LoadedModel
+from service.repository.row_pieces import RUN_SECONDS, RowPieces, cut_rows, expected_seconds
 from service.repository.warm_up import check_shapes, warm_up
-from service.repository.warm_up_shapes import count_programs, warm_up_shapes
+from service.repository.warm_up_shapes import batch_sizes, count_programs, input_specs, warm_up_shapes
 from service.tasks import check_model
 
 
@@ -100,6 +102,7 @@ def load_version(
         step(f"compiling {name} {shape}")
 
     batching = plan_batching(graph, config, options.max_batch_size, limits, known, compiling)
+    batching = replace(batching, pieces=_plan_pieces(graph, config, batching, known, options))
     # after the proof of batching, which runs shapes that no request may ever have
     if options.warm_up:
         warmed_up = warm_up(graph, config, limits, batching.max_batch_size, compiling)
@@ -117,6 +120,29 @@ def load_version(
         batching=batching,
         warmed_up=warmed_up,
     )
+
+
+def _plan_pieces(
+    graph: RuntimeGraph,
+    config: ModelConfig,
+    batching: Batching,
+    known: Sequence[RowShapes],
+    options: LoadOptions,
+) -> RowPieces | None:
+    """Return into which parts many rows are cut; None where rows are not proved to be independent."""
+    if not batching.is_on:
+        return None
+
+    def seconds(rows: int) -> float:
+        for shapes in known:
+            try:
+                specs = input_specs(graph.inputs, [(rows, *shape) for shape in shapes])
+                return expected_seconds(graph.plan(specs))
+            except KuiperError:
+                continue
+        return RUN_SECONDS * (1 + rows)
+
+    return cut_rows(batch_sizes(config, batching.max_batch_size), seconds, options.max_run_bytes)
 
 
 def restrict_formats(config: ModelConfig, formats: Collection[str]) -> ModelConfig:

@@ -17,6 +17,7 @@ from service.scheduling.call import RunOutcome
 from service.scheduling.call_record import CallStatus
 from service.scheduling.declared_shape import name_declared_shape
 from service.scheduling.progress import Result
+from service.scheduling.row_runs import run_rows
 from service.scheduling.rows import batch_signature, count_rows, join, split
 from service.scheduling.scheduled_call import ScheduledCall
 from service.scheduling.shared_stop_signal import SharedStopSignal
@@ -107,12 +108,13 @@ def _run_alone(scheduled: ScheduledCall[Any], is_sampled: bool) -> RunResult | N
     _begin_run(scheduled, progress.items)
     try:
         result: RunResult = scheduled.context.run(
-            scheduled.call.model.graph.run,
+            run_rows,
+            scheduled.call.model,
             progress.inputs,
+            progress.items,
             trace=max(level, TraceLevel.ON) if is_sampled else level,
             capture=(progress.decoded.options.capture if progress.decoded else None) or (),
             stop=signal,
-            waits=False,
         )
     except RunStoppedError as error:
         _fail(scheduled, CallStatus.CANCELED, error)
@@ -136,11 +138,12 @@ def _run_batch(
     for scheduled in calls:
         _begin_run(scheduled, sum(counts))
     try:
-        result = calls[0].call.model.graph.run(
+        result = run_rows(
+            calls[0].call.model,
             join([scheduled.progress.inputs for scheduled in calls]),
+            sum(counts),
             trace=max(level, TraceLevel.ON) if is_sampled else level,
             stop=SharedStopSignal(calls),
-            waits=False,
         )
         parts = split(result.outputs, counts)
     except RunStoppedError as error:

@@ -82,6 +82,10 @@ class NativeExecutor:
             return None
         return program.footprint
 
+    def is_compiled(self, inputs: InputSpecs) -> bool:
+        """Tell whether a program for such inputs is at hand; asking counts as using it."""
+        return self._programs.known(inputs) is not None
+
     def observable(self, inputs: InputSpecs) -> Mapping[str, str]:
         """Tell at which operand each operand can be seen: one that a kernel keeps in registers, at its result."""
         program = self._programs.find(inputs, self._plan(inputs))

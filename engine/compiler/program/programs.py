@@ -94,7 +94,7 @@ class Programs:
         self.verification = Verification()
         self.precisions: Mapping[str, Precision] = {}
 
-    def known(self, arrays: Iterable[Array]) -> Program | None:
+    def known(self, arrays: Iterable[Array | TensorSpec]) -> Program | None:
         """Return the program for inputs like these arrays; None where it is not there, or is known to be of no use."""
         return self._look_up(_key(arrays))[1]
 

@@ -209,6 +209,14 @@ def test_outputs_that_only_the_run_could_count_are_numbered() -> None:
     assert [output["name"] for output in answer["outputs"]] == ["output_0", "output_1"]
 
 
+def test_rows_that_were_run_in_parts_are_said() -> None:
+    trace = RunTrace(1000.0, TRACE.layers, pieces=(8, 8, 1))
+    body = build_answer("m", "1", "r", PORTS, RunResult([np.ones(1)], trace), None, TIMING)
+    assert body["trace"]["pieces"] == [8, 8, 1]
+    whole = build_answer("m", "1", "r", PORTS, RunResult([np.ones(1)], TRACE), None, TIMING)
+    assert "pieces" not in whole["trace"]
+
+
 def test_what_computed_a_value_and_whose_times_these_are() -> None:
     """Where a run was looked into, its answer says so, and by which backend each value was computed."""
     operand = OperandTrace("9", (1, 2), "f32", STATISTICS, "native")
