@@ -3,6 +3,7 @@
 from engine import layers as _layers  # registers every layer of the engine
 from engine.backend import Backend
 from engine.binding import BoundLayer
+from engine.compilation import Compilation
 from engine.dtypes import PNNX_COMPUTE, PNNX_STORAGE, Array, pnnx_name, widen
 from engine.errors import (
     ArchiveError,
@@ -74,6 +75,7 @@ __all__ = [
     "BuildError",
     "BuildTimeoutError",
     "Calibration",
+    "Compilation",
     "CompileError",
     "DuplicateLayerError",
     "ExpressionError",

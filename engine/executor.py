@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
+from engine.compilation import Compilation
 from engine.dtypes import Array
 from engine.errors import BuildError
 from engine.footprint import Footprint
@@ -103,6 +104,10 @@ class Executor(Protocol):
         Raises:
             LayerError: a layer cannot run on the shapes that would reach it.
         """
+
+    @property
+    def compilation(self) -> Compilation:
+        """What was compiled so far, and what may be."""
 
     @property
     def verification(self) -> Verification:

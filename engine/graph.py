@@ -9,6 +9,7 @@ from engine import pnnx
 from engine.backend import Backend, choose_backend, make_executor
 from engine.build import bind, declared_failures, refuse_contradictions
 from engine.build_clock import BuildClock, checked_seconds
+from engine.compilation import Compilation
 from engine.dtypes import Array
 from engine.errors import KuiperError, ParamError, StateError
 from engine.executor import PROGRAMS_KEPT, Executor, ExecutorOptions, Planner, RunOptions
@@ -244,6 +245,11 @@ class RuntimeGraph:
     def is_compiled(self, inputs: Sequence[TensorSpec]) -> bool:
         """Tell whether a run on such inputs would use a compiled program now; StateError where it is not built."""
         return self._built().is_compiled(tuple(inputs))
+
+    @property
+    def compilation(self) -> Compilation:
+        """What was compiled so far, and what may be."""
+        return self._executor.compilation if self._executor is not None else Compilation()
 
     @property
     def verification(self) -> Verification:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from engine.compilation import Compilation
 from engine.dtypes import Array
 from engine.executor import InputSpecs, Planner, RunOptions
 from engine.footprint import Footprint
@@ -44,6 +45,11 @@ class NumpyExecutor:
     def is_compiled(self, inputs: InputSpecs) -> bool:  # noqa: ARG002  # as the protocol has it
         """Tell that nothing is compiled."""
         return False
+
+    @property
+    def compilation(self) -> Compilation:
+        """Nothing is compiled."""
+        return Compilation()
 
     @property
     def verification(self) -> Verification:

@@ -1,13 +1,16 @@
-"""Assigns the same memory to tensors that are not alive at once, and keeps that memory from run to run."""
+"""Assigns the same memory to tensors that are not alive at once, and that memory to one run after the other."""
 
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 
-from engine.compiler.memory.alignment import ALIGNMENT, address_of, aligned_empty
+from engine.compiler.memory.alignment import ALIGNMENT, address_of
+from engine.compiler.memory.block_pool import Block, BlockPool
 from engine.dtypes import Array
+
+_numbers = count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,40 +107,63 @@ def least_size(lifetimes: Sequence[Lifetime]) -> int:
 
 
 class Arena:
-    """The memory of one run, and the table of addresses that its kernels read.
+    """A block as the memory of one program's runs, and the table of addresses that the kernels read.
+
+    Args:
+        block: the memory.
+        template: the table, its entries for intermediate tensors counted from the beginning of the memory.
+        relative: places of these entries.
 
     Attributes:
+        block: number of the block.
         memory: the bytes of intermediate tensors and scratch.
         table: addresses, those of inputs and outputs to be filled in by each run.
         table_address: where the table lies.
     """
 
-    def __init__(self, size: int, template: Array, relative: Array) -> None:
-        self.memory = aligned_empty(size)
+    __slots__ = ("block", "memory", "table", "table_address")
+
+    def __init__(self, block: Block, template: Array, relative: Array) -> None:
+        self.block = id(block)
+        self.memory = block.memory
         self.table = template.copy()
         self.table[relative] += np.uint64(address_of(self.memory))
         self.table_address = address_of(self.table)
 
 
 class ArenaPool:
-    """Arenas of one program: as many as runs were ever under way at once."""
+    """Arenas of one program.
+
+    Args:
+        size: bytes of an arena.
+        template, relative: as for `Arena`.
+    """
 
     def __init__(self, size: int, template: Array, relative: Array) -> None:
         self._size, self._template, self._relative = size, template, relative
-        self._free: list[Arena] = []
-        self._lock = threading.Lock()
+        self._number = next(_numbers)
+        self._blocks = BlockPool()
+
+    def share(self, blocks: BlockPool) -> None:
+        """Take memory from a pool that others use as well; to be called while no arena is taken."""
+        self._blocks = blocks
 
     def take(self) -> Arena:
-        """Return an arena that is not in use."""
-        with self._lock:
-            if self._free:
-                return self._free.pop()
-        return Arena(self._size, self._template, self._relative)
+        """Return an arena that is not in use.
+
+        Raises:
+            MemoryError: there is no memory for it.
+        """
+        block = self._blocks.take(self._size)
+        arena: Arena | None = block.users.get(self._number)
+        if arena is None:
+            arena = Arena(block, self._template, self._relative)
+            block.note(self._number, arena)
+        return arena
 
     def give_back(self, arena: Arena) -> None:
         """Return an arena to the pool."""
-        with self._lock:
-            self._free.append(arena)
+        self._blocks.give_back(arena.block)
 
 
 def _rounded(size: int) -> int:

@@ -1,38 +1,109 @@
-"""Compiles programs in the background, on one thread, a few at a time, while other runs go on."""
+"""Compiles programs beside runs: one at a time, on a thread of its own, in fair order among graphs."""
 
 import logging
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import lru_cache
+from time import perf_counter
+from typing import Protocol
+from weakref import WeakKeyDictionary
 
-MOST_WAITING = 4
-"""Programs that may be compiled or wait for it at once, so that a client that keeps sending new shapes is limited."""
+SHORT_TURN = 0.0005
+"""Seconds that the thread may keep the interpreter to itself while others want it; 0.005 is usual."""
 
-_places = threading.BoundedSemaphore(MOST_WAITING)
 _logger = logging.getLogger(__name__)
+_lock = threading.Lock()
 
 
-def compile_in_background(work: Callable[[], object]) -> bool:
-    """Do some work on the compiler's thread; returns False, and does nothing, if too much work is waiting already.
+class Backlog(Protocol):
+    """What is to be compiled for one graph."""
 
-    The same where the system has no memory for the thread. Nobody waits for the work: what it raises is logged.
+    def next(self) -> Callable[[], object] | None:
+        """Return what to do next; None where nothing is worth it."""
+
+    def __hash__(self) -> int: ...
+
+
+class _Turns:
+    """Backlogs with the seconds that were spent on each, and whether the thread is at work on one."""
+
+    def __init__(self) -> None:
+        self.spent: WeakKeyDictionary[Backlog, float] = WeakKeyDictionary()
+        self.is_busy = False
+
+
+_turns = _Turns()
+
+
+def compile_beside(backlog: Backlog) -> None:
+    """Have a graph's backlog worked off on the compiler's thread, in turns with those of other graphs.
+
+    Nobody waits for it: what it raises is logged. Nothing is done where the system has no memory for the thread.
     """
-    if not _places.acquire(blocking=False):
-        return False
+    with _lock:
+        _turns.spent.setdefault(backlog, min(_turns.spent.values(), default=0.0))
+        if _turns.is_busy:
+            return
+        _turns.is_busy = True
+    _start_turn()
 
-    def do() -> None:
-        try:
-            work()
-        finally:
-            _places.release()
 
+def _start_turn() -> None:
     try:
-        _thread().submit(do).add_done_callback(_tell)
-    except RuntimeError:  # the thread cannot be started
-        _places.release()
-        return False
-    return True
+        _thread().submit(_take_turn).add_done_callback(_tell)
+    except RuntimeError:  # the thread cannot be started, or the interpreter ends
+        with _lock:
+            _turns.is_busy = False
+
+
+def _take_turn() -> None:
+    work = None
+    try:
+        backlog, work = _choose()
+        if backlog is not None and work is not None:
+            with short_turns():
+                _time(backlog, work)
+    finally:
+        if work is not None:
+            _start_turn()
+
+
+def _choose() -> tuple[Backlog | None, Callable[[], object] | None]:
+    """Return the backlog that least was spent on, of those with something to do, and that; else note that all rest."""
+    with _lock:
+        for backlog, _ in sorted(_turns.spent.items(), key=lambda item: item[1]):
+            work = backlog.next()
+            if work is not None:
+                return backlog, work
+        _turns.is_busy = False
+    return None, None
+
+
+def _time(backlog: Backlog, work: Callable[[], object]) -> None:
+    started = perf_counter()
+    try:
+        work()
+    finally:
+        with _lock:
+            _turns.spent[backlog] = _turns.spent.get(backlog, 0.0) + perf_counter() - started
+
+
+@contextmanager
+def short_turns() -> Iterator[None]:
+    """Have threads take shorter turns with the interpreter.
+
+    A thread that writes kernels computes in Python without a pause, and every other one that comes back from the
+    network or from a kernel waits for the end of its turn: of the usual ones, several add up to what a request takes.
+    """
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(min(usual, SHORT_TURN))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual)
 
 
 def _tell(future: Future[None]) -> None:

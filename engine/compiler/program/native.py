@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from time import perf_counter_ns
 from weakref import WeakKeyDictionary
 
+from engine.compilation import Compilation
 from engine.compiler.memory.headroom import compilation_lock
 from engine.compiler.program.execution import NativeRun
 from engine.compiler.program.observation import Records, RunObserver
@@ -11,6 +12,7 @@ from engine.compiler.program.program import Program
 from engine.compiler.program.programs import Programs
 from engine.compiler.program.tracing import Tracer
 from engine.dtypes import Array
+from engine.errors import RunStoppedError
 from engine.executor import Executor, InputSpecs, Planner, RunOptions
 from engine.footprint import Footprint
 from engine.precision import Precision
@@ -60,7 +62,7 @@ class NativeExecutor:
 
     def _run(self, program: Program | None, inputs: Mapping[str, Array], options: RunOptions) -> RunResult:
         if program is None:
-            return self._layers.run(inputs, options)
+            return self._run_layers(inputs, options)
         level = options.level
         if options.capture or level >= TraceLevel.STATISTICS:
             return self._run_observed(program, inputs, options)
@@ -68,6 +70,23 @@ class NativeExecutor:
         started = perf_counter_ns()
         outputs = run.execute(inputs, self._outputs)
         return RunResult(outputs, self._tracer(program).trace(run, started) if level else None)
+
+    def _run_layers(self, inputs: Mapping[str, Array], options: RunOptions) -> RunResult:
+        """Run the numpy layers; where they only stand in for a program, count that."""
+        if options.waits:
+            return self._layers.run(inputs, options)
+        started = perf_counter_ns()
+        try:
+            result = self._layers.run(inputs, options)
+        except RunStoppedError:  # it would have taken longer still
+            self._note_run(inputs, started)
+            raise
+        self._note_run(inputs, started)
+        return result
+
+    def _note_run(self, inputs: Mapping[str, Array], started: int) -> None:
+        specs = tuple(map(tensor_spec, inputs.values()))
+        self._programs.note_run(specs, self._plan, (perf_counter_ns() - started) / 1e9)
 
     def prepare(self, inputs: InputSpecs) -> Footprint | None:
         """Compile and verify the program for such inputs; None if no kernel can do any of it, or it is refused.
@@ -101,17 +120,21 @@ class NativeExecutor:
         """In what the products of operators are computed, by name, in the program compiled last; F32 where left out."""
         return self._programs.precisions
 
+    @property
+    def compilation(self) -> Compilation:
+        """What was compiled so far, and what may be."""
+        return self._programs.compilation
+
     def _program_of(self, inputs: Mapping[str, Array], waits: bool) -> Program | None:
         """Return the program for inputs like these arrays.
 
         None if no kernel can do any of it, if it is refused, or if it is not compiled yet and the run does not wait.
         """
         known = self._programs.known(inputs.values())
-        if known is not None:
+        if known is not None or not waits:
             return known
         specs = tuple(map(tensor_spec, inputs.values()))
-        find = self._programs.find if waits else self._programs.find_ready
-        return find(specs, self._plan(specs))
+        return self._programs.find(specs, self._plan(specs))
 
     def _run_observed(self, program: Program, inputs: Mapping[str, Array], options: RunOptions) -> RunResult:
         level, capture, stop, _ = options

@@ -3,32 +3,33 @@
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from time import perf_counter
 
 import numpy as np
 
 from engine.build_clock import BuildClock
+from engine.compilation import Compilation
 from engine.compiler.emit.target import host_target
+from engine.compiler.memory.block_pool import BlockPool
 from engine.compiler.memory.region import RegionError
 from engine.compiler.memory.weights import PackedStore
 from engine.compiler.program.assembler import compile_plan
-from engine.compiler.program.background import compile_in_background
+from engine.compiler.program.background import compile_beside
+from engine.compiler.program.demand import Demand
 from engine.compiler.program.instruction import NativeSteps
+from engine.compiler.program.kept_programs import InputKey, KeptPrograms
 from engine.compiler.program.loss import is_worth_its_loss
 from engine.compiler.program.program import Program
 from engine.compiler.program.verifier import verify
 from engine.dtypes import Array
 from engine.errors import BuildTimeoutError, CompileError
-from engine.executor import PROGRAMS_KEPT, InputSpecs
+from engine.executor import PROGRAMS_KEPT, InputSpecs, Planner
 from engine.plan import Plan
 from engine.precision import LOSS_TOLERATED, Precision
 from engine.spec import TensorSpec
 from engine.verification import REFUSALS_KEPT, Refusal, Verification
-
-_Key = tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
-"""Shape and dtype of each input. Every run looks its program up by them, and tuples are hashed faster than specs."""
 
 _FAULTS = (
     CompileError,
@@ -42,13 +43,19 @@ _FAULTS = (
 )
 """Errors that a mistake in the compiler raises: they are reported, and the numpy layers run instead of the program."""
 
+FIRST_COST = 0.5
+"""Seconds that compiling is expected to take before any was."""
+_NEWEST_PART = 0.3
+"""How much the latest program counts in what the next is expected to take."""
+
 _logger = logging.getLogger(__name__)
 
 
 class Programs:
     """Compiles plans the first time that their shapes come, and verifies them. Safe to use from any thread.
 
-    Each program has arenas of its own; all share packed weights.
+    All programs share packed weights, and the memory of runs: a run takes any that is large enough and not in use.
+    Those that were compiled beside runs are kept apart, and displace no other.
 
     Args:
         inputs: operand names of the graph's inputs.
@@ -88,8 +95,13 @@ class Programs:
         self._given_up: OrderedDict[InputSpecs, BuildTimeoutError] = OrderedDict()
         self._lock = threading.Lock()
         self._compiling = threading.Lock()
-        self._known: OrderedDict[_Key, Program | None] = OrderedDict()
-        self._awaited: set[InputSpecs] = set()
+        self._known: OrderedDict[InputKey, Program | None] = OrderedDict()
+        self._beside = KeptPrograms()
+        self._demand = Demand()
+        self._planner: Planner | None = None
+        self._cost = FIRST_COST
+        self._compiled = 0
+        self._blocks = BlockPool()
         self._packed = PackedStore()
         self.verification = Verification()
         self.precisions: Mapping[str, Precision] = {}
@@ -130,35 +142,50 @@ class Programs:
             if len(self._given_up) > self._kept:
                 self._given_up.popitem(last=False)
 
-    def find_ready(self, inputs: InputSpecs, plan: Plan) -> Program | None:
-        """Return a program as `find` does if it exists; else have it compiled in the background, and return None."""
-        is_known, program = self._look_up(_key(inputs))
-        if is_known:
-            return program
+    def note_run(self, inputs: InputSpecs, planner: Planner, seconds: float) -> None:
+        """Count a run of numpy layers that waited for no program; that is compiled beside runs once it is worth it.
+
+        Args:
+            inputs: shape and dtype of each input.
+            planner: makes the plan.
+            seconds: what the run took.
+        """
+        if self._look_up(_key(inputs))[0]:  # refused, or no kernel can do any of it
+            return
+        self._planner = planner
+        if self._demand.note(inputs, seconds, self._cost):
+            compile_beside(self)
+
+    def next(self) -> Callable[[], None] | None:
+        """Return what compiles the program that is worth most; None where none is, or there is no place for one."""
+        inputs, planner = self._demand.best(self._cost), self._planner
         with self._lock:
-            if inputs in self._awaited:
-                return None
-            self._awaited.add(inputs)
-        if not compile_in_background(lambda: self._find_in_background(inputs, plan)):
-            self._forget_awaited(inputs)  # too many wait: a later run asks again
-        return None
+            has_place = self._beside.has_place
+        if inputs is None or planner is None or not has_place:
+            return None
+        return lambda: self._compile_beside(inputs, planner)
 
-    def _find_in_background(self, inputs: InputSpecs, plan: Plan) -> None:
-        try:
-            self.find(inputs, plan)
-        finally:
-            self._forget_awaited(inputs)
+    def _compile_beside(self, inputs: InputSpecs, planner: Planner) -> None:
+        self._demand.forget(inputs)
+        with self._compiling:
+            if self._look_up(_key(inputs))[0]:
+                return
+            program = self._make(inputs, planner(inputs))
+            with self._lock:
+                self._beside.add(_key(inputs), program)
 
-    def _forget_awaited(self, inputs: InputSpecs) -> None:
-        with self._lock:
-            self._awaited.discard(inputs)
+    @property
+    def compilation(self) -> Compilation:
+        """What was compiled so far, and what may be."""
+        waiting, not_worth = self._demand.count(self._cost)
+        return Compilation(compiled=self._compiled, waiting=waiting, not_worth=not_worth)
 
-    def _look_up(self, key: _Key) -> tuple[bool, Program | None]:
+    def _look_up(self, key: InputKey) -> tuple[bool, Program | None]:
         with self._lock:
             try:
                 program = self._known[key]
             except KeyError:
-                return False, None
+                return self._beside.look_up(key)
             self._known.move_to_end(key)
             return True, program
 
@@ -170,6 +197,18 @@ class Programs:
                 self._known.popitem(last=False)
 
     def _make(self, inputs: InputSpecs, plan: Plan) -> Program | None:
+        """Return a program that may be used, and note what it took to make it."""
+        started = perf_counter()
+        program = self._choose(inputs, plan)
+        seconds = perf_counter() - started
+        self._cost = seconds if not self._compiled else self._cost + (seconds - self._cost) * _NEWEST_PART
+        self._compiled += 1
+        if program is not None:
+            # only now: verification fills the memory with NaN, which no run may take away
+            program.arenas.share(self._blocks)
+        return program
+
+    def _choose(self, inputs: InputSpecs, plan: Plan) -> Program | None:
         """Return a program that may be used; of several precisions, the fastest whose loss is tolerated."""
         if self._precision is not Precision.AUTO:
             return self._make_in(self._precision, inputs, plan)
@@ -232,5 +271,5 @@ class Programs:
         )
 
 
-def _key(inputs: Iterable[TensorSpec | Array]) -> _Key:
+def _key(inputs: Iterable[TensorSpec | Array]) -> InputKey:
     return tuple([(of.shape, of.dtype) for of in inputs])

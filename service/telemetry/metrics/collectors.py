@@ -8,6 +8,7 @@ from service.telemetry.metrics.http_requests import HttpRequestMetrics
 from service.telemetry.metrics.inference import InferenceMetrics
 from service.telemetry.metrics.layers import LayerMetrics
 from service.telemetry.metrics.models import ModelMetrics
+from service.telemetry.metrics.programs import ProgramMetrics
 from service.telemetry.metrics.requests import RequestMetrics
 from service.telemetry.metrics.workers import WorkerMetrics
 
@@ -16,6 +17,7 @@ COLLECTORS: list[Callable[[], Collector]] = [
     RequestMetrics,
     LayerMetrics,
     ModelMetrics,
+    ProgramMetrics,
     WorkerMetrics,
     DecoderMetrics,
     HttpRequestMetrics,

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from engine import Compilation
 from service.config.settings import Settings
 from service.graph.view import count_precisions
 from service.images.decoder import DECODER
@@ -25,6 +26,7 @@ class ModelSnapshot:
         queue_size: requests that may wait for it while all its workers are busy.
         refused_programs: compiled programs that are not used, because they differ from numpy or the compiler failed.
         precisions: how many operators are computed in each precision.
+        compilation: how far the compiler has come with the shapes of its requests.
         statistics: what was counted of its requests and runs; it goes on counting.
     """
 
@@ -35,6 +37,7 @@ class ModelSnapshot:
     queue_size: int
     refused_programs: int
     precisions: dict[str, int]
+    compilation: Compilation
     statistics: ModelStatistics
 
     @property
@@ -97,6 +100,7 @@ def take_snapshot(
             queue_size=scheduling_policy(model.config, settings).queue_size,
             refused_programs=model.graph.verification.refused_count,
             precisions=count_precisions(model.graph),
+            compilation=model.graph.compilation,
             statistics=statistics.of(model.name, model.version),
         )
         for model in loaded

@@ -8,7 +8,7 @@ from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from engine import Precision
+from engine import Compilation, Precision
 from service.config.model_config import ModelConfig
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.call_record import CallRecord, CallStatus
@@ -34,7 +34,11 @@ def loaded(name: str, version: str, refused: int = 0) -> LoadedModel:
     """Return as much of a loaded model as a snapshot looks at."""
     config = ModelConfig.model_validate({"task": "raw", "scheduling": {"queue_size": 64}})
     precisions = {"a": Precision.F32, "b": Precision.BF16, "c": Precision.BF16}
-    graph = SimpleNamespace(verification=SimpleNamespace(refused_count=refused), precisions=precisions)
+    graph = SimpleNamespace(
+        verification=SimpleNamespace(refused_count=refused),
+        precisions=precisions,
+        compilation=Compilation(compiled=7, waiting=5, not_worth=4),
+    )
     return cast(LoadedModel, SimpleNamespace(name=name, version=version, config=config, graph=graph))
 
 
@@ -138,6 +142,9 @@ def test_state_of_the_server_is_read_when_it_is_asked_for() -> None:
     assert samples[of_digits("kuiper_model_info", task="raw")] == 1
     assert samples[of_digits("nv_inference_pending_request_count")] == 3
     assert samples[of_digits("kuiper_program_refused_total")] == 2
+    assert samples[of_digits("kuiper_program_compiled_total")] == 7
+    assert samples[of_digits("kuiper_program_waiting")] == 5
+    assert samples[of_digits("kuiper_program_not_worth")] == 4
     assert samples[of_digits("kuiper_model_layers", precision="f32")] == 1
     assert samples[of_digits("kuiper_model_layers", precision="bf16")] == 2
     assert samples[labelled("kuiper_workers")] == 2

@@ -1,7 +1,6 @@
 """A program that gives anything else than the numpy layers is not used, and it is told why."""
 
 import logging
-import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from engine import BuildError, RuntimeGraph, TensorSpec, TraceLevel
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.kernels.elementwise import Elementwise
 from engine.compiler.kernels.winograd import Winograd
-from engine.compiler.program import background, observation, verifier
+from engine.compiler.program import observation, verifier
 from engine.compiler.program.trial import TrialInputs, trial_inputs
 from engine.compiler.selection import convolution as selection
 from engine.dtypes import Array
@@ -281,48 +280,3 @@ def test_a_model_that_runs_on_no_trial_input_is_told_of(
     graph = open_graph(tmp_path, *LINES)
     assert "native" in backends(graph, X)
     assert (graph.verification.checked, graph.verification.unchecked) == (0, 1)
-
-
-def test_a_run_that_does_not_wait_is_numpys_until_the_program_is_verified(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    may_go_on, done = threading.Event(), threading.Event()
-
-    def verify_later(*arguments: object) -> verifier.Verdict:
-        assert may_go_on.wait(60)
-        return verifier.verify(*arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr("engine.compiler.program.programs.verify", verify_later)
-    graph = open_graph(tmp_path, *LINES)
-    assert backends(graph, X, waits=False) == {"numpy"}
-    assert backends(graph, X, waits=False) == {"numpy"}
-    may_go_on.set()
-    assert background.compile_in_background(done.set)  # one thread: this comes after the program
-    assert done.wait(60)
-    assert "native" in backends(graph, X, waits=False)
-    assert graph.verification.checked == 1
-
-
-def test_few_programs_wait_for_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    started, may_end = threading.Event(), threading.Event()
-
-    def block() -> None:
-        started.set()
-        assert may_end.wait(60)
-
-    taken = [background.compile_in_background(block) for _ in range(background.MOST_WAITING + 2)]
-    assert taken == [True] * background.MOST_WAITING + [False] * 2
-    may_end.set()
-    background._thread().submit(lambda: None).result(60)  # leave it to others with all places free
-
-
-def test_what_fails_beside_the_runs_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    def fail() -> None:
-        raise LookupError("planted")
-
-    with caplog.at_level(logging.ERROR):
-        assert background.compile_in_background(fail)
-        background._thread().submit(lambda: None).result(60)  # one thread: the failed work is done with
-    (record,) = [record for record in caplog.records if record.name == background.__name__]
-    assert record.exc_info is not None
-    assert isinstance(record.exc_info[1], LookupError)

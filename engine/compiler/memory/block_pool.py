@@ -1,0 +1,86 @@
+"""Memory that is lent to one run after the other, whichever program they run."""
+
+import threading
+from typing import Any
+
+from engine.compiler.memory.alignment import aligned_empty
+
+_MOST_USERS = 64
+"""Programs that a block remembers something for."""
+_LEAST_PART = 4
+"""A block is too large for runs that need less than this part of it."""
+_RUNS_TOO_LARGE = 256
+"""Runs in a row that a block is too large for before it is given back to the system."""
+
+
+class Block:
+    """Memory of one run at a time.
+
+    Args:
+        size: bytes of it, at least.
+
+    Attributes:
+        memory: its bytes, aligned for vectors.
+        users: what those that used it keep about it, by their numbers; nothing that would keep the block or them alive.
+        waste: runs in a row that it was too large for.
+    """
+
+    __slots__ = ("memory", "users", "waste")
+
+    def __init__(self, size: int) -> None:
+        self.memory = aligned_empty(size)
+        self.users: dict[int, Any] = {}
+        self.waste = 0
+
+    def note(self, user: int, what: object) -> None:
+        """Keep something about the block for one of its users, as long as there are few."""
+        if len(self.users) >= _MOST_USERS:
+            self.users.clear()
+        self.users[user] = what
+
+
+class BlockPool:
+    """As many blocks as runs were ever under way at once, each as large as the largest of these. Safe for all threads.
+
+    A block that is too small for a run makes room for one that is large enough. One that was much too large for many
+    runs in a row goes back to the system.
+    """
+
+    def __init__(self) -> None:
+        self._free: list[Block] = []
+        self._lent: dict[int, Block] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def free_bytes(self) -> int:
+        """Bytes of the blocks that no run uses now."""
+        with self._lock:
+            return sum(block.memory.size for block in self._free)
+
+    def take(self, size: int) -> Block:
+        """Return a block of so many bytes or more; the one that was given back last, if it will do.
+
+        Raises:
+            MemoryError: there is no memory for it.
+        """
+        with self._lock:
+            free = self._free
+            for place in range(len(free) - 1, -1, -1):
+                if (most := free[place].memory.size) >= size:
+                    block = free.pop(place)
+                    block.waste = block.waste + 1 if size * _LEAST_PART < most else 0
+                    self._lent[id(block)] = block
+                    return block
+            if free:
+                free.pop()  # too small: it makes room
+        block = Block(size)
+        with self._lock:
+            self._lent[id(block)] = block
+        return block
+
+    def give_back(self, number: int) -> None:
+        """Return the block of a number, its `id`, to the pool."""
+        with self._lock:
+            block = self._lent.pop(number)
+            if block.waste < _RUNS_TOO_LARGE:
+                self._free.append(block)

@@ -1,0 +1,68 @@
+"""The programs that were compiled beside runs: as many as there is a place for."""
+
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+
+from engine.compiler.program.program import Program
+
+InputKey = tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
+"""Shape and dtype of each input. Every run looks its program up by them, and tuples are hashed faster than specs."""
+
+MOST_PROGRAMS = 64
+MOST_BYTES = 32 << 20
+"""What such programs of a graph may take together; memory of runs is not counted, as all programs share it."""
+CALL_BYTES = 24 << 10
+"""What a call of a kernel takes besides weights: machine code, the objects of plan and trace."""
+_STALE = 4
+"""A program is displaced only if no run used it for this many times as many runs as there are places."""
+
+
+class KeptPrograms:
+    """Programs by inputs. Not safe for several threads.
+
+    Where there is no place, one that is still in use is not given up for another: clients that go through more shapes
+    than there are places would have all of them compiled again and again.
+    """
+
+    def __init__(self) -> None:
+        self._programs: OrderedDict[InputKey, tuple[Program | None, int, int]] = OrderedDict()
+        self._bytes = 0
+        self._clock = 0
+
+    def __len__(self) -> int:
+        return len(self._programs)
+
+    @property
+    def has_place(self) -> bool:
+        """Whether one more program may be kept."""
+        if len(self._programs) < MOST_PROGRAMS and self._bytes < MOST_BYTES:
+            return True
+        _, _, last_use = next(iter(self._programs.values()))
+        return self._clock - last_use > _STALE * MOST_PROGRAMS
+
+    def look_up(self, key: InputKey) -> tuple[bool, Program | None]:
+        """Return whether a program is kept, and which; None stands for one that is known to be of no use."""
+        self._clock += 1
+        entry = self._programs.get(key)
+        if entry is None:
+            return False, None
+        program, size, _ = entry
+        self._programs[key] = (program, size, self._clock)
+        self._programs.move_to_end(key)
+        return True, program
+
+    def add(self, key: InputKey, program: Program | None) -> None:
+        """Keep a program, in the place of those that were not used for longest."""
+        size = 0 if program is None else own_bytes(program)
+        self._programs[key] = (program, size, self._clock)
+        self._bytes += size
+        while len(self._programs) > 1 and (len(self._programs) > MOST_PROGRAMS or self._bytes > MOST_BYTES):
+            _, (_, freed, _) = self._programs.popitem(last=False)
+            self._bytes -= freed
+
+
+def own_bytes(program: Program) -> int:
+    """Return roughly how many bytes a program takes that are not those of a run, and not of weights that all share."""
+    return CALL_BYTES * (1 + len(program.calls))

@@ -1,0 +1,69 @@
+"""Memory of runs, shared by programs."""
+
+import gc
+import weakref
+
+import numpy as np
+
+from engine.compiler.memory.arena import ArenaPool
+from engine.compiler.memory.block_pool import BlockPool
+
+
+def test_a_block_goes_from_run_to_run() -> None:
+    pool = BlockPool()
+    first = pool.take(1000)
+    second = pool.take(100)
+    assert second is not first
+    pool.give_back(id(first))
+    assert pool.take(500) is first, "it is large enough"
+
+
+def test_there_are_as_many_blocks_as_runs_at_once() -> None:
+    pool = BlockPool()
+    for size in (1 << 10, 1 << 20, 1 << 19, 1 << 21, 1 << 10):
+        pool.give_back(id(pool.take(size)))
+    assert pool.free_bytes == 1 << 21
+
+
+def test_what_is_too_large_for_many_runs_is_given_back() -> None:
+    pool = BlockPool()
+    pool.give_back(id(pool.take(1 << 24)))
+    for _ in range(300):
+        pool.give_back(id(pool.take(1 << 12)))
+    assert pool.free_bytes < 1 << 20
+    for _ in range(300):
+        pool.give_back(id(pool.take(1 << 12)))
+        pool.give_back(id(pool.take(1 << 13)))
+    assert pool.free_bytes >= 1 << 13
+
+
+def test_programs_share_memory_and_each_has_its_own_addresses() -> None:
+    blocks = BlockPool()
+    pools = [
+        ArenaPool(size, np.array([0, 64, 7], np.uint64), np.array([0, 1], np.intp)) for size in (256, 128)
+    ]
+    for pool in pools:
+        pool.share(blocks)
+    seen = []
+    for _ in range(3):
+        for pool in pools:
+            arena = pool.take()
+            base = arena.memory.ctypes.data
+            assert arena.table.tolist() == [base, base + 64, 7]
+            seen.append((base, arena.table_address))
+            pool.give_back(arena)
+    assert len({base for base, _ in seen}) == 1
+    assert len(set(seen)) == 2, "the table of each program is made once"
+
+
+def test_memory_goes_with_its_pool() -> None:
+    gc.disable()
+    try:
+        pool = ArenaPool(1 << 20, np.zeros(1, np.uint64), np.zeros(1, np.intp))
+        arena = pool.take()
+        memory = weakref.ref(arena.memory)
+        pool.give_back(arena)
+        del arena, pool
+        assert memory() is None
+    finally:
+        gc.enable()
