@@ -12,9 +12,13 @@ class BuildClock:
     Args:
         seconds: how long it may take; None for as long as it takes.
         doing: what is done, for the error: `building`, `planning` or `compiling`.
+
+    Attributes:
+        waited: seconds that the builder gave way to others, which do not count.
     """
 
     def __init__(self, seconds: float | None, doing: str) -> None:
+        self.waited = 0.0
         self._seconds = math.inf if seconds is None else seconds
         self._doing = doing
         self._started = monotonic()
@@ -29,7 +33,7 @@ class BuildClock:
         Raises:
             BuildTimeoutError: the time is up.
         """
-        if monotonic() - self._started > self._seconds:
+        if monotonic() - self._started - self.waited > self._seconds:
             raise BuildTimeoutError(
                 f"{self._doing} was given up at {type} {name}: it takes longer than the {self._seconds:g} seconds "
                 "of max_build_seconds"

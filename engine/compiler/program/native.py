@@ -8,6 +8,7 @@ from engine.compilation import Compilation
 from engine.compiler.memory.headroom import compilation_lock
 from engine.compiler.program.execution import NativeRun
 from engine.compiler.program.observation import Records, RunObserver
+from engine.compiler.program.pace import pace
 from engine.compiler.program.program import Program
 from engine.compiler.program.programs import Programs
 from engine.compiler.program.tracing import Tracer
@@ -77,7 +78,8 @@ class NativeExecutor:
             return self._layers.run(inputs, options)
         started = perf_counter_ns()
         try:
-            result = self._layers.run(inputs, options)
+            with pace.run():
+                result = self._layers.run(inputs, options)
         except RunStoppedError:  # it would have taken longer still
             self._note_run(inputs, started)
             raise

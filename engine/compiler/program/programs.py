@@ -21,6 +21,7 @@ from engine.compiler.program.demand import Demand
 from engine.compiler.program.instruction import NativeSteps
 from engine.compiler.program.kept_programs import InputKey, KeptPrograms
 from engine.compiler.program.loss import is_worth_its_loss
+from engine.compiler.program.pace import PacedClock, pace
 from engine.compiler.program.program import Program
 from engine.compiler.program.verifier import verify
 from engine.dtypes import Array
@@ -42,6 +43,9 @@ _FAULTS = (
     RuntimeError,
 )
 """Errors that a mistake in the compiler raises: they are reported, and the numpy layers run instead of the program."""
+
+NewClock = Callable[[], BuildClock]
+"""Makes the clock of one compilation."""
 
 FIRST_COST = 0.5
 """Seconds that compiling is expected to take before any was."""
@@ -121,7 +125,7 @@ class Programs:
         with self._compiling:
             is_known, program = self._look_up(_key(inputs))
             if not is_known:
-                program = self._make(inputs, plan)
+                program = self._make(inputs, plan, lambda: BuildClock(self._max_seconds, "compiling"))
                 self._add(inputs, program)
             return program
 
@@ -170,7 +174,9 @@ class Programs:
         with self._compiling:
             if self._look_up(_key(inputs))[0]:
                 return
-            program = self._make(inputs, planner(inputs))
+            program = self._make(
+                inputs, planner(inputs), lambda: PacedClock(self._max_seconds, "compiling", pace)
+            )
             with self._lock:
                 self._beside.add(_key(inputs), program)
 
@@ -196,11 +202,12 @@ class Programs:
             if len(self._known) > self._kept:
                 self._known.popitem(last=False)
 
-    def _make(self, inputs: InputSpecs, plan: Plan) -> Program | None:
+    def _make(self, inputs: InputSpecs, plan: Plan, clock: NewClock) -> Program | None:
         """Return a program that may be used, and note what it took to make it."""
         started = perf_counter()
-        program = self._choose(inputs, plan)
-        seconds = perf_counter() - started
+        waited = pace.waited
+        program = self._choose(inputs, plan, clock)
+        seconds = max(0.0, perf_counter() - started - (pace.waited - waited))
         self._cost = seconds if not self._compiled else self._cost + (seconds - self._cost) * _NEWEST_PART
         self._compiled += 1
         if program is not None:
@@ -208,14 +215,14 @@ class Programs:
             program.arenas.share(self._blocks)
         return program
 
-    def _choose(self, inputs: InputSpecs, plan: Plan) -> Program | None:
+    def _choose(self, inputs: InputSpecs, plan: Plan, clock: NewClock) -> Program | None:
         """Return a program that may be used; of several precisions, the fastest whose loss is tolerated."""
         if self._precision is not Precision.AUTO:
-            return self._make_in(self._precision, inputs, plan)
-        rounded = self._make_in(Precision.BF16, inputs, plan)
+            return self._make_in(self._precision, inputs, plan, clock())
+        rounded = self._make_in(Precision.BF16, inputs, plan, clock())
         if rounded is not None and not rounded.precisions:
             return rounded
-        plain = self._make_in(Precision.F32, inputs, plan)
+        plain = self._make_in(Precision.F32, inputs, plan, clock())
         if rounded is None or plain is None:
             return plain
         is_better = is_worth_its_loss(
@@ -223,11 +230,13 @@ class Programs:
         )
         return rounded if is_better else plain
 
-    def _make_in(self, precision: Precision, inputs: InputSpecs, plan: Plan) -> Program | None:
+    def _make_in(
+        self, precision: Precision, inputs: InputSpecs, plan: Plan, clock: BuildClock
+    ) -> Program | None:
         """Return a program of a precision that may be used."""
         stage = "the compiler"
         try:
-            program = self._compile(plan, precision)
+            program = self._compile(plan, precision, clock)
             if program is None or not self._verifies:
                 return program
             stage = "verification"
@@ -258,11 +267,10 @@ class Programs:
         self.verification = replace(known, refused=kept, refused_count=known.refused_count + 1)
         _logger.warning("a compiled program is not used, the numpy layers run in its place: %s", refusal)
 
-    def _compile(self, plan: Plan, precision: Precision) -> Program | None:
+    def _compile(self, plan: Plan, precision: Precision, clock: BuildClock) -> Program | None:
         slots = [plan.slots[name] for name in self._leaving]
         # constants may be out of range here as in a run
         with np.errstate(all="ignore"):
-            clock = BuildClock(self._max_seconds, "compiling")
             program = compile_plan(plan, slots, host_target(), self._threads, self._packed, clock, precision)
         return (
             program

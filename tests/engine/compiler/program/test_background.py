@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine import RunStoppedError, RuntimeGraph, TensorSpec, TraceLevel
+from engine import BuildTimeoutError, RunStoppedError, RuntimeGraph, TensorSpec, TraceLevel
 from engine.compiler.program import background, verifier
 from engine.compiler.program.background import SHORT_TURN, compile_beside
 from engine.compiler.program.demand import FORESIGHT, LEAST_RUNS, MOST_SHAPES, Demand
 from engine.compiler.program.kept_programs import MOST_PROGRAMS, InputKey, KeptPrograms
+from engine.compiler.program.pace import Pace, PacedClock
 from engine.dtypes import Array
 from tests.engine.compiler.plans import ROWS, linear, weights_of
 from tests.engine.models import write_model
@@ -248,3 +249,25 @@ def test_programs_of_later_shapes_displace_none_that_were_prepared(tmp_path: Pat
     settle()
     assert graph.is_compiled(shape(1))
     assert all(graph.is_compiled(shape(count)) for count in range(2, 6))
+
+
+def test_the_compiler_gives_way_to_runs_for_a_limited_time() -> None:
+    pace = Pace()
+    clock = PacedClock(SECONDS, "compiling", pace)
+    clock.check("nn.ReLU", "relu")
+    assert clock.waited < 0.1, "nothing runs"
+    with pace.run():
+        clock.check("nn.ReLU", "relu")  # comes back, though the run goes on
+        pause = threading.Thread(target=clock.check, args=("nn.ReLU", "relu"))
+        pause.start()
+    pause.join(SECONDS)
+    assert not pause.is_alive()
+
+
+def test_time_that_was_given_way_does_not_count() -> None:
+    clock = PacedClock(1e-3, "compiling", Pace())
+    clock.waited = SECONDS
+    clock.check("nn.ReLU", "relu")
+    clock.waited = -SECONDS
+    with pytest.raises(BuildTimeoutError):
+        clock.check("nn.ReLU", "relu")
