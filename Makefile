@@ -93,10 +93,15 @@ $(PEERS)/%/installed: tests/bench/service/requirements/%.txt
 	$(@D)/bin/python -m pip --disable-pip-version-check --quiet install -r $<
 	@touch $@
 
+# this wheel holds Triton's own server; what it depends on is for its Python interface, which is not used
+$(PEERS)/triton/server: $(PEERS)/triton/installed
+	@if $(@D)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --only-binary :all: nvidia-pytriton==0.7.0 2> $(@D)/pip.log; \
+	then touch $@; else echo 'Triton is left out: pip finds no wheel of nvidia-pytriton 0.7.0 for this platform; $(@D)/pip.log tells more'; fi
+
 wrk:
 	@command -v wrk > /dev/null || { echo 'make bench-service needs wrk: apt install wrk, or brew install wrk'; exit 1; }
 
-bench-service: wrk $(VENV)/bench.installed $(PEERS)/fastapi/installed $(PEERS)/litserve/installed $(PEERS)/mlserver/installed ## This server against LitServe, MLServer and FastAPI, by wrk; BENCH=--save keeps the figures
+bench-service: wrk $(VENV)/bench.installed $(PEERS)/fastapi/installed $(PEERS)/litserve/installed $(PEERS)/mlserver/installed $(PEERS)/triton/server ## This server against Triton, LitServe, MLServer and FastAPI, by wrk; BENCH=--save keeps the figures
 	$(BIN)/python -m tests.bench.service --environments $(PEERS) $(if $(SECONDS),--seconds $(SECONDS)) $(BENCH)
 
 soak: $(VENV)/test.installed ## Mixed load on a server for SECONDS (300), and what must hold

@@ -1,6 +1,6 @@
 """This server against others on the same weights, machine and load, in one run.
 
-Run: make bench-service      (or python -m tests.bench.service [--seconds N] [--save])
+Run: make bench-service      (or python -m tests.bench.service [--seconds N] [--leads] [--save])
 
 Every server has as many workers as there are cores, each with one thread inside a run. Tables are printed;
 build/bench-service.json has the figures. With --save they go to docs/bench/ as well.
@@ -15,28 +15,31 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from tests.bench.machine import machine
-from tests.bench.service.candidates import FORMS, Candidate, candidates
+from tests.bench.service.candidates import Candidate, candidates
+from tests.bench.service.leads import measure_leads, too_small
 from tests.bench.service.load import LoadError, Timings, find_wrk, measure
-from tests.bench.service.models import ServedModel, make_models
+from tests.bench.service.models import make_models
 from tests.bench.service.overhead import measure_overhead, too_slow
-from tests.bench.service.report import tables
+from tests.bench.service.report import leads_part, tables
 from tests.bench.service.request import PostRequest
 from tests.bench.service.results import BUILD, SAVED, LoadResult, ServiceReport, StartResult, to_json
+from tests.bench.service.served_model import ServedModel
 from tests.bench.service.server import MeasuredServer, free_port
 from tests.bench.service.speedup import shortfalls, speedups
 
 CONNECTIONS = (1, 4, 16)
 SETTLE_SECONDS = 6
 """Seconds of load before the first figure: whatever a server prepares when it is first asked is prepared then."""
-CLOSE = 1e-3
-"""Most difference of an answer from PyTorch's, relative to the largest score."""
 PACKAGES = ("fastapi", "uvicorn", "numpy", "llvmlite")
 """Packages of this server whose versions are told."""
-OTHERS = {"LitServe": "litserve", "MLServer": "mlserver", "FastAPI": "fastapi"}
-"""Other server -> its package, in an environment of the same name."""
+OTHERS = {
+    "LitServe": ("litserve", "litserve"),
+    "MLServer": ("mlserver", "mlserver"),
+    "FastAPI": ("fastapi", "fastapi"),
+    "nvidia-pytriton": ("triton", "nvidia-pytriton"),
+}
+"""What is compared -> its environment, and the package whose version is told; Triton's server has none of its own."""
 
 
 def main() -> int:
@@ -47,9 +50,14 @@ def main() -> int:
     models = [model for model in make_models(environments / "models") if model.name in arguments.models]
     chosen = tuple(arguments.servers or ("",))
     servers = [one for one in candidates(environments) if one.name.startswith(chosen)]
+    workers = len(os.sched_getaffinity(0))
+    if arguments.leads:
+        leads = measure_leads(models, servers, workers, arguments.seconds, SETTLE_SECONDS)
+        print(leads_part(leads) or "none of the servers that are to be led is there")
+        return _tell(too_small(leads))
     ceiling = _ceiling(models[0], arguments.seconds)
     print(f"a server that does nothing: {ceiling}\n", flush=True)
-    starts, loads = _measure(models, servers, arguments.seconds)
+    starts, loads = _measure(models, servers, workers, arguments.seconds)
     report = ServiceReport(
         machine(PACKAGES),
         datetime.datetime.now(datetime.UTC).date().isoformat(),
@@ -60,12 +68,17 @@ def main() -> int:
         speedups(loads),
         tuple(starts),
         tuple(measure_overhead(arguments.seconds)),
+        tuple(measure_leads(models, servers, workers, arguments.seconds, SETTLE_SECONDS)),
     )
     print(tables(report))
     for path in [BUILD, SAVED] if arguments.save else [BUILD]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(to_json(report))
-    missed = [*shortfalls(report.speedups), *too_slow(report.overheads)]
+    return _tell([*shortfalls(report.speedups), *too_slow(report.overheads), *too_small(report.leads)])
+
+
+def _tell(missed: Sequence[str]) -> int:
+    """Print what was missed; returns the exit code."""
     print(*missed, sep="\n")
     return 1 if missed else 0
 
@@ -77,16 +90,16 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--environments", type=Path, default=Path(".venv-bench"), help="of the other servers")
     parser.add_argument("--models", nargs="*", default=["digits", "resnet18"])
     parser.add_argument("--servers", nargs="*", help="beginnings of names; all by default")
+    parser.add_argument("--leads", action="store_true", help="only what is measured in turns; writes no file")
     parser.add_argument("--save", action="store_true", help="write docs/bench/ as well")
     return parser.parse_args()
 
 
 def _measure(
-    models: Sequence[ServedModel], servers: Sequence[Candidate], seconds: int
+    models: Sequence[ServedModel], servers: Sequence[Candidate], workers: int, seconds: int
 ) -> tuple[list[StartResult], list[LoadResult]]:
     starts: list[StartResult] = []
     loads: list[LoadResult] = []
-    workers = len(os.sched_getaffinity(0))
     for model in models:
         for candidate in servers:
             with (
@@ -96,7 +109,7 @@ def _measure(
                 idle = server.memory()
                 settle = candidate.request(model, "binary").to_bytes()
                 measure(server.url, settle, max(CONNECTIONS), SETTLE_SECONDS)
-                for form in FORMS:
+                for form in candidate.forms:
                     loads.extend(_load(candidate, model, form, server.url, seconds))
                 figures = (server.ready_seconds, idle, server.memory())
                 starts.append(StartResult(candidate.name, model.name, *figures))
@@ -108,10 +121,7 @@ def _load(
 ) -> Iterator[LoadResult]:
     """Check an answer of a server, then measure it with each number of connections."""
     request = candidate.request(model, form)
-    scores = candidate.read(request.send(url))
-    expected = (model.of_picture if form == "image" else model.scores).ravel()
-    if np.abs(scores - expected).max() > CLOSE * np.abs(expected).max():
-        raise ValueError(f"{candidate.name} answers {model.name} by {form} otherwise than PyTorch")
+    candidate.check(model, form, url)
     for connections in CONNECTIONS:
         timings = measure(url, request.to_bytes(), connections, seconds)
         print(f"{model.name}, {form}, {candidate.name}, {connections} at once: {timings}", flush=True)
@@ -130,13 +140,14 @@ def _versions(environments: Path) -> dict[str, str]:
     """Return the versions of the other servers that are installed, and of wrk."""
     text = "import sys; from importlib.metadata import version; print(version(sys.argv[1]))"
     found = {}
-    for name, package in OTHERS.items():
-        python = environments / package / "bin/python"
+    for name, (environment, package) in OTHERS.items():
+        python = environments / environment / "bin/python"
         if python.exists():
             done = subprocess.run(
-                [python, "-c", text, package], capture_output=True, check=True, text=True, cwd=environments
+                [python, "-c", text, package], capture_output=True, check=False, text=True, cwd=environments
             )
-            found[name] = done.stdout.strip()
+            if done.returncode == 0:  # the wheel of Triton is not there for every platform
+                found[name] = done.stdout.strip()
     # wrk's --version ends with status 1
     banner = subprocess.run([find_wrk(), "--version"], capture_output=True, check=False, text=True).stdout
     number = banner.partition(" ")[2].partition(" ")[0].rpartition("/")[2]  # as debian/4.1.0-3

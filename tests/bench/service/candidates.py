@@ -13,12 +13,15 @@ import numpy as np
 import orjson
 
 from engine.dtypes import Array
-from tests.bench.service.models import ServedModel
 from tests.bench.service.request import PostRequest
+from tests.bench.service.served_model import ServedModel
 from tests.bench.service.server import MeasuredServer, free_port
 from tests.bench.service.speedup import OURS
+from tests.bench.service.triton import TritonError, TritonInstallation
 
 FORMS = ("JSON", "binary", "image")
+CLOSE = 1e-3
+"""Most difference of an answer from PyTorch's, relative to the largest score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +33,25 @@ class Candidate:
         start: makes a server for a model, in a folder for files, with so many workers.
         request: makes the request for a form of input.
         read: takes the scores out of an answer.
+        forms: of input that it takes.
     """
 
     name: str
     start: Callable[[ServedModel, Path, int], MeasuredServer]
     request: Callable[[ServedModel, str], PostRequest]
     read: Callable[[httpx.Response], Array]
+    forms: tuple[str, ...] = FORMS
+
+    def check(self, model: ServedModel, form: str, url: str) -> None:
+        """See that a server that listens at `url` answers as PyTorch does.
+
+        Raises:
+            ValueError: it does not.
+        """
+        scores = self.read(self.request(model, form).send(url))
+        expected = (model.of_picture if form == "image" else model.scores).ravel()
+        if np.abs(scores - expected).max() > CLOSE * np.abs(expected).max():
+            raise ValueError(f"{self.name} answers {model.name} by {form} otherwise than PyTorch")
 
 
 def json_request(path: str, document: Any) -> PostRequest:
@@ -73,6 +89,11 @@ def _request_kuiper(model: ServedModel, form: str) -> PostRequest:
         return PostRequest(
             f"/infer?model={model.name}&trace=off", model.picture, {"Content-Type": "image/png"}
         )
+    return _request_protocol(model, form)
+
+
+def _request_protocol(model: ServedModel, form: str) -> PostRequest:
+    """Return a request of the Open Inference Protocol."""
     described = {"name": "0", "shape": model.array.shape, "datatype": "FP32"}
     path = f"/v2/models/{model.name}/infer"
     if form == "JSON":
@@ -88,7 +109,7 @@ def binary_request(path: str, described: Mapping[str, Any], array: Array) -> Pos
     return PostRequest(path, text + array.tobytes(), headers)
 
 
-def _read_kuiper(answer: httpx.Response) -> Array:
+def _read_protocol(answer: httpx.Response) -> Array:
     if (length := answer.headers.get("Inference-Header-Content-Length")) is not None:
         return np.frombuffer(answer.content[int(length) :], np.float32)
     return np.array(orjson.loads(answer.content)["outputs"][0]["data"], np.float32).ravel()
@@ -168,6 +189,37 @@ def _read_mlserver(answer: httpx.Response) -> Array:
     return np.array(orjson.loads(answer.content)["outputs"][0]["data"], np.float32).ravel()
 
 
+def _triton_starter(
+    installed: TritonInstallation, instances: int | None
+) -> Callable[[ServedModel, Path, int], MeasuredServer]:
+    """Return what starts Triton with so many processes for the model; with None, as many as others have workers."""
+
+    def start(model: ServedModel, scratch: Path, workers: int) -> MeasuredServer:
+        port = free_port()
+        variables = _environment(model, port, workers)
+        return installed.start(model, scratch, port, instances or workers, variables)
+
+    return start
+
+
+def _tritons(environment: Path) -> list[Candidate]:
+    """Return Triton, where it is installed and runs; says why if it does not."""
+    try:
+        installed = TritonInstallation.find(environment)
+    except TritonError as error:
+        print(f"Triton is left out: {error}", flush=True)
+        return []
+    if installed is None:
+        return []
+    return [
+        # pictures are for models of their own there
+        Candidate(
+            name, _triton_starter(installed, count), _request_protocol, _read_protocol, ("JSON", "binary")
+        )
+        for name, count in (("Triton, 1 instance", 1), ("Triton, instances", None))
+    ]
+
+
 def candidates(environments: Path) -> list[Candidate]:
     """Return this server, and those others that are installed.
 
@@ -186,6 +238,7 @@ def candidates(environments: Path) -> list[Candidate]:
             for name, parallel in (("MLServer, in process", False), ("MLServer, workers", True))
         ],
     }
-    ours = Candidate(OURS, _start_kuiper, _request_kuiper, _read_kuiper)
+    ours = Candidate(OURS, _start_kuiper, _request_kuiper, _read_protocol)
     installed = [name for name, python in pythons.items() if python.exists()]
-    return [ours, *(candidate for name in installed for candidate in known[name])]
+    others = [candidate for name in installed for candidate in known[name]]
+    return [ours, *_tritons(environments / "triton"), *others]

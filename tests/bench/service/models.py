@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from dataclasses import dataclass
+from collections.abc import Mapping
 from importlib.util import module_from_spec, spec_from_file_location
 from io import BytesIO
 from pathlib import Path
@@ -14,6 +14,7 @@ import torch
 from PIL import Image
 
 from engine.dtypes import Array
+from tests.bench.service.served_model import ServedModel
 from tests.golden.networks import build, export
 
 ROOT = Path(__file__).parents[3]
@@ -26,27 +27,6 @@ colour = "rgb"
 mean = {MEAN}
 std = {STD}
 """
-
-
-@dataclass(frozen=True, slots=True)
-class ServedModel:
-    """A model, and what is asked of it.
-
-    Attributes:
-        name: its name.
-        folder: holds `model.onnx`, `image.json` and, in a folder of its name, what this server reads.
-        array: an input.
-        picture: an encoded image.
-        scores: what PyTorch makes of the input.
-        of_picture: what PyTorch makes of the image.
-    """
-
-    name: str
-    folder: Path
-    array: Array
-    picture: bytes
-    scores: Array
-    of_picture: Array
 
 
 def make_models(root: Path) -> list[ServedModel]:
@@ -104,12 +84,28 @@ def _resnet18(folder: Path) -> ServedModel:
 def _model(
     name: str, folder: Path, module: Any, array: Array, picture: bytes, prepared: Array, image: Any
 ) -> ServedModel:
-    path = folder / "model.onnx"
-    if not path.exists():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the exporter announces its successor
-            torch.onnx.export(module, (torch.from_numpy(array),), str(path), dynamo=False)
-        (folder / "image.json").write_text(json.dumps(image))
+    given = (torch.from_numpy(array),)
+    rows = {"input": {0: "rows"}, "scores": {0: "rows"}}
+    for file, axes in (("model.onnx", None), ("batched.onnx", rows)):
+        if not (folder / file).exists():
+            _export_onnx(module, given, folder / file, axes)
+    (folder / "image.json").write_text(json.dumps(image))
     with torch.inference_mode():
-        scores, of_picture = (module(torch.from_numpy(given)).numpy() for given in (array, prepared))
+        scores, of_picture = (module(torch.from_numpy(one)).numpy() for one in (array, prepared))
     return ServedModel(name, folder, array, picture, scores, of_picture)
+
+
+def _export_onnx(
+    module: Any, given: tuple[Any], path: Path, axes: Mapping[str, Mapping[int, str]] | None
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the exporter announces its successor
+        torch.onnx.export(
+            module,
+            given,
+            str(path),
+            dynamo=False,
+            input_names=["input"],
+            output_names=["scores"],
+            dynamic_axes=axes,
+        )

@@ -9,11 +9,22 @@ from pathlib import Path
 
 from tests.bench.report import table
 from tests.bench.service.load import Timings
-from tests.bench.service.results import SAVED, LoadResult, Overhead, ServiceReport, StartResult, from_json
+from tests.bench.service.results import (
+    SAVED,
+    Lead,
+    LoadResult,
+    Overhead,
+    ServiceReport,
+    StartResult,
+    from_json,
+)
 from tests.bench.service.speedup import FORM, MODEL, OURS
 
 ANSWERS = {"means": "3 numbers", "same": "150,528 numbers"}
 """The model whose overhead is measured -> what it answers."""
+
+FIGURES = {"rate": "requests/s", "p50": "median, ms"}
+"""What leads compare -> its name and unit."""
 
 
 def tables(report: ServiceReport) -> str:
@@ -22,6 +33,7 @@ def tables(report: ServiceReport) -> str:
         introduction(report),
         loads_table(report.loads),
         speedups_line(report),
+        leads_part(report.leads),
         starts_table(report.starts),
         "What the service adds to a run, at the median of requests one after another:",
         overheads_table(report.overheads),
@@ -66,6 +78,27 @@ def speedups_line(report: ServiceReport) -> str:
     return f"{OURS}'s requests per second for {MODEL} with {FORM} input and {most} at once are {listing}."
 
 
+def leads_part(leads: Sequence[Lead]) -> str:
+    """Return the table of leads below a sentence that says how they were measured; empty where there are none."""
+    if not leads:
+        return ""
+    rows = [
+        [
+            one.model,
+            str(one.connections),
+            one.server,
+            FIGURES[one.figure],
+            _number(one.ours),
+            _number(one.theirs),
+            f"{one.ratio:.2f}",
+            f"{one.wanted:g}",
+        ]
+        for one in leads
+    ]
+    head = ["model", "at once", "server", "figure", OURS, "the server", "lead", "wanted"]
+    return f"Measured in turns, with {FORM} input; medians of the rounds:\n\n{table(head, rows)}"
+
+
 def starts_table(starts: Sequence[StartResult]) -> str:
     """Return the table of starts."""
     rows = [
@@ -94,6 +127,10 @@ def overheads_table(overheads: Sequence[Overhead]) -> str:
         for one in overheads
     ]
     return table(["answer", "request", "forward, ms", "client waits, ms", "service adds, ms"], rows)
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if value >= 10 else f"{value:.2f}"
 
 
 def _shown(timings: Timings | None) -> str:

@@ -75,6 +75,34 @@ class Overhead:
 
 
 @dataclass(frozen=True, slots=True)
+class Lead:
+    """This server beside another one, measured in turns with binary input.
+
+    Attributes:
+        model: what is asked.
+        connections: requests at once.
+        server: the other's name.
+        figure: what is compared: the rate, in requests per second, or p50, the median of the milliseconds.
+        ours: this server's figure.
+        theirs: the other's.
+        wanted: the least ratio that is wanted.
+    """
+
+    model: str
+    connections: int
+    server: str
+    figure: str
+    ours: float
+    theirs: float
+    wanted: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times as fast this server is: above 1 it leads, whichever figure is compared."""
+        return self.ours / self.theirs if self.figure == "rate" else self.theirs / self.ours
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceReport:
     """A run of the service's benchmark.
 
@@ -88,6 +116,7 @@ class ServiceReport:
         speedups: over each other server.
         starts: one for each server and model.
         overheads: one for each model and form.
+        leads: over those servers for which a lead is wanted, measured in turns.
     """
 
     machine: Mapping[str, str]
@@ -99,6 +128,7 @@ class ServiceReport:
     speedups: Mapping[str, float]
     starts: tuple[StartResult, ...]
     overheads: tuple[Overhead, ...]
+    leads: tuple[Lead, ...] = ()
 
 
 _FORMAT = TypeAdapter(ServiceReport)

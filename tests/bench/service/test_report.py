@@ -1,5 +1,6 @@
 """The report of the service's benchmark: its JSON, and the Markdown that documentation shows."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,7 @@ from pydantic import ValidationError
 from tests.bench.service.load import Timings
 from tests.bench.service.report import tables
 from tests.bench.service.results import (
+    Lead,
     LoadResult,
     Overhead,
     ServiceReport,
@@ -35,6 +37,10 @@ def report() -> ServiceReport:
         speedups={"LitServe": 4.0},
         starts=(StartResult("Kuiper Serve", "digits", 1.25, 80_000_000, 90_000_000),),
         overheads=(Overhead("means", "JSON", 0.25, 3.5),),
+        leads=(
+            Lead("digits", 16, "Triton", "rate", 4000.0, 5000.0, 1.0),
+            Lead("digits", 1, "FastAPI", "p50", 0.4, 0.5, 1.0),
+        ),
     )
 
 
@@ -78,8 +84,18 @@ def test_every_figure_is_shown(report: ServiceReport) -> None:
     ):
         assert part in text
     assert ["digits", "Kuiper Serve", "1.2", "80", "90"] in rows(text)
+    assert ["digits", "16", "Triton", "requests/s", "4000", "5000", "0.80", "1"] in rows(text)
+    assert ["digits", "1", "FastAPI", "median, ms", "0.40", "0.50", "1.25", "1"] in rows(text)
     assert ["3 numbers", "JSON", "0.250", "3.500", "3.250"] in rows(text)
 
 
 def test_report_without_other_servers_tells_no_speedup(report: ServiceReport) -> None:
     assert "times those" not in tables(replace(report, speedups={}))
+
+
+def test_report_of_a_run_without_leads_is_read_and_shows_none(report: ServiceReport) -> None:
+    kept = json.loads(to_json(report))
+    del kept["leads"]
+    without = from_json(json.dumps(kept))
+    assert without == replace(report, leads=())
+    assert "in turns" not in tables(without)

@@ -19,13 +19,17 @@ Array = NDArray[np.float32]
 
 
 class Session:
-    """One model."""
+    """One model.
 
-    def __init__(self) -> None:
+    Args:
+        file: its name in the model's folder.
+    """
+
+    def __init__(self, file: str = "model.onnx") -> None:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         options.inter_op_num_threads = 1
-        path = str(FOLDER / "model.onnx")
+        path = str(FOLDER / file)
         self._session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         image = json.loads((FOLDER / "image.json").read_text())
         self._mode, self._side = image["mode"], image["side"]
