@@ -26,7 +26,7 @@ START_SECONDS = 60.0
 """Seconds that the process may take to start."""
 _END_SECONDS = 1.0
 """Seconds that a process which answers no more may take to end by itself."""
-IDLE_SECONDS = 30.0
+IDLE_SECONDS = 5.0
 """Seconds after which the process is ended if there is nothing to decode; its memory goes with it."""
 _PATIENCE = 3.0
 """How many times as long decoding may take as the processor has time for it, which others use first."""
