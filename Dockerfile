@@ -26,8 +26,12 @@ ENV PATH=/opt/kuiper/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     KUIPER_HOST=0.0.0.0 \
     KUIPER_PORT=8000 \
-    KUIPER_MODELS=/models
+    KUIPER_MODELS=/models \
+    KUIPER_CACHE=/var/cache/kuiper
+RUN install -d -o kuiper -m 755 /var/cache/kuiper
 USER 10001
+# containers start without compiling; on another kind of processor than this they compile as if there were nothing
+RUN kuiper compile --log-level warning
 EXPOSE 8000
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \

@@ -20,7 +20,7 @@ RELEASE ?= .venv-release
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help serve test test-lowest test-newest lint format bench bench-service wrk soak attack fuzz schemathesis conformance differential golden figures examples docs train dev dist sbom audit notes constraints clean
+.PHONY: help serve test test-lowest test-newest lint format bench bench-service bench-start wrk soak attack fuzz schemathesis conformance differential golden figures examples docs train dev dist sbom audit notes constraints clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
@@ -86,6 +86,9 @@ format: $(VENV)/test.installed ## Format and fix what ruff can fix
 
 bench: $(VENV)/bench.installed ## Six models against onnxruntime, openvino, ncnn and torch; BENCH=--save keeps the figures
 	$(BIN)/python -m tests.bench $(BENCH)
+
+bench-start: $(VENV)/bench.installed ## How long digits and ResNet18 take to be ready, at the first start and after it
+	$(BIN)/python -m tests.bench.start $(BENCH)
 
 # other servers pin other versions of the same packages: each has an environment of its own
 $(PEERS)/%/installed: tests/bench/service/requirements/%.txt

@@ -1,7 +1,7 @@
 """The engine: reads PNNX models, builds them once, runs them and tells what every layer did."""
 
 from engine import layers as _layers  # registers every layer of the engine
-from engine.backend import Backend
+from engine.backend import Backend, code_folder_in_use
 from engine.binding import BoundLayer
 from engine.compilation import Compilation
 from engine.dtypes import PNNX_COMPUTE, PNNX_STORAGE, Array, pnnx_name, widen
@@ -119,6 +119,7 @@ __all__ = [
     "Value",
     "Verification",
     "Verify",
+    "code_folder_in_use",
     "create_layer",
     "describe_problem",
     "find_files",

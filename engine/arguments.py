@@ -108,18 +108,19 @@ def read_arguments(
     Raises:
         SignatureError: an argument's annotation is missing, or none of those that tell what it takes.
     """
-    given = inspect.signature(prepare or function).parameters.values()
+    own = inspect.signature(function).parameters.values()
+    given = own if prepare is None else inspect.signature(prepare).parameters.values()
     named = tuple(
         _argument(prepare or function, parameter)
         for parameter in given
         if parameter.kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     )
-    taken = inspect.signature(function).parameters.values()
-    variadic = any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in taken)
+    variadic = any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in own)
     collects = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in given)
     return named, variadic, collects
 
 
+@functools.lru_cache(maxsize=1024)  # a few shape rules serve most layers
 def only_named(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that takes any keyword arguments and passes on those that `function` names."""
     parameters = inspect.signature(function).parameters.values()

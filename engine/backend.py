@@ -2,12 +2,14 @@
 
 import importlib.util
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
+from pathlib import Path
 
 from engine.errors import BuildError
 from engine.executor import Executor, ExecutorOptions, Planner
 from engine.numpy_executor import NumpyExecutor
+from engine.verification import Verify
 
 VARIABLE = "KUIPER_BACKEND"
 """Environment variable that chooses where the caller does not."""
@@ -53,6 +55,7 @@ def make_executor(
     inputs: Sequence[str],
     outputs: Sequence[str],
     options: ExecutorOptions,
+    content: Callable[[], str],
 ) -> Executor:
     """Return what runs a graph on a backend.
 
@@ -62,11 +65,14 @@ def make_executor(
         inputs: operand names of the graph's inputs.
         outputs: names of the operands that leave the graph.
         options: what is the same in all runs.
+        content: gives the digest of all that the graph is made of.
     """
     layers = NumpyExecutor(plan, outputs, options.max_run_bytes)
     if backend is Backend.NUMPY:
         return layers
-    from engine.compiler.program.native import NativeExecutor  # noqa: PLC0415  # llvmlite takes its time to load
+    from engine.compiler.emit.code_store import code_store  # noqa: PLC0415  # llvmlite takes its time to load
+    from engine.compiler.program.mark import Marks  # noqa: PLC0415
+    from engine.compiler.program.native import NativeExecutor  # noqa: PLC0415
     from engine.compiler.program.programs import Programs  # noqa: PLC0415
 
     programs = Programs(
@@ -74,12 +80,26 @@ def make_executor(
         outputs,
         options.threads,
         options.programs_kept,
-        verifies=options.verifies,
+        verifies=options.verify is not Verify.OFF,
+        marks=Marks(code_store(), content) if options.verify is Verify.LOAD else None,
         max_seconds=options.max_build_seconds,
         precision=options.precision,
         tolerance=options.tolerance,
     )
     return NativeExecutor(programs, layers, plan, outputs, options.max_run_bytes)
+
+
+def code_folder_in_use() -> Path | None:
+    """Return the folder that compiled code is kept in, for later processes.
+
+    None where there is no compiler, where `KUIPER_CACHE` says that nothing is kept, and after a file could not be
+    written.
+    """
+    if _obstacle() is not None:
+        return None
+    from engine.compiler.emit.code_store import code_store  # noqa: PLC0415  # only now is llvmlite known to be there
+
+    return code_store().folder
 
 
 def _obstacle() -> str | None:

@@ -13,7 +13,7 @@ from engine.precision import LOSS_TOLERATED, Precision
 from engine.run import RunResult, StopCheck
 from engine.spec import TensorSpec
 from engine.trace import TraceLevel
-from engine.verification import Verification
+from engine.verification import Verification, Verify
 
 MAX_THREADS = 1024
 """Threads that may share a run; each has scratch memory of its own."""
@@ -36,7 +36,7 @@ class ExecutorOptions:
         threads: threads that share a run's compiled kernels.
         max_run_bytes: how much the tensors alive at once in a run may take.
         programs_kept: compiled programs that are kept.
-        verifies: whether a program is compared with the numpy layers before it is used.
+        verify: when a program is compared with the numpy layers.
         max_build_seconds: how long compiling a program may take; None for as long as it takes.
         precision: what kernels round the operands of products to.
         tolerance: loss that `AUTO` may take.
@@ -48,7 +48,7 @@ class ExecutorOptions:
     threads: int = 1
     max_run_bytes: int = MAX_RUN_BYTES
     programs_kept: int = PROGRAMS_KEPT
-    verifies: bool = True
+    verify: Verify = Verify.LOAD
     max_build_seconds: float | None = None
     precision: Precision = Precision.F32
     tolerance: float = LOSS_TOLERATED

@@ -10,6 +10,7 @@ from engine.backend import Backend, choose_backend, make_executor
 from engine.build import bind, declared_failures, refuse_contradictions
 from engine.build_clock import BuildClock, checked_seconds
 from engine.compilation import Compilation
+from engine.content import delayed_digest
 from engine.dtypes import Array
 from engine.errors import KuiperError, ParamError, StateError
 from engine.executor import PROGRAMS_KEPT, Executor, ExecutorOptions, Planner, RunOptions
@@ -53,7 +54,7 @@ class RuntimeGraph:
         backend: what runs the layers; by default what `KUIPER_BACKEND` says, `auto` where it says nothing.
         threads: threads that share one run's compiled kernels, 1 to 1024.
         programs_kept: compiled programs that are kept, at least 1: those used last, one per combination of shapes.
-        verify: whether a compiled program is compared with the numpy layers before it is used; one that differs is not.
+        verify: when a compiled program is compared with the numpy layers; one that differs is not used.
         max_build_seconds: how long building the graph, and planning and compiling it for some shapes, may each take.
         precision: what compiled kernels round the operands of products to; numpy layers compute in float32, or int8.
         quantization: what of the model `int8` computes in integers; by default what the file beside it says.
@@ -89,7 +90,7 @@ class RuntimeGraph:
             threads=threads,
             max_run_bytes=max_run_bytes,
             programs_kept=programs_kept,
-            verifies=choose_verify(verify) is Verify.LOAD,
+            verify=choose_verify(verify),
             max_build_seconds=checked_seconds(max_build_seconds),
             precision=choose_precision(precision) if quantization is None else Precision.INT8,
             tolerance=checked_tolerance(tolerance),
@@ -149,6 +150,7 @@ class RuntimeGraph:
         self.init()
         clock = BuildClock(self._options.max_build_seconds, "building")
         bound = bind(self._operators, self._order, self._registry, clock)
+        quantization: Quantization | None = None
         if self.precision is Precision.INT8:
             quantization = self._quantization or read_sidecar(self.param_path, self.bin_path)
             apply_quantization(quantization, self._order, self._operands)
@@ -156,13 +158,9 @@ class RuntimeGraph:
         self._warnings = (*bound.assumed, *harmless)
         for warning in self._warnings:
             _logger.warning("%s: %s", self.param_path, warning)
-        self._executor = make_executor(
-            self._backend,
-            self._plan,
-            [port.operand for port in self._inputs],
-            self._leaving,
-            self._options,
-        )
+        names = [port.operand for port in self._inputs]
+        digest = delayed_digest(self._operators, quantization, self._options)
+        self._executor = make_executor(self._backend, self._plan, names, self._leaving, self._options, digest)
         self._state = GraphState.COMPLETE
 
     def forward(self, inputs: Inputs) -> list[Array]:

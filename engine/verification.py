@@ -14,7 +14,9 @@ class Verify(Enum):
     """When compiled programs are compared with the numpy layers."""
 
     LOAD = "load"
-    """Once, when a program is compiled, before it is used."""
+    """Before a program is used for the first time; not again where `KUIPER_CACHE` has it that the very same agreed."""
+    ALWAYS = "always"
+    """Before a program is used for the first time, in every process anew."""
     OFF = "off"
     """Never."""
 
@@ -64,12 +66,14 @@ class Verification:
 
     Attributes:
         checked: programs that were compared with the numpy layers.
+        recalled: programs that were not, as another process had compared the very same, and they agreed.
         unchecked: programs that could not be compared, as no input was found that the numpy layers run on.
         refused: programs that are not used, the latest `REFUSALS_KEPT` of them.
         refused_count: how many there were in all.
     """
 
     checked: int = 0
+    recalled: int = 0
     unchecked: int = 0
     refused: tuple[Refusal, ...] = ()
     refused_count: int = 0

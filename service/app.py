@@ -16,6 +16,7 @@ from service.http.rate_limit import RateLimitMiddleware, TokenBuckets
 from service.http.request_middleware import RequestMiddleware
 from service.lifecycle import Lifecycle
 from service.lifespan import lifespan
+from service.repository.early_load import EarlyLoad
 from service.repository.load_progress import LoadProgress
 from service.routes import DESCRIBED, ROUTERS
 from service.routes.inference import InferenceMiddleware, inference_routes
@@ -27,19 +28,20 @@ from service.telemetry.telemetry import make_telemetry
 from service.version import kuiper_version
 
 
-def create_app(settings: Settings) -> Application:
+def create_app(settings: Settings, early: EarlyLoad | None = None) -> Application:
     """Return the application; its models are loaded when it starts.
 
     Args:
         settings: all that can be set.
+        early: the load of its models, if that has begun already.
 
     Raises:
         SettingsError: keys are malformed or cannot be read; spans cannot be sent as asked.
     """
     telemetry = make_telemetry(settings)
     dispatcher = Dispatcher(settings, telemetry.observers)
-    progress = LoadProgress(LoadReport().tell)
-    services = Services(settings, Lifecycle(), dispatcher, telemetry, progress=progress)
+    progress = LoadProgress(LoadReport().tell) if early is None else early.progress
+    services = Services(settings, Lifecycle(), dispatcher, telemetry, progress=progress, early=early)
     routes = inference_routes(services)
     app = Application(
         title="Kuiper Serve",

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
+from service.collection import without_collection
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _KILLED = 128
 """Exit code of a command that a signal ended, less the number of the signal, as shells have it."""
@@ -17,7 +19,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the exit code of the process."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     with _ended_by_signals(is_server=given[:1] == ["serve"]):
-        from service.command import run_command  # noqa: PLC0415  # it takes a second, in which signals are heard
+        with without_collection():
+            from service.command import run_command  # noqa: PLC0415  # it takes half a second; signals are heard
 
         return run_command(given)
 

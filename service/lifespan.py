@@ -52,10 +52,12 @@ async def _load(services: Services, trimmer: MemoryTrimmer) -> None:
     Raises:
         RepositoryError: a model is broken, or there is none; `Lifecycle.failure` tells it as well.
     """
-    settings, retire = services.settings, services.dispatcher.retire
+    settings, retire, early = services.settings, services.dispatcher.retire, services.early
     try:
         services.loaded = await services.loading_threads.run(
-            lambda: load_repository(settings, retire, services.progress)
+            lambda: load_repository(
+                settings, retire, services.progress, None if early is None else early.entries
+            )
         )
     except (LoadStoppedError, ServiceError):
         return  # the server shuts down

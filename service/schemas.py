@@ -18,6 +18,13 @@ class ErrorBody(BaseModel):
     details: dict[str, Any] = Field(description="values that a program may need to react")
 
 
+ERROR_CONTENT: dict[str, Any] = {
+    "application/json": {"schema": {"$ref": f"#/components/schemas/{ErrorBody.__name__}"}}
+}
+"""What a response with `ErrorBody` holds, for descriptions. Of the model itself FastAPI would make a validator for each
+response of each route, at every start, and use none."""
+
+
 class Health(BaseModel):
     """The state of the server."""
 

@@ -7,6 +7,7 @@ from fastapi import FastAPI, Request
 from service.config.machine import this_machine
 from service.config.settings import Settings
 from service.lifecycle import Lifecycle, Phase
+from service.repository.early_load import EarlyLoad
 from service.repository.load_progress import LoadProgress, LoadState
 from service.repository.loading_threads import LoadingThreads
 from service.repository.repository import ModelRepository
@@ -29,6 +30,7 @@ class Services:
         telemetry: its statistics, metrics, traces and spans.
         loaded: its models; None until they are loaded.
         progress: how far the loading of its models has come.
+        early: the load of its models, where that began before the application was made.
         loading_threads: the threads that models are loaded on, at the start and later.
         opens_at_once: whether the application starts before its models are loaded.
     """
@@ -39,6 +41,7 @@ class Services:
     telemetry: Telemetry
     loaded: ModelRepository | None = None
     progress: LoadProgress = field(default_factory=LoadProgress)
+    early: EarlyLoad | None = None
     loading_threads: LoadingThreads = field(
         default_factory=lambda: LoadingThreads(this_machine().cpus + _SPARE_THREADS)
     )

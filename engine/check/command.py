@@ -155,7 +155,7 @@ def _check(options: argparse.Namespace) -> int:
     return BAD if different else GOOD
 
 
-def _open(options: argparse.Namespace, backend: Backend, verify: Verify = Verify.LOAD) -> RuntimeGraph:
+def _open(options: argparse.Namespace, backend: Backend, verify: Verify = Verify.ALWAYS) -> RuntimeGraph:
     param, binary = files_at(options.model)
     return RuntimeGraph(
         param,

@@ -4,6 +4,6 @@ from typing import Literal
 
 LogFormat = Literal["text", "json"]
 BackendName = Literal["auto", "native", "numpy"]
-VerifyMode = Literal["load", "off"]
+VerifyMode = Literal["load", "always", "off"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 ModelControl = Literal["none", "explicit"]

@@ -70,8 +70,9 @@ class Settings(BaseSettings):
     )
     verify: VerifyMode = Field(
         default="load",
-        description="load: compare each compiled program with the numpy layers once, and do not use it if they differ; "
-        "off: use it unchecked",
+        description="load: compare each compiled program with the numpy layers, and do not use it if they differ; the "
+        "very same program is compared once for all processes that share `KUIPER_CACHE`; always: compare it in every "
+        "process; off: use it unchecked",
     )
     precision: PrecisionName = Field(
         default="f32", description="precision of models whose model.toml names none: f32, bf16, int8 or auto"

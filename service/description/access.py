@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from service.http.access import Access
+from service.schemas import ERROR_CONTENT
 from service.surfaces import POLLED_PATHS
 
 _SCHEMES = {
@@ -76,5 +77,4 @@ def _drop_unused(responses: dict[str, Any]) -> None:
 
 
 def _error(description: str) -> dict[str, Any]:
-    body = {"schema": {"$ref": "#/components/schemas/ErrorBody"}}
-    return {"description": description, "content": {"application/json": body}}
+    return {"description": description, "content": ERROR_CONTENT}

@@ -14,7 +14,7 @@ from service.description.examples import Examples, examples_for
 from service.description.predictions import describe_predictions
 from service.http.access import Access
 from service.repository.repository import ModelRepository
-from service.schemas import ErrorBody, InferAnswer
+from service.schemas import ERROR_CONTENT, ErrorBody, InferAnswer
 from service.services import services_of
 
 DESCRIPTION = """Serves PNNX models and shows what every layer did.
@@ -48,7 +48,7 @@ _ERRORS = {
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the description of the errors that a route may answer with."""
-    return {status: {"model": ErrorBody, "description": _ERRORS[status]} for status in statuses}
+    return {status: {"content": ERROR_CONTENT, "description": _ERRORS[status]} for status in statuses}
 
 
 INFER_RESPONSES: dict[int | str, dict[str, Any]] = {
@@ -101,6 +101,7 @@ def install_openapi(
             generation
         )  # the key under which the description is remembered: examples are those of the models now served
         schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=routes)
+        schema["components"]["schemas"][ErrorBody.__name__] = ErrorBody.model_json_schema()
         describe_access(schema, access, origins, limits)
         describe_predictions(schema)
         _describe_payloads(schema, {} if loaded is None else examples_for(loaded.defaults))

@@ -38,9 +38,9 @@ def find_obstacle(
 ) -> str | None:
     """Return why requests for a graph cannot be run together; None if it is proved that they can.
 
-    Rows of the declared dtypes are drawn at random from a fixed seed. They are run one by one, two, three and
-    `max_rows` at a time, and at different positions of the batch. All results have to agree to within `TOLERANCE`,
-    those that are not floating-point exactly.
+    Rows of the declared dtypes are drawn at random from a fixed seed. They are run one by one, two, four and
+    `max_rows` at a time, which are numbers of rows that batches have, and at different positions of the batch. All
+    results have to agree to within `TOLERANCE`, those that are not floating-point exactly.
 
     Args:
         graph: the graph, built.
@@ -94,7 +94,7 @@ def _try(graph: RuntimeGraph, shapes: RowShapes, max_rows: int, limits: Limits, 
         alone = {row: _run(graph, inputs, row, row + 1) for row in {0, 1, 2, max_rows - 1}}
     except KuiperError as error:
         raise _NotRunnableError(f"it does not run on one row: {error}") from error
-    for start, stop in ((0, 1), (0, 2), (1, 3), (0, 3), (0, max_rows)):
+    for start, stop in dict.fromkeys(((0, 1), (0, 2), (1, 3), (0, min(4, max_rows)), (0, max_rows))):
         step(f"batch {stop - start}")
         try:
             together = _run(graph, inputs, start, stop)

@@ -223,13 +223,31 @@ class ModelRepository:
 
 
 def load_repository(
-    settings: Settings, retire: Retire = lambda _: None, progress: LoadProgress | None = None
+    settings: Settings,
+    retire: Retire = lambda _: None,
+    progress: LoadProgress | None = None,
+    entries: Callable[[], Mapping[str, ModelEntry]] | None = None,
 ) -> ModelRepository:
-    """Load every model of the folder that the settings name, as many at a time as there are cores, small ones first.
+    """Load every model of the folder that the settings name.
 
     Args:
         settings: where the models are, and how they are loaded.
         retire: as for `ModelRepository`.
+        progress: told how far it has come; can stop it.
+        entries: returns the models, if they are being loaded already.
+
+    Raises:
+        RepositoryError, LoadStoppedError: as `load_entries`.
+    """
+    found = load_entries(settings, progress) if entries is None else entries()
+    return ModelRepository(ModelLoader(settings), found, retire)
+
+
+def load_entries(settings: Settings, progress: LoadProgress | None = None) -> Mapping[str, ModelEntry]:
+    """Load every model of a folder, as many at a time as there are cores, small ones first; returns them by name.
+
+    Args:
+        settings: where the models are, and how they are loaded.
         progress: told how far it has come; can stop it.
 
     Raises:
@@ -248,7 +266,7 @@ def load_repository(
         loader, folders, most_at_once(this_machine()), LoadProgress() if progress is None else progress
     )
     _check(list(entries.values()), settings.skip_broken)
-    return ModelRepository(loader, entries, retire)
+    return entries
 
 
 def _check(entries: Sequence[ModelEntry], skip_broken: bool) -> None:

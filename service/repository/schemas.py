@@ -80,6 +80,9 @@ class VerificationView(BaseModel):
     """How the results of compiled programs compare with those of the numpy layers."""
 
     checked: int = Field(description="programs that were compared")
+    recalled: int = Field(
+        default=0, description="programs that another process had compared, and that agreed: see `verify`"
+    )
     unchecked: int = Field(description="programs for which no input could be found")
     refused: list[RefusalView] = Field(default=[], description="the most recent programs that are not used")
     refused_count: int = Field(default=0, description="number of programs that are not used")
@@ -150,6 +153,7 @@ def _describe(model: LoadedModel) -> dict[str, Any]:
 def _describe_verification(verification: Verification) -> dict[str, Any]:
     return {
         "checked": verification.checked,
+        "recalled": verification.recalled,
         "unchecked": verification.unchecked,
         "refused_count": verification.refused_count,
         "refused": [

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from service.schemas import ErrorBody
+from service.schemas import ERROR_CONTENT
 from service.v2.binary import HEADER
 from service.v2.datatypes import BYTES, DTYPES
 from service.v2.response import BINARY_TYPE, JSON_TYPE
@@ -30,7 +30,7 @@ DOCUMENT_OPERATION: dict[str, Any] = {
 
 def v2_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the description of the errors that an operation may answer with."""
-    return {status: {"model": ErrorBody, "description": _ERRORS[status]} for status in statuses}
+    return {status: {"content": ERROR_CONTENT, "description": _ERRORS[status]} for status in statuses}
 
 
 _PARAMETERS = {

@@ -22,7 +22,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
         calls.append(settings)
         return 0
 
-    monkeypatch.setattr(command, "run", run)
+    monkeypatch.setattr("service.server.server.run", run)
     monkeypatch.setattr(command, "configure_logging", lambda level, log_format: None)
     return calls
 

@@ -1,5 +1,6 @@
-"""Machine code of kernels on disk, so that later processes, and others at the same time, need not compile it.
+"""What compiling came to, on disk, so that later processes, and others at the same time, need not do it again.
 
+That is the machine code of kernels, and marks of programs that agreed with the numpy layers (`program/mark.py`).
 `KUIPER_CACHE` names the folder; by default it is that of the user's caches. Empty, it turns the store off. Files are
 written whole or not at all, and what is read has to be what was written, by the user or by root. A folder that cannot
 be read, written or trusted is not used, which costs time and nothing else.
@@ -7,12 +8,16 @@ be read, written or trusted is not used, which costs time and nothing else.
 
 import hashlib
 import logging
+import mmap
 import os
 import stat
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from typing import BinaryIO
 
 from engine.compiler.emit.target import llvm_versions
 
@@ -24,7 +29,10 @@ MOST_BYTES = 256 << 20
 _KEPT_PART = 0.75
 """Part of `MOST_BYTES` that is left after files were deleted."""
 _DIGEST_BYTES = hashlib.sha256().digest_size
-_SUFFIX = ".code"
+CODE, MARK = ".code", ".mark"
+"""Kinds of what is kept, as ends of file names."""
+_TEMPORARY = "tmp"
+_WRITING_SECONDS = 3600.0
 _ENGINE = Path(__file__).parents[2]
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
@@ -48,7 +56,7 @@ def code_folder(environment: Mapping[str, str] = os.environ) -> Path | None:
 
 
 class CodeStore:
-    """Code by keys. Safe to use from any thread and from many processes at once; nothing here raises OSError.
+    """Code and marks by keys. Safe to use from any thread and from many processes at once; nothing here raises OSError.
 
     Args:
         folder: where files are kept; None for nowhere.
@@ -60,58 +68,75 @@ class CodeStore:
         self._folder = folder if hasattr(os, "geteuid") else None
         self._most_bytes = most_bytes
         self._bytes: int | None = None
+        self._is_writable = True
 
     @property
     def is_on(self) -> bool:
         """Whether code may be kept."""
         return self._folder is not None
 
-    def load(self, key: str) -> bytes | None:
-        """Return the code that was saved for a key; None where there is none that can be trusted."""
+    @property
+    def folder(self) -> Path | None:
+        """Where files are kept; None for nowhere, and from the first one on that could not be written."""
+        return self._folder if self._is_writable else None
+
+    def load(self, key: str, kind: str = CODE) -> bytes | None:
+        """Return what was saved for a key; None where there is nothing that can be trusted."""
         if self._folder is None:
             return None
         try:
-            return self._read(self._folder / f"{key}{_SUFFIX}")
+            return self._read(self._folder / f"{key}{kind}")
         except OSError:
             return None
 
-    def save(self, key: str, code: bytes) -> None:
-        """Keep code, if that is possible."""
+    def save(self, key: str, data: bytes, kind: str = CODE) -> None:
+        """Keep code or a mark, if that is possible."""
+        self.save_parts(f"{key}{kind}", [hashlib.sha256(data).digest(), data])
+
+    def map(self, name: str) -> mmap.mmap | None:
+        """Return a file that `save_parts` wrote, mapped for reading; None where there is none that can be trusted."""
         if self._folder is None:
+            return None
+        try:
+            with _opened(self._folder / name) as file:
+                return None if file is None else mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE, mmap.PROT_READ)
+        except (OSError, ValueError):  # a file of no bytes cannot be mapped
+            return None
+
+    def save_parts(self, name: str, parts: Sequence[bytes | memoryview]) -> None:
+        """Keep a file of these parts, one after the other, if that is possible."""
+        if self._folder is None or not self._is_writable:
             return
         try:
-            self._write(self._folder, key, code)
+            self._write(self._folder, name, parts)
         except OSError as error:
             _logger.info("compiled code is not kept: %s", error)
-            self._folder = None
+            self._is_writable = False  # what is there can still be read
 
     def _read(self, path: Path) -> bytes | None:
-        if not _is_trusted(path.parent.stat()):
-            return None
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if not (stat.S_ISREG(status.st_mode) and _is_trusted(status)):
+        with _opened(path) as file:
+            if file is None:
                 return None
             data = file.read()
-        digest, code = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
-        return code if digest == hashlib.sha256(code).digest() else None
+        digest, kept = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
+        return kept if digest == hashlib.sha256(kept).digest() else None
 
-    def _write(self, folder: Path, key: str, code: bytes) -> None:
+    def _write(self, folder: Path, name: str, parts: Sequence[bytes | memoryview]) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _is_trusted(folder.stat()):
             raise PermissionError(f"{folder} belongs to another user, or others may write to it")
-        descriptor, name = tempfile.mkstemp(dir=folder)
-        temporary = Path(name)
+        descriptor, other_name = tempfile.mkstemp(dir=folder, prefix=_TEMPORARY)
+        temporary = Path(other_name)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                file.write(hashlib.sha256(code).digest() + code)
+                for part in parts:
+                    file.write(part)
             temporary.chmod(0o644)  # others may use what only its owner writes
-            temporary.replace(folder / f"{key}{_SUFFIX}")
+            temporary.replace(folder / name)
         except BaseException:
             temporary.unlink()
             raise
-        self._make_room(folder, _DIGEST_BYTES + len(code))
+        self._make_room(folder, sum(map(len, parts)))
 
     def _make_room(self, folder: Path, written: int) -> None:
         """Count what was written, and delete the oldest files where there is too much; they are measured once."""
@@ -150,12 +175,28 @@ def _source_digest() -> str:
 
 def _files(folder: Path) -> list[tuple[Path, os.stat_result]]:
     found = []
-    for path in folder.glob(f"*{_SUFFIX}"):
+    for path in folder.iterdir():
         try:
-            found.append((path, path.stat()))
+            status = path.stat()
+            if not path.name.startswith(_TEMPORARY):
+                found += [(path, status)] if stat.S_ISREG(status.st_mode) else []
+            elif status.st_mtime < time.time() - _WRITING_SECONDS:
+                path.unlink()  # whoever wrote it was killed
         except FileNotFoundError:  # another process has deleted it
             continue
     return found
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO | None]:
+    """Open a file for reading; None where others than this user and root may have written to it or to its folder."""
+    if not _is_trusted(path.parent.stat()):
+        yield None
+        return
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        yield file if stat.S_ISREG(status.st_mode) and _is_trusted(status) else None
 
 
 def _is_trusted(status: os.stat_result) -> bool:

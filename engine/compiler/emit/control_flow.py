@@ -7,6 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from engine.compiler.emit import constants
 from engine.compiler.emit.target import Target
 from engine.compiler.emit.types import ENTRY, I64, KERNEL_TYPE, POINTER, IRIndex, IRValue
 
@@ -31,6 +32,10 @@ class Loop:
 class ControlFlow:
     """A function that is being written: its arguments, index arithmetic, loops and conditions.
 
+    Args:
+        target: what it is compiled for.
+        name: of the function.
+
     Attributes:
         target: what it is compiled for.
         lanes: float32 lanes of a vector.
@@ -38,11 +43,11 @@ class ControlFlow:
         thread: which thread calls.
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, name: str = ENTRY) -> None:
         self.target = target
         self.lanes = target.lanes
-        self.module = ir.Module(ENTRY)
-        self.function = ir.Function(self.module, KERNEL_TYPE, ENTRY)
+        self.module = ir.Module(name)
+        self.function = ir.Function(self.module, KERNEL_TYPE, name)
         self._arguments, self.chunk, self.thread = self.function.args
         self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))
 
@@ -65,7 +70,7 @@ class ControlFlow:
 
     def index(self, value: IRIndex) -> IRValue:
         """Return an i64 of a Python number; values pass through."""
-        return ir.Constant(I64, value) if isinstance(value, int) else value
+        return constants.index(value) if isinstance(value, int) else value
 
     def add(self, *terms: IRIndex) -> IRIndex:
         """Return the sum of indices; of Python numbers, a Python number."""

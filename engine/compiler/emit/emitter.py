@@ -10,9 +10,22 @@ from typing import Any
 
 from llvmlite import ir
 
+from engine.compiler.emit import constants
 from engine.compiler.emit.control_flow import ControlFlow
 from engine.compiler.emit.target import Target
-from engine.compiler.emit.types import F32, I1, I8, I32, I64, POINTER, WORD_BYTES, IRIndex, IRValue, TileShape
+from engine.compiler.emit.types import (
+    ENTRY,
+    F32,
+    I1,
+    I8,
+    I32,
+    I64,
+    POINTER,
+    WORD_BYTES,
+    IRIndex,
+    IRValue,
+    TileShape,
+)
 
 
 class Emitter(ControlFlow):
@@ -22,8 +35,8 @@ class Emitter(ControlFlow):
         tile_shapes: shapes that matrix registers were given.
     """
 
-    def __init__(self, target: Target) -> None:
-        super().__init__(target)
+    def __init__(self, target: Target, name: str = ENTRY) -> None:
+        super().__init__(target, name)
         self.vector_type = ir.VectorType(F32, self.lanes)
         self.tile_shapes: list[TileShape] = []
         self._intrinsics: dict[str, ir.Function] = {}
@@ -43,7 +56,7 @@ class Emitter(ControlFlow):
         if count is None or count == self.lanes:
             return self.builder.load(place, align=4, typ=self.vector_type)
         return self._masked("load", self.vector_type, [POINTER, I32, self._mask_type, self.vector_type])(
-            place, ir.Constant(I32, 4), self._mask(count), self.splat(rest)
+            place, constants.integer(4), self._mask(count), self.splat(rest)
         )
 
     def store(self, value: IRValue, base: IRValue, *offset: IRIndex, count: int | None = None) -> None:
@@ -53,7 +66,7 @@ class Emitter(ControlFlow):
             self.builder.store(value, place, align=4)
             return
         self._masked("store", ir.VoidType(), [self.vector_type, POINTER, I32, self._mask_type])(
-            value, place, ir.Constant(I32, 4), self._mask(count)
+            value, place, constants.integer(4), self._mask(count)
         )
 
     def load_scalar(self, base: IRValue, *offset: IRIndex) -> IRValue:
@@ -92,7 +105,7 @@ class Emitter(ControlFlow):
 
     def prefetch(self, base: IRValue, *offset: IRIndex) -> None:
         """Prefetch the cache line of an element, which need not exist."""
-        read, second_level, data = (ir.Constant(I32, value) for value in (0, 2, 1))
+        read, second_level, data = map(constants.integer, (0, 2, 1))
         function = self.intrinsic("llvm.prefetch.p0", ir.VoidType(), [POINTER, I32, I32, I32])
         self.builder.call(function, [self.address(base, *offset), read, second_level, data])
 
@@ -133,11 +146,11 @@ class Emitter(ControlFlow):
 
     def splat(self, value: float) -> IRValue:
         """Return a vector that holds a number in all lanes."""
-        return self.constant([value] * self.lanes)
+        return constants.splat(value, self.lanes)
 
     def scalar(self, value: float) -> IRValue:
         """Return a number as a scalar."""
-        return ir.Constant(F32, float(value))
+        return constants.number(value)
 
     def keep(self, vector: IRValue, count: int) -> IRValue:
         """Return a vector's first `count` lanes, the others 0."""
@@ -145,18 +158,17 @@ class Emitter(ControlFlow):
 
     def constant(self, values: Sequence[float]) -> IRValue:
         """Return a vector of given numbers, one per lane."""
-        return ir.Constant(self.vector_type, [ir.Constant(F32, float(value)) for value in values])
+        return ir.Constant(self.vector_type, list(map(constants.number, values)))
 
     def like(self, value: IRValue, number: float) -> IRValue:
         """Return a number in the form of a value: a vector or a scalar."""
-        return ir.Constant(F32, float(number)) if value.type == F32 else self.splat(number)
+        return constants.number(number) if value.type == F32 else self.splat(number)
 
     def broadcast(self, scalar: IRValue) -> IRValue:
         """Return a vector that holds a scalar in all lanes."""
-        undefined = ir.Constant(self.vector_type, ir.Undefined)
-        first = self.builder.insert_element(undefined, scalar, ir.Constant(I32, 0))
-        lanes = ir.Constant(ir.VectorType(I32, self.lanes), [ir.Constant(I32, 0)] * self.lanes)
-        return self.builder.shuffle_vector(first, undefined, lanes)
+        undefined = constants.undefined(self.vector_type)
+        first = self.builder.insert_element(undefined, scalar, constants.integer(0))
+        return self.builder.shuffle_vector(first, undefined, constants.integers((0,) * self.lanes))
 
     def fadd(self, left: IRValue, right: IRValue) -> IRValue:
         """Return left + right."""
@@ -206,7 +218,7 @@ class Emitter(ControlFlow):
                 name = {"max": "llvm.maximum", "min": "llvm.minimum"}[how]
                 function = self.intrinsic(f"{name}.v{half}f32", low.type, [low.type] * 2)
                 vector = self.builder.call(function, [low, high])
-        return self.builder.extract_element(vector, ir.Constant(I32, 0))
+        return self.builder.extract_element(vector, constants.integer(0))
 
     def extract(self, vector: IRValue, lane: int) -> IRValue:
         """Return one lane of a vector."""
@@ -232,9 +244,7 @@ class Emitter(ControlFlow):
         return ir.VectorType(I1, self.lanes)
 
     def _mask(self, count: int) -> IRValue:
-        return ir.Constant(
-            self._mask_type, [ir.Constant(I1, int(lane < count)) for lane in range(self.lanes)]
-        )
+        return constants.mask(self.lanes, count)
 
     def _masked(self, what: str, result: IRValue, operands: Sequence[IRValue]) -> Any:
         # with an operand for the alignment, as LLVM 20 has it; LLVM 22 has an attribute instead, and translates this
@@ -258,12 +268,11 @@ class Emitter(ControlFlow):
         return self._intrinsics[name]
 
     def _slice(self, vector: IRValue, start: int, count: int) -> IRValue:
-        lanes = [ir.Constant(I32, start + lane) for lane in range(count)]
-        undefined = ir.Constant(vector.type, ir.Undefined)
-        return self.builder.shuffle_vector(vector, undefined, ir.Constant(ir.VectorType(I32, count), lanes))
+        lanes = constants.integers(tuple(range(start, start + count)))
+        return self.builder.shuffle_vector(vector, constants.undefined(vector.type), lanes)
 
     def _interleave(self, left: IRValue, right: IRValue, start: int) -> IRValue:
         """Return left[start], right[start], left[start + 1], … until a vector is full."""
         half = self.lanes // 2
-        lanes = [ir.Constant(I32, start + lane + side) for lane in range(half) for side in (0, self.lanes)]
-        return self.builder.shuffle_vector(left, right, ir.Constant(ir.VectorType(I32, self.lanes), lanes))
+        lanes = tuple(start + lane + side for lane in range(half) for side in (0, self.lanes))
+        return self.builder.shuffle_vector(left, right, constants.integers(lanes))

@@ -1,8 +1,9 @@
 """Compiles kernels, once per process and target, and keeps their code."""
 
+import hashlib
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
@@ -10,9 +11,9 @@ import llvmlite.binding as llvm
 
 from engine.compiler.emit.code_store import CodeStore, code_key, code_store
 from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.object_file import ObjectFile, link, machine
 from engine.compiler.emit.target import Target
 from engine.compiler.emit.types import ENTRY
-from engine.compiler.memory.headroom import using_llvm
 from engine.compiler.memory.region import Region
 
 _OWN_KERNELS = "engine."
@@ -48,11 +49,13 @@ class Code:
 
     Attributes:
         address: of its function.
-        engine: what owns the code; it lives as long as this.
+        engine: what owns the code, and that of kernels that were linked with it; it lives as long as one of them.
+        key: of what it was made of, as code is kept by on disk; None where that is not known.
     """
 
     address: int
     engine: Any
+    key: str | None = None
 
 
 class KernelCache:
@@ -65,6 +68,7 @@ class KernelCache:
     def __init__(self, store: CodeStore | None = None) -> None:
         self._store = store
         self._codes: WeakValueDictionary[tuple[Target, Kernel], Code] = WeakValueDictionary()
+        self._objects: WeakValueDictionary[tuple[Target, Kernel], ObjectFile] = WeakValueDictionary()
         self._lock = threading.Lock()
 
     def compile(self, kernel: Kernel, target: Target) -> Code:
@@ -73,23 +77,45 @@ class KernelCache:
         Raises:
             MemoryError: too little memory is left for the compiler.
         """
-        with self._lock:
-            code = self._codes.get((target, kernel))
-            if code is None:
-                code = self._codes[target, kernel] = _link(self._object(kernel, target), ENTRY, target)
-        return code
+        made = self.start(kernel, target)
+        return self.link([kernel], [made], target)[0]
 
-    def _object(self, kernel: Kernel, target: Target) -> bytes:
-        store = self._store or code_store()
-        is_own = type(kernel).__module__.startswith(_OWN_KERNELS)  # the source of others is not in the key
-        if not (store.is_on and is_own):
-            return _emit(kernel, target)
-        key = code_key(f"{kernel} {target}")
-        code = store.load(key)
-        if code is None:
-            code = _emit(kernel, target)
-            store.save(key, code)
-        return code
+    def start(self, kernel: Kernel, target: Target) -> Code | ObjectFile:
+        """Return a kernel's code, if it is there, or else its object file, on which LLVM may still be at work.
+
+        Raises:
+            Exception: what a mistake in the kernel raises.
+        """
+        place = (target, kernel)
+        with self._lock:
+            known = self._codes.get(place) or self._objects.get(place)
+            if known is not None:
+                return known
+            store = self._store or code_store()
+            made = self._objects[place] = _object_file(kernel, target, store)
+        made.make(lambda: _write(kernel, target, made.name), store, target)
+        return made
+
+    def link(
+        self, kernels: Sequence[Kernel], started: Sequence[Code | ObjectFile], target: Target
+    ) -> list[Code]:
+        """Return the code of kernels that were started, linked all at once.
+
+        Raises:
+            MemoryError: too little memory is left for the compiler.
+            RuntimeError: LLVM does not take what a kernel wrote.
+        """
+        objects = {made: made.content() for made in started if isinstance(made, ObjectFile)}
+        if not objects:
+            return [made for made in started if isinstance(made, Code)]
+        engine = link(objects.values(), target)
+        with self._lock:
+            return [
+                made
+                if isinstance(made, Code)
+                else self._codes.setdefault((target, kernel), _code(made, engine))
+                for kernel, made in zip(kernels, started, strict=True)
+            ]
 
 
 cache = KernelCache()
@@ -99,52 +125,34 @@ cache = KernelCache()
 def compile_module(text: str, name: str, target: Target) -> Code:
     """Compile a module of LLVM IR; returns the code of its function `name`.
 
-    No pass of the optimiser runs: emitters write what they mean, and a kernel compiles in half the time.
-
     Raises:
         MemoryError: too little memory is left for the compiler.
     """
-    return _link(_compile(text, target), name, target)
-
-
-def _emit(kernel: Kernel, target: Target) -> bytes:
-    emitter = Emitter(target)
-    kernel.emit(emitter)
-    return _compile(emitter.finish(), target)
-
-
-def _compile(text: str, target: Target) -> bytes:
-    """Return the object file of a module of LLVM IR."""
-    with using_llvm():
-        code: bytes = _machine(target).emit_object(llvm.parse_assembly(text))
-        return code
-
-
-def _link(code: bytes, name: str, target: Target) -> Code:
-    """Return the code of a function of an object file."""
-    with using_llvm():
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(target))
-        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-        engine.finalize_object()
-        return Code(engine.get_function_address(name), engine)
+    store = code_store()
+    made = ObjectFile(name, code_key(f"{text} {target}") if store.is_on else None)
+    made.make(lambda: text, store, target)
+    return _code(made, link([made.content()], target))
 
 
 def assembly(kernel: Kernel, target: Target) -> str:
     """Return a kernel's machine code as text, for people who tune it."""
-    emitter = Emitter(target)
+    return str(machine(target).emit_assembly(llvm.parse_assembly(_write(kernel, target, ENTRY))))
+
+
+def _code(made: ObjectFile, engine: Any) -> Code:
+    return Code(engine.get_function_address(made.name), engine, made.key)
+
+
+def _object_file(kernel: Kernel, target: Target, store: CodeStore) -> ObjectFile:
+    description = f"{kernel} {target}"
+    # kernels that are linked together need names of their own
+    name = f"{ENTRY}_{hashlib.sha256(description.encode()).hexdigest()[:32]}"
+    is_own = type(kernel).__module__.startswith(_OWN_KERNELS)  # the source of others is in no key
+    return ObjectFile(name, code_key(description) if store.is_on and is_own else None)
+
+
+def _write(kernel: Kernel, target: Target, name: str) -> str:
+    """Return a kernel as a module of LLVM IR."""
+    emitter = Emitter(target, name)
     kernel.emit(emitter)
-    return str(_machine(target).emit_assembly(llvm.parse_assembly(emitter.finish())))
-
-
-def _machine(target: Target) -> Any:
-    _initialize()
-    triple = llvm.Target.from_default_triple()
-    return triple.create_target_machine(cpu=target.cpu, features=target.features, opt=2, jit=True)
-
-
-@lru_cache(maxsize=1)
-def _initialize() -> None:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    # addresses are written as the loops need them; looking for better ones takes most of the time and finds none
-    llvm.set_option("kuiper", "-disable-lsr")
+    return emitter.finish()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from engine.boundary import at_operator
 from engine.build_clock import UNLIMITED, BuildClock
 from engine.compiler.emit.jit import Code, cache
+from engine.compiler.emit.object_file import ObjectFile
 from engine.compiler.emit.target import Target
 from engine.compiler.graph import (
     Constant,
@@ -118,7 +119,7 @@ class _Assembler:
                 f"a program would take {arrangement.size + scratch:,} bytes beside its inputs and outputs"
             )
             raise CompileError(f"{problem}; expected at most {MAX_ARENA_BYTES:,}")
-        codes = [self._code(call, node) for call, node in self.calls]
+        codes = self._codes()
         runner()
         # weights are packed when the compiler has let go of its memory: never are both held at once
         release_compiler_memory()
@@ -179,9 +180,17 @@ class _Assembler:
             self.written.update(dict.fromkeys(written_by(node), self.moment))
             self.moment += 1
 
-    def _code(self, call: KernelCall, node: Node) -> Code:
-        with self._compiling(node):
-            return cache.compile(call.kernel, self.target)
+    def _codes(self) -> list[Code]:
+        """Return the code of the kernel of each call; while LLVM compiles one, the next is written."""
+        started: list[Code | ObjectFile] = []
+        for call, node in self.calls:
+            with self._compiling(node):
+                started.append(cache.start(call.kernel, self.target))
+        for made, (_, node) in zip(started, self.calls, strict=True):
+            with self._compiling(node):
+                if isinstance(made, ObjectFile):
+                    made.content()
+        return cache.link([call.kernel for call, _ in self.calls], started, self.target)
 
     def _compiling(self, node: Node) -> AbstractContextManager[None]:
         """Return what names a node's operator where its kernel cannot be made, if there is time to make it."""

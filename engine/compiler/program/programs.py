@@ -11,6 +11,7 @@ import numpy as np
 
 from engine.build_clock import BuildClock
 from engine.compilation import Compilation
+from engine.compiler.emit.packed_files import packed_files
 from engine.compiler.emit.target import host_target
 from engine.compiler.memory.block_pool import BlockPool
 from engine.compiler.memory.region import RegionError
@@ -21,6 +22,7 @@ from engine.compiler.program.demand import Demand
 from engine.compiler.program.instruction import NativeSteps
 from engine.compiler.program.kept_programs import InputKey, KeptPrograms
 from engine.compiler.program.loss import is_worth_its_loss
+from engine.compiler.program.mark import Marks
 from engine.compiler.program.pace import PacedClock, pace
 from engine.compiler.program.program import Program
 from engine.compiler.program.verifier import verify
@@ -67,6 +69,7 @@ class Programs:
         threads: threads that share a run.
         kept: programs that are kept, least recently used dropped first.
         verifies: whether a program is compared with the numpy layers before it is used.
+        marks: tell which programs were compared before, by another process, and need not be again; None for none.
         max_seconds: how long compiling a program may take, verification not counted; None for as long as it takes.
         precision: what kernels round the operands of products to.
         tolerance: loss that `AUTO` may take.
@@ -84,6 +87,7 @@ class Programs:
         kept: int = PROGRAMS_KEPT,
         *,
         verifies: bool = True,
+        marks: Marks | None = None,
         max_seconds: float | None = None,
         precision: Precision = Precision.F32,
         tolerance: float = LOSS_TOLERATED,
@@ -93,6 +97,7 @@ class Programs:
         self._threads = threads
         self._kept = kept
         self._verifies = verifies
+        self._marks = marks
         self._max_seconds = max_seconds
         self._precision = precision
         self._tolerance = tolerance
@@ -106,7 +111,7 @@ class Programs:
         self._cost = FIRST_COST
         self._compiled = 0
         self._blocks = BlockPool()
-        self._packed = PackedStore()
+        self._packed = PackedStore(packed_files())
         self.verification = Verification()
         self.precisions: Mapping[str, Precision] = {}
 
@@ -240,6 +245,10 @@ class Programs:
             if program is None or not self._verifies:
                 return program
             stage = "verification"
+            mark = None if self._marks is None else self._marks.of(program, inputs)
+            if self._marks is not None and mark is not None and self._marks.is_set(mark):
+                self.verification = replace(self.verification, recalled=self.verification.recalled + 1)
+                return program
             verdict = verify(program, inputs, self._inputs, self._leaving)
         except _FAULTS as error:
             if isinstance(error, BuildTimeoutError):
@@ -259,6 +268,8 @@ class Programs:
         if verdict.refusal is not None:
             self._refuse(verdict.refusal)
             return None
+        if self._marks is not None and mark is not None and verdict.is_checked:
+            self._marks.set(mark)
         return program
 
     def _refuse(self, refusal: Refusal) -> None:

@@ -104,7 +104,7 @@ class Selector:
         key = (node.steps[0], part, content, look, type(kernel).__name__, *kernel.layout)
         packed = self.packed.get(key)
         if packed is None:
-            packed = self.packed[key] = PackedWeights(kernel, (weight, bias))
+            packed = self.packed[key] = PackedWeights(kernel, (weight, bias), self.packed.shelf)
         weights, starts = kernel.packed_sizes
         return _constant(packed.weight, weights), _constant(packed.bias, starts)
 

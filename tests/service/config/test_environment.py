@@ -44,7 +44,7 @@ def test_port_of_a_kubernetes_service_is_not_ours(
     monkeypatch.setenv("KUIPER_SSL_CERTFIEL", "x")
     assert load_settings().port == 8000
     assert load_settings({"port": "7"}).port == 7
-    monkeypatch.setattr(command, "run", lambda app, settings: 0)
+    monkeypatch.setattr("service.server.server.run", lambda app, settings: 0)
     monkeypatch.setattr(command, "configure_logging", lambda level, log_format: None)
     with caplog.at_level(logging.WARNING):
         assert command.run_command(["serve"]) == 0

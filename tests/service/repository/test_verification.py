@@ -22,6 +22,8 @@ pytestmark = pytest.mark.anyio
 
 BODY = {"inputs": [{"shape": [1, 3], "dtype": "float32", "data": [1.0, -2.0, 3.0]}]}
 
+NONE = {"recalled": 0, "unchecked": 0, "refused": [], "refused_count": 0}
+
 
 @pytest.fixture
 def wrong_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +65,7 @@ async def serve(root: Path, **settings: Any) -> dict[str, Any]:
 
 async def test_sound_programs_are_checked_and_used(tmp_path: Path) -> None:
     seen = await serve(tmp_path)
-    assert seen["model"]["verification"] == {"checked": 1, "unchecked": 0, "refused": [], "refused_count": 0}
+    assert seen["model"]["verification"] == {"checked": 1} | NONE
     assert seen["refused"] == [0]
     assert seen["answer"]["trace"]["layers"][1]["backend"] == "native"
 
@@ -86,6 +88,6 @@ async def test_wrong_program_is_told_and_numpy_answers(tmp_path: Path, log: Stri
 @pytest.mark.usefixtures("wrong_kernels")
 async def test_nothing_is_checked_where_that_is_not_wanted(tmp_path: Path) -> None:
     seen = await serve(tmp_path, verify="off")
-    assert seen["model"]["verification"] == {"checked": 0, "unchecked": 0, "refused": [], "refused_count": 0}
+    assert seen["model"]["verification"] == {"checked": 0} | NONE
     assert seen["refused"] == [0]
     assert seen["answer"]["trace"]["layers"][1]["backend"] == "native"

@@ -90,6 +90,7 @@ def iter_done(answers: "list[Future[httpx.Response]]") -> Iterator[httpx.Respons
 def test_server_whose_models_are_being_loaded_ends_at_once(models: Path, number: signal.Signals) -> None:
     with ServerProcess("--models", str(models), until_ready=False) as server:
         server.entered.take()  # a layer that nothing interrupts is running
+        assert httpx.get(f"{server.url}/livez").status_code == 200  # the server takes signals itself by now
         server.process.send_signal(number)
         assert server.exit_code() == 0
     told = f"stopping on {number.name}, the loading of models is given up (0 of 1 models, compiling blocking [1])"

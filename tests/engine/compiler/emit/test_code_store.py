@@ -1,10 +1,13 @@
 """Machine code on disk: what is kept, what is trusted, and what a new process makes of it."""
 
+import errno
 import os
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -106,6 +109,37 @@ def test_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     assert CodeStore(None).load("key") is None
 
 
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "no space"), OSError(errno.EROFS, "read-only")])
+def test_what_is_there_is_read_where_nothing_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: OSError
+) -> None:
+    CodeStore(tmp_path).save("key", b"code")
+    store = CodeStore(tmp_path)
+
+    def fail(**_: object) -> NoReturn:
+        raise error
+
+    monkeypatch.setattr(tempfile, "mkstemp", fail)
+    store.save("other", b"code")
+    assert store.folder is None
+    assert store.load("key") == b"code"
+    assert store.is_on
+
+
+def test_a_disk_that_fills_up_leaves_no_part_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = CodeStore(tmp_path)
+
+    def fail(self: Path, mode: int) -> NoReturn:
+        raise OSError(errno.ENOSPC, "no space")
+
+    monkeypatch.setattr(Path, "chmod", fail)
+    store.save("key", b"code")
+    assert not list(tmp_path.iterdir())
+    assert store.load("key") is None
+
+
 def test_old_code_makes_room(tmp_path: Path) -> None:
     store = CodeStore(tmp_path, most_bytes=1000)
     for index in range(40):
@@ -115,6 +149,15 @@ def test_old_code_makes_room(tmp_path: Path) -> None:
         assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 1000
     assert store.load("key39") is not None
     assert store.load("key00") is None
+
+
+def test_what_a_process_left_that_was_killed_is_cleared_away(tmp_path: Path) -> None:
+    names = ("tmpold", "tmpnew")
+    for name in names:
+        (tmp_path / name).write_bytes(bytes(10))
+    os.utime(tmp_path / "tmpold", (0, 0))
+    CodeStore(tmp_path).save("key", b"code")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["key.code", "tmpnew"]
 
 
 def test_many_threads_save_the_same(tmp_path: Path) -> None:
@@ -132,13 +175,13 @@ def test_many_threads_save_the_same(tmp_path: Path) -> None:
 
 def test_kernels_are_compiled_once_for_all_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[object] = []
-    emit = jit._emit
+    write = jit._write
 
-    def count(kernel: jit.Kernel, target: Target) -> bytes:
+    def count(kernel: jit.Kernel, target: Target, name: str) -> str:
         compiled.append(kernel)
-        return emit(kernel, target)
+        return write(kernel, target, name)
 
-    monkeypatch.setattr(jit, "_emit", count)
+    monkeypatch.setattr(jit, "_write", count)
     for _ in range(2):
         code = KernelCache(CodeStore(tmp_path)).compile(KERNEL, host_target())
         assert code.address
@@ -188,3 +231,17 @@ def test_processes_with_and_without_kept_code_compute_the_same(tmp_path: Path) -
         counts.append(len(list(tmp_path.iterdir())))
     assert len(results) == 1
     assert counts[0] == 0 < counts[1] == counts[2]
+
+
+def test_eight_processes_at_once_fill_an_empty_folder(tmp_path: Path) -> None:
+    param = next((Path(__file__).parents[4] / "models/digits").rglob("*.param"))
+    environment = os.environ | {"KUIPER_CACHE": str(tmp_path / "cache"), "KUIPER_BACKEND": "native"}
+    command = [sys.executable, "-c", RUN, str(param)]
+    processes = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(8)
+    ]
+    results = [process.communicate(timeout=300) for process in processes]
+    assert {process.returncode for process in processes} == {0}, results
+    assert len({printed for printed, _ in results}) == 1
+    assert {path.suffix for path in (tmp_path / "cache").rglob("*.*")} == {".code", ".mark", ".weights"}

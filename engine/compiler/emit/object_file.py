@@ -1,0 +1,122 @@
+"""Object files: what LLVM makes of a module of its IR, and how several of them become code in memory.
+
+One thread of its own works for LLVM, which serves no two threads at once through llvmlite: while it compiles a kernel,
+the thread that asked for it writes the next one.
+"""
+
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from engine.compiler.emit.code_store import CodeStore
+from engine.compiler.emit.target import Target
+from engine.compiler.memory.headroom import using_llvm
+
+_using = (
+    threading.Lock()
+)  # whoever limits the memory of the process asks for room for one use of LLVM at a time
+
+
+class ObjectFile:
+    """The object file of one function, which is there already or being made.
+
+    Attributes:
+        name: of the function.
+        key: what it is kept by; None where it is not kept.
+    """
+
+    def __init__(self, name: str, key: str | None) -> None:
+        self.name = name
+        self.key = key
+        self._content: Future[bytes] = Future()
+
+    def make(self, write: Callable[[], str], store: CodeStore, target: Target) -> None:
+        """Take what is kept; where there is nothing, write the function and leave it to LLVM.
+
+        Args:
+            write: returns the function's module as LLVM IR.
+            store: where it is kept.
+            target: what to compile for.
+
+        Raises:
+            Exception: what `write` raises; `content` raises the same.
+        """
+        try:
+            known = None if self.key is None else store.load(self.key)
+            if known is not None:
+                self._content.set_result(known)
+            else:
+                _llvm_thread().submit(self._compile, write(), store, target)
+        except BaseException as error:
+            self._content.set_exception(error)
+            raise
+
+    def content(self) -> bytes:
+        """Return the object file, once it is made.
+
+        Raises:
+            MemoryError: too little memory is left for the compiler.
+            RuntimeError: LLVM does not take the module.
+        """
+        return self._content.result()
+
+    def _compile(self, text: str, store: CodeStore, target: Target) -> None:
+        try:
+            content = compile_text(text, target)
+            if self.key is not None:
+                store.save(self.key, content)
+            self._content.set_result(content)
+        except BaseException as error:  # whoever waits for it gets it
+            self._content.set_exception(error)
+
+
+def compile_text(text: str, target: Target) -> bytes:
+    """Return the object file of a module of LLVM IR.
+
+    No pass of the optimiser runs: emitters write what they mean, and a kernel compiles in half the time.
+
+    Raises:
+        MemoryError: too little memory is left for the compiler.
+        RuntimeError: LLVM does not take the module.
+    """
+    with _using, using_llvm():
+        content: bytes = machine(target).emit_object(llvm.parse_assembly(text))
+        return content
+
+
+def link(contents: Iterable[bytes], target: Target) -> Any:
+    """Return LLVM's engine that holds the code of object files; it takes the time of one of them for each 20 more.
+
+    Raises:
+        MemoryError: too little memory is left.
+    """
+    with _using, using_llvm():
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine(target))
+        for content in contents:
+            engine.add_object_file(llvm.ObjectFileRef.from_data(content))
+        engine.finalize_object()
+        return engine
+
+
+def machine(target: Target) -> Any:
+    """Return LLVM's own description of a target."""
+    _initialize()
+    triple = llvm.Target.from_default_triple()
+    return triple.create_target_machine(cpu=target.cpu, features=target.features, opt=2, jit=True)
+
+
+@lru_cache(maxsize=1)
+def _initialize() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    # addresses are written as the loops need them; looking for better ones takes most of the time and finds none
+    llvm.set_option("kuiper", "-disable-lsr")
+
+
+@lru_cache(maxsize=1)
+def _llvm_thread() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, thread_name_prefix="llvm")

@@ -1,0 +1,136 @@
+"""Packed weights on disk: mapped into memory, so that a start packs nothing and processes share them.
+
+A file is written under another name, is complete when it gets its own, and is never written again. Whoever has mapped
+it keeps what was mapped, though the file is deleted or another takes its name. Only who cuts a file short in its place,
+which needs the rights of its owner, ends the processes that read it.
+"""
+
+import hashlib
+import json
+import mmap
+import zlib
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+
+from engine.compiler.emit.code_store import CodeStore, code_folder, code_key
+from engine.compiler.memory.alignment import ALIGNMENT
+from engine.compiler.memory.weights import PackedArrays, Packing
+from engine.dtypes import Array
+
+WEIGHTS = ".weights"
+"""Kind of what is kept, as the end of file names."""
+MOST_BYTES = 1 << 30
+"""Bytes of packed weights that are kept."""
+LEAST_BYTES = 1 << 16
+"""Bytes of weights from which on they are kept: fewer are packed in less time than a file takes."""
+
+_HEADER_BYTES = 4096
+_KINDS = "fiu"
+_PLAIN = (int, float, str, Enum, type(None))
+
+
+class PackedFiles:
+    """Packed weights by what they are made of. Safe to use from any thread and from many processes at once.
+
+    Args:
+        store: where files are kept.
+    """
+
+    def __init__(self, store: CodeStore) -> None:
+        self._store = store
+
+    def key(self, kernel: Packing, weight: Array, bias: Array | None) -> str | None:
+        """Return the key of weights and bias, packed for a kernel; None where they are not kept.
+
+        It is made of the bytes of both, of all that is known of the kernel, and of the engine's source.
+        """
+        if not self._store.is_on or weight.nbytes < LEAST_BYTES or not _is_told_by_repr(kernel):
+            return None
+        sources = [_digest(weight), *([] if bias is None else [_digest(bias)])]
+        return code_key(f"{type(kernel).__module__} {kernel!r} {kernel.layout!r} {sources}")
+
+    def load(self, key: str) -> PackedArrays | None:
+        """Return weights and bias that were saved for a key, read-only; None where there are none to be trusted."""
+        mapped = self._store.map(f"{key}{WEIGHTS}")
+        return None if mapped is None else _read(mapped)
+
+    def save(self, key: str, weight: Array, bias: Array) -> PackedArrays:
+        """Keep packed weights and bias, if that is possible; returns the same arrays with their digest."""
+        arrays = (weight, bias)
+        digest = hashlib.sha256(" ".join(map(_digest, arrays)).encode()).hexdigest()
+        header = {
+            "digest": digest,
+            "checksum": _checksum(map(_bytes_of, arrays)),
+            "arrays": [(array.dtype.str, array.shape) for array in arrays],
+        }
+        parts: list[bytes | memoryview] = [_seal(header)]
+        for array in arrays:
+            parts += [_bytes_of(array), bytes(-array.nbytes % ALIGNMENT)]
+        self._store.save_parts(f"{key}{WEIGHTS}", parts)
+        return PackedArrays(weight, bias, digest)
+
+
+@lru_cache(maxsize=1)
+def packed_files() -> PackedFiles:
+    """Return the packed weights of this process, in the folder that its environment names at first."""
+    folder = code_folder()
+    return PackedFiles(CodeStore(None if folder is None else folder / "weights", MOST_BYTES))
+
+
+def _seal(header: object) -> bytes:
+    """Return a header as it stands in a file, behind its own checksum."""
+    text = json.dumps(header).encode()
+    return (hashlib.sha256(text).digest() + text).ljust(_HEADER_BYTES, b" ")
+
+
+def _read(mapped: mmap.mmap) -> PackedArrays | None:
+    """Return the arrays of a file; None where anything in it is not as it was written."""
+    digest, text = mapped[:32], mapped[32:_HEADER_BYTES].rstrip(b" ")
+    if hashlib.sha256(text).digest() != digest:
+        return None
+    header = json.loads(text)
+    arrays, places, start = [], [], _HEADER_BYTES
+    for name, shape in header["arrays"]:
+        dtype = np.dtype(name)
+        size = prod(shape) * dtype.itemsize
+        if dtype.kind not in _KINDS or start + size > len(mapped):
+            return None
+        arrays.append(np.frombuffer(mapped, dtype, prod(shape), start).reshape(shape))
+        places.append(memoryview(mapped)[start : start + size])
+        start += size + -size % ALIGNMENT
+    if len(arrays) != 2 or _checksum(places) != header["checksum"]:
+        return None
+    return PackedArrays(arrays[0], arrays[1], header["digest"])
+
+
+def _checksum(parts: Iterable[memoryview]) -> int:
+    """Return the CRC-32 of all bytes: against damage it does as well as a digest, in half the time."""
+    checksum = 0
+    for part in parts:
+        checksum = zlib.crc32(part, checksum)
+    return checksum
+
+
+def _digest(array: Array) -> str:
+    # the same bytes in another shape are other weights
+    return f"{array.shape} {array.dtype.str} {hashlib.sha256(_bytes_of(array)).hexdigest()}"
+
+
+def _bytes_of(array: Array) -> memoryview:
+    """Return the elements row by row."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+
+def _is_told_by_repr(value: object) -> bool:
+    """Tell whether a value's text tells it from all others: numbers, text, and dataclasses of the engine's."""
+    if isinstance(value, tuple):
+        return all(map(_is_told_by_repr, value))
+    if is_dataclass(value) and type(value).__module__.startswith("engine."):
+        parts = fields(value)
+        return all(part.repr and _is_told_by_repr(getattr(value, part.name)) for part in parts)
+    return isinstance(value, _PLAIN)

@@ -1,0 +1,37 @@
+"""What a graph is made of, as a digest: two graphs of equal digests compute the same."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+from engine.executor import ExecutorOptions
+from engine.operator import RuntimeOperator
+from engine.quantization.scheme import Quantization
+
+
+def delayed_digest(
+    operators: Sequence[RuntimeOperator], quantization: Quantization | None, options: ExecutorOptions
+) -> Callable[[], str]:
+    """Return what computes the digest of a graph; it does not hold the graph, which would outlive its last user."""
+    return partial(content_digest, operators, quantization, options.precision, options.tolerance)
+
+
+def content_digest(operators: Iterable[RuntimeOperator], *options: object) -> str:
+    """Return the SHA-256 of all that a model's files say of its operators, weights included, as hexadecimal digits.
+
+    It is taken of what was read, not of the files, which may be others by now.
+
+    Args:
+        operators: all operators of the graph, in file order.
+        options: what besides decides what they compute, or how exactly; their `repr` has to tell all of it.
+    """
+    digest = hashlib.sha256(repr(options).encode())
+    for operator in operators:
+        source = operator.source
+        declared = [(operand.name, operand.type) for operand in operator.outputs]
+        links = (source.inputs, source.outputs, source.input_names, declared)
+        digest.update(repr((source.type, source.name, source.params, links)).encode())
+        for key, attribute in source.attrs.items():
+            digest.update(repr((key, attribute.shape, attribute.dtype)).encode())
+            digest.update(hashlib.sha256(attribute.data).digest())
+    return digest.hexdigest()

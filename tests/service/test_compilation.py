@@ -1,0 +1,87 @@
+"""Models that are compiled ahead, for servers that start later."""
+
+from pathlib import Path
+
+import pytest
+
+from engine import code_folder_in_use
+from engine.compiler.emit import code_store as stores
+from engine.compiler.emit import jit
+from engine.compiler.emit.code_store import CodeStore
+from engine.compiler.emit.jit import KernelCache
+from engine.compiler.program import programs, verifier
+from service import command
+from service.config.settings import Settings
+from service.repository.repository import load_repository
+from tests.service.models import VECTOR, add_model
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "configure_logging", lambda level, log_format: None)
+
+
+def begin_process(folder: Path, monkeypatch: pytest.MonkeyPatch) -> CodeStore:
+    """Forget all code that is at hand, as a process does that begins."""
+    store = CodeStore(folder)
+    monkeypatch.setattr(stores, "code_store", lambda: store)
+    monkeypatch.setattr("engine.compiler.program.assembler.cache", KernelCache(store))
+    return store
+
+
+def test_a_server_that_starts_later_compiles_and_compares_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_model(tmp_path / "models", "m", VECTOR)
+    begin_process(tmp_path / "cache", monkeypatch)
+    arguments = ["compile", str(tmp_path / "models"), "--max-batch-size", "4"]
+    assert command.run_command(arguments) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "m, version 1: 3 programs",
+        f"kept in {tmp_path / 'cache'}",
+    ]
+
+    def fail(*_: object) -> str:
+        raise AssertionError
+
+    begin_process(tmp_path / "cache", monkeypatch)
+    monkeypatch.setattr(jit, "_write", fail)
+    monkeypatch.setattr(programs, verifier.verify.__name__, fail)
+    loaded = load_repository(Settings(models=tmp_path / "models", max_batch_size=4))
+    verification = loaded.find("m").graph.verification
+    assert (verification.checked, verification.recalled, verification.refused_count) == (0, 3, 0)
+
+
+def test_a_broken_model_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begin_process(tmp_path / "cache", monkeypatch)
+    (tmp_path / "models" / "m").mkdir(parents=True)
+    (tmp_path / "models" / "m" / "m.pnnx.param").write_text("nonsense")
+    assert command.run_command(["compile", str(tmp_path / "models")]) == 1
+    assert "m is broken" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_written_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_model(tmp_path / "models", "m", VECTOR)
+    (tmp_path / "file").write_text("")
+    begin_process(tmp_path / "file" / "cache", monkeypatch)
+    assert command.run_command(["compile", str(tmp_path / "models")]) == 1
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_it_is_told_where_nothing_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begin_process(tmp_path, monkeypatch)
+    monkeypatch.setattr(stores, "code_store", lambda: CodeStore(None))
+    assert code_folder_in_use() is None
+    assert command.run_command(["compile", str(tmp_path)]) == 1
+    assert "nothing would be kept" in capsys.readouterr().err
+
+
+def test_a_wrong_setting_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.run_command(["compile", "--threads", "many"]) == command.USAGE_ERROR
+    assert "threads" in capsys.readouterr().err
