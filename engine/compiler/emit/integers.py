@@ -173,9 +173,9 @@ class IntegerProducts:
 def _dot_intrinsic(e: Emitter) -> str | None:
     """Return the instruction that multiplies and adds four bytes, None where the target has none."""
     features = e.target.features.split(",")
-    if e.target.name == "avx512" and "+avx512vnni" in features:
+    if e.lanes == 16 and "+avx512vnni" in features:
         return "llvm.x86.avx512.vpdpbusd.512"
-    if e.target.name == "avx2" and "+avxvnni" in features:
+    if e.lanes == 8 and "+avxvnni" in features:
         return "llvm.x86.avx512.vpdpbusd.256"
     return None
 

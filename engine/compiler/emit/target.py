@@ -48,13 +48,16 @@ def host_target() -> Target:
     if not forced:
         return _detect()
     target = target_named(forced)
-    if target not in (*supported_targets(), *bf16_targets()):
+    if target not in (*supported_targets(), *bf16_targets(), *integer_targets()):
         raise ValueError(f"KUIPER_TARGET: this processor does not run code for {forced}")
     return target
 
 
 def target_named(name: str) -> Target:
-    """Return a target by name: avx512, avx2, sse or neon; bf16 and amx are avx512 with arithmetic in bfloat16.
+    """Return a target by name: avx512, avx2, sse or neon, or one that multiplies short numbers besides.
+
+    Those are bf16 and amx, avx512 with arithmetic in bfloat16; vnni and avxvnni, avx512 and avx2 with products of
+    bytes; amx has these too.
 
     Raises:
         ValueError: there is no such target.
@@ -78,9 +81,20 @@ def target_named(name: str) -> Target:
             registers=32,
             has_fma=True,
             cpu="x86-64-v4",
-            features="-prefer-256-bit,+avx512bf16,+amx-tile,+amx-bf16",
+            features="-prefer-256-bit,+avx512bf16,+avx512vnni,+amx-tile,+amx-bf16,+amx-int8",
             has_bf16=True,
             has_tiles=True,
+        ),
+        "vnni": Target(
+            name="vnni",
+            lanes=16,
+            registers=32,
+            has_fma=True,
+            cpu="x86-64-v4",
+            features="-prefer-256-bit,+avx512vnni",
+        ),
+        "avxvnni": Target(
+            name="avxvnni", lanes=8, registers=16, has_fma=True, cpu="x86-64-v3", features="+avxvnni"
         ),
         "avx2": Target(name="avx2", lanes=8, registers=16, has_fma=True, cpu="x86-64-v3", features=""),
         "sse": Target(name="sse", lanes=4, registers=16, has_fma=False, cpu="x86-64-v2", features=""),
@@ -105,8 +119,19 @@ def bf16_targets() -> list[Target]:
     features = llvm.get_host_cpu_features()
     if not all(map(features.get, ("avx512f", "avx512vl", "avx512dq", "avx512bw", "avx512bf16"))):
         return []
-    has_tiles = all(map(features.get, ("amx-tile", "amx-bf16"))) and may_use_tiles()
+    has_tiles = all(map(features.get, ("amx-tile", "amx-bf16", "amx-int8", "avx512vnni"))) and may_use_tiles()
     return [target_named(name) for name in (("bf16", "amx") if has_tiles else ("bf16",))]
+
+
+def integer_targets() -> list[Target]:
+    """Return the targets that this machine runs and that have instructions for products of bytes."""
+    features = llvm.get_host_cpu_features()
+    needed = {
+        "vnni": ("avx512f", "avx512vl", "avx512dq", "avx512bw", "avx512vnni"),
+        "avxvnni": ("avx2", "fma", "avxvnni"),
+    }
+    found = [target_named(name) for name, flags in needed.items() if all(map(features.get, flags))]
+    return [*found, *(target for target in bf16_targets() if target.has_tiles)]
 
 
 def llvm_versions() -> str:

@@ -91,12 +91,7 @@ class IntegerConvolution(DirectConvolution):
         if self.out_scale is None:
             DirectConvolution._store(self, e, result, out, to, count)
             return
-        offset: list[IRIndex] = [
-            e.mul(index, step)
-            for index, step in zip((to.image, to.row, to.pixel), self.strides.out, strict=True)
-        ]
-        channel = e.divmod(to.channel, WORD_CHANNELS)[0]
-        store_bytes(e, integers_of(e, result, self.out_scale), out, *offset, channel, count=count)
+        store_integers(e, result, out, to, self.strides.out, self.out_scale, count)
 
     def pack(self, weight: Array, bias: Array | None) -> tuple[Array, Array]:
         """Pack integers (filters of all groups, channels of one, rows, columns), and scales and bias of filters.
@@ -105,10 +100,6 @@ class IntegerConvolution(DirectConvolution):
             weight: int8.
             bias: float32 (2, filters): what a step of the sum stands for, and the bias.
         """
-        if bias is None:
-            raise ValueError(
-                "integers without their scales; expected what a step of each filter's sum stands for"
-            )
         shape, width = self.shape, self.width
         filters = weight.reshape(shape.groups, shape.filters, -1, *shape.kernel)
         packed = np.zeros(
@@ -121,8 +112,45 @@ class IntegerConvolution(DirectConvolution):
         ordered = words_last.transpose(0, 1, 3, 4, 5, 2, 6)
         weights = aligned_zeros((self.packed_sizes[0],))
         weights.view(np.int8)[...] = ordered.reshape(-1)
-        starts = aligned_zeros((3, shape.groups, self.group_blocks * width))
-        sums = filters.astype(np.int64).sum(axis=(2, 3, 4))
-        starts[0].view(np.int32)[:, : shape.filters] = -self.x_scale.zero_point * sums
-        starts[1:, :, : shape.filters] = bias.reshape(2, shape.groups, shape.filters)
-        return weights, starts.reshape(-1)
+        starts = filter_numbers(filters, bias, self.x_scale, self.group_blocks * width)
+        return weights, starts
+
+
+def filter_numbers(filters: Array, scales: Array | None, x_scale: TensorScale, count: int) -> Array:
+    """Return what belongs to filters: what sums start with, what a step of them stands for, and biases.
+
+    Args:
+        filters: int8 (groups, filters, channels, rows, columns).
+        scales: float32 (2, filters of all groups): what a step of the sum stands for, and the bias.
+        x_scale: of the input.
+        count: filters of a group, with those that fill up its last block.
+
+    Raises:
+        ValueError: there are no scales.
+    """
+    if scales is None:
+        raise ValueError(
+            "integers without their scales; expected what a step of each filter's sum stands for"
+        )
+    groups, used = filters.shape[:2]
+    numbers = aligned_zeros((3, groups, count))
+    sums = filters.astype(np.int64).sum(axis=(2, 3, 4))
+    numbers[0].view(np.int32)[:, :used] = -x_scale.zero_point * sums
+    numbers[1:, :, :used] = scales.reshape(2, groups, used)
+    return numbers.reshape(-1)
+
+
+def store_integers(
+    e: Emitter,
+    result: IRValue,
+    out: IRValue,
+    to: Place,
+    strides: tuple[int, int, int],
+    scale: TensorScale,
+    count: int,
+) -> None:
+    """Write the store of the integers that stand for `count` results at a place."""
+    steps = zip((to.image, to.row, to.pixel), strides, strict=True)
+    offset: list[IRIndex] = [e.mul(index, step) for index, step in steps]
+    channel = e.divmod(to.channel, WORD_CHANNELS)[0]
+    store_bytes(e, integers_of(e, result, scale), out, *offset, channel, count=count)

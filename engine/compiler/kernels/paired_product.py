@@ -150,7 +150,11 @@ class TileProduct:
         for row in rows:
             e.tile_load(results + row, e.address(x, row * self.rows * step), step)
             for column in columns:
-                multiply(e, self._sum(row, column), results + row, results + self.pixel_tiles + column)
+                self._multiply(e, self._sum(row, column), results + row, results + self.pixel_tiles + column)
+
+    def _multiply(self, e: Emitter, total: int, left: int, right: int) -> None:
+        """Write the product of two tiles, added to a third."""
+        multiply(e, total, left, right)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from engine.compiler.kernels.epilogue import Epilogue
 from engine.compiler.kernels.integer_convolution import IntegerConvolution as IntegerConvolutionKernel
 from engine.compiler.kernels.integer_depthwise import IntegerDepthwise
 from engine.compiler.kernels.integer_pooling import IntegerPooling
+from engine.compiler.kernels.integer_tiles import IntegerTileConvolution, tile_layout
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.kernels.tile import choose_tile
 from engine.compiler.memory.view import View
@@ -34,6 +35,18 @@ _CHUNK_BYTES = 192 << 10
 _FAR_WEIGHTS = 512 << 10
 """Bytes of weights that are worth prefetching: they come from beyond the core's own cache."""
 _ALL = 1 << 30
+_TILE_WIDTH = 16
+"""Pixels, and filters, of a matrix register."""
+_VECTOR_RATE = 2.6
+"""Vectors of words that are multiplied a nanosecond; measured, as all figures here."""
+_STREAM = 7.5
+"""Bytes a nanosecond at which weights are read that do not fit the core's own cache."""
+STEP = 7.0
+"""Nanoseconds of the product of two matrix registers, their loads included."""
+TILE = 55.0
+"""Nanoseconds that a register of sums takes besides: its way through memory, and the epilogue."""
+STAGED_WORD = 0.16
+"""Nanoseconds of copying two words to scratch memory."""
 
 
 @selects(Quantize)
@@ -115,7 +128,8 @@ def select_integer_convolution(selector: Selector, node: IntegerConvolution) -> 
     x, out = _image(view_of(node.inputs[0])), _image(view_of(node.output))
     epilogue, operands = image_epilogue(selector, node, _image)
     if node.is_depthwise:
-        kernel: IntegerConvolutionKernel | IntegerDepthwise = _depthwise(selector, node, (x, out), epilogue)
+        kernel: IntegerConvolutionKernel | IntegerDepthwise | IntegerTileConvolution
+        kernel = _depthwise(selector, node, (x, out), epilogue)
     else:
         kernel = contraction(selector, node, (x, out), epilogue, operands)
     factors = np.float32(node.x_scale.scale) * node.weights.scales
@@ -158,14 +172,13 @@ def _padding(node: IntegerConvolution, x: View) -> ImplicitPadding:
     return ImplicitPadding((x.shape[2], x.shape[3]), (node.padding[0], node.padding[1]))
 
 
-def contraction(
+def _direct(
     selector: Selector,
     node: IntegerConvolution,
     images: tuple[View, View],
     epilogue: Epilogue,
     operands: list[View],
 ) -> IntegerConvolutionKernel:
-    """Return the kernel of a convolution that is not depthwise."""
     x, out = images
     shape = _shape(node, x, out)
     is_padded = any(node.padding)
@@ -180,6 +193,79 @@ def contraction(
         lanes=selector.lanes,
         epilogue=epilogue,
         padding=_padding(node, x) if is_padded else None,
+        prefetches_weights=node.weights.integers.size > _FAR_WEIGHTS,
+        x_scale=node.x_scale,
+        out_scale=node.output.scale,
+    )
+
+
+def _has_tiles(selector: Selector) -> bool:
+    """Whether integers can be multiplied in matrix registers."""
+    return selector.target.has_tiles and "+amx-int8" in selector.target.features.split(",")
+
+
+def _vector_time(node: IntegerConvolution, out: View) -> float:
+    """Return the nanoseconds that products in vectors are expected to take."""
+    filters, channels, rows, columns = node.weights.integers.shape
+    steps = rows * columns * words(channels) * -(-filters // _TILE_WIDTH)
+    pixels = prod(out.shape) // out.shape[1]
+    return float(pixels * steps / _VECTOR_RATE + max(0, node.weights.integers.size - _FAR_WEIGHTS) / _STREAM)
+
+
+def _tile_time(node: IntegerConvolution, x: View, out: View) -> float:
+    """Return the nanoseconds that products in matrix registers are expected to take."""
+    shape = replace(_shape(node, x, out), channels=x.shape[1])
+    layout = tile_layout(shape, shape.size[0], _TILE_WIDTH)
+    tiles = shape.images * -(-layout.pixels // _TILE_WIDTH) * layout.blocks
+    moved = STAGED_WORD * shape.images * layout.plane_words / 2
+    stream = max(0, node.weights.integers.size - _FAR_WEIGHTS) / _STREAM
+    return float(moved + tiles * (TILE + STEP * layout.steps) + stream)
+
+
+def contraction(
+    selector: Selector,
+    node: IntegerConvolution,
+    images: tuple[View, View],
+    epilogue: Epilogue,
+    operands: list[View],
+) -> IntegerConvolutionKernel | IntegerTileConvolution:
+    """Choose the kernel of a convolution that is not depthwise: in matrix registers or in vectors."""
+    x, out = images
+    shape = _shape(node, x, out)
+    has_tiles = _has_tiles(selector) and shape.groups == 1
+    if has_tiles and _tile_time(node, x, out) < _vector_time(node, out):
+        return _in_tiles(selector, node, images, epilogue, operands)
+    return _direct(selector, node, images, epilogue, operands)
+
+
+def _in_tiles(
+    selector: Selector,
+    node: IntegerConvolution,
+    images: tuple[View, View],
+    epilogue: Epilogue,
+    operands: list[View],
+) -> IntegerTileConvolution:
+    x, out = images
+    shape = replace(_shape(node, x, out), channels=x.shape[1])
+    padding = _padding(node, x)
+    views = [x, out, *(view for view in operands if view.shape[2:] == out.shape[2:])]
+    if not any(node.padding) and _is_flat(node, views):
+        shape = replace(shape, size=(1, prod(shape.size)))
+        padding = ImplicitPadding(shape.size, (0, 0))
+    rows = shape.size[0]
+    layout = tile_layout(shape, rows, 2 * _TILE_WIDTH)
+    threads = 2 * selector.threads if selector.threads > 1 else 1
+    worth = parts_worth(shape.pixels * node.weights.integers.size // _TILE_WIDTH)
+    parts = max(-(-4 * layout.plane_words // _CHUNK_BYTES), min(threads, worth))
+    return IntegerTileConvolution(
+        shape=shape,
+        strides=ImageStrides(image_strides(x), image_strides(out)),
+        padding=padding,
+        rows=-(-rows // min(rows, parts)),
+        blocks=layout.blocks,
+        group=(2, 2),
+        lanes=selector.lanes,
+        epilogue=epilogue,
         prefetches_weights=node.weights.integers.size > _FAR_WEIGHTS,
         x_scale=node.x_scale,
         out_scale=node.output.scale,

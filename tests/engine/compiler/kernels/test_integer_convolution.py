@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.compiler.emit.pointwise import Leaf, apply
-from engine.compiler.emit.target import Target, host_target
+from engine.compiler.emit.target import Target, host_target, integer_targets, supported_targets
 from engine.compiler.kernels.convolution import ChunkSize
 from engine.compiler.kernels.epilogue import NOTHING, Broadcast, Epilogue, EpilogueOperand
 from engine.compiler.kernels.integer_convolution import IntegerConvolution
@@ -14,9 +14,13 @@ from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadd
 from engine.compiler.kernels.tile import Tile
 from engine.dtypes import Array
 from engine.quantization.tensor_scale import TensorScale
-from tests.engine.compiler.harness import every_target, run
+from tests.engine.compiler.harness import run
 from tests.engine.compiler.kernels.images import output_size, strides
 
+every_arithmetic = pytest.mark.parametrize(
+    "target", [*supported_targets(), *integer_targets()], ids=lambda target: target.name
+)
+"""Runs a test once for each way to multiply integers that this machine has."""
 small = st.integers(1, 3)
 
 
@@ -45,7 +49,7 @@ def summed(
     return out.astype(np.float32)
 
 
-@every_target
+@every_arithmetic
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_any_shape(target: Target, data: st.DataObject) -> None:
@@ -98,7 +102,7 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
         np.testing.assert_array_equal(given, out_scale.integers(expected))
 
 
-@every_target
+@every_arithmetic
 def test_operands_of_the_epilogue_may_be_integers(target: Target) -> None:
     random = np.random.default_rng(0)
     x, other = (random.integers(0, 256, (1, 3, 5, 20)).astype(np.uint8) for _ in range(2))

@@ -13,9 +13,9 @@ from engine.compiler.kernels.integer_pooling import IntegerPooling
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.dtypes import Array
 from engine.quantization.tensor_scale import TensorScale
-from tests.engine.compiler.harness import every_target, run
+from tests.engine.compiler.harness import run
 from tests.engine.compiler.kernels.images import output_size, strides
-from tests.engine.compiler.kernels.test_integer_convolution import packed, summed
+from tests.engine.compiler.kernels.test_integer_convolution import every_arithmetic, packed, summed
 
 SCALE = TensorScale(0.05, 90)
 EXTREMES = np.array([np.nan, np.inf, -np.inf, 3e38, -3e38, 0.025, -0.025, 0.075], np.float32)
@@ -25,7 +25,7 @@ def unpacked(words: Array, channels: int) -> Array:
     return np.ascontiguousarray(words).view(np.uint8)[..., :channels]
 
 
-@every_target
+@every_arithmetic
 @pytest.mark.parametrize(("channels", "columns"), [(1, 5), (3, 37), (4, 16), (7, 3), (16, 2), (35, 19)])
 @pytest.mark.parametrize("is_planes", [False, True])
 def test_float32_becomes_integers(target: Target, channels: int, columns: int, is_planes: bool) -> None:
@@ -52,7 +52,7 @@ def test_float32_becomes_integers(target: Target, channels: int, columns: int, i
         np.testing.assert_array_equal(unpacked(out, channels), SCALE.integers(x))
 
 
-@every_target
+@every_arithmetic
 @pytest.mark.parametrize("channels", [1, 3, 4, 16, 35])
 def test_integers_become_float32(target: Target, channels: int) -> None:
     integers = np.random.default_rng(0).integers(0, 256, (2, 3, 5, channels)).astype(np.uint8)
@@ -70,7 +70,7 @@ def test_integers_become_float32(target: Target, channels: int) -> None:
     np.testing.assert_array_equal(out, SCALE.real(integers))
 
 
-@every_target
+@every_arithmetic
 @pytest.mark.parametrize(
     ("window", "stride", "padding"),
     [((2, 2), (2, 2), (0, 0)), ((3, 3), (2, 2), (1, 1)), ((5, 5), (1, 1), (2, 2)), ((3, 1), (1, 2), (2, 0))],
@@ -101,7 +101,7 @@ def test_maximum_over_windows(
     np.testing.assert_array_equal(unpacked(out, 4 * words), expected)
 
 
-@every_target
+@every_arithmetic
 @pytest.mark.parametrize("channels", [4, 18, 64])
 @pytest.mark.parametrize("out_scale", [None, TensorScale(90.0, 60)])
 @pytest.mark.parametrize(
