@@ -1,6 +1,6 @@
 """This engine against other runtimes, interleaved, batch 1, float32 and what other precisions are asked for.
 
-Run: make bench        (or python -m tests.bench [--models NAME …] [--precision bf16] [--threads N …] [--save])
+Run: make bench        (or python -m tests.bench [--models NAME …] [--precision bf16 int8] [--threads N …] [--save])
 
 Every runtime runs in a process of its own that keeps one model, and its outputs are compared with PyTorch's before
 it is timed. Tables are printed; build/bench.json has all figures, every layer's among them. With --save they go to
@@ -70,7 +70,7 @@ def parse() -> argparse.Namespace:
         help="default: all of the precisions",
     )
     parser.add_argument(
-        "--precision", nargs="+", choices=PRECISIONS, default=[], help="compared beside float32: bf16"
+        "--precision", nargs="+", choices=PRECISIONS, default=[], help="compared beside float32: bf16, int8"
     )
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], metavar="N")
     parser.add_argument("--rounds", type=int, default=20, help="at most; fewer on slow models")

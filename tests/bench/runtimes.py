@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from tests.bench import peers
+from tests.bench import int8, peers
 from tests.bench.models import ModelFiles
 from tests.bench.peers import Call
 
@@ -67,6 +67,9 @@ _RUNTIMES = (
     Runtime("torch", "torch", peers.torch),
     Runtime("native-bf16", "llvmlite", native_bf16, is_peer=False, precision="bf16"),
     Runtime("openvino-bf16", "openvino", peers.openvino_bf16, precision="bf16"),
+    Runtime("native-int8", "llvmlite", int8.native, is_peer=False, precision="int8"),
+    Runtime("onnxruntime-int8", "onnxruntime", int8.onnxruntime, precision="int8"),
+    Runtime("openvino-int8", "openvino", int8.openvino, precision="int8"),
 )
 RUNTIMES = {runtime.name: runtime for runtime in _RUNTIMES}
 """All runtimes by name."""

@@ -1,0 +1,103 @@
+"""Models in int8: this engine's, and the other runtimes' on a graph that onnxruntime quantized (QDQ).
+
+All are calibrated on the same inputs by the extremes of their tensors: activations of 0 to 255, one scale for a tensor;
+weights of -127 to 127, one scale for a filter.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from engine.dtypes import Array
+from tests.bench import peers
+from tests.bench.models import ModelFiles
+from tests.bench.peers import Call
+
+EXAMPLES = 8
+
+
+def examples(files: ModelFiles) -> Iterator[Array]:
+    """Yield the inputs that models are calibrated on: like the one that is timed, which is the first."""
+    yield files.model.input()
+    for seed in range(1, EXAMPLES):
+        yield np.random.default_rng(seed).standard_normal(files.model.shape).astype(np.float32)
+
+
+def native(files: ModelFiles, threads: int) -> Call:
+    """Prepare this engine's compiled kernels."""
+    from engine import RuntimeGraph, sidecar_path, write_sidecar
+    from engine.calibration.calibrator import Calibrator
+    from engine.calibration.examples import ArrayExamples
+
+    graph = RuntimeGraph(files.param, threads=threads)
+    if not sidecar_path(graph.param_path).exists():
+        graph.build()
+        archive = files.folder / "examples.npz"
+        np.savez(archive, in_0=np.stack(list(examples(files))))
+        calibrator = Calibrator(graph, ArrayExamples(archive, graph.inputs), [], lambda *_: None)
+        calibrator.calibrate("minmax")
+        write_sidecar(calibrator.quantization(calibrator.candidates), graph.param_path, graph.bin_path)
+    quantized = RuntimeGraph(files.param, precision="int8", threads=threads)
+    quantized.build()
+    image = files.model.input()
+    return lambda: quantized.forward([image])
+
+
+def onnxruntime(files: ModelFiles, threads: int) -> Call:
+    """Prepare an onnxruntime session on the CPU."""
+    return peers.onnxruntime(_quantized(files), threads)
+
+
+def openvino(files: ModelFiles, threads: int) -> Call:
+    """Prepare an OpenVINO request; what is not quantized may be bfloat16, as by itself where the processor can."""
+    return peers.openvino_bf16(_quantized(files), threads)
+
+
+class QuantizedFiles(ModelFiles):
+    """A model's files, the ONNX graph quantized."""
+
+    @property
+    def onnx(self) -> Path:
+        """ONNX graph with weights of 8 bits."""
+        return self.folder / "model.int8.onnx"
+
+
+def _quantized(files: ModelFiles) -> QuantizedFiles:
+    """Return the files with the graph that onnxruntime quantized, made the first time."""
+    from onnxruntime import InferenceSession
+    from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    quantized = QuantizedFiles(files.model, files.folder)
+    path = quantized.onnx
+    if not path.exists():
+        prepared = files.folder / "model.prepared.onnx"
+        quant_pre_process(str(files.onnx), str(prepared))
+        name = InferenceSession(str(files.onnx)).get_inputs()[0].name
+        partial = path.with_suffix(".partial")
+        quantize_static(
+            str(prepared),
+            str(partial),
+            _Reader(name, files),
+            quant_format=QuantFormat.QDQ,
+            per_channel=True,
+            activation_type=QuantType.QUInt8,
+            weight_type=QuantType.QInt8,
+        )
+        partial.replace(path)
+    return quantized
+
+
+class _Reader:
+    """Examples, as onnxruntime asks for them."""
+
+    def __init__(self, name: str, files: ModelFiles) -> None:
+        self._name = name
+        self._examples = examples(files)
+
+    def get_next(self) -> dict[str, Any] | None:
+        """Return the next one, None after the last."""
+        example = next(self._examples, None)
+        return None if example is None else {self._name: example}
