@@ -3,10 +3,13 @@
 A worker that meets heavy work on its way, in the decoder of a body or the encoder of an answer, gives it up with a
 `HeavyWorkError`; one of the heavy workers begins anew. What is heavy is decided by numbers that are at hand: bytes,
 pixels that the header of an image names. The bounds are such that what is below takes some 50 ms at most.
+
+Heavy work is done in pieces. Between them it is asked whether anybody still waits for it.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 LIGHT_TEXT_BYTES = 4 << 20
 """Most bytes of JSON or CSV, compressed or not, that any worker decodes."""
@@ -22,12 +25,17 @@ class HeavyWorkError(Exception):
     """A worker that leaves heavy work to others has met some; what it has begun is to be begun anew."""
 
 
+class WorkStoppedError(Exception):
+    """Nobody waits any more for the work that is in progress; the message says why."""
+
+
 class _Duties(threading.local):
     """What a thread is for.
 
     Attributes:
         leaves_heavy_work: whether it leaves heavy work to others.
-        stop_reason: tells why the work in progress is to be given up, None while it is to go on.
+        stop_reason: tells why the work in progress is to be given up, None while it is to go on; itself None where
+            it always goes on.
     """
 
     leaves_heavy_work = False
@@ -54,3 +62,29 @@ def check_weight(amount: int, light: int) -> None:
     """
     if amount > light and _duties.leaves_heavy_work:
         raise HeavyWorkError
+
+
+@contextmanager
+def stoppable(stop_reason: Callable[[], str | None]) -> Iterator[None]:
+    """Have `check_wanted` ask, in this thread and in this context, whether the work is to go on.
+
+    Args:
+        stop_reason: tells why it is to be given up, None while it is to go on.
+    """
+    _duties.stop_reason = stop_reason
+    try:
+        yield
+    finally:
+        _duties.stop_reason = None
+
+
+def check_wanted() -> None:
+    """Check whether anybody waits for the work that is in progress; to be called before each piece of it.
+
+    Raises:
+        WorkStoppedError: nobody does.
+    """
+    stop_reason = _duties.stop_reason
+    reason = None if stop_reason is None else stop_reason()
+    if reason is not None:
+        raise WorkStoppedError(reason)

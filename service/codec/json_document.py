@@ -16,6 +16,7 @@ import orjson
 from service.codec.json_strings import find_strings
 from service.codec.number_text import PIECE_BYTES, Bytes, NumberText, find_end
 from service.config.limits import too_large
+from service.heavy_work import check_wanted
 
 LARGE_BYTES = 1 << 16
 """Longest document that is parsed as it is."""
@@ -117,6 +118,7 @@ def _find_arrays(text: Bytes) -> list[tuple[int, int]]:
     cuts: list[tuple[int, int]] = []
     position = tries = 0
     while position < len(text) and tries < _MAX_TRIES:
+        check_wanted()
         # the search of the whole text at once would hold the lock
         window = min(len(text), position + PIECE_BYTES)
         found = text.find(_KEY, position, window)

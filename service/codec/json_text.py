@@ -15,6 +15,7 @@ import orjson
 from engine import Array
 from service.codec.json_array import json_data
 from service.config.limits import Limits
+from service.heavy_work import check_wanted
 
 PIECE_ELEMENTS = 1 << 14
 """Most elements of an array that are written at once."""
@@ -58,6 +59,7 @@ def join_small(pieces: Iterable[bytes], limits: Limits | None) -> list[bytes]:
     """
     joined, size = [b""], 0
     for piece in pieces:
+        check_wanted()
         size += len(piece)
         if limits is not None:
             limits.check_answer(size)

@@ -15,6 +15,7 @@ import orjson
 
 from engine import Array
 from service.errors import ServiceError
+from service.heavy_work import check_wanted
 
 PIECE_BYTES = 1 << 17
 """Bytes of text that are examined or parsed at a time, which takes about a millisecond."""
@@ -106,6 +107,7 @@ class NumberText:
         """
         start = self._start
         while start < self._stop:
+            check_wanted()
             stop = min(start + PIECE_BYTES, self._stop)
             if stop < self._stop:
                 stop = self._source.rfind(b",", start, stop) + 1

@@ -24,6 +24,7 @@ from service.codec.table_cells import (
 from service.codec.text import codec_of, not_of_charset
 from service.config.limits import Limits, too_large
 from service.errors import ServiceError
+from service.heavy_work import check_wanted
 
 MAX_LINE_BYTES = 2 << 20
 """Longest line of a table."""
@@ -93,6 +94,7 @@ def _utf8(body: bytes, codec: str, charset: str | None) -> Iterator[bytes]:
     """
     decoder = codecs.getincrementaldecoder(codec)()
     for start in range(0, len(body), _PIECE_BYTES):
+        check_wanted()
         pending = len(decoder.getstate()[0])
         stop = start + _PIECE_BYTES
         try:

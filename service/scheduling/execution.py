@@ -12,7 +12,7 @@ from typing import Any
 
 from engine import Array, InputError, LayerError, RunResult, RunStoppedError, RunTrace, StopSignal, TraceLevel
 from service.errors import out_of_memory
-from service.heavy_work import HeavyWorkError
+from service.heavy_work import HeavyWorkError, WorkStoppedError
 from service.scheduling.call import RunOutcome
 from service.scheduling.call_record import CallStatus
 from service.scheduling.declared_shape import name_declared_shape
@@ -201,7 +201,9 @@ def _encode_outcome(scheduled: ScheduledCall[Any], outcome: RunOutcome) -> None:
 
 
 def _fail(scheduled: ScheduledCall[Any], status: CallStatus, error: BaseException) -> None:
-    if isinstance(error, MemoryError):
+    if isinstance(error, WorkStoppedError):
+        status, error = CallStatus.CANCELED, RunStoppedError(str(error))
+    elif isinstance(error, MemoryError):
         error = out_of_memory()  # without the traceback, whose frames keep what took the memory
     elif not isinstance(error, Exception) or isinstance(error, StopIteration):
         # a future holds no StopIteration, and one that holds CancelledError looks cancelled

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from service.heavy_work import stoppable
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.execution import resume
 from service.scheduling.fair_share import VirtualClock
@@ -13,13 +14,21 @@ from service.scheduling.run_estimate import RunEstimate
 from service.scheduling.scheduled_call import ScheduledCall
 from service.scheduling.scheduling_policy import SchedulingPolicy
 from service.scheduling.trace_setting import TraceSetting
-from service.scheduling.work_item import WorkItem
+from service.scheduling.work_item import FormBatch, Leave, WorkItem
 
 
 class HeavyWorkItem(WorkItem):
-    """A heavy call that a worker took out of a queue: it goes on where the call was left, and leaves none."""
+    """A heavy call that a worker took out of a queue: it goes on where the call was left, and leaves none.
+
+    What decodes and encodes it stops between two pieces once it is given up.
+    """
 
     __slots__ = ()
+
+    def execute(self, form_batch: FormBatch, leave: Leave, inbox: LoopInbox) -> None:
+        """Decode, run and encode; called by a worker. Raises nothing."""
+        with stoppable(self._stop_reason):
+            super().execute(form_batch, leave, inbox)
 
     def deliver(self, inbox: LoopInbox) -> None:
         """Hand the results to the event loop."""
@@ -27,6 +36,9 @@ class HeavyWorkItem(WorkItem):
             self._estimate.observe(scheduled.progress)
         self._runs = self._runs or [[scheduled] for scheduled in self.calls if scheduled.progress.leads_run]
         super().deliver(inbox)
+
+    def _stop_reason(self) -> str | None:
+        return next((reason for call in self.calls if (reason := call.stop_reason()) is not None), None)
 
     def _begin(self, scheduled: ScheduledCall[Any]) -> bool:
         return resume(scheduled)

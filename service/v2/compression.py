@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from service.codec.inflation import check_memory
 from service.config.limits import Limits
 from service.errors import ServiceError
-from service.heavy_work import LIGHT_PACKED_BYTES, check_weight
+from service.heavy_work import LIGHT_PACKED_BYTES, check_wanted, check_weight
 from service.scheduling.answer import BytesLike
 
 IDENTITY, GZIP, DEFLATE = "identity", "gzip", "deflate"
@@ -133,6 +133,7 @@ def _inflate(body: bytes | bytearray, bits: int, limits: Limits) -> bytearray:
         while not unpacker.eof:
             chunk = unpacker.decompress(rest, _STEP)
             rest = unpacker.unconsumed_tail
+            check_wanted()
             limits.check_body(len(result) + len(chunk))
             check_weight(len(result) + len(chunk), LIGHT_PACKED_BYTES)
             result += chunk

@@ -1,9 +1,25 @@
+import gzip
 import threading
 from collections.abc import Callable
+from itertools import count
 
+import numpy as np
 import pytest
 
-from service.heavy_work import HeavyWorkError, check_weight, leave_heavy_work
+from service.codec.json_document import parse_document
+from service.codec.json_text import dump_pieces
+from service.codec.number_text import NumberText
+from service.codec.table import read_table
+from service.config.limits import Limits
+from service.heavy_work import (
+    HeavyWorkError,
+    WorkStoppedError,
+    check_wanted,
+    check_weight,
+    leave_heavy_work,
+    stoppable,
+)
+from service.v2.compression import decompress
 
 
 def in_thread(work: Callable[[], object]) -> list[BaseException]:
@@ -34,3 +50,39 @@ def test_a_thread_that_leaves_heavy_work_does_what_is_light(amount: int, is_left
 def test_other_threads_do_all_work() -> None:
     check_weight(11, 10)
     assert in_thread(lambda: check_weight(11, 10)) == []
+
+
+def test_work_is_given_up_when_nobody_waits_for_it() -> None:
+    check_wanted()
+    reasons: list[str | None] = [None, "its time is up"]
+    with stoppable(lambda: reasons.pop(0)):
+        check_wanted()
+        with pytest.raises(WorkStoppedError, match="its time is up"):
+            check_wanted()
+    check_wanted()
+
+
+COUNT = 1 << 18
+MANY = b"1," * COUNT
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda: parse_document(b'{"data":[%b1]}' % MANY),
+        lambda: (
+            NumberText(b"[%b1]" % MANY, 0, len(MANY) + 3).shape("x")
+            and list(NumberText(b"[%b1]" % MANY, 0, len(MANY) + 3).elements("x"))
+        ),
+        lambda: read_table(b"1,2\n" * COUNT, np.dtype(np.float32), Limits()),
+        lambda: decompress(gzip.compress(bytes(COUNT)), "gzip", Limits()),
+        lambda: dump_pieces(np.zeros(COUNT)),
+    ],
+    ids=["document", "numbers", "table", "gzip", "answer"],
+)
+def test_large_bodies_and_answers_are_given_up_between_their_pieces(work: Callable[[], object]) -> None:
+    calls = count()
+    with stoppable(lambda: "nobody waits" if next(calls) else None), pytest.raises(WorkStoppedError):
+        work()
+    assert next(calls) == 2, "it stops at the first piece after that"
+    work()

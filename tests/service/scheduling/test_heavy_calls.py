@@ -11,7 +11,7 @@ from starlette.requests import ClientDisconnect
 from engine import TraceLevel
 from service.codec import Decoded, Options
 from service.errors import ServiceError
-from service.heavy_work import check_weight
+from service.heavy_work import WorkStoppedError, check_wanted, check_weight
 from service.scheduling import scheduler
 from service.scheduling.call import RunOutcome
 from service.scheduling.call_record import CallStatus
@@ -197,6 +197,41 @@ async def test_a_heavy_call_that_is_stuck_beyond_its_time_gives_its_place_to_ano
     stuck.ends.set()
     await settled(dispatcher)
     assert heavy.threads == ["heavy-worker-1"]
+
+
+@pytest.mark.parametrize("stage", ["decode", "encode"])
+async def test_heavy_work_ends_with_the_time_of_its_call(start: Start, graph: StubGraph, stage: str) -> None:
+    """What is done in pieces does not keep its thread, so that none has to take its place."""
+    dispatcher, model = start(), model_of(graph)
+    ended = threading.Event()
+
+    def work(*_: object) -> Decoded:
+        check_weight(2, 1)
+        try:
+            while True:
+                check_wanted()
+        finally:
+            ended.set()
+
+    call = call_of(model, rows(1), timeout=0.05, **{stage: work})  # type: ignore[arg-type]  # either of them
+    with pytest.raises(ServiceError) as caught:
+        await dispatcher.answer(call, stay)
+    assert caught.value.code == "timeout"
+    assert await asyncio.to_thread(ended.wait, SOON)
+    await settled(dispatcher)
+    assert await dispatcher.answer(call_of(model, rows(*range(MANY))), stay)
+    assert graph.threads[-1] == "heavy-worker-0"
+
+
+async def test_a_worker_that_sees_first_that_the_time_is_up_says_so(start: Start, graph: StubGraph) -> None:
+    dispatcher, model = start(), model_of(graph)
+
+    def decode() -> Decoded:
+        raise WorkStoppedError("its time is up")
+
+    with pytest.raises(ServiceError) as caught:
+        await dispatcher.answer(call_of(model, rows(1), decode=decode), stay)
+    assert (caught.value.status, caught.value.code) == (504, "timeout")
 
 
 async def test_heavy_calls_are_refused_with_all_others(start: Start, graph: StubGraph) -> None:
