@@ -4,8 +4,11 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.bench.encoder import write_encoder
 from tests.engine.models import write_model
 
+ENCODER = "encoder"
+"""A small encoder of sentences of any length."""
 TABLE = "table"
 """A model that takes a matrix of any size, so that CSV can be sent to it."""
 _LINES: Mapping[str, str] = {
@@ -32,5 +35,8 @@ def write_repository(folder: Path, served: Path, names: tuple[str, ...]) -> Path
     shutil.copytree(served, models)
     for name in names:
         (models / name).mkdir()
-        write_model(models / name, _LINES[name])
+        if name == ENCODER:
+            write_encoder(models / name, layers=2, width=128)
+        else:
+            write_model(models / name, _LINES[name])
     return models

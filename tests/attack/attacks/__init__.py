@@ -8,6 +8,7 @@ from tests.attack.attacks.descriptors import DESCRIPTORS
 from tests.attack.attacks.documents import COMPRESSED_DOCUMENTS, NAMED_OUTPUTS
 from tests.attack.attacks.floods import FLOODS
 from tests.attack.attacks.images import IMAGES
+from tests.attack.attacks.lengths import LENGTHS
 from tests.attack.attacks.other_origins import OTHER_ORIGINS
 from tests.attack.attacks.pipelines import PIPELINES
 from tests.attack.attacks.promised_bodies import PROMISED_BODIES
@@ -20,6 +21,7 @@ ATTACKS: tuple[Attack, ...] = (
     PROMISED_BODIES,
     DESCRIPTORS,
     BATCH_SIZES,
+    LENGTHS,
     COMPRESSED_DOCUMENTS,
     NAMED_OUTPUTS,
     TABLES,
