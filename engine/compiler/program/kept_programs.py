@@ -13,8 +13,8 @@ InputKey = tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
 MOST_PROGRAMS = 64
 MOST_BYTES = 32 << 20
 """What such programs of a graph may take together; memory of runs is not counted, as all programs share it."""
-CALL_BYTES = 24 << 10
-"""What a call of a kernel takes besides weights: machine code, the objects of plan and trace."""
+CALL_BYTES = 40 << 10
+"""What a call of a kernel takes besides weights, as measured: machine code, the objects of plan and trace."""
 _STALE = 4
 """A program is displaced only if no run used it for this many times as many runs as there are places."""
 
