@@ -7,10 +7,12 @@ by design: where a server stalls, wrk also counts the requests that would have b
 
 import json
 import shutil
+import socket
 import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 WARM_UP_SECONDS = 1
 TIMEOUT_SECONDS = 60
@@ -70,7 +72,28 @@ def measure(url: str, request: bytes, connections: int, seconds: int) -> Timings
         file.write(request)
         file.flush()
         _run(url, file.name, connections, WARM_UP_SECONDS)
+        drain(url, request)
         return _run(url, file.name, connections, seconds)
+
+
+def drain(url: str, request: bytes) -> None:
+    """Send a request once, and wait for its answer.
+
+    Servers that do not notice that a client is gone still run what wrk left when its time was up. That would count
+    against them: with slow models for a good part of a second. An answer comes only after what was there before.
+
+    Raises:
+        LoadError: there is no answer.
+    """
+    address = urlsplit(url)
+    try:
+        with socket.create_connection((address.hostname, address.port), TIMEOUT_SECONDS) as connection:
+            connection.sendall(request)
+            answered = connection.recv(1)
+    except OSError as error:
+        raise LoadError(f"{url} does not answer: {error}") from error
+    if not answered:
+        raise LoadError(f"{url} does not answer: it closed the connection")
 
 
 def read_summary(output: str) -> Timings:

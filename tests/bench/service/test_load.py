@@ -1,11 +1,15 @@
 """The load that wrk makes: its arguments, and what is read from its output."""
 
 import os
+import socket
+from collections.abc import Iterator
 from pathlib import Path
+from queue import Queue
+from threading import Thread
 
 import pytest
 
-from tests.bench.service.load import LoadError, Timings, measure, read_summary
+from tests.bench.service.load import LoadError, Timings, drain, measure, read_summary
 
 SUMMARY = '{"requests": %d, "seconds": 2.0, "p50_ms": 0.5, "p99_ms": 2.5, "errors": %d, "failures": %d}'
 
@@ -33,12 +37,49 @@ def test_answer_that_is_an_error_or_missing_makes_the_measurement_fail(errors: i
         read_summary(SUMMARY % (300, errors, failures))
 
 
-def test_request_is_sent_to_warm_up_and_then_measured(wrk: Path) -> None:
-    assert measure("http://127.0.0.1:9/", b"POST / HTTP/1.1\r\n\r\n", 4, 3) == Timings(4.0, 0.5, 2.5)
+@pytest.fixture
+def server() -> Iterator[tuple[str, Queue[bytes]]]:
+    """Answer one connection with what is put into the queue, once a request came; the request is put there then."""
+    answers: Queue[bytes] = Queue()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(5)
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                request = connection.recv(1024)
+                connection.sendall(answers.get())
+                answers.put(request)
+
+        thread = Thread(target=serve)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", answers
+        thread.join()
+
+
+def test_request_is_sent_to_warm_up_and_then_measured(wrk: Path, server: tuple[str, Queue[bytes]]) -> None:
+    url, answers = server
+    answers.put(b"HTTP/1.1 200 OK\r\n\r\n")
+    assert measure(url, b"POST / HTTP/1.1\r\n\r\n", 4, 3) == Timings(4.0, 0.5, 2.5)
+    assert answers.get() == b"POST / HTTP/1.1\r\n\r\n"  # what the warm-up left is waited for
     warm_up, measured = wrk.read_bytes().decode().split("\r\n\r\n")[:2]
     assert "--connections=4 --duration=1s" in warm_up
     assert "--connections=4 --duration=3s" in measured
     assert measured.endswith("POST / HTTP/1.1")
+
+
+def test_server_that_closes_without_an_answer_is_told(server: tuple[str, Queue[bytes]]) -> None:
+    url, answers = server
+    answers.put(b"")
+    with pytest.raises(LoadError, match=r"does not answer: it closed the connection$"):
+        drain(url, b"POST / HTTP/1.1\r\n\r\n")
+
+
+def test_server_that_is_not_there_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with pytest.raises(LoadError, match=f"127.0.0.1:{port} does not answer: "):
+        drain(f"http://127.0.0.1:{port}", b"")
 
 
 def test_wrk_that_is_missing_is_told_with_its_package(
