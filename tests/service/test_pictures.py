@@ -4,10 +4,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine import InputError, RuntimeGraph, read_sidecar
+from engine import InputError, Precision, QuantizationError, RuntimeGraph, read_sidecar
 from service.command import run_command
 from service.pictures import PictureExamples
-from tests.models.test_digits import FOLDER
+from service.repository.version_loader import LoadOptions, load_version
+from tests.models.test_digits import FOLDER, read
 
 
 @pytest.fixture
@@ -34,6 +35,21 @@ def test_the_command_quantizes_from_pictures(model: Path, capsys: pytest.Capture
     found = read_sidecar(model / "digits.pnnx.param", model / "digits.pnnx.bin")
     assert "widen1.conv" in found.layers
     assert "100.00% of the rows have the class of float32" in capsys.readouterr().out
+
+
+def test_a_server_loads_a_quantized_model_in_int8(model: Path) -> None:
+    given = [str(model), "--data", str(model / "samples"), "--measured", "1"]
+    assert run_command(["quantize", *given]) == 0
+    loaded = load_version("digits", model, LoadOptions(precision="int8", max_batch_size=4))
+    assert loaded.graph.precisions["head"] is Precision.INT8
+    assert loaded.graph.verification.refused == ()
+    for digit in range(10):
+        assert read(loaded, (model / "samples" / f"{digit}.png").read_bytes()) == str(digit)
+
+
+def test_a_server_refuses_int8_of_a_model_that_is_not_quantized(model: Path) -> None:
+    with pytest.raises(QuantizationError, match="digits.quantization.json: is missing.*`kuiper quantize"):
+        load_version("digits", model, LoadOptions(precision="int8"))
 
 
 def test_folders_without_pictures_and_damaged_pictures_are_named(model: Path, tmp_path: Path) -> None:
