@@ -15,6 +15,7 @@ from engine.backend import Backend, choose_backend
 from engine.check.archives import in_order, inputs_among, load_arrays, load_inputs
 from engine.check.comparison import compare_backends, compare_layers, compare_outputs
 from engine.check.outcome import print_backends, print_layers, print_outputs
+from engine.check.precision_loss import compare_precision, print_precision
 from engine.check.report import inspect
 from engine.check.shapes import choose_shapes
 from engine.compiler.program.trial import trial_inputs
@@ -107,6 +108,12 @@ def make_parser() -> argparse.ArgumentParser:
         help="largest difference that is ignored, relative to the value and to the largest of its tensor "
         "(default 1e-3)",
     )
+    parser.add_argument(
+        "--ratio",
+        type=float,
+        metavar="DECIBELS",
+        help="with --precision: find the first layer whose result has a lower ratio of signal to noise against f32",
+    )
     return parser
 
 
@@ -146,6 +153,8 @@ def _check(options: argparse.Namespace) -> int:
         graph = _open(options, backend, Verify.OFF)
         graph.build()
     different = _compare(graph, inputs, options) or bool(report.refused)
+    if options.ratio is not None:
+        different |= _compare_precision(graph, inputs, options, backend)
     if options.backend == "both":
         plain = _open(options, Backend.NUMPY)
         plain.build()
@@ -204,6 +213,19 @@ def _compare_backends(
         inputs, kind = _made_inputs(plain, options)
         print(f"inputs  {kind}")
     return print_backends(compare_backends(native, plain, inputs, options.tolerance))
+
+
+def _compare_precision(
+    graph: RuntimeGraph, inputs: Given | None, options: argparse.Namespace, backend: Backend
+) -> bool:
+    """Compare the layers with float32, on the given inputs or on made-up ones; tells whether a ratio is too low."""
+    param, binary = files_at(options.model)
+    plain = RuntimeGraph(param, options.bin or binary, backend=backend, threads=options.threads)
+    plain.build()
+    if inputs is None:
+        inputs, kind = _made_inputs(plain, options)
+        print(f"inputs  {kind}")
+    return print_precision(compare_precision(graph, plain, inputs), options.ratio)
 
 
 def _made_inputs(graph: RuntimeGraph, options: argparse.Namespace) -> tuple[dict[str, Array], str]:

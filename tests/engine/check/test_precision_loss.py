@@ -1,0 +1,35 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine import Activation, Quantization, TensorScale, write_sidecar
+from engine.check import main
+from engine.check.precision_loss import decibels
+from tests.engine.quantization.test_layer import write_convolution
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    param, *_ = write_convolution(tmp_path)
+    quantization = Quantization({"conv": Activation.STATIC}, {"x": TensorScale(0.03, 128)})
+    write_sidecar(quantization, param, param.with_suffix(".bin"))
+    return param
+
+
+def test_the_first_layer_below_a_ratio_is_named(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(model), "--precision", "int8", "--ratio", "20"]) == 0
+    assert "1 layers in lower precision than f32, none below 20 dB" in capsys.readouterr().out
+    assert main([str(model), "--precision", "int8", "--ratio", "90"]) == 1
+    assert "first below 90 dB: nn.Conv2d conv, at operand 'y'" in capsys.readouterr().out
+
+
+def test_in_float32_nothing_is_lost(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(model), "--ratio", "90"]) == 0
+    assert "0 layers in lower precision" in capsys.readouterr().out
+
+
+def test_ratios_are_those_of_powers() -> None:
+    reference = np.array([3.0, 4.0], np.float32)
+    assert decibels(reference * np.float32(1.1), reference) == pytest.approx(20, abs=1e-4)
+    assert decibels(reference, reference) == np.inf
