@@ -21,14 +21,16 @@ class Block:
 
     Attributes:
         memory: its bytes, aligned for vectors.
+        size: how many there are.
         users: what those that used it keep about it, by their numbers; nothing that would keep the block or them alive.
         waste: runs in a row that it was too large for.
     """
 
-    __slots__ = ("memory", "users", "waste")
+    __slots__ = ("memory", "size", "users", "waste")
 
     def __init__(self, size: int) -> None:
         self.memory = aligned_empty(size)
+        self.size = size
         self.users: dict[int, Any] = {}
         self.waste = 0
 
@@ -55,7 +57,7 @@ class BlockPool:
     def free_bytes(self) -> int:
         """Bytes of the blocks that no run uses now."""
         with self._lock:
-            return sum(block.memory.size for block in self._free)
+            return sum(block.size for block in self._free)
 
     def take(self, size: int) -> Block:
         """Return a block of so many bytes or more; the one that was given back last, if it will do.
@@ -65,8 +67,15 @@ class BlockPool:
         """
         with self._lock:
             free = self._free
+            if (
+                free and size <= free[-1].size <= size * _LEAST_PART
+            ):  # mostly: runs of one program follow each other
+                block = free.pop()
+                block.waste = 0
+                self._lent[id(block)] = block
+                return block
             for place in range(len(free) - 1, -1, -1):
-                if (most := free[place].memory.size) >= size:
+                if (most := free[place].size) >= size:
                     block = free.pop(place)
                     block.waste = block.waste + 1 if size * _LEAST_PART < most else 0
                     self._lent[id(block)] = block
