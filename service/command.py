@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
+from engine import watch_memory
 from service.collection import without_collection
+from service.config.cgroups import memory_left, memory_limit
 from service.config.environment import doubtful_variables
 from service.config.fitting import fit_to_memory
 from service.config.machine import this_machine
@@ -46,6 +48,8 @@ _logger = logging.getLogger(__name__)
 
 def run_command(arguments: Sequence[str]) -> int:
     """Run the command with these arguments; return the exit code of the process."""
+    if memory_limit() is not None:
+        watch_memory(memory_left)
     if list(arguments[:1]) == ["check"]:
         from engine.check import main as check  # noqa: PLC0415  # a server has no use for it
 

@@ -11,6 +11,9 @@ from pathlib import Path, PurePosixPath
 _UNLIMITED_BYTES = 1 << 60
 """Version 1 says "no limit" with the largest number of pages that the kernel can count, which differs by platform."""
 _MOST_CHARACTERS = 1 << 20
+_MEMORY_V1 = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
+_MEMORY_V2 = "memory.max", "memory.current", "inactive_file"
+"""The files of limit and use, and the line of `memory.stat` with what is kept of files that nobody uses."""
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
@@ -68,6 +71,25 @@ def memory_limit(root: Path = Path("/")) -> CgroupLimit | None:
             if text.isdecimal() and 0 < int(text) < _UNLIMITED_BYTES:
                 found.append(CgroupLimit(int(text), folder / name))
     return min(found, key=lambda limit: limit.value, default=None)
+
+
+def memory_left(root: Path = Path("/")) -> int | None:
+    """Return how many bytes this process's cgroup, or one above it, may still use; None where there is no limit.
+
+    Pages of files that are not in use count as free: the system takes them back before it ends a process.
+
+    Args:
+        root: what is read in place of the file system's root.
+    """
+    found = []
+    for folder, is_v2 in _folders(root, "memory"):
+        limit, used, cached = _MEMORY_V2 if is_v2 else _MEMORY_V1
+        most, now = _read(root, folder / limit).strip(), _read(root, folder / used).strip()
+        if most.isdecimal() and now.isdecimal() and int(most) < _UNLIMITED_BYTES:
+            statistics = _read(root, folder / "memory.stat")
+            idle = re.search(rf"^{cached} ([0-9]+)$", statistics, re.MULTILINE)
+            found.append(int(most) - int(now) + (int(idle[1]) if idle else 0))
+    return min(found, default=None)
 
 
 def _folders(root: Path, controller: str) -> Iterator[tuple[PurePosixPath, bool]]:

@@ -2,11 +2,14 @@
 
 Before each use of LLVM, as much memory as it may take is asked for and given back. So that no run takes it meanwhile,
 either runs or the compiler are at work. Where the process has no limit of its own, none of this costs anything.
+
+A container's limit is another: the system gives the memory, and ends the process when it is used. Whoever knows of such
+a limit says how much is left below it (`watch_memory`).
 """
 
 import mmap
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from types import ModuleType
@@ -19,6 +22,45 @@ except ModuleNotFoundError:  # Windows has no limits of this kind
 
 COMPILER_BYTES = 192 << 20
 """Bytes that must be free before LLVM is called: 128 MiB for the C library to set up the heap of a thread, and more."""
+
+RESIDENT_BYTES = 48 << 20
+"""Bytes that must be left below the limit of a container before LLVM is called: what it really uses of the above."""
+
+MemoryLeft = Callable[[], int | None]
+"""Returns how many bytes the process may still use; None where that is not limited, or not known."""
+
+
+class _Watch:
+    """What tells how much memory is left.
+
+    Attributes:
+        left: set by `watch_memory`.
+    """
+
+    left: MemoryLeft | None = None
+
+
+def watch_memory(left: MemoryLeft | None) -> None:
+    """Have the compiler ask how much memory is left below the limit of a container, before each use of LLVM.
+
+    Where it is too little, numpy layers run in place of a program, which is compiled later.
+
+    Args:
+        left: returns bytes, None where there is no limit; called by any thread, once for each kernel. None ends the
+            watch.
+    """
+    _Watch.left = left
+
+
+def check_left() -> None:
+    """Check that LLVM has room below the limit of a container.
+
+    Raises:
+        MemoryError: less than `RESIDENT_BYTES` are left.
+    """
+    left = None if _Watch.left is None else _Watch.left()
+    if left is not None and left < RESIDENT_BYTES:
+        raise MemoryError(f"less than {RESIDENT_BYTES >> 20} MiB are left below the limit of the container")
 
 
 class CompilationLock:
@@ -91,5 +133,6 @@ def using_llvm() -> AbstractContextManager[None]:
     Raises:
         MemoryError: memory is limited, and too little is left.
     """
+    check_left()
     known = compilation_lock()
     return nullcontext() if known is None else known.compile()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from service.config.cgroups import cpu_quota, memory_limit
+from service.config.cgroups import cpu_quota, memory_left, memory_limit
 from tests.service.config.cgroup_trees import UNLIMITED_V1, quota_v1, v1, v2, write_tree
 
 MIB = 1 << 20
@@ -118,3 +118,29 @@ def test_mount_with_a_space_in_its_name(tmp_path: Path) -> None:
         "/mnt/my cgroups/cpu.max": "700000 100000\n",
     }
     assert found(write_tree(tmp_path, files)) == (7, None)
+
+
+def test_what_is_left_is_the_limit_less_what_is_used_and_cannot_be_taken_back(tmp_path: Path) -> None:
+    files = {
+        "memory.max": "max\n",
+        "unit/memory.max": "1000\n",
+        "unit/memory.current": "700\n",
+        "unit/memory.stat": "anon 500\ninactive_file 150\nactive_file 50\n",
+        "memory.current": "5000\n",
+    }
+    assert memory_left(v2(tmp_path / "two", files, path="/unit")) == 450
+    above = files | {"memory.max": "5010\n", "memory.stat": ""}
+    assert memory_left(v2(tmp_path / "above", above, path="/unit")) == 10
+    old = {
+        "memory/memory.limit_in_bytes": "1000\n",
+        "memory/memory.usage_in_bytes": "990\n",
+        "memory/memory.stat": "inactive_file 1\ntotal_inactive_file 20\n",
+    }
+    assert memory_left(v1(tmp_path / "one", old)) == 30
+
+
+def test_without_a_limit_it_is_not_known_what_is_left(tmp_path: Path) -> None:
+    assert memory_left(v2(tmp_path / "two", {"memory.max": "max\n", "memory.current": "5\n"})) is None
+    assert memory_left(v2(tmp_path / "half", {"memory.max": "10\n"})) is None
+    unlimited = {"memory/memory.limit_in_bytes": UNLIMITED_V1, "memory/memory.usage_in_bytes": "5\n"}
+    assert memory_left(v1(tmp_path / "one", unlimited)) is None

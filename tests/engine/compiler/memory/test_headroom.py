@@ -7,7 +7,14 @@ import threading
 import pytest
 
 from engine.compiler.memory.alignment import aligned_empty
-from engine.compiler.memory.headroom import CompilationLock, check_free, compilation_lock, using_llvm
+from engine.compiler.memory.headroom import (
+    RESIDENT_BYTES,
+    CompilationLock,
+    check_free,
+    compilation_lock,
+    using_llvm,
+    watch_memory,
+)
 from tests.service.server.process import ROOT
 
 UNLIMITED = pytest.mark.skipif(compilation_lock() is not None, reason="the memory of the tests is limited")
@@ -60,6 +67,24 @@ def test_without_a_limit_nothing_is_locked() -> None:
     assert compilation_lock() is None
     with using_llvm(), using_llvm():
         pass
+
+
+@pytest.mark.parametrize(
+    ("left", "is_enough"), [(RESIDENT_BYTES, True), (None, True), (RESIDENT_BYTES - 1, False)]
+)
+def test_what_is_left_below_the_limit_of_a_container_is_asked_for(left: int | None, is_enough: bool) -> None:
+    watch_memory(lambda: left)
+    try:
+        if is_enough:
+            using_llvm()
+        else:
+            with pytest.raises(
+                MemoryError, match="less than 48 MiB are left below the limit of the container"
+            ):
+                using_llvm()
+    finally:
+        watch_memory(None)
+    using_llvm()
 
 
 def test_nothing_runs_while_llvm_compiles() -> None:
