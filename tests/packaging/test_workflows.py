@@ -81,6 +81,40 @@ def test_workflows_may_only_read_unless_a_job_says_why() -> None:
                 assert step["with"]["persist-credentials"] is False, path.name
 
 
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / ".github/workflows").glob("*.yml")), ids=lambda path: path.name
+)
+def test_workflows_name_only_what_there_is(path: Path) -> None:
+    jobs = load(str(path.relative_to(ROOT)))["jobs"]
+    for job in jobs.values():
+        assert set(job.get("needs", ())) <= set(jobs)
+        assert "uses" in job or {"runs-on", "timeout-minutes", "steps"} <= set(job)
+        if job.get("uses", "").startswith("./"):
+            called: dict[Any, Any] = load(job["uses"].removeprefix("./"))
+            assert "workflow_call" in called[True]  # YAML takes the key `on` for a boolean
+        text = yaml.safe_dump(job)
+        assert set(re.findall(r"needs\.([a-z]+)\.", text)) <= set(job.get("needs", ()))
+        steps = job.get("steps", ())
+        ids = {step["id"] for step in steps if "id" in step}
+        assert set(re.findall(r"steps\.([a-z]+)\.outputs", text)) <= ids
+        assert set(re.findall(r"matrix\.([a-z]+)", text)) <= set(job.get("strategy", {}).get("matrix", ()))
+        for step in steps:
+            assert ("uses" in step) != ("run" in step)
+            assert re.fullmatch(r"[\w-]+/[\w-]+@\S+", step.get("uses", "a/b@c")), step
+
+
+def test_what_a_release_uploads_is_what_it_publishes() -> None:
+    jobs = load(".github/workflows/release.yml")["jobs"]
+    (sent,) = [step["with"] for step in jobs["dist"]["steps"] if "upload-artifact" in step.get("uses", "")]
+    (taken,) = [
+        step["with"] for step in jobs["publish"]["steps"] if "download-artifact" in step.get("uses", "")
+    ]
+    assert sent["name"] == taken["name"]
+    (command,) = [step["run"] for step in jobs["publish"]["steps"] if "run" in step]
+    for name in sent["path"].split():
+        assert name.removesuffix("/") in command
+
+
 def test_uvicorn_has_an_upper_bound() -> None:
     """The connection is built on names that uvicorn keeps to itself."""
     (bound,) = [line for line in PROJECT["dependencies"] if line.startswith("uvicorn")]
