@@ -7,6 +7,8 @@ PORT ?= 8000
 SECONDS ?=
 FULL ?=
 ATTACK ?=
+SOAK ?=
+REQUESTS ?=
 ONLY ?=
 COUNT ?=
 SEED ?= 0
@@ -20,7 +22,7 @@ RELEASE ?= .venv-release
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help serve test test-lowest test-newest lint format bench bench-service bench-start wrk soak attack fuzz schemathesis conformance differential golden figures examples docs train dev dist sbom audit notes constraints clean
+.PHONY: help serve test test-lowest test-newest lint format bench bench-service bench-start wrk soak attack mixed fuzz schemathesis conformance differential golden figures examples docs train dev dist sbom audit notes constraints clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
@@ -107,11 +109,14 @@ wrk:
 bench-service: wrk $(VENV)/bench.installed $(PEERS)/fastapi/installed $(PEERS)/litserve/installed $(PEERS)/mlserver/installed $(PEERS)/triton/server ## This server against Triton, LitServe, MLServer and FastAPI, by wrk; BENCH=--save keeps the figures
 	$(BIN)/python -m tests.bench.service --environments $(PEERS) $(if $(SECONDS),--seconds $(SECONDS)) $(BENCH)
 
-soak: $(VENV)/test.installed ## Mixed load on a server for SECONDS (300), and what must hold
-	$(BIN)/python -m tests.soak $(if $(SECONDS),--seconds $(SECONDS))
+soak: $(VENV)/test.installed ## Mixed load on a server for SECONDS (300), and what must hold; from an hour on, crashes and reloads as well
+	$(BIN)/python -m tests.soak $(if $(SECONDS),--seconds $(SECONDS)) $(SOAK)
 
 attack: $(VENV)/test.installed ## Attack servers, and print what it costs whom; ONLY=TEXT chooses attacks, FULL=1 makes them as large as they get, ATTACK=--save keeps the figures
 	$(BIN)/python -m tests.attack $(if $(FULL),--full) $(if $(ONLY),--only "$(ONLY)") $(ATTACK)
+
+mixed: $(VENV)/test.installed ## Valid and hostile requests, mixed, REQUESTS (100000) of them: no 500, no wrong answer, no growth
+	$(BIN)/python -m tests.attack.mixed $(if $(REQUESTS),--requests $(REQUESTS))
 
 fuzz: $(VENV)/fuzz.installed ## Fuzz model files, expressions, bodies and heads for SECONDS (180), guided by coverage; ONLY=TARGET, SEED=0
 	$(BIN)/python -m tests.fuzz $(if $(SECONDS),--seconds $(SECONDS)) $(if $(ONLY),--only $(ONLY)) --first $(SEED)

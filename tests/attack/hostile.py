@@ -1,7 +1,7 @@
 """Hostile requests, made by chance from sound ones: whatever they are, none is answered 500."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from tests.soak.wire import SoakRequest
@@ -100,9 +100,7 @@ def _change_body(chance: Random, request: SoakRequest) -> Hostile:
     body = request.body
     for _ in range(chance.choice((1, 1, 2, 5))):
         body = chance.choice(_BODY_CHANGES)(chance, body)
-    return Hostile(
-        "body", SoakRequest("POST", request.target, request.headers, body, request.chunk).head() + body
-    )
+    return Hostile("body", _encoded(replace(request, body=body)))
 
 
 def _change_headers(chance: Random, request: SoakRequest) -> Hostile:

@@ -22,7 +22,7 @@ from tests.soak.cases import make_cases
 from tests.soak.checkpoint import CheckpointLog, growth_of
 from tests.soak.models import write_models
 from tests.soak.soak import ADMIN_KEY
-from tests.soak.wire import SoakConnection
+from tests.soak.wire import SoakConnection, SoakReply
 
 CLIENTS = 8
 """Connections that valid and hostile requests take turns on."""
@@ -59,7 +59,11 @@ class Mixture:
         """Note what was wrong, if anything was."""
         if fault is not None:
             self.fault_count += 1
-            self.faults += [fault] if len(self.faults) < MOST_FAULTS else []
+            if len(self.faults) < MOST_FAULTS:
+                self.faults.append(fault)
+                print(
+                    f"FAULT: {fault}", file=sys.stderr, flush=True
+                )  # a long run may be ended before its summary
 
     def summary(self) -> str:
         """Return it in words."""
@@ -98,13 +102,10 @@ class _Client:
 
     async def _ask_valid(self) -> None:
         case = self._chance.choice(self._cases)
-        connection = await self._open()
-        reply = await connection.ask(case.request)
+        reply = await self._ask(case.request.head() + case.request.wire_body())
         self._run.valid += 1
         self._run.statuses[str(reply.status)] += 1
         self._run.blame(case.fault(reply))
-        if not connection.is_open:
-            await self._close()
 
     async def _ask_hostile(self) -> None:
         attempt = hostile(self._chance, self._sound)
@@ -112,14 +113,31 @@ class _Client:
         if attempt.ends:
             await self._send_to_end(attempt)
             return
-        connection = await self._open()
-        await connection.send(attempt.data)
-        reply = await connection.receive()
+        reply = await self._ask(attempt.data)
         self._run.statuses[str(reply.status)] += 1
         if reply.status == 500:
             self._run.blame(f"{attempt.name}: 500 {reply.body[:200]!r} to {attempt.data[:2000]!r}")
+
+    async def _ask(self, data: bytes) -> SoakReply:
+        """Return the answer to a request on the connection that is kept.
+
+        The server may have closed that meanwhile, as nothing was asked: then it is asked anew, as HTTP clients do.
+        """
+        was_open = self._connection is not None
+        try:
+            return await self._ask_on(await self._open(), data)
+        except (ConnectionError, asyncio.IncompleteReadError) as error:
+            await self._close()
+            if not was_open or (isinstance(error, asyncio.IncompleteReadError) and error.partial):
+                raise
+            return await self._ask_on(await self._open(), data)
+
+    async def _ask_on(self, connection: SoakConnection, data: bytes) -> SoakReply:
+        await connection.send(data)
+        reply = await connection.receive()
         if not connection.is_open:
             await self._close()
+        return reply
 
     async def _send_to_end(self, attempt: Hostile) -> None:
         """Send on a connection of its own, and read all that comes; the server may answer several times or never."""

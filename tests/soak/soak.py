@@ -14,6 +14,7 @@ from service.scheduling.call_record import CallStatus
 from tests.service.server.process import ServerProcess
 from tests.soak.case import LoadCase
 from tests.soak.cases import make_cases, make_guest_cases, make_hurried_cases, make_visits
+from tests.soak.checkpoint import CheckpointLog
 from tests.soak.clients import CLIENTS
 from tests.soak.counts import LoadCounts
 from tests.soak.load import Load
@@ -68,7 +69,12 @@ class SoakReport:
 
 
 def run_soak(
-    folder: Path, seconds: float, rounds: int, seed: int = 0, flags: Sequence[str] = ()
+    folder: Path,
+    seconds: float,
+    rounds: int,
+    seed: int = 0,
+    flags: Sequence[str] = (),
+    log: CheckpointLog | None = None,
 ) -> SoakReport:
     """Put a server under load, and tell what was wrong.
 
@@ -78,6 +84,7 @@ def run_soak(
         rounds: how many; at least two.
         seed: what is asked is drawn from it.
         flags: for the server, beside those that it gets anyway.
+        log: where checkpoints go, between rounds; None for nowhere.
     """
     key_file = folder / "admin.keys"
     key_file.write_text(ADMIN_KEY)
@@ -88,7 +95,7 @@ def run_soak(
     others = ("--log-format", "json", "--max-body-bytes", "1000000", "--trace-rate", "10")
     report = SoakReport()
     with ServerProcess(*general, *control, *others, *flags, module="tests.soak.server") as server:
-        asyncio.run(_Soak(server, report, random.Random(seed)).run(seconds, rounds))
+        asyncio.run(_Soak(server, report, random.Random(seed), log).run(seconds, rounds))
         exit_code = server.exit_code()
     if exit_code:
         report.counts.blame(f"exit code {exit_code}")
@@ -99,7 +106,10 @@ def run_soak(
 
 
 class _Soak:
-    def __init__(self, server: ServerProcess, report: SoakReport, chance: random.Random) -> None:
+    def __init__(
+        self, server: ServerProcess, report: SoakReport, chance: random.Random, log: CheckpointLog | None
+    ) -> None:
+        self._log = log
         self._server = server
         self._report = report
         self._chance = chance
@@ -115,6 +125,9 @@ class _Soak:
             self._report.seconds += monotonic() - started
             self._report.usages.append(await self._rest())
             await self._check_sizes()
+            counts = self._report.counts
+            if self._log is not None and self._log.is_due:
+                self._log.write(self._server.process.pid, counts.statuses, counts.fault_count)
         self._check_usage()
         await self._drain(load)
 

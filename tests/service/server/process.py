@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from queue import Empty, Queue
 from types import TracebackType
@@ -52,12 +52,7 @@ class ServerProcess:
         module: what to run.
         until_ready: whether to wait until its models are loaded.
         within: a command that is to run it.
-
-    Args:
-        flags: its flags.
-        module: what is run.
-        until_ready: whether to wait until its models are loaded.
-        within: a command that is to run it.
+        environment: variables besides those of the caller.
 
     Attributes:
         url: where it listens.
@@ -73,10 +68,12 @@ class ServerProcess:
         module: str = "tests.service.server.blocking",
         until_ready: bool = True,
         within: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.entered, self.gate, self.passed = Pipe(), Pipe(), Pipe()
         self._command = [*within, sys.executable, "-m", module, "serve", "--port", "0", *flags]
         self._address = _READY if until_ready else _OPEN
+        self._environment = dict(environment or {})
         self.lines: list[str] = []
         self._new_lines: Queue[str | None] = Queue()
 
@@ -86,7 +83,7 @@ class ServerProcess:
         self.process = subprocess.Popen(
             self._command,
             cwd=ROOT,
-            env=outside | {name: str(fd) for name, fd in fds.items()},
+            env=outside | {name: str(fd) for name, fd in fds.items()} | self._environment,
             pass_fds=tuple(fds.values()),
             stderr=subprocess.PIPE,
             text=True,

@@ -1,5 +1,7 @@
 """The short form of `make soak`."""
 
+import io
+import json
 import sys
 from pathlib import Path
 
@@ -8,6 +10,8 @@ import pytest
 if sys.platform != "linux":
     pytest.skip("what another process uses is read from /proc", allow_module_level=True)
 from engine import PROGRAMS_KEPT
+from tests.soak.crashes import run_crashes
+from tests.soak.reloads import run_reloads
 from tests.soak.sizes import PROVED, RUN_SIZES, formed
 from tests.soak.soak import run_soak
 
@@ -25,6 +29,19 @@ def test_mixed_load_leaves_nothing_wrong_and_nothing_behind(tmp_path: Path) -> N
     # every kind of request was made, under load as well as alone
     assert min(report.counts.kinds.values()) > 0
     assert {"load digits", "unload guest", "load guest"} <= report.counts.kinds.keys()
+
+
+def test_a_server_that_was_killed_comes_up_again(tmp_path: Path) -> None:
+    lines = io.StringIO()
+    assert run_crashes(tmp_path, 1, 0, lines) == []
+    crash = json.loads(lines.getvalue())
+    assert (crash["crash"], crash["faults"]) == (0, 0)
+
+
+def test_a_model_is_loaded_anew_and_no_client_notices() -> None:
+    lines = io.StringIO()
+    assert run_reloads(3, lines) == []
+    assert [json.loads(line)["faults"] for line in lines.getvalue().splitlines()] == [0, 0, 0]
 
 
 def test_batches_have_the_sizes_that_the_rule_wants_and_others_where_calls_bring_them() -> None:

@@ -1,0 +1,123 @@
+"""Clients on threads that have digits recognised, again and again, and compare each answer with the expected one."""
+
+import http.client
+import json
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from tests.service.server.process import ROOT
+
+PICTURES = sorted((ROOT / "models/digits/samples").glob("*.png"))
+TARGET = "/infer?model=digits&trace=off"
+PATIENCE = 60.0
+"""Seconds until a client that gets no answer gives up."""
+TOLERANCE = 1e-5
+"""Most difference of an output from what was answered alone."""
+MOST_FAULTS = 20
+
+
+def ask(url: str, picture: Path) -> tuple[int, Any]:
+    """Return status and document of one answer, asked for on a connection of its own.
+
+    Raises:
+        OSError, http.client.HTTPException: there was none.
+    """
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=PATIENCE)
+    try:
+        return _ask_on(connection, picture)
+    finally:
+        connection.close()
+
+
+def expected_of(url: str) -> dict[Path, list[float]]:
+    """Return what a server answers to each picture when nothing else is asked."""
+    found = {}
+    for picture in PICTURES:
+        status, document = ask(url, picture)
+        if status != http.client.OK:
+            raise ValueError(f"{picture.name}: {status} {document}")
+        found[picture] = _outputs(document)
+    return found
+
+
+def differs(document: Any, expected: list[float]) -> bool:
+    """Return whether the outputs of an answer are not those that are expected."""
+    outputs = _outputs(document)
+    pairs = zip(outputs, expected, strict=False)
+    return len(outputs) != len(expected) or any(abs(one - other) > TOLERANCE for one, other in pairs)
+
+
+class Askers:
+    """Some clients, who ask from entering to leaving.
+
+    Args:
+        url: the server.
+        expected: picture -> what is to be answered.
+        count: how many clients.
+        survives: whether the server is to go on: a connection that breaks is a fault then.
+
+    Attributes:
+        answers: number of right answers.
+        faults: what was wrong, the first of it.
+    """
+
+    def __init__(self, url: str, expected: dict[Path, list[float]], count: int, *, survives: bool) -> None:
+        self._url, self._expected, self._survives = url, expected, survives
+        self._may_end = threading.Event()
+        self._lock = threading.Lock()
+        self._threads = [threading.Thread(target=self._ask_on, args=(number,)) for number in range(count)]
+        self.answers = 0
+        self.faults: list[str] = []
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._may_end.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _ask_on(self, number: int) -> None:
+        connection = http.client.HTTPConnection(urlsplit(self._url).netloc, timeout=PATIENCE)
+        while not self._may_end.is_set():
+            number += 1
+            picture = PICTURES[number % len(PICTURES)]
+            try:
+                status, document = _ask_on(connection, picture)
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                connection.close()
+                if self._survives:
+                    self._blame(f"{type(error).__name__}: {error}")
+                self._may_end.wait(0.05)
+                continue
+            self._judge(picture, status, document)
+        connection.close()
+
+    def _judge(self, picture: Path, status: int, document: Any) -> None:
+        if status == http.client.OK and not differs(document, self._expected[picture]):
+            with self._lock:
+                self.answers += 1
+        elif status != http.client.SERVICE_UNAVAILABLE or self._survives:
+            self._blame(f"{picture.name}: {status} {str(document)[:300]}")
+
+    def _blame(self, fault: str) -> None:
+        with self._lock:
+            if len(self.faults) < MOST_FAULTS:
+                self.faults.append(fault)
+
+
+def _ask_on(connection: http.client.HTTPConnection, picture: Path) -> tuple[int, Any]:
+    connection.request("POST", TARGET, picture.read_bytes(), {"Content-Type": "image/png"})
+    answer = connection.getresponse()
+    return answer.status, json.loads(answer.read())
+
+
+def _outputs(document: Any) -> list[float]:
+    return [number for output in document["outputs"] for row in output["data"] for number in row]
