@@ -5,6 +5,7 @@ Run: python -m tests.attack.mixed [--requests N] [--seed N]
 
 import argparse
 import asyncio
+import contextlib
 import sys
 import tempfile
 from collections import Counter
@@ -153,6 +154,8 @@ class _Client:
             pass  # it was closed before all was sent, which is an answer as well
         finally:
             writer.transport.abort()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
         status = read[9:12].decode("latin-1") or "none"
         self._run.statuses[status] += 1
         if status == "500" or b"HTTP/1.1 500" in read or not (read.startswith(b"HTTP/1.1 ") or not read):
@@ -166,7 +169,7 @@ class _Client:
     async def _close(self) -> None:
         if self._connection is not None:
             connection, self._connection = self._connection, None
-            connection.abort()
+            await connection.close()
 
 
 async def _alone(url: str) -> list[LoadCase]:
@@ -178,8 +181,9 @@ async def _alone(url: str) -> list[LoadCase]:
             reply = await connection.ask(case.request)
             cases.append(case.alone(reply))
             if not connection.is_open:
+                await connection.close()
                 connection = await SoakConnection.open(url)
-    connection.abort()
+    await connection.close()
     return cases
 
 
@@ -195,7 +199,7 @@ async def _mix(server: ServerProcess, run: Mixture, seed: int, log: CheckpointLo
     for case in cases:  # what held alone before holds alone afterwards
         connection = await SoakConnection.open(server.url)
         run.blame(case.fault(await connection.ask(case.request)))
-        connection.abort()
+        await connection.close()
 
 
 def mix(folder: Path, requests: int, seed: int, target: TextIO, every: float = 60.0) -> Mixture:
