@@ -5,7 +5,7 @@ A module has a `router`. To add an endpoint, write a module and list its router 
 
 from fastapi import APIRouter
 
-from service.routes import docs, graph, health, index, infer, metrics, models, traces, v2
+from service.routes import docs, graph, health, index, infer_description, metrics, models, traces, v2
 
 ROUTERS: list[APIRouter] = [
     *v2.ROUTERS,
@@ -13,5 +13,5 @@ ROUTERS: list[APIRouter] = [
 ]
 """In the order in which paths are matched: what is added at the end takes no path away from another."""
 
-DESCRIBED = (infer.described, v2.DESCRIBED)
+DESCRIBED = (infer_description.described, v2.DESCRIBED)
 """Routers of what `routes.inference` answers, for the API's description only."""

@@ -1,7 +1,7 @@
 """The routes that run models, of every surface.
 
 They are plain ASGI, and are tried before FastAPI is asked: what it does for each request costs more than the run of a
-small model. `infer.py` and `v2/infer.py` describe them for OpenAPI.
+small model. `infer_description.py` and its namesake in `v2` describe them for OpenAPI.
 """
 
 from asyncio import get_running_loop
