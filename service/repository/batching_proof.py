@@ -118,6 +118,7 @@ def _draw(port: Port, shape: tuple[int, ...], limits: Limits) -> Array:
     if dtype.kind in "iub":  # 0 and 1 are valid as numbers, as indices and as truth values
         values: Array = generator.integers(0, 2, shape)
         values.reshape(rows, -1)[:, :1] = np.arange(rows)[:, None] % 2
+        values[1], values[2] = 1, 0  # others hold both: their least and largest are those of a whole batch
         return values.astype(dtype)
     scales = np.resize(_SCALES, rows).reshape(-1, *[1] * (len(shape) - 1))
     drawn: Array = generator.standard_normal(shape) * scales

@@ -129,6 +129,16 @@ def test_layer_that_works_in_place_proves_nothing_by_it() -> None:
     assert obstacle(double) is None
 
 
+@pytest.mark.parametrize("dtype", ["f32", "i64", "u8", "bool"])
+@pytest.mark.parametrize("extreme", [np.max, np.min])
+def test_the_least_and_the_largest_of_all_rows_are_noticed(dtype: str, extreme: Callable[..., Array]) -> None:
+    def with_extreme(x: Array, axis: int | None) -> Array:
+        return np.broadcast_to(extreme(x, axis=axis, keepdims=True), (len(x), 8)) + 0.0 * x
+
+    assert obstacle(lambda x: with_extreme(x, 1), ((1, 8), dtype)) is None
+    assert obstacle(lambda x: with_extreme(x, None), ((1, 8), dtype)) is not None
+
+
 @pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "i64", "i32", "u8", "bool", "c64"])
 def test_every_dtype_is_tried_with_rows_that_differ(dtype: str) -> None:
     assert obstacle(lambda x: x, ((1, 1), dtype)) is None
