@@ -66,6 +66,8 @@ async def _load(services: Services, trimmer: MemoryTrimmer) -> None:
             _logger.exception("models cannot be loaded")
         services.lifecycle.failure = str(error) or type(error).__name__
         raise
+    if early is not None:
+        early.let_go()
     if services.lifecycle.phase is Phase.STARTING:
         services.dispatcher.start()
         trimmer.start()

@@ -38,6 +38,11 @@ class EarlyLoad:
         """
         return self._entries.result()
 
+    def let_go(self) -> None:
+        """Forget the models once others have them: one that is unloaded later must not live on here."""
+        self._entries = Future()
+        self._entries.set_exception(RuntimeError("the models were let go of"))
+
     def _load(self) -> None:
         try:
             self._entries.set_result(load_entries(self._settings, self.progress))

@@ -1,8 +1,10 @@
 """Models that are loaded while the server is still being imported."""
 
 import threading
+import weakref
 from pathlib import Path
 
+import anyio
 import pytest
 from httpx import ASGITransport, AsyncClient
 
@@ -48,9 +50,9 @@ async def test_the_application_serves_what_was_loaded_early(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_model(tmp_path, "m", VECTOR)
-    settings = Settings(models=tmp_path, backend="numpy", workers=1)
+    settings = Settings(models=tmp_path, backend="numpy", workers=1, model_control="explicit")
     early = EarlyLoad(settings, LoadProgress())
-    early.entries()
+    model = weakref.ref(early.entries()["m"].versions["1"])
     monkeypatch.setattr(repository, "load_entries", lambda *_: pytest.fail("loaded twice"))
     app = create_app(settings, early)
     async with (
@@ -60,3 +62,9 @@ async def test_the_application_serves_what_was_loaded_early(
         assert (await client.get("/readyz")).status_code == 200
         body = {"inputs": [{"shape": [1, 3], "dtype": "float32", "data": [1.0, -2.0, 3.0]}]}
         assert (await client.post("/infer", json=body)).json()["outputs"][0]["data"] == [[1, 0, 3]]
+        assert (await client.post("/v2/repository/models/m/unload", json={})).status_code == 200
+        for _ in range(100):
+            if model() is None:
+                break
+            await anyio.sleep(0.05)
+        assert model() is None, "nothing keeps the weights of a model that is not served any more"
