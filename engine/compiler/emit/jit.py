@@ -89,7 +89,7 @@ class KernelCache:
         place = (target, kernel)
         with self._lock:
             known = self._codes.get(place) or self._objects.get(place)
-            if known is not None:
+            if known is not None and not (isinstance(known, ObjectFile) and known.has_failed):
                 return known
             store = self._store or code_store()
             made = self._objects[place] = _object_file(kernel, target, store)

@@ -34,6 +34,11 @@ class ObjectFile:
         self.key = key
         self._content: Future[bytes] = Future()
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether it could not be made: whoever wants it later has to make it anew, as memory may be there by then."""
+        return self._content.done() and self._content.exception() is not None
+
     def make(self, write: Callable[[], str], store: CodeStore, target: Target) -> None:
         """Take what is kept; where there is nothing, write the function and leave it to LLVM.
 

@@ -1,5 +1,6 @@
 """Kernels that are compiled and linked together."""
 
+import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -92,3 +93,24 @@ def test_a_mistake_in_a_kernel_is_told_each_time_and_harms_no_other(
         with pytest.raises(error):
             kernels.compile(Broken(text), target)
     assert kernels.compile(KERNELS[0], target).address
+
+
+def test_a_kernel_that_memory_was_short_for_is_compiled_once_there_is_some(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kernels, target = KernelCache(CodeStore(None)), host_target()
+    compile_text = object_file.compile_text
+
+    def fail(_text: str, _target: Target) -> bytes:
+        raise MemoryError
+
+    gc.disable()  # nor may it hang on the collector, which a server calls rarely
+    try:
+        monkeypatch.setattr(object_file, "compile_text", fail)
+        for _ in range(2):
+            with pytest.raises(MemoryError):
+                kernels.compile(KERNELS[0], target)
+        monkeypatch.setattr(object_file, "compile_text", compile_text)
+        assert kernels.compile(KERNELS[0], target).address
+    finally:
+        gc.enable()
