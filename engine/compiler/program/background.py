@@ -74,11 +74,12 @@ def _take_turn() -> None:
 def _choose() -> tuple[Backlog | None, Callable[[], object] | None]:
     """Return the backlog that least was spent on, of those with something to do, and that; else note that all rest."""
     with _lock:
+        _turns.is_busy = False  # also where memory is too short to choose
         for backlog, _ in sorted(_turns.spent.items(), key=lambda item: item[1]):
             work = backlog.next()
             if work is not None:
+                _turns.is_busy = True
                 return backlog, work
-        _turns.is_busy = False
     return None, None
 
 

@@ -271,3 +271,19 @@ def test_time_that_was_given_way_does_not_count() -> None:
     clock.waited = -SECONDS
     with pytest.raises(BuildTimeoutError):
         clock.check("nn.ReLU", "relu")
+
+
+def test_memory_that_is_too_short_to_choose_stops_no_later_work(caplog: pytest.LogCaptureFixture) -> None:
+    class Short(Work):
+        def next(self) -> Callable[[], object] | None:
+            if not self.steps:
+                return None
+            raise self.steps.pop()  # type: ignore[misc]  # what a test lets it raise
+
+    settle()
+    short = Short(MemoryError)
+    compile_beside(short)
+    background._thread().submit(lambda: None).result(SECONDS)
+    settle()
+    assert not short.steps
+    assert "memory is short" in caplog.text
