@@ -157,8 +157,12 @@ class ArenaPool:
         block = self._blocks.take(self._size)
         arena: Arena | None = block.users.get(self._number)
         if arena is None:
-            arena = Arena(block, self._template, self._relative)
-            block.note(self._number, arena)
+            try:
+                arena = Arena(block, self._template, self._relative)
+                block.note(self._number, arena)
+            except MemoryError:
+                self._blocks.give_back(id(block))
+                raise
         return arena
 
     def give_back(self, arena: Arena) -> None:

@@ -4,6 +4,7 @@ import gc
 import weakref
 
 import numpy as np
+import pytest
 
 from engine.compiler.memory.arena import ArenaPool
 from engine.compiler.memory.block_pool import BlockPool
@@ -67,3 +68,18 @@ def test_memory_goes_with_its_pool() -> None:
         assert memory() is None
     finally:
         gc.enable()
+
+
+def test_a_block_comes_back_where_memory_is_too_short_for_the_table_of_addresses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    shared = BlockPool()
+    pool = ArenaPool(1000, np.zeros(1, np.uint64), np.zeros(1, np.int64))
+    pool.share(shared)
+    monkeypatch.setattr("engine.compiler.memory.arena.Arena", fail)
+    with pytest.raises(MemoryError):
+        pool.take()
+    assert shared.free_bytes == 1000
