@@ -59,12 +59,12 @@ def apply_quantization(
         if name not in by_name or not may_be_int8(by_name[name]):
             what = "is not in the graph" if name not in by_name else f"is a {by_name[name].type}"
             expected = "a convolution or linear layer of the engine's own with constant weights"
-            raise BuildError(describe_problem(f"quantization, layer {name!r}", what, expected))
+            raise BuildError(describe_problem(f"quantization, layer {name!r:.200}", what, expected))
     for name in quantization.tensors:
         if name not in operands:
             problem = "the graph has no operand of this name"
             raise BuildError(
-                describe_problem(f"quantization, tensor {name!r}", problem, "one of the graph's")
+                describe_problem(f"quantization, tensor {name!r:.200}", problem, "one of the graph's")
             )
     for operator in order:
         if operator.layer is not None:

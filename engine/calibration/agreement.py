@@ -23,15 +23,19 @@ class Likeness:
 
 
 class LikenessSum:
-    """Compares tensors with references, over many of them."""
+    """Compares tensors with references, over many of them, where the references are finite."""
 
     def __init__(self) -> None:
         self._signal = self._noise = self._ours = self._product = 0.0
 
     def add(self, ours: Array, reference: Array) -> None:
         """Compare one tensor more."""
-        one, other = ours.astype(np.float64).ravel(), reference.astype(np.float64).ravel()
+        known = np.isfinite(reference)
+        one, other = ours[known].astype(np.float64), reference[known].astype(np.float64)
         self._signal += float(other @ other)
+        if not np.isfinite(one).all():
+            self._noise = np.inf
+            return
         self._ours += float(one @ one)
         self._product += float(one @ other)
         self._noise += float(np.square(one - other).sum())
@@ -40,7 +44,7 @@ class LikenessSum:
     def likeness(self) -> Likeness:
         """What came of it."""
         ratio = np.inf if not self._noise else -np.inf
-        if self._noise and self._signal:
+        if 0 < self._noise < np.inf and self._signal:
             ratio = 10 * float(np.log10(self._signal / self._noise))
         norms = float(np.sqrt(self._signal) * np.sqrt(self._ours))
         return Likeness(ratio, self._product / norms if norms else float(not self._noise))

@@ -112,7 +112,7 @@ def read_sidecar(param_path: Path | str, bin_path: Path | str) -> Quantization:
     document = _parse(path, data)
     for kind, digest in digests.items():
         if document.mapping("model").text(kind) != digest:
-            problem = f"was made for another .{kind} file; `kuiper quantize {param_path}` makes it anew"
+            problem = f"was made for another .{kind} file; `kuiper quantize {param_path} --data EXAMPLES` makes it anew"
             raise QuantizationError(path, f"model.{kind}", problem)
     return _quantization(document)
 
@@ -171,8 +171,13 @@ def _scale(node: "_Node") -> TensorScale:
     scale = node.take("scale")
     least, greatest = SCALES
     if isinstance(scale, bool) or not isinstance(scale, int | float) or not least <= scale <= greatest:
-        raise node.error("scale", f"got {str(scale)[:40]}", f"a number from {least:g} to {greatest:g}")
+        raise node.error("scale", f"got {repr(scale)[:40]}", f"a number from {least:g} to {greatest:g}")
     return TensorScale(float(np.float32(scale)), node.whole("zero_point", 0, LARGEST))
+
+
+def _shown(place: str) -> str:
+    """Return names from the file as messages may hold them: not too long, and without what cannot be printed."""
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in place[:_LONGEST])
 
 
 class _Node:
@@ -183,7 +188,7 @@ class _Node:
 
     def error(self, key: str, problem: str, expected: str | None = None) -> QuantizationError:
         """Return what is wrong with the value of a key."""
-        place = ".".join(filter(None, (self._place, key)))
+        place = _shown(".".join(filter(None, (self._place, key))))
         return QuantizationError(self._path, place or None, problem, expected)
 
     def mapping(self, key: str) -> "_Node":
@@ -202,22 +207,24 @@ class _Node:
     def text(self, key: str) -> str:
         """Return a text."""
         value = self.take(key)
-        if not isinstance(value, str) or len(value) > _LONGEST:
-            raise self.error(key, f"is {type(value).__name__}", f"a text of at most {_LONGEST} characters")
+        if not isinstance(value, str):
+            raise self.error(key, f"is {type(value).__name__}", "a text")
+        if len(value) > _LONGEST:
+            raise self.error(key, f"has {len(value):,} characters", f"at most {_LONGEST:,}")
         return value
 
     def whole(self, key: str, least: int, greatest: int) -> int:
         """Return a whole number within bounds."""
         value = self.take(key)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= greatest:
-            raise self.error(key, f"got {str(value)[:40]}", f"a whole number from {least} to {greatest}")
+            raise self.error(key, f"got {repr(value)[:40]}", f"a whole number from {least} to {greatest}")
         return value
 
     def items(self, known: tuple[str, ...]) -> tuple[str, ...]:
         """Check that there are no keys but the known ones; returns these."""
         for key in self._value:
             if key not in known:
-                raise self.error(key[:80], "is not known", f"one of {', '.join(known)}")
+                raise self.error(key, "is not known", f"one of {', '.join(known)}")
         return known
 
     def each(self, make: "Callable[[_Node, str], Item]") -> Mapping[str, Item]:

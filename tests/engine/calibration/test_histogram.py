@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from engine.calibration.histogram import Extent, Histogram
 from engine.dtypes import Array
@@ -38,3 +39,10 @@ def test_values_that_are_not_finite_do_not_count() -> None:
     values = np.array([np.nan, np.inf, -np.inf, 1, 2], np.float32)
     assert scale_of_values(values, "mse").limits[1] < 2.1
     assert scale_of_values(values[:3], "mse").zero_point == 0
+
+
+@pytest.mark.parametrize("ends", [(1, 1.0001), (-5, -4.9999), (0, 1e-45), (-3e38, 3e38)])
+def test_extents_may_be_narrow_or_as_wide_as_float32(ends: tuple[float, float]) -> None:
+    values = np.array(ends, np.float32)
+    scale = scale_of_values(values, "mse")
+    np.testing.assert_allclose(scale.rounded(values), values, atol=max(scale.scale, 1e-30))

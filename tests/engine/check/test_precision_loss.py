@@ -33,3 +33,10 @@ def test_ratios_are_those_of_powers() -> None:
     reference = np.array([3.0, 4.0], np.float32)
     assert decibels(reference * np.float32(1.1), reference) == pytest.approx(20, abs=1e-4)
     assert decibels(reference, reference) == np.inf
+
+
+def test_what_is_not_finite_in_float32_does_not_count() -> None:
+    reference = np.array([3.0, 4.0, -np.inf, np.nan], np.float32)
+    assert decibels(np.array([3.0, 4.5, 0, 1], np.float32), reference) == pytest.approx(20)
+    assert decibels(reference, reference) == np.inf
+    assert decibels(np.full(4, np.nan, np.float32), reference) == -np.inf

@@ -59,7 +59,7 @@ def test_one_of_other_files_is_refused(files: tuple[Path, Path], place: int) -> 
     write_sidecar(KNOWN, *files)
     files[place].write_text("another")
     kind = ("param", "bin")[place]
-    with pytest.raises(QuantizationError, match=f"was made for another .{kind} file"):
+    with pytest.raises(QuantizationError, match=f"was made for another .{kind} file; .* --data EXAMPLES`"):
         read_sidecar(*files)
 
 
@@ -87,7 +87,7 @@ def broken(document: dict[str, Any], keys: list[str], value: Any) -> str:
         (["tensors", "0", "scale"], 0, "tensors.0.scale: got 0; expected a number from 1e-30"),
         (["tensors", "0", "scale"], -1.5, "tensors.0.scale: got -1.5"),
         (["tensors", "0", "scale"], 1e300, "tensors.0.scale"),
-        (["tensors", "0", "scale"], "1", "tensors.0.scale"),
+        (["tensors", "0", "scale"], "1", "tensors.0.scale: got '1'; expected a number"),
         (["tensors", "0", "scale"], True, "tensors.0.scale"),
         (
             ["tensors", "0", "zero_point"],
@@ -98,6 +98,9 @@ def broken(document: dict[str, Any], keys: list[str], value: Any) -> str:
         (["tensors", "0", "zero"], 1, "tensors.0.zero: is not known"),
         (["tensors", "0"], 3, "tensors.0: is int"),
         (["calibration", "examples"], 0, "calibration.examples"),
+        (["calibration", "data"], "x" * 2000, "data: has 2,000 characters; expected at most 1,024"),
+        (["tensors", "\ud800\n"], 1, r"tensors.\ud800\n: is int"),
+        (["tensors", "x" * 2000], 1, "tensors." + "x" * 1016 + ": is int"),
     ],
 )
 def test_malformed_values_are_named(
