@@ -153,10 +153,12 @@ class BoundLayer:
         return self._outputs(result)
 
     def rounded(self, outputs: tuple[Value, ...]) -> tuple[Value, ...]:
-        """Return outputs as the integers that stand for them give them back, where they have a scale."""
+        """Return float32 outputs as the integers that stand for them give them back, where they have a scale."""
         pairs = zip(outputs, self.output_scales, strict=True)
         return tuple(
-            output if scale is None or not isinstance(output, np.ndarray) else scale.rounded(output)
+            scale.rounded(output)
+            if scale is not None and isinstance(output, np.ndarray) and output.dtype == np.float32
+            else output
             for output, scale in pairs
         )
 

@@ -37,8 +37,8 @@ class Quantization:
 
     Attributes:
         layers: operator -> where the scale of its input comes from, for the operators that multiply integers.
-        tensors: operand -> its scale. The value of such an operand is rounded to what its integers stand for, whoever
-            reads it: so it may be stored as integers.
+        tensors: operand -> its scale. The value of such an operand, if it is float32 and no input of the graph, is
+            rounded to what its integers stand for, whoever reads it: so it may be stored as integers.
         calibration: what the scales were determined from; None where a program chose them.
     """
 

@@ -136,3 +136,13 @@ def test_weights_of_zeros_have_a_scale() -> None:
     assert not weights.integers.any()
     assert (weights.scales > 0).all()
     assert (quantize_weights(np.array([[1, -2, 0.5]], np.float32)).integers == [[64, -127, 32]]).all()
+
+
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+def test_a_scale_changes_no_indices(tmp_path: Path, backend: str) -> None:
+    text = "pnnx.Input in 0 1 x\ntorch.argmax most 1 1 x y dim=1 keepdim=False\npnnx.Output out 1 0 y"
+    param = write_model(tmp_path, text)
+    graph = opened(param, Quantization({}, {"y": TensorScale(0.01, 0)}), backend)
+    (y,) = graph.forward([np.array([[1, 2, 5, 4]], np.float32)])
+    assert y.dtype == np.int64
+    assert y.tolist() == [2]
