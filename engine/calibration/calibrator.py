@@ -13,6 +13,7 @@ from engine.errors import InputError
 from engine.graph import RuntimeGraph
 from engine.ports import check_inputs
 from engine.quantization.scheme import Calibration, Quantization
+from engine.quantization.sidecar import SCALES
 from engine.quantization.tensor_scale import TensorScale
 from engine.spec import TensorSpec, tensor_spec
 
@@ -77,6 +78,9 @@ class Calibrator:
         Args:
             method: one of `METHODS`.
             percentile: percent of the values that "percentile" keeps.
+
+        Raises:
+            InputError: a tensor that needs a scale has no finite number in any example, or too large ones.
         """
         groups = scale_groups(self.candidates, self._floats)
         extents = [Extent() for _ in groups]
@@ -90,9 +94,21 @@ class Calibrator:
                 for histogram, arrays in zip(histograms, values, strict=True):
                     for array in arrays:
                         histogram.add(array)
-        for names, histogram in zip(groups, histograms, strict=True):
-            self._scales.update(dict.fromkeys(names, histogram.scale(method, percentile)))
+        for names, extent, histogram in zip(groups, extents, histograms, strict=True):
+            scale = histogram.scale(method, percentile)
+            self._check_scale(names[0], extent, scale)
+            self._scales.update(dict.fromkeys(names, scale))
         self._told = Calibration(self.examples.name, len(self.examples), method)
+
+    def _check_scale(self, name: str, extent: Extent, scale: TensorScale) -> None:
+        if extent.low > extent.high:
+            problem = f"operand {name!r} has no finite number in any of them"
+            raise InputError(f"{self.examples.name}: {problem}; expected examples of what the model will see")
+        if scale.scale > SCALES[1]:
+            problem = f"operand {name!r} has numbers that are too large for int8"
+            raise InputError(
+                f"{self.examples.name}: {problem}; --keep leaves a layer that reads it in float32"
+            )
 
     def quantization(self, layers: Iterable[Candidate]) -> Quantization:
         """Return the quantization of some of the candidates, with the scales that were chosen for all."""

@@ -150,3 +150,20 @@ def test_wrong_arguments_end_with_a_usage_error(param: Path, arguments: list[str
     with pytest.raises(SystemExit) as ended:
         main([str(param), *(["--data", "x", *arguments] if arguments else [])])
     assert ended.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.nan, "operand 'x' has no finite number in any of them"),
+        (3e38, "operand 'x' has numbers that are too large"),
+    ],
+)
+def test_examples_that_give_no_scale_are_refused(
+    param: Path, tmp_path: Path, value: float, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "examples.npz"
+    np.savez(path, in_0=np.full((2, 3, 8, 8), value, np.float32))
+    assert main([str(param), "--data", str(path)]) == BAD
+    assert message in capsys.readouterr().err
+    assert not sidecar_path(param).exists()
