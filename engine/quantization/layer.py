@@ -52,7 +52,7 @@ class Int8Layer:
         return Activation.DYNAMIC if self.input_scale is None else Activation.STATIC
 
     def run(self, input: Array) -> Array:
-        """Compute the layer on a float32 tensor; returns float32."""
+        """Compute the layer, in float32 whatever the input's dtype is; returns that."""
         x = input
         if self.input_scale is None:
             steps, row_scales = dynamic_steps(x)
@@ -61,7 +61,8 @@ class Int8Layer:
             steps = self.input_scale.integers(x).astype(np.float32) - self.input_scale.zero_point
             factors = np.float32(self.input_scale.scale) * self.weights.scales
             real = self._sums(steps) * self._per_channel(factors)
-        return np.asarray(real if self.bias is None else real + self._per_channel(self.bias))
+        real = real if self.bias is None else real + self._per_channel(self.bias)
+        return np.asarray(real, input.dtype)
 
     def _sums(self, steps: Array) -> Array:
         """Return the sums of products of whole numbers, exact, then rounded to float32."""

@@ -146,3 +146,14 @@ def test_a_scale_changes_no_indices(tmp_path: Path, backend: str) -> None:
     (y,) = graph.forward([np.array([[1, 2, 5, 4]], np.float32)])
     assert y.dtype == np.int64
     assert y.tolist() == [2]
+
+
+@pytest.mark.parametrize("activation", list(Activation))
+def test_results_have_the_dtype_of_the_input(tmp_path: Path, activation: Activation) -> None:
+    text = LINEAR.replace("#x=(4,6)f32", "#x=(4,6)f16")
+    random = np.random.default_rng(0)
+    weight, bias = (random.standard_normal(shape).astype(np.float32) for shape in ((3, 6), 3))
+    param = write_model(tmp_path, text, {"fc.weight": weight, "fc.bias": bias})
+    graph = opened(param, Quantization({"fc": activation}, {"x": TensorScale(0.05, 100)}))
+    (y,) = graph.forward([np.ones((4, 6), np.float16)])
+    assert y.dtype == np.float16
