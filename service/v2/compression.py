@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from service.codec.inflation import check_memory
 from service.config.limits import Limits
 from service.errors import ServiceError
-from service.heavy_work import LIGHT_PACKED_BYTES, check_wanted, check_weight
+from service.heavy_work import LIGHT_ANSWER_BYTES, LIGHT_PACKED_BYTES, check_wanted, check_weight
 from service.scheduling.answer import BytesLike
 
 IDENTITY, GZIP, DEFLATE = "identity", "gzip", "deflate"
@@ -19,6 +19,8 @@ IDENTITY, GZIP, DEFLATE = "identity", "gzip", "deflate"
 WORTH_BYTES = 1024
 """Answers with fewer bytes are not compressed."""
 _STEP = 1 << 16
+_PIECE = 1 << 20
+"""Bytes of an answer that are compressed before it is asked whether anybody still waits for it."""
 _SAMPLE = 1 << 14
 _WORTH_RATIO = 0.9
 _LEVEL = 1
@@ -90,6 +92,9 @@ def compress(pieces: Sequence[BytesLike], encoding: str) -> tuple[Sequence[Bytes
 
     Returns:
         The pieces to send, and their coding.
+
+    Raises:
+        HeavyWorkError: this thread leaves such work to others.
     """
     length = sum(map(len, pieces))
     if encoding == IDENTITY or length < WORTH_BYTES:
@@ -98,8 +103,13 @@ def compress(pieces: Sequence[BytesLike], encoding: str) -> tuple[Sequence[Bytes
         sample = _first_bytes(pieces)
         if len(zlib.compress(sample, _LEVEL)) > _WORTH_RATIO * len(sample):
             return pieces, IDENTITY
+    check_weight(length, LIGHT_ANSWER_BYTES)
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _BITS[encoding])
-    packed = [packer.compress(piece) for piece in pieces]
+    packed = []
+    for piece in pieces:
+        for start in range(0, len(piece), _PIECE):
+            check_wanted()
+            packed.append(packer.compress(memoryview(piece)[start : start + _PIECE]))
     packed.append(packer.flush())
     is_worth = sum(map(len, packed)) <= _WORTH_RATIO * length
     return ([b"".join(packed)], encoding) if is_worth else (pieces, IDENTITY)

@@ -121,7 +121,11 @@ def write_answer(
 
 
 def compressed(answer: Answer, encoding: str) -> Answer:
-    """Compress an answer if that makes it sufficiently smaller."""
+    """Compress an answer if that makes it sufficiently smaller.
+
+    Raises:
+        HeavyWorkError: this thread leaves such work to others.
+    """
     headers = {**answer.headers, "Vary": "Accept-Encoding"}
     if encoding == IDENTITY:
         return Answer(answer.pieces, answer.media_type, headers)

@@ -19,7 +19,7 @@ from service.heavy_work import (
     leave_heavy_work,
     stoppable,
 )
-from service.v2.compression import decompress
+from service.v2.compression import compress, decompress
 
 
 def in_thread(work: Callable[[], object]) -> list[BaseException]:
@@ -77,8 +77,9 @@ MANY = b"1," * COUNT
         lambda: read_table(b"1,2\n" * COUNT, np.dtype(np.float32), Limits()),
         lambda: decompress(gzip.compress(bytes(COUNT)), "gzip", Limits()),
         lambda: dump_pieces(np.zeros(COUNT)),
+        lambda: compress([bytes(COUNT << 4)], "gzip"),
     ],
-    ids=["document", "numbers", "table", "gzip", "answer"],
+    ids=["document", "numbers", "table", "gzip", "answer", "compressed answer"],
 )
 def test_large_bodies_and_answers_are_given_up_between_their_pieces(work: Callable[[], object]) -> None:
     calls = count()

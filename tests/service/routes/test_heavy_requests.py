@@ -19,7 +19,7 @@ from service.config.settings import Settings
 from service.heavy_work import LIGHT_ANSWER_BYTES, LIGHT_PACKED_BYTES, LIGHT_PIXELS, LIGHT_TEXT_BYTES
 from service.images.decoder import DECODER
 from service.scheduling.heavy_queue import HeavyWorkItem
-from service.scheduling.run_estimate import LIGHT_ROWS
+from service.scheduling.run_estimate import LIGHT_ROWS, RunEstimate
 from service.scheduling.scheduled_call import ScheduledCall
 from tests.service.codec.payloads import encoded, npy, npz
 from tests.service.routes.answers import bright, check_error, labels
@@ -125,6 +125,34 @@ async def test_large_answers_of_v2(client: AsyncClient, resumed: list[int]) -> N
     read = np.array(answer.json()["outputs"][0]["data"], np.float32).reshape(-1, 3)
     np.testing.assert_array_equal(read, MANY.clip(0))
     assert resumed == [1]
+
+
+@pytest.mark.parametrize(("coding", "calls"), [("identity", 0), ("gzip", 1)])
+async def test_large_binary_answers_of_v2_that_are_compressed(
+    client: AsyncClient, monkeypatch: pytest.MonkeyPatch, resumed: list[int], coding: str, calls: int
+) -> None:
+    monkeypatch.setattr(RunEstimate, "is_heavy", lambda *_: False)
+    text = json.dumps(
+        {
+            "inputs": [
+                {
+                    "name": "pnnx_input_0",
+                    "shape": MANY.shape,
+                    "datatype": "FP32",
+                    "parameters": {"binary_data_size": MANY.nbytes},
+                }
+            ],
+            "parameters": {"binary_data_output": True},
+        }
+    ).encode()
+    headers = {"Inference-Header-Content-Length": str(len(text)), "Accept-Encoding": coding}
+    for _ in range(2):
+        answer = await client.post("/v2/models/vector/infer", content=text + MANY.tobytes(), headers=headers)
+        assert answer.status_code == 200
+        assert answer.headers.get("Content-Encoding", "identity") == coding
+        read = np.frombuffer(answer.content[-MANY.nbytes :], np.float32).reshape(MANY.shape)
+        np.testing.assert_array_equal(read, MANY.clip(0))
+    assert len(resumed) == 2 * calls
 
 
 @pytest.mark.parametrize(
