@@ -64,4 +64,8 @@ class LoopInbox:
         self._is_told = False  # before the calls are looked at: one that comes now tells the loop again
         for _ in range(len(self._calls)):
             function, arguments = self._calls.popleft()
-            function(*arguments)
+            try:
+                function(*arguments)
+            except Exception as error:  # those that follow have to be called as well
+                message = f"{function} failed, which another thread asked for"
+                self._loop.call_exception_handler({"message": message, "exception": error})

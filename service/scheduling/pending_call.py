@@ -1,5 +1,6 @@
 """A call from its submission to its end, as the event loop sees it."""
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Generic, TypeVar
@@ -13,6 +14,8 @@ from service.scheduling.progress import Result
 from service.scheduling.refusals import timed_out
 from service.scheduling.scheduled_call import ScheduledCall
 from service.scheduling.scheduler import Scheduler
+
+_logger = logging.getLogger(__name__)
 
 Payload = TypeVar("Payload")
 
@@ -134,7 +137,10 @@ class PendingCall(Generic[Payload]):
 
     def _observe(self, record: CallRecord) -> None:
         for observer in self._observers:
-            observer.observe(record)
+            try:
+                observer.observe(record)
+            except Exception:  # the call has ended for all that, and its client has to be answered
+                _logger.exception("the end of a call could not be recorded")
 
 
 def _record(

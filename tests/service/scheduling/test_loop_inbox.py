@@ -77,3 +77,18 @@ async def test_no_file_descriptor_is_left_open() -> None:
         LoopInbox(asyncio.get_running_loop()).close()
     await asyncio.sleep(0)
     assert len(list(descriptors.glob("*"))) <= before
+
+
+async def test_one_that_fails_keeps_none_from_being_called(how: str) -> None:
+    loop, errors, done = asyncio.get_running_loop(), list[object](), asyncio.Event()
+    loop.set_exception_handler(lambda _, context: errors.append(context["exception"]))
+    inbox, error = LoopInbox(loop), RuntimeError(how)
+
+    def fail() -> None:
+        raise error
+
+    inbox.call(fail)
+    inbox.call(done.set)
+    await asyncio.wait_for(done.wait(), 10)
+    inbox.close()
+    assert errors == [error]

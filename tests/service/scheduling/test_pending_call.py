@@ -232,6 +232,18 @@ async def test_end_of_a_call_is_told_once(start: Start, graph: StubGraph, record
     assert [record.status for record in records] == [CallStatus.CANCELED]
 
 
+async def test_an_observer_that_fails_keeps_no_client_waiting(
+    start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch, records: Records
+) -> None:
+    def fail(record: object) -> None:
+        raise OSError(record)
+
+    monkeypatch.setattr(records, "observe", fail)
+    dispatcher = start()
+    answer = dispatcher.answer(call_of(model_of(graph), rows(1)), stay)
+    assert await asyncio.wait_for(answer, SOON) == [2]
+
+
 async def test_refused_call_is_recorded_and_raised_but_not_told(
     start: Start, graph: StubGraph, records: Records
 ) -> None:
