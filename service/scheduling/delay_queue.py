@@ -50,8 +50,7 @@ class DelayQueue:
         self._timer = loop.call_later(seconds, self._run, loop)
 
     def _run(self, loop: AbstractEventLoop) -> None:
-        if self._loop is loop:
-            self._loop = None
+        timer = self._timer if self._loop is loop else None
         now = monotonic()
         try:
             while self._due and self._first() <= now:
@@ -59,8 +58,10 @@ class DelayQueue:
                 del self._due[callback]
                 callback()
         finally:
-            if self._due and self._loop is None:
-                self._start_timer(loop, max(0.0, self._first() - now))
+            if timer is not None and self._timer is timer:  # no callback has stopped it or started another
+                self._loop = self._timer = None
+                if self._due:
+                    self._start_timer(loop, max(0.0, self._first() - now))
 
     def _first(self) -> float:
         """Return when the first callback is due: all have the same delay, so that it is the one that came first."""

@@ -281,6 +281,8 @@ class Scheduler:
             goes_on = self._finish(queue, work)
             work.deliver(inbox)
             if not goes_on:
+                with self._changed:
+                    self._pool.remove(threading.current_thread())
                 return
             del taken, queue, work  # while a worker waits, it keeps nothing of a request alive
 
@@ -332,7 +334,6 @@ class Scheduler:
             is_replaced = not queue.finish(work, monotonic())
             if is_replaced:
                 self._replaced -= 1
-                self._pool.remove(threading.current_thread())
             else:
                 self._busy -= 1
             self._forget(queue)

@@ -88,3 +88,15 @@ def test_another_event_loop_has_its_own_timer() -> None:
 
     asyncio.run(leave())
     asyncio.run(wait())
+
+
+async def test_a_callback_that_adds_another_delays_none() -> None:
+    queue, loop = DelayQueue(1.0), asyncio.get_running_loop()
+    second = asyncio.Event()
+    queue.add(lambda: queue.add(print))
+    await asyncio.sleep(0.1)
+    began = loop.time()
+    queue.add(second.set)
+    await asyncio.wait_for(second.wait(), 10)
+    queue.discard(print)
+    assert loop.time() - began < 1.5
