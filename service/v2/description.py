@@ -110,11 +110,16 @@ class Description:
     def remember_answer(self, outputs: Sequence[Array], sent: Sequence[Array], answer: Answer) -> None:
         """Remember how an answer begins whose outputs are all sent as binary data, as they are.
 
+        Not where two outputs are one array: a layer that finds nothing to change gives its input itself, so that of
+        other numbers they may be two.
+
         Args:
             outputs: the outputs of its run.
             sent: those that it has, in its order.
             answer: the answer, not compressed: its JSON part, then the arrays.
         """
+        if len(set(map(id, outputs))) < len(outputs):
+            return
         indices = [next(i for i, output in enumerate(outputs) if output is array) for array in sent]
         text, *pieces = answer.pieces
         sizes = [outputs[index].nbytes for index in indices]

@@ -37,6 +37,20 @@ WIRE |= {f"{sign}{bits}": f"{'U' * (sign == 'u')}INT{bits}" for sign in "iu" for
 READ_ANEW = frozenset({"bool", "bf16", "c64", "c128"})
 BINARY = {"parameters": {"binary_data_output": True}}
 
+MARKED = """
+pnnx.Input      pnnx_input_0  0 1 in #in=(4)f32
+nn.ReLU         relu          1 1 in a #in=(4)f32 #a=(4)f32
+pnnx.Expression large         1 1 a m expr=gt(@0,5) #a=(4)f32 #m=(4)bool
+aten::nonzero   where         1 1 m n #m=(4)bool #n=(?,1)i64
+torch.flatten   flat          1 1 n i end_dim=-1 start_dim=0 #n=(?,1)i64 #i=(?)i64
+pnnx.Expression axis          0 1 d expr=0
+pnnx.Expression mark          0 1 v expr=-1.0
+pnnx.Expression reduction     0 1 r expr=None
+aten::scatter   marked        5 1 a d i v r b #a=(4)f32 #i=(?)i64 #b=(4)f32
+pnnx.Output     pnnx_output_0 2 0 a b #a=(4)f32 #b=(4)f32
+"""
+"""Answers max(input, 0), and the same with -1 for what is above 5; one array where nothing is."""
+
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, LoadedModel]:
@@ -133,6 +147,15 @@ def test_outputs_come_in_the_order_that_is_asked_for(models: dict[str, LoadedMod
             )
             assert sent == b"".join(known[name] for name in asked)
             assert [output["name"] for output in head["outputs"]] == asked  # type: ignore[attr-defined]
+
+
+def test_outputs_that_are_one_array_may_be_two_for_other_numbers(tmp_path: Path) -> None:
+    options = LoadOptions(limits=Limits(), warm_up=False, backend="numpy")
+    model = load_version("marked", Path(add_model(tmp_path, "marked", MARKED)), options)
+    tensor = {"name": "in", "shape": [4], "datatype": "FP32", "parameters": {"binary_data_size": 16}}
+    for given, marked in (([1, 2, 3, 4], [1, 2, 3, 4]), ([1, 2, 30, 40], [1, 2, -1, -1])):
+        _, sent = arrays(answer(model, {"inputs": [tensor], **BINARY}, np.array(given, np.float32).tobytes()))
+        assert np.frombuffer(sent, np.float32).tolist() == given + marked
 
 
 def test_what_does_not_fit_is_refused_each_time(models: dict[str, LoadedModel]) -> None:
