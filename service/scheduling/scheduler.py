@@ -142,7 +142,11 @@ class Scheduler:
         """
         with self._changed:
             queue = self._open_queue(scheduled.call.model)
-            displaced = queue.make_room(self._worker_count - self._busy, scheduled.call.client)
+            try:
+                displaced = queue.make_room(self._worker_count - self._busy, scheduled.call.client)
+            except ServiceError:
+                self._forget(queue)  # its model may have been retired while the call came
+                raise
             queue.push(scheduled, monotonic())
             wakes = self._idle and not self._is_waking and queue.due() < inf
             if wakes:

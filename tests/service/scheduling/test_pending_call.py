@@ -255,6 +255,19 @@ async def test_refused_call_is_recorded_and_raised_but_not_told(
     assert [record.status for record in records] == [CallStatus.REJECTED]
 
 
+async def test_refused_call_keeps_no_retired_model_alive(start: Start, graph: StubGraph) -> None:
+    dispatcher, busy, retired = start(queue_size=0), model_of(graph), model_of(graph)
+    graph.close()
+    running = Client(dispatcher).ask(call_of(busy, rows(1)))
+    await graph.has_begun()
+    dispatcher.retire(retired)
+    with pytest.raises(ServiceError, match="workers are busy"):
+        dispatcher.submit(call_of(retired, rows(1)), lambda *_: None)
+    assert retired not in dispatcher._scheduler._queues
+    graph.open.set()
+    assert await running == [2]
+
+
 async def test_pending_call_that_was_not_submitted_is_in_no_queue(start: Start, graph: StubGraph) -> None:
     dispatcher = start()
     PendingCall(
