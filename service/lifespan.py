@@ -12,6 +12,7 @@ from service.images.decoder import DECODER
 from service.lifecycle import Phase
 from service.memory_trimmer import MemoryTrimmer
 from service.repository.load_progress import LoadStoppedError
+from service.repository.loaded_model import LoadedModel
 from service.repository.repository import RepositoryError, load_repository
 from service.services import Services, services_of
 
@@ -52,7 +53,12 @@ async def _load(services: Services, trimmer: MemoryTrimmer) -> None:
     Raises:
         RepositoryError: a model is broken, or there is none; `Lifecycle.failure` tells it as well.
     """
-    settings, retire, early = services.settings, services.dispatcher.retire, services.early
+    settings, early = services.settings, services.early
+
+    def retire(model: LoadedModel) -> None:
+        services.dispatcher.retire(model)
+        trimmer.collect()
+
     try:
         services.loaded = await services.loading_threads.run(
             lambda: load_repository(

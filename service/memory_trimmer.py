@@ -1,6 +1,7 @@
 """Returns memory to the system that requests have freed and the allocator keeps."""
 
 import ctypes
+import gc
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -33,6 +34,7 @@ class MemoryTrimmer:
         self._trim = trim or _find_trim()
         self._least = 0
         self._wait = _SECONDS
+        self._has_garbage = False
         self._ended = Event()
         self._thread = Thread(target=self._run, name="memory-trimmer")
 
@@ -40,6 +42,13 @@ class MemoryTrimmer:
         """Start looking."""
         if self._trim is not None:
             self._thread.start()
+
+    def collect(self) -> None:
+        """Have cycles of objects looked for at the next look, as something large was dropped; any thread may ask.
+
+        A server makes so few of them that Python itself might not look for hours.
+        """
+        self._has_garbage = True
 
     def close(self) -> None:
         """Stop looking."""
@@ -49,6 +58,9 @@ class MemoryTrimmer:
 
     def look(self) -> float:
         """Trim where that may help; returns the seconds until the next look."""
+        if self._has_garbage:
+            self._has_garbage = False
+            gc.collect()
         before = self._resident()
         self._least = min(self._least or before, before)
         if self._trim is None or before <= self._least + SLACK_BYTES:

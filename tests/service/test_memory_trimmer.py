@@ -1,9 +1,11 @@
 """Memory that requests have freed goes back to the system."""
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
 from threading import Event
+from weakref import ref
 
 import pytest
 
@@ -27,6 +29,27 @@ class Memory:
 
     def trimmer(self) -> MemoryTrimmer:
         return MemoryTrimmer(self.resident, self.trim)
+
+
+class Cycle:
+    """Refers to itself."""
+
+    def __init__(self) -> None:
+        self.own = self
+
+
+def test_cycles_of_objects_are_looked_for_where_something_was_dropped() -> None:
+    trimmer = Memory().trimmer()
+    gc.disable()  # as if the collector never came
+    try:
+        dropped = ref(Cycle())
+        trimmer.look()
+        assert dropped() is not None
+        trimmer.collect()
+        trimmer.look()
+        assert dropped() is None
+    finally:
+        gc.enable()
 
 
 def test_free_memory_is_given_back() -> None:
