@@ -22,6 +22,7 @@ def anyio_backend() -> str:
 def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.upper().startswith("KUIPER_")]:
         monkeypatch.delenv(name)
+    monkeypatch.setenv("KUIPER_CACHE", "")  # as for all tests: what is kept is opened once in a process
 
 
 @pytest.fixture(scope="session")
