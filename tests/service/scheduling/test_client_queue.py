@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from service.errors import ServiceError
 from service.scheduling.client_queue import ClientQueue
+from service.scheduling.dispatcher import Dispatcher
 from service.scheduling.scheduled_call import ScheduledCall
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.stubs import Client, Records, StubGraph, call_of, model_of, rows, settled, until
@@ -129,16 +131,22 @@ async def test_a_flood_leaves_room_for_others(start: Start, graph: StubGraph, re
     assert sorted(record.status.name for record in records).count("REJECTED") == 2
 
 
+def decoded(dispatcher: Dispatcher) -> Iterable[object]:
+    """Yield the calls that wait for their batch."""
+    for queue in dispatcher._scheduler._queues.values():
+        yield from queue._batcher or ()
+
+
 @pytest.mark.anyio
 async def test_decoded_calls_of_a_flood_give_way_too(start: Start, graph: StubGraph) -> None:
     dispatcher = start(queue_size=2, max_queue_delay_ms=60_000)
     model = model_of(graph, batch_size=4)
     flood = [Client(dispatcher).ask(call_of(model, rows(number), client="flood")) for number in range(3)]
-    await until(lambda: dispatcher.waiting() == 3 and not dispatcher.running())
+    await until(lambda: len(list(decoded(dispatcher))) == 3)
     honest = Client(dispatcher).ask(call_of(model, rows(100), client="other"))
     with pytest.raises(ServiceError, match="gave way"):
         await flood.pop()
-    assert dispatcher.waiting() == 3
+    await until(lambda: dispatcher.waiting() == 3)
     dispatcher.refuse_all(ServiceError(503, "ended", "the test has seen enough"))
     results = await asyncio.gather(*flood, honest, return_exceptions=True)
     assert [getattr(result, "code", result) for result in results] == ["ended"] * 3
