@@ -24,8 +24,8 @@ _LOWER_PRECISION = "|".join(
         r"if (paired is not|time < _plain)",
     )
 )
-"""What only models in bfloat16 or int8 come by: the graphs that are drawn compute in float32. Tests of the compiler's
-programs have those."""
+"""What only models in bfloat16 or int8 come by: the graphs that are drawn compute in float32. The coverage
+of `make test` tells which of those its tests take."""
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
 from engine.compiler.kernels.shapes import MatrixShape
 from engine.compiler.kernels.tile import Axis, Tile, choose_tile, emit_tile
-from engine.compiler.memory.region import MATRIX, Region, pixels
+from engine.compiler.memory.region import Region
 
 _CHUNK = 1 << 20
 """Multiplications that are worth a chunk, about 15 microseconds: chunks of one panel each copy it for themselves."""
@@ -131,12 +131,7 @@ class MatrixProductKernel:
     @property
     def regions(self) -> tuple[Region, ...]:
         """What the kernel touches of its arguments, in their order."""
-        shape = self.shape
-        a = Region((*shape.batch, shape.rows, shape.depth), self.a_strides, order=MATRIX)
-        b = Region((*shape.batch, shape.depth, shape.columns), self.b_strides, order=MATRIX)
-        size = shape.batch[1], shape.rows
-        out = pixels(shape.batch[0], size, shape.columns, self.out_strides, is_written=True, order=MATRIX)
-        return a, b, out, *self.epilogue.regions(shape.batch[0], size, shape.columns, MATRIX)
+        return self.shape.regions(self.a_strides, self.b_strides, self.out_strides, self.epilogue)
 
     @property
     def scratch(self) -> int:

@@ -16,7 +16,7 @@ from engine.compiler.kernels.paired_loops import PairedChunk, PairedLoops, whole
 from engine.compiler.kernels.paired_panels import PairedPanels
 from engine.compiler.kernels.paired_staging import PairedStaging
 from engine.compiler.kernels.shapes import ConvShape, ImplicitPadding, MatrixShape
-from engine.compiler.memory.region import MATRIX, Region, pixels
+from engine.compiler.memory.region import Region
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +48,7 @@ class PairedMatrixProduct:
     @property
     def regions(self) -> tuple[Region, ...]:
         """What the kernel touches of its arguments, in their order."""
-        shape = self.shape
-        a = Region((*shape.batch, shape.rows, shape.depth), self.a_strides, order=MATRIX)
-        b = Region((*shape.batch, shape.depth, shape.columns), self.b_strides, order=MATRIX)
-        size = shape.batch[1], shape.rows
-        out = pixels(shape.batch[0], size, shape.columns, self.out_strides, is_written=True, order=MATRIX)
-        return a, b, out, *self.epilogue.regions(shape.batch[0], size, shape.columns, MATRIX)
+        return self.shape.regions(self.a_strides, self.b_strides, self.out_strides, self.epilogue)
 
     @property
     def loops(self) -> PairedLoops:

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from math import prod
 
-from engine.compiler.memory.region import Region, pixels, windows
+from engine.compiler.kernels.epilogue import Epilogue
+from engine.compiler.memory.region import MATRIX, Region, pixels, windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,3 +122,24 @@ class MatrixShape:
     def products(self) -> int:
         """Products of the batch."""
         return self.batch[0] * self.batch[1]
+
+    def regions(
+        self,
+        a_strides: tuple[int, int, int, int],
+        b_strides: tuple[int, int, int, int],
+        out_strides: tuple[int, int, int],
+        epilogue: Epilogue,
+    ) -> tuple[Region, ...]:
+        """Return what a kernel touches of both matrices, the result and the epilogue's operands.
+
+        Args:
+            a_strides: elements between the left matrix's batches (two axes), rows and columns.
+            b_strides: the same of the right one.
+            out_strides: elements between the result's batches (two axes) and rows.
+            epilogue: what is done to the result.
+        """
+        a = Region((*self.batch, self.rows, self.depth), a_strides, order=MATRIX)
+        b = Region((*self.batch, self.depth, self.columns), b_strides, order=MATRIX)
+        size = self.batch[1], self.rows
+        out = pixels(self.batch[0], size, self.columns, out_strides, is_written=True, order=MATRIX)
+        return a, b, out, *epilogue.regions(self.batch[0], size, self.columns, MATRIX)
