@@ -55,3 +55,16 @@ def engine_error(error: InputError | LayerError) -> ServiceError:
     if isinstance(error.__cause__, MemoryError):
         return out_of_memory(str(error))
     return ServiceError(422, "layer_failed", str(error))
+
+
+def without_frames(error: BaseException) -> None:
+    """Drop the tracebacks of an error that explains itself, and of those that led to it.
+
+    Their frames hold what was decoded, and the call that keeps the error: the body of a refused request would lie in
+    memory until the garbage collector looks for cycles, which a server hardly ever has it do.
+    """
+    chain: list[BaseException] = [error]
+    for following in chain:
+        following.__traceback__ = None
+        led_to_it = (following.__cause__, following.__context__)
+        chain += [other for other in led_to_it if other is not None and other not in chain]

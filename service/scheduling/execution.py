@@ -11,7 +11,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from engine import Array, InputError, LayerError, RunResult, RunStoppedError, RunTrace, StopSignal, TraceLevel
-from service.errors import out_of_memory
+from service.errors import ServiceError, out_of_memory, without_frames
 from service.heavy_work import HeavyWorkError, WorkStoppedError
 from service.scheduling.call import RunOutcome
 from service.scheduling.call_record import CallStatus
@@ -24,6 +24,9 @@ from service.scheduling.shared_stop_signal import SharedStopSignal
 
 Sampler = Callable[[], bool]
 """Returns whether the next run is sampled: traced although no client asked for a trace."""
+
+_SAID_IN_FULL = (ServiceError, InputError, LayerError, RunStoppedError)
+"""Errors that the client is told; the log needs the tracebacks of all others."""
 
 
 def decode(scheduled: ScheduledCall[Any]) -> bool:
@@ -208,5 +211,7 @@ def _fail(scheduled: ScheduledCall[Any], status: CallStatus, error: BaseExceptio
     elif not isinstance(error, Exception) or isinstance(error, StopIteration):
         # a future holds no StopIteration, and one that holds CancelledError looks cancelled
         error = RuntimeError(repr(error))
+    if isinstance(error, _SAID_IN_FULL):
+        without_frames(error)
     scheduled.progress.decoded = None
     scheduled.progress.result = Result(status, error=error)

@@ -1,6 +1,9 @@
 """Batches in which a call fails, leaves or cannot be answered: no other call of them suffers."""
 
 import asyncio
+import gc
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,6 +22,7 @@ from tests.service.scheduling.stubs import (
     call_of,
     model_of,
     rows,
+    stay,
     until,
 )
 
@@ -136,3 +140,32 @@ async def test_batch_that_all_calls_left_is_stopped(start: Start, graph: StubGra
     await until(lambda: not dispatcher.running())
     assert graph.reasons == [None, "the client left"]
     assert graph.firsts[1:] == [[0, 1]], "nothing is run once more"
+
+
+async def test_nothing_of_a_call_that_was_refused_outlives_it(start: Start, graph: StubGraph) -> None:
+    class Body:
+        """What was sent."""
+
+    def exchange() -> tuple["weakref.ref[Body]", Callable[[], Decoded]]:
+        body = Body()
+
+        def fail(body: Body = body) -> Decoded:
+            try:
+                raise ValueError(f"{type(body)} is damaged")
+            except ValueError as error:
+                raise ServiceError(400, "invalid_image", "no") from error
+
+        return weakref.ref(body), fail
+
+    dispatcher, model = start(), model_of(graph)
+    refused: list[BaseException | None] = []
+    gc.disable()
+    try:
+        body, decode = exchange()
+        dispatcher.submit(call_of(model, rows(), decode=decode), lambda _, error: refused.append(error))
+        del decode
+        await until(lambda: bool(refused))
+        assert await dispatcher.answer(call_of(model, rows(1)), stay) == [2], "the worker has gone on"
+        assert body() is None
+    finally:
+        gc.enable()
