@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     with _ended_by_signals(is_server=given[:1] == ["serve"]):
         with without_collection():
-            from service.command import run_command  # noqa: PLC0415  # it takes half a second; signals are heard
+            from service.commands.dispatch import run_command  # noqa: PLC0415  # it takes half a second; signals are heard
 
         return run_command(given)
 

@@ -9,7 +9,7 @@ from time import perf_counter
 from starlette.requests import Request
 from starlette.types import Scope
 
-from service.client import Client, address_of
+from service.peer import Peer, address_of
 
 REQUEST_ID_HEADER = "X-Request-ID"
 _ACCEPTABLE_ID = re.compile(r"[\x21-\x7e]{1,128}")
@@ -35,7 +35,7 @@ class RequestContext:
     started: float = field(default_factory=perf_counter)
     model: str | None = None
     headers: Mapping[bytes, bytes] = field(default_factory=dict)
-    client: Client = ""
+    client: Peer = ""
 
     def header(self, name: bytes) -> str | None:
         """Return the first header of a name, which is in lower case; None where the request has none."""

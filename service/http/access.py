@@ -4,12 +4,12 @@ from collections.abc import Iterable
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.client import Client
 from service.config.settings import Settings
 from service.context import context_in
 from service.errors import ServiceError
 from service.http.error_handlers import error_response
 from service.http.keys import KeyRing
+from service.peer import Peer
 from service.surfaces import DOCS_PATHS, HEALTH_PATHS, METRICS_PATHS, surface_of
 
 _CHALLENGE = 'Bearer realm="kuiper"'
@@ -46,7 +46,7 @@ class Access:
     def _guards(self, path: str, admin: bool) -> bool:
         return path not in self._open and (self._api.is_set or (admin and self._admin.is_set))
 
-    def check(self, method: str, path: str, headers: Iterable[tuple[bytes, bytes]]) -> Client | None:
+    def check(self, method: str, path: str, headers: Iterable[tuple[bytes, bytes]]) -> Peer | None:
         """Return the digest of the key that lets a request in, None where it needs none.
 
         Args:

@@ -5,9 +5,9 @@ from collections import Counter
 from math import inf
 from time import monotonic
 
-from service.client import Client
 from service.context import RequestContext
 from service.errors import ServiceError
+from service.peer import Peer
 from service.scheduling.service_rate import ServiceRate
 
 STEP = 1 << 20
@@ -42,7 +42,7 @@ class BodyBudget:
         self._holding: set[Reservation] = set()
         self.used = 0
 
-    def check(self, count: int, client: Client) -> None:
+    def check(self, count: int, client: Peer) -> None:
         """Check that there would be room for some bytes of a client, if slow bodies gave way.
 
         Raises:
@@ -111,17 +111,17 @@ class BodyBudget:
         if self.used > wanting.held and self.used + count > self._limit_for(wanting.client, count):
             raise self._refusal(count)
 
-    def _limit_for(self, client: Client, count: int) -> int:
+    def _limit_for(self, client: Peer, count: int) -> int:
         """Return how many bytes may be used if a client gets some more."""
         heavier, _ = self._heavier_than(client, count)
         return self._limit if heavier is None else self._limit + self._limit // _RESERVE
 
-    def _heavier_than(self, client: Client, count: int) -> tuple[Client | None, int]:
+    def _heavier_than(self, client: Peer, count: int) -> tuple[Peer | None, int]:
         """Return the client that holds most, and by how many bytes more than another holds and wants together.
 
         None and 0 where it does not hold more.
         """
-        held: Counter[Client] = Counter()
+        held: Counter[Peer] = Counter()
         for body in self._holding:
             held[body.client] += body.held
         most = max(held, key=held.__getitem__, default=client)
@@ -168,7 +168,7 @@ class Reservation:
         self.refusal: ServiceError | None = None
 
     @property
-    def client(self) -> Client:
+    def client(self) -> Peer:
         """Who sends the body."""
         return self._context.client
 

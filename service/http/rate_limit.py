@@ -9,11 +9,11 @@ from time import monotonic
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.client import Client
 from service.context import context_in
 from service.errors import ServiceError
 from service.http.access import has_body
 from service.http.error_handlers import error_response
+from service.peer import Peer
 from service.surfaces import POLLED_PATHS
 
 CLIENTS_KEPT = 10_000
@@ -33,14 +33,14 @@ class TokenBuckets:
     def __init__(self, rate: float) -> None:
         self.rate = rate
         self._burst = max(1.0, rate)
-        self._buckets: OrderedDict[Client, tuple[float, float]] = OrderedDict()
+        self._buckets: OrderedDict[Peer, tuple[float, float]] = OrderedDict()
 
     def statuses(self, method: str, path: str) -> tuple[int, ...]:
         """Return the statuses that requests of a kind may be refused with, for the API's description."""
         del method
         return () if path in POLLED_PATHS else (429,)
 
-    def take(self, client: Client, now: float) -> float:
+    def take(self, client: Peer, now: float) -> float:
         """Take a token for a request; returns 0, or the seconds until there is one.
 
         Args:

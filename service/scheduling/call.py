@@ -10,8 +10,8 @@ from enum import Enum
 from typing import Generic, NamedTuple, TypeVar
 
 from engine import RunResult
-from service.client import Client
 from service.codec import Decoded
+from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.timestamps import Timestamps
 
@@ -65,4 +65,4 @@ class Call(Generic[Payload]):
     received_ns: int
     timeout: float | None = None
     priority: int = 0
-    client: Client = ""
+    client: Peer = ""

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from itertools import chain, zip_longest
 from typing import Any
 
-from service.client import Client
+from service.peer import Peer
 from service.scheduling.scheduled_call import ScheduledCall
 
 
@@ -21,7 +21,7 @@ class ClientQueue:
     """
 
     def __init__(self) -> None:
-        self._classes: dict[int, dict[Client, dict[ScheduledCall[Any], None]]] = {}
+        self._classes: dict[int, dict[Peer, dict[ScheduledCall[Any], None]]] = {}
         self._length = 0
 
     def __len__(self) -> int:
@@ -75,7 +75,7 @@ class ClientQueue:
         return True
 
     def overgrown(
-        self, client: Client, others: Collection[ScheduledCall[Any]] = ()
+        self, client: Peer, others: Collection[ScheduledCall[Any]] = ()
     ) -> ScheduledCall[Any] | None:
         """Return the call that gives way to one more of a client: the last of the client that has most calls.
 

@@ -10,9 +10,9 @@ from weakref import WeakKeyDictionary
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
-from service.client import Client
 from service.config.settings import Settings
 from service.errors import ServiceError
+from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.scheduling import disconnect_watcher
 from service.scheduling.call import Call, SurfaceName
@@ -99,7 +99,7 @@ class Dispatcher:
         for observer in self._observers:
             observer.observe(record)
 
-    def check_room(self, model: LoadedModel, client: Client = "") -> None:
+    def check_room(self, model: LoadedModel, client: Peer = "") -> None:
         """Check that a model's queue takes one more call of a client.
 
         Raises:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any
 
-from service.client import Client
 from service.errors import ServiceError
+from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.client_queue import ClientQueue
 from service.scheduling.dynamic_batcher import DynamicBatcher
@@ -71,7 +71,7 @@ class ModelQueue:
         """Whether no call waits and no worker works for the model."""
         return not self._work and not self.waiting
 
-    def check_room(self, idle_workers: int, client: Client = "") -> None:
+    def check_room(self, idle_workers: int, client: Peer = "") -> None:
         """Check that one more call of a client may wait, if a call of one that has more gives way.
 
         Args:
@@ -84,7 +84,7 @@ class ModelQueue:
         if self.is_full(idle_workers) and self._overgrown(client) is None:
             raise queue_full(self.waiting, self.running, self.retry_after())
 
-    def make_room(self, idle_workers: int, client: Client) -> tuple[ScheduledCall[Any], ServiceError] | None:
+    def make_room(self, idle_workers: int, client: Peer) -> tuple[ScheduledCall[Any], ServiceError] | None:
         """Take a call out that gives way to one more of a client, if the queue is full.
 
         Args:
@@ -106,7 +106,7 @@ class ModelQueue:
         self.discard(displaced)
         return displaced, refusal
 
-    def _overgrown(self, client: Client) -> ScheduledCall[Any] | None:
+    def _overgrown(self, client: Peer) -> ScheduledCall[Any] | None:
         return self._undecoded.overgrown(client, () if self._batcher is None else list(self._batcher))
 
     def is_full(self, idle_workers: int) -> bool:

@@ -10,9 +10,9 @@ from time import monotonic
 from typing import Any
 from weakref import WeakSet
 
-from service.client import Client
 from service.errors import ServiceError
 from service.heavy_work import leave_heavy_work
+from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.blas_thread_limit import BlasThreadLimit
 from service.scheduling.fair_share import VirtualClock
@@ -120,7 +120,7 @@ class Scheduler:
                 queue = self._queue(model)
         return queue.policy
 
-    def check_room(self, model: LoadedModel, client: Client) -> None:
+    def check_room(self, model: LoadedModel, client: Peer) -> None:
         """Check that a model's queue takes one more call of a client.
 
         Raises:

@@ -14,10 +14,10 @@ import orjson
 from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from service.client import address_of
 from service.context import REQUEST_ID_HEADER, choose_request_id, mark_arrived
 from service.errors import ServiceError
 from service.log_context import FIELDS
+from service.peer import address_of
 from service.server.connection_limit import Activity, Use
 from service.server.connection_policy import ConnectionPolicy
 from service.server.eager_task import start_task

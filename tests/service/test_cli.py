@@ -7,7 +7,8 @@ import threading
 
 import pytest
 
-from service import cli, command
+from service import cli
+from service.commands import dispatch
 
 SOON = 60
 WAITING = """
@@ -17,9 +18,9 @@ def wait(arguments):
     print("importing is over", flush=True)
     signal.pause()
 
-stand_in = types.ModuleType("service.command")
+stand_in = types.ModuleType("service.commands.dispatch")
 stand_in.run_command = wait
-sys.modules["service.command"] = stand_in
+sys.modules["service.commands.dispatch"] = stand_in
 from service.cli import main
 sys.exit(main())
 """
@@ -52,7 +53,7 @@ def test_command_leaves_signals_as_they_were(monkeypatch: pytest.MonkeyPatch) ->
         assert arguments == ["--version"]
         return 7
 
-    monkeypatch.setattr(command, "run_command", run)
+    monkeypatch.setattr(dispatch, "run_command", run)
     before = signal.getsignal(signal.SIGINT)
     assert cli.main(["--version"]) == 7
     assert signal.getsignal(signal.SIGINT) is before

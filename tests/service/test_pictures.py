@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from engine import InputError, Precision, QuantizationError, RuntimeGraph, read_sidecar
-from service.command import run_command
+from service.commands.dispatch import run_command
 from service.pictures import PictureExamples
 from service.repository.version_loader import LoadOptions, load_version
 from tests.models.test_digits import FOLDER, read

@@ -25,6 +25,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "attacks": attacks.render,
     "benchmark": benchmark.render,
     "check-arguments": command_line.render,
+    "commands": command_line.render_commands,
     "quantize-arguments": command_line.render_quantize,
     "folders-engine": folders.render_engine,
     "folders-service": folders.render_service,

@@ -2,7 +2,8 @@ import logging
 
 import pytest
 
-from service import command
+from service.commands import serve
+from service.commands.dispatch import run_command
 from service.config.environment import doubtful_variables
 from service.config.settings import load_settings
 
@@ -45,9 +46,9 @@ def test_port_of_a_kubernetes_service_is_not_ours(
     assert load_settings().port == 8000
     assert load_settings({"port": "7"}).port == 7
     monkeypatch.setattr("service.server.server.run", lambda app, settings: 0)
-    monkeypatch.setattr(command, "configure_logging", lambda level, log_format: None)
+    monkeypatch.setattr(serve, "configure_logging", lambda level, log_format: None)
     with caplog.at_level(logging.WARNING):
-        assert command.run_command(["serve"]) == 0
+        assert run_command(["serve"]) == 0
     assert [record.getMessage() for record in caplog.records] == [
         "KUIPER_PORT is ignored: its value is that of a Kubernetes service link, not a port",
         "KUIPER_SSL_CERTFIEL is ignored: there is no setting ssl_certfiel; did you mean ssl_certfile?",

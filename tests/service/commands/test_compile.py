@@ -10,7 +10,9 @@ from engine.compiler.emit import jit
 from engine.compiler.emit.code_store import CodeStore
 from engine.compiler.emit.jit import KernelCache
 from engine.compiler.program import programs, verifier
-from service import command
+from service.commands import compile as command
+from service.commands.dispatch import run_command
+from service.commands.failure import USAGE_ERROR
 from service.config.settings import Settings
 from service.repository.repository import load_repository
 from tests.service.models import VECTOR, add_model
@@ -35,7 +37,7 @@ def test_a_server_that_starts_later_compiles_and_compares_nothing(
     add_model(tmp_path / "models", "m", VECTOR)
     begin_process(tmp_path / "cache", monkeypatch)
     arguments = ["compile", str(tmp_path / "models"), "--max-batch-size", "4"]
-    assert command.run_command(arguments) == 0
+    assert run_command(arguments) == 0
     assert capsys.readouterr().out.splitlines() == [
         "m, version 1: 3 programs",
         f"kept in {tmp_path / 'cache'}",
@@ -58,7 +60,7 @@ def test_a_broken_model_is_told(
     begin_process(tmp_path / "cache", monkeypatch)
     (tmp_path / "models" / "m").mkdir(parents=True)
     (tmp_path / "models" / "m" / "m.pnnx.param").write_text("nonsense")
-    assert command.run_command(["compile", str(tmp_path / "models")]) == 1
+    assert run_command(["compile", str(tmp_path / "models")]) == 1
     assert "m is broken" in capsys.readouterr().err
 
 
@@ -68,7 +70,7 @@ def test_a_folder_that_cannot_be_written_is_told(
     add_model(tmp_path / "models", "m", VECTOR)
     (tmp_path / "file").write_text("")
     begin_process(tmp_path / "file" / "cache", monkeypatch)
-    assert command.run_command(["compile", str(tmp_path / "models")]) == 1
+    assert run_command(["compile", str(tmp_path / "models")]) == 1
     assert "cannot be written" in capsys.readouterr().err
 
 
@@ -78,10 +80,10 @@ def test_it_is_told_where_nothing_is_kept(
     begin_process(tmp_path, monkeypatch)
     monkeypatch.setattr(stores, "code_store", lambda: CodeStore(None))
     assert code_folder_in_use() is None
-    assert command.run_command(["compile", str(tmp_path)]) == 1
+    assert run_command(["compile", str(tmp_path)]) == 1
     assert "nothing would be kept" in capsys.readouterr().err
 
 
 def test_a_wrong_setting_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command.run_command(["compile", "--threads", "many"]) == command.USAGE_ERROR
+    assert run_command(["compile", "--threads", "many"]) == USAGE_ERROR
     assert "threads" in capsys.readouterr().err

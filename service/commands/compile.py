@@ -1,17 +1,77 @@
 """`kuiper compile MODEL…`: compiles models ahead, so that servers which start later with the same settings need not."""
 
+import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from engine import code_folder_in_use
+from service.commands.setting_flags import add_flags, settings_of
 from service.config.settings import Settings
 from service.repository.load_progress import LoadProgress
 from service.repository.loaded_model import LoadedModel
 from service.repository.repository import RepositoryError, load_entries
 from service.telemetry.load_report import LoadReport
+from service.telemetry.logging import configure_logging
 
 GOOD, BAD = 0, 1
 """Exit codes."""
+
+_SETTINGS = frozenset(
+    {
+        "config",
+        "models",
+        "skip_broken",
+        "backend",
+        "verify",
+        "precision",
+        "workers",
+        "threads",
+        "max_batch_size",
+        "max_tensor_elements",
+        "max_run_bytes",
+        "max_build_seconds",
+        "log_level",
+        "log_format",
+    }
+)
+"""Settings of a server that decide what it compiles."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Compile models ahead; return the exit code of the process.
+
+    Raises:
+        SettingsError: a setting is wrong.
+        SystemExit: an argument is wrong, with exit code 2, or help was asked for.
+    """
+    flags = vars(make_parser().parse_args(arguments))
+    given = [{"models": folder} for folder in flags.pop("model")] or [{}]
+    settings = [settings_of({**flags, **models, "warm_up": True}) for models in given]
+    configure_logging(settings[0].log_level, settings[0].log_format)
+    return compile_ahead(settings)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the arguments: folders, and those settings that decide what a server compiles."""
+    parser = argparse.ArgumentParser(
+        prog="kuiper compile",
+        description="Compile models as a server with the same settings does when it starts, and keep the code in the "
+        "folder that KUIPER_CACHE names, so that later starts need not.",
+        epilog="Exit code: 0 if all is compiled and kept, 1 if a model is broken, a program is not used, or nothing "
+        "can be kept, 2 if a setting is wrong. Example: kuiper compile models",
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "model",
+        type=Path,
+        nargs="*",
+        default=[],
+        help="the folder of a model, or a folder of models (default: the one that the setting names)",
+    )
+    add_flags(parser, _SETTINGS)
+    return parser
 
 
 def compile_ahead(settings: Iterable[Settings]) -> int:

@@ -3,12 +3,13 @@ from pathlib import Path
 import pytest
 from fastapi import FastAPI
 
-from service import command
+from service.commands import serve
+from service.commands.dispatch import run_command
+from service.commands.failure import USAGE_ERROR
 from service.config.fitting import describe_fit
 from service.config.machine import read_machine
 from service.config.settings import Settings, describe_settings
 from service.services import services_of
-from tests.engine.models import write_model
 from tests.service.config.cgroup_trees import v2
 
 
@@ -23,13 +24,13 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
         return 0
 
     monkeypatch.setattr("service.server.server.run", run)
-    monkeypatch.setattr(command, "configure_logging", lambda level, log_format: None)
+    monkeypatch.setattr(serve, "configure_logging", lambda level, log_format: None)
     return calls
 
 
 def test_help_shows_every_flag_with_default_and_variable(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        command.run_command(["serve", "--help"])
+        run_command(["serve", "--help"])
     assert ended.value.code == 0
     text = " ".join(capsys.readouterr().out.split())
     for doc in describe_settings():
@@ -43,16 +44,14 @@ def test_help_shows_every_flag_with_default_and_variable(capsys: pytest.CaptureF
 
 def test_help_names_the_unit_of_a_time(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        command.run_command(["serve", "--help"])
+        run_command(["serve", "--help"])
     shown = capsys.readouterr().out
     assert "--max-queue-delay-ms MILLISECONDS" in shown
     assert "--timeout SECONDS" in shown
 
 
 def test_flags_become_settings(served: list[Settings], tmp_path: Path) -> None:
-    code = command.run_command(
-        ["serve", "--models", str(tmp_path), "--port", "0", "--skip-broken", "--no-warm-up"]
-    )
+    code = run_command(["serve", "--models", str(tmp_path), "--port", "0", "--skip-broken", "--no-warm-up"])
     assert code == 0
     assert (served[0].models, served[0].port) == (tmp_path, 0)
     assert (served[0].skip_broken, served[0].warm_up) == (True, False)
@@ -63,7 +62,7 @@ def test_flags_that_are_not_given_leave_the_environment_alone(
 ) -> None:
     monkeypatch.setenv("KUIPER_WORKERS", "3")
     monkeypatch.setenv("KUIPER_ACCESS_LOG", "false")
-    command.run_command(["serve"])
+    run_command(["serve"])
     assert (served[0].workers, served[0].access_log) == (3, False)
 
 
@@ -72,10 +71,10 @@ def test_quota_and_memory_of_a_container_decide_what_is_not_set(
 ) -> None:
     tree = v2(tmp_path, {"cpu.max": "200000 100000\n", "memory.max": f"{1 << 30}\n"})
     container = read_machine(tree, cores=64, ram=256 << 30)
-    for module in ("service.command", "service.config.settings"):
+    for module in ("service.commands.setting_flags", "service.config.settings"):
         monkeypatch.setattr(f"{module}.this_machine", lambda: container)
-    command.run_command(["serve"])
-    command.run_command(["serve", "--workers", "5", "--max-run-bytes", "999999999"])
+    run_command(["serve"])
+    run_command(["serve", "--workers", "5", "--max-run-bytes", "999999999"])
     assert [(one.worker_count, one.thread_count, one.max_run_bytes) for one in served] == [
         (2, 1, 192 << 20),
         (5, 1, 999_999_999),
@@ -89,7 +88,7 @@ def test_quota_and_memory_of_a_container_decide_what_is_not_set(
 
 
 def test_bad_setting_ends_with_one_line(served: list[Settings], capsys: pytest.CaptureFixture[str]) -> None:
-    assert command.run_command(["serve", "--port", "http"]) == command.USAGE_ERROR
+    assert run_command(["serve", "--port", "http"]) == USAGE_ERROR
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
     assert lines[0].startswith("kuiper: port: input should be a valid integer")
@@ -103,28 +102,7 @@ def test_unknown_flag_ends_with_usage_and_secrets_are_no_flags(
     served: list[Settings], capsys: pytest.CaptureFixture[str], flag: str
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        command.run_command(["serve", flag])
-    assert ended.value.code == command.USAGE_ERROR
+        run_command(["serve", flag])
+    assert ended.value.code == USAGE_ERROR
     assert flag.partition("=")[0] in capsys.readouterr().err
     assert not served
-
-
-def test_command_is_required(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        command.run_command([])
-    assert ended.value.code == command.USAGE_ERROR
-    assert "COMMAND" in capsys.readouterr().err
-
-
-def test_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        command.run_command(["--version"])
-    assert ended.value.code == 0
-    assert capsys.readouterr().out.startswith("kuiper ")
-
-
-def test_check_looks_at_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_model(tmp_path, "pnnx.Input in 0 1 a #a=(2)f32\nnn.ReLU r 1 1 a b\npnnx.Output out 1 0 b")
-    assert command.run_command(["check", str(tmp_path)]) == 0
-    assert "1  nn.ReLU" in capsys.readouterr().out
-    assert command.run_command(["check", str(tmp_path / "none.param")]) == 1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.client import address_of
+from service.peer import address_of
 
 
 @pytest.mark.parametrize(

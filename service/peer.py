@@ -5,7 +5,7 @@ from functools import lru_cache
 from ipaddress import AddressValueError, IPv6Address
 from typing import Any
 
-Client = str | bytes
+Peer = str | bytes
 """The digest of an API key that was accepted, or an address where no key is needed."""
 
 _PREFIX_BITS = 64

@@ -1,0 +1,43 @@
+"""Chooses the command that was asked for, and words what goes wrong in it: one line, and an exit code."""
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+from service.commands import PARSED_BY_ARGPARSE
+from service.config.cgroups import memory_left, memory_limit
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Run the command with these arguments; return the exit code of the process.
+
+    Raises:
+        SystemExit: an argument is wrong, with exit code 2, or help was asked for, with exit code 0.
+    """
+    if memory_limit() is not None:
+        # help and shell completion need no engine
+        from engine import watch_memory  # noqa: PLC0415
+
+        watch_memory(memory_left)
+    name, *rest = arguments or ("--help",)
+    if name in PARSED_BY_ARGPARSE:
+        return _guarded(lambda: int(import_module(f"service.commands.{name}").main(rest)))
+    # it takes as long as all else that a server imports before it opens its port
+    from service.commands.command_line import run_typed  # noqa: PLC0415
+
+    return _guarded(lambda: run_typed([name, *rest]))
+
+
+def _guarded(command: Callable[[], int]) -> int:
+    """Run a command; where it fails for a reason that its user can mend, print that in one line."""
+    try:
+        return command()
+    except Exception as error:
+        # the classes of all errors that are expected; they lie in all rooms
+        from service.commands.failure import exit_code_of  # noqa: PLC0415
+
+        code = exit_code_of(error)
+        if code is None:
+            raise
+        print(f"kuiper: {error}", file=sys.stderr)
+        return code

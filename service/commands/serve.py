@@ -1,0 +1,78 @@
+"""`kuiper serve`: serves the models of a directory. Its flags are the settings.
+
+Nothing is imported here that a server does not need: what its start costs is measured.
+"""
+
+import argparse
+import logging
+import os
+from collections.abc import Sequence
+
+from service.collection import without_collection
+from service.commands.setting_flags import add_flags, settings_of
+from service.config.environment import doubtful_variables
+from service.config.settings import Settings, describe_settings
+from service.repository.early_load import EarlyLoad
+from service.repository.load_progress import LoadProgress
+from service.server.tls import check_tls
+from service.telemetry.load_report import LoadReport
+from service.telemetry.logging import configure_logging
+
+_logger = logging.getLogger(__name__)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Serve until a signal stops the server; return the exit code of the process.
+
+    Raises:
+        SettingsError: a setting is wrong.
+        SystemExit: an argument is wrong, with exit code 2, or help was asked for.
+    """
+    settings = settings_of(vars(make_parser().parse_args(arguments)))
+    check_tls(settings)
+    return serve(settings)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the arguments."""
+    secrets = ", ".join(doc.variable for doc in describe_settings() if not doc.flag)
+    parser = argparse.ArgumentParser(
+        prog="kuiper serve",
+        description="Serve the models of a directory. Every flag can also be set in the environment or in a "
+        "TOML file. Flags take precedence over the environment, and the environment over the file.",
+        epilog=f"Only in the environment or the file: {secrets}. Example: kuiper serve --models models --port 8000",
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,  # --api-keys is not short for --api-keys-file
+    )
+    add_flags(parser)
+    return parser
+
+
+def serve(settings: Settings) -> int:
+    """Serve until a signal stops the server; return the exit code of the process.
+
+    Raises:
+        SettingsError: keys cannot be read, or spans not be sent as asked.
+    """
+    configure_logging(settings.log_level, settings.log_format)
+    for warning in doubtful_variables(os.environ):
+        _logger.warning(warning)
+    early = _early_load(settings)
+    try:
+        with without_collection():
+            # a quarter of a second, in which models are being loaded
+            from service.app import create_app  # noqa: PLC0415
+            from service.server.server import run  # noqa: PLC0415
+        app = create_app(settings, early)
+        return run(app, settings)
+    finally:
+        if early is not None:
+            early.progress.stop()
+
+
+def _early_load(settings: Settings) -> EarlyLoad | None:
+    """Begin to load models; not if keys or spans are set: what is wrong with them is told before anything else."""
+    keys = (settings.api_keys, settings.api_keys_file, settings.admin_keys, settings.admin_keys_file)
+    if settings.otel or any(keys):
+        return None
+    return EarlyLoad(settings, LoadProgress(LoadReport().tell))

@@ -1,0 +1,83 @@
+"""Which command runs, and how errors end it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from service.commands import COMMANDS, PARSED_BY_ARGPARSE
+from service.commands.dispatch import run_command
+
+
+def test_alone_it_prints_its_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command([]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    for name, text in COMMANDS.items():
+        assert f" {name} " in shown
+        assert text in shown
+
+
+def test_python_m_service_is_the_same() -> None:
+    done = subprocess.run([sys.executable, "-m", "service"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("Usage: kuiper ")
+
+
+def test_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("kuiper ")
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - PARSED_BY_ARGPARSE))
+def test_help_of_a_command_has_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command([name, "--help"]) == 0
+    assert f"Example: kuiper {name}" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    "arguments", [["expresion"], ["expression"], ["expression", "@0", "--jsn"], ["--jsn"]]
+)
+def test_wrong_usage_is_told(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(arguments) == 2
+    printed = capsys.readouterr()
+    assert "Error:" in printed.err
+    assert not printed.out
+
+
+def test_an_error_is_one_line_without_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["expression", "add(@0"]) == 1
+    assert capsys.readouterr().err.startswith("kuiper: expected ',' or ')'")
+
+
+def test_a_mistake_of_the_program_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(arguments: object) -> int:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("service.commands.check.main", fail)
+    with pytest.raises(ZeroDivisionError):
+        run_command(["check", "m"])
+
+
+def test_serve_imports_nothing_that_only_other_commands_need(tmp_path: Path) -> None:
+    code = (
+        "import sys, service.commands.serve; from service.commands.dispatch import run_command\n"
+        f"arguments = ['--models', {str(tmp_path / 'none')!r}, '--port', '0', '--log-level', 'critical']\n"
+        "print(run_command(['serve', *arguments]))\n"
+        "print([name for name in ('typer', 'rich', 'httpx') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[-2] == "[]", done.stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [("kuiper expr", "expression"), ("kuiper serve --po", "--port"), ("kuiper check --ba", "--backend")],
+)
+def test_shells_complete_commands_and_flags(
+    typed: str, offered: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("_KUIPER_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", str(len(typed.split()) - 1))
+    assert run_command([]) == 0
+    assert offered in capsys.readouterr().out.split()
