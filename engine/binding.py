@@ -1,19 +1,16 @@
 """Binds an operator of a graph to the layer of its type, once, at build."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from engine import pnnx
-from engine.arguments import Argument
+from engine.argument_binding import bind_operands, bind_static, place_of, weight
 from engine.boundary import BUILD_FAULTS, RUN_FAULTS
-from engine.declaration import argument_names, tied_weights
-from engine.dtypes import PNNX_COMPUTE, Array, widen
+from engine.dtypes import PNNX_COMPUTE
 from engine.errors import (
     ArgumentError,
-    ExpressionError,
     KuiperError,
     LayerError,
     ParameterError,
@@ -37,14 +34,6 @@ from engine.spec import (
     spell,
     tensor_specs,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class OperandArgument:
-    """An argument that is bound to an input operand, by the operand's place among the inputs."""
-
-    argument: Argument
-    index: int
 
 
 class BoundLayer:
@@ -80,10 +69,10 @@ class BoundLayer:
         """
         self.layer = layer
         self.operator = operator
-        self._place = f"{operator.type} {operator.name}"
-        self._operands = self._bind_operands(declared or {})
+        self._place = place_of(operator)
+        self._operands = bind_operands(layer, operator, declared or {})
         taken = {bound.argument.name for bound in self._operands}
-        self._static = {a.name: self._bind_static(a) for a in layer.arguments if a.name not in taken}
+        self._static = {a.name: bind_static(operator, a) for a in layer.arguments if a.name not in taken}
         if layer.collects_attributes:
             extra = operator.attrs.keys() - {argument.name for argument in layer.arguments}
             self._static |= {name: weight(operator.attrs[name]) for name in sorted(extra)}
@@ -287,51 +276,6 @@ class BoundLayer:
             check_same(self.operator, self.layer.results, outputs, (self._results, *self._others))
         return tuple(outputs[place] for place in self._results)
 
-    def _bind_operands(self, declared: Declared) -> tuple[OperandArgument, ...]:
-        if self.layer.variadic:
-            return ()
-        arguments = {argument.name: argument for argument in self.layer.arguments}
-        inputs = self.operator.inputs
-        named = {
-            name: inputs.index(operand)
-            for name, operand in argument_names(self.operator).items()
-            if name in arguments and operand in inputs
-        }
-        given = named.keys() | self.operator.attrs.keys() | self.operator.params.keys()
-        free = [name for name in arguments if name not in given]
-        referenced = {inputs[index] for index in named.values()}
-        unnamed = [index for index, operand in enumerate(inputs) if operand not in referenced]
-        if len(unnamed) > len(free):
-            tied = tied_weights(self.operator, unnamed, declared)
-            unnamed = [index for index in unnamed if index not in tied[: len(unnamed) - len(free)]]
-        if len(unnamed) > len(free):
-            most = f"at most {len(named) + len(free)}"
-            raise ParameterError(describe_problem(self._place, f"{len(inputs)} input operands", most))
-        placed = named | dict(zip(free, unnamed, strict=False))
-        return tuple(OperandArgument(arguments[name], index) for name, index in placed.items())
-
-    def _bind_static(self, argument: Argument) -> Any:
-        """Find an argument among the attributes and parameters of the operator, else take its default."""
-        operator = self.operator
-        if argument.takes_tensor and argument.name in operator.attrs:
-            if operator.attrs[argument.name].dtype == "null":
-                place = f"{self._place}, attribute {argument.name!r}"
-                raise ParameterError(describe_problem(place, "has no type", argument.expected))
-            return weight(operator.attrs[argument.name])
-        if argument.takes_scalar and argument.name in operator.params:
-            place = f"{self._place}, parameter {argument.name!r}"
-            try:
-                return argument.convert(operator.params[argument.name])
-            except ArgumentError as error:
-                raise ParameterError(describe_problem(place, error.problem, error.expected)) from error
-            except ExpressionError as error:
-                raise ParameterError(describe_problem(place, str(error))) from error
-        if argument.required:
-            raise ParameterError(
-                describe_problem(self._place, f"{argument.name!r} is missing", argument.expected)
-            )
-        return argument.default
-
     def _prepare(self, prepare: Callable[..., dict[str, Any]]) -> dict[str, Any]:
         try:
             return prepare(**self._static)
@@ -362,18 +306,3 @@ class BoundLayer:
         if argument in self.operator.attrs:
             return f"{self._place}, attribute {argument!r}"
         return f"{self._place}, {argument!r}"
-
-
-def weight(attribute: pnnx.Attribute) -> Array:
-    """Return an attribute as the aligned array that layers compute with, read-only.
-
-    float16 weights come as float32: PNNX stores float32 models so by default. An attribute that is aligned, as
-    all that come from a file are, is used where it lies.
-    """
-    array = widen(attribute.array(), attribute.dtype)
-    if array.dtype == np.float16:
-        array = array.astype(np.float32)
-    elif not array.flags.aligned:
-        array = array.copy()
-    array.flags.writeable = False
-    return array

@@ -14,16 +14,15 @@ from engine.content import delayed_digest
 from engine.dtypes import Array
 from engine.errors import KuiperError, ParamError, StateError
 from engine.executor import PROGRAMS_KEPT, Executor, ExecutorOptions, Planner, RunOptions
-from engine.expression_length import check_expression_length
 from engine.footprint import Footprint
 from engine.graph_state import GraphState
 from engine.int8_binding import apply_quantization
+from engine.linked_graph import LinkedGraph, link_graph
 from engine.model_folder import bin_beside
-from engine.nesting import check_nesting
-from engine.operator import OUTPUT, RuntimeOperand, RuntimeOperator
+from engine.operator import RuntimeOperand, RuntimeOperator
 from engine.plan import MAX_RUN_BYTES, Plan
 from engine.plan_cache import cached_planner
-from engine.ports import Inputs, Port, check_inputs, check_specs, declared_inputs, input_ports, output_ports
+from engine.ports import Inputs, Port, check_inputs, check_specs, declared_inputs
 from engine.precision import LOSS_TOLERATED, Precision, checked_tolerance, choose_precision
 from engine.quantization.scheme import Quantization
 from engine.quantization.sidecar import read_sidecar
@@ -31,7 +30,6 @@ from engine.registry import LayerRegistry, registry
 from engine.run import RunResult, StopCheck, check_capture
 from engine.spec import TensorSpec
 from engine.summary import operator_html, operator_table
-from engine.topology import breadth_first_order, link
 from engine.trace import TraceLevel, check_level
 from engine.verification import Verification, Verify, choose_verify
 
@@ -96,12 +94,7 @@ class RuntimeGraph:
             tolerance=checked_tolerance(tolerance),
         )
         self._state = GraphState.NEED_INIT
-        self._operators: list[RuntimeOperator] = []
-        self._operands: dict[str, RuntimeOperand] = {}
-        self._order: list[RuntimeOperator] = []
-        self._inputs: tuple[Port, ...] = ()
-        self._outputs: tuple[Port, ...] = ()
-        self._leaving: list[str] = []
+        self._linked = LinkedGraph()
         self._warnings: tuple[str, ...] = ()
         self._plan = self._cached_plans()
         self._backend = choose_backend(backend)
@@ -122,15 +115,8 @@ class RuntimeGraph:
         """
         if self._state is not GraphState.NEED_INIT:
             return
-        graph = pnnx.read(self.param_path, self.bin_path)
-        self._operators, self._operands = link(graph)
-        check_expression_length(self._operators)
-        self._order = breadth_first_order(self._operators)
-        check_nesting(self._order)
-        self._inputs = input_ports(self._operators)
-        self._outputs = output_ports(self._operators)
+        self._linked = link_graph(pnnx.read(self.param_path, self.bin_path))
         self._plan = self._cached_plans()
-        self._leaving = [o.name for op in self._operators if op.type == OUTPUT for o in op.inputs]
         self._state = GraphState.NEED_BUILD
 
     def build(self) -> None:
@@ -149,18 +135,19 @@ class RuntimeGraph:
             return
         self.init()
         clock = BuildClock(self._options.max_build_seconds, "building")
-        bound = bind(self._operators, self._order, self._registry, clock)
+        bound = bind(self._linked.operators, self._linked.order, self._registry, clock)
         quantization: Quantization | None = None
         if self.precision is Precision.INT8:
             quantization = self._quantization or read_sidecar(self.param_path, self.bin_path)
-            apply_quantization(quantization, self._order, self._operands)
-        harmless = refuse_contradictions(bound, lambda: declared_failures(self._inputs, self._plan))
+            apply_quantization(quantization, self._linked.order, self._linked.operands)
+        harmless = refuse_contradictions(bound, lambda: declared_failures(self._linked.inputs, self._plan))
         self._warnings = (*bound.assumed, *harmless)
         for warning in self._warnings:
             _logger.warning("%s: %s", self.param_path, warning)
-        names = [port.operand for port in self._inputs]
-        digest = delayed_digest(self._operators, quantization, self._options)
-        self._executor = make_executor(self._backend, self._plan, names, self._leaving, self._options, digest)
+        linked, options = self._linked, self._options
+        digest = delayed_digest(linked.operators, quantization, options)
+        names = linked.input_names, linked.leaving
+        self._executor = make_executor(self._backend, self._plan, *names, options, digest)
         self._state = GraphState.COMPLETE
 
     def forward(self, inputs: Inputs) -> list[Array]:
@@ -210,8 +197,10 @@ class RuntimeGraph:
         """
         executor = self._built()
         check_level(trace)
-        check_capture(capture, self._operands)
-        return executor.run(check_inputs(self._inputs, inputs), RunOptions(trace, capture, stop, waits))
+        check_capture(capture, self._linked.operands)
+        return executor.run(
+            check_inputs(self._linked.inputs, inputs), RunOptions(trace, capture, stop, waits)
+        )
 
     def prepare(self, inputs: Sequence[TensorSpec]) -> Footprint | None:
         """Plan and compile for inputs of these shapes and dtypes now, so that the first run on them does not have to.
@@ -224,7 +213,7 @@ class RuntimeGraph:
             BuildTimeoutError: it takes longer than `max_build_seconds`.
         """
         executor = self._built()
-        check_specs(self._inputs, inputs)
+        check_specs(self._linked.inputs, inputs)
         return executor.prepare(tuple(inputs))
 
     def observable(self, inputs: Sequence[TensorSpec]) -> Mapping[str, str]:
@@ -237,7 +226,7 @@ class RuntimeGraph:
             StateError, InputError, LayerError: as `plan`.
         """
         executor = self._built()
-        check_specs(self._inputs, inputs)
+        check_specs(self._linked.inputs, inputs)
         return executor.observable(tuple(inputs))
 
     def is_compiled(self, inputs: Sequence[TensorSpec]) -> bool:
@@ -282,7 +271,7 @@ class RuntimeGraph:
             LayerError: a layer could not run on the shapes that would reach it, or the run would take too much memory.
         """
         self._need(GraphState.COMPLETE, "build()")
-        check_specs(self._inputs, inputs)
+        check_specs(self._linked.inputs, inputs)
         return self._plan(tuple(inputs))
 
     def declared_plan(self, open_dimension: int = 1) -> Plan | None:
@@ -291,7 +280,7 @@ class RuntimeGraph:
         None where the file does not declare the inputs' shapes, or layers cannot run on them.
         """
         self._need(GraphState.COMPLETE, "build()")
-        specs = declared_inputs(self._inputs, open_dimension)
+        specs = declared_inputs(self._linked.inputs, open_dimension)
         try:
             return None if specs is None else self._plan(specs)
         except KuiperError:
@@ -301,25 +290,25 @@ class RuntimeGraph:
     def operators(self) -> Sequence[RuntimeOperator]:
         """All operators, in file order."""
         self._need(GraphState.NEED_BUILD, "init() or build()")
-        return self._operators
+        return self._linked.operators
 
     @property
     def operands(self) -> Mapping[str, RuntimeOperand]:
         """All operands by name."""
         self._need(GraphState.NEED_BUILD, "init() or build()")
-        return self._operands
+        return self._linked.operands
 
     @property
     def execution_order(self) -> Sequence[RuntimeOperator]:
         """All operators in the order in which they run."""
         self._need(GraphState.NEED_BUILD, "init() or build()")
-        return self._order
+        return self._linked.order
 
     @property
     def inputs(self) -> tuple[Port, ...]:
         """The graph's inputs, in the order in which `forward` takes them."""
         self._need(GraphState.NEED_BUILD, "init() or build()")
-        return self._inputs
+        return self._linked.inputs
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -331,25 +320,25 @@ class RuntimeGraph:
     def outputs(self) -> tuple[Port, ...]:
         """The graph's outputs, in the order in which `forward` gives them."""
         self._need(GraphState.NEED_BUILD, "init() or build()")
-        return self._outputs
+        return self._linked.outputs
 
     def __repr__(self) -> str:
         """Return one line: the file, the state, how many operators."""
-        count = "" if self._state is GraphState.NEED_INIT else f", {len(self._operators)} operators"
+        count = "" if self._state is GraphState.NEED_INIT else f", {len(self._linked.operators)} operators"
         return f"<RuntimeGraph {self.param_path.name!r} {self._state.value}{count}>"
 
     def __str__(self) -> str:
         """Return a table of the operators in file order, once the files are read."""
-        return "\n".join([repr(self), *operator_table(self._operators)])
+        return "\n".join([repr(self), *operator_table(self._linked.operators)])
 
     def _repr_html_(self) -> str:
         """Return the table of `str` for notebooks."""
-        return operator_html(repr(self), self._operators)
+        return operator_html(repr(self), self._linked.operators)
 
     def _cached_plans(self) -> Planner:
-        options, names = self._options, [port.operand for port in self._inputs]
+        options, linked = self._options, self._linked
         limits = options.max_run_bytes, options.programs_kept, options.max_build_seconds
-        return cached_planner(self._order, self._operands, names, *limits)
+        return cached_planner(linked.order, linked.operands, linked.input_names, *limits)
 
     def _built(self) -> Executor:
         if self._executor is None:

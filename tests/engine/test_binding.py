@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from engine import LayerError, LayerRegistry, ParameterError, RuntimeGraph
+from engine.argument_binding import weight
 from engine.arguments import Ints, Operand
-from engine.binding import BoundLayer, weight
+from engine.binding import BoundLayer
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.pnnx import Attribute, Operator

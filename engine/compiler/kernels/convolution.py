@@ -13,6 +13,7 @@ from math import prod
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
+from engine.compiler.kernels.convolution_chunk import Block, Chunk, ChunkSize, Source
 from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.kernels.tile import (
@@ -29,72 +30,6 @@ from engine.compiler.kernels.tile import (
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array
-
-
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """Where a chunk's tiles read.
-
-    Attributes:
-        base: address of the image's or the staged rows' beginning.
-        strides: elements between images, rows and pixels.
-        first_row: row of output that the first staged row belongs to.
-    """
-
-    base: IRValue
-    strides: tuple[int, int, int]
-    first_row: IRIndex
-
-
-@dataclass(frozen=True, slots=True)
-class _Chunk:
-    """What a call works on.
-
-    Attributes:
-        arguments: addresses of weights, bias, output and the epilogue's operands.
-        source: where its input is.
-        image: its image.
-        rows: its first row and the end of them.
-        tiles: its first whole tile of a row and the end of them.
-        has_rest: whether it has the end of rows that is less than a tile; None where there is none.
-    """
-
-    arguments: list[IRValue]
-    source: _Source
-    image: IRIndex
-    rows: tuple[IRIndex, IRIndex]
-    tiles: tuple[IRIndex, IRIndex]
-    has_rest: IRValue | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """A block of filters.
-
-    Attributes:
-        group: its group.
-        place: its place in the group.
-        lanes: lanes of each of its vectors that hold filters.
-    """
-
-    group: IRIndex
-    place: IRIndex
-    lanes: list[int]
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkSize:
-    """What one chunk of a convolution does.
-
-    Attributes:
-        rows: rows of the output, all of one image.
-        tiles: register tiles of a row.
-        blocks: blocks of filters; a block is as wide as the register tile.
-    """
-
-    rows: int
-    tiles: int
-    blocks: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,15 +122,15 @@ class DirectConvolution:
         with e.loop(first_block, last_block) as loop:
             group, place = e.divmod(loop.index, self.group_blocks)
             if self.group_blocks == 1 or self.shape.filters % self.width == 0:
-                self._emit_block(e, chunk, _Block(group, place, last))
+                self._emit_block(e, chunk, Block(group, place, last))
                 return
             is_last = e.compare("==", place, self.group_blocks - 1)
             with e.when(is_last):
-                self._emit_block(e, chunk, _Block(group, place, last))
+                self._emit_block(e, chunk, Block(group, place, last))
             with e.when(e.builder.not_(is_last)):
-                self._emit_block(e, chunk, _Block(group, place, [self.lanes] * self.tile.vectors))
+                self._emit_block(e, chunk, Block(group, place, [self.lanes] * self.tile.vectors))
 
-    def _chunk(self, e: Emitter, arguments: list[IRValue], source: _Source, part: list[IRIndex]) -> _Chunk:
+    def _chunk(self, e: Emitter, arguments: list[IRValue], source: Source, part: list[IRIndex]) -> Chunk:
         first_row = e.mul(part[2], self.chunk.rows)
         last_row = e.minimum(e.add(first_row, self.chunk.rows), self.shape.size[0])
         full, rest = divmod(self.shape.size[1], self.tile.pixels)
@@ -203,7 +138,7 @@ class DirectConvolution:
         end = e.add(first_tile, self.chunk.tiles)
         has_rest = e.compare(">", end, full) if rest else None
         tiles = (first_tile, e.minimum(end, full))
-        return _Chunk(
+        return Chunk(
             arguments=arguments,
             source=source,
             image=part[1],
@@ -212,11 +147,11 @@ class DirectConvolution:
             has_rest=has_rest,
         )
 
-    def _source(self, e: Emitter, x: IRValue, part: list[IRIndex]) -> _Source:
+    def _source(self, e: Emitter, x: IRValue, part: list[IRIndex]) -> Source:
         """Return where the chunk reads its input; stages it where it has to be."""
         first_row = e.mul(part[2], self.chunk.rows)
         if self.padding is None:
-            return _Source(e.address(x, e.mul(part[1], self.strides.x[0])), self.strides.x, 0)
+            return Source(e.address(x, e.mul(part[1], self.strides.x[0])), self.strides.x, 0)
         scratch = e.address(e.argument(4 + len(self.epilogue.operands)), e.mul(e.thread, self.scratch))
         rows, columns = self._staged_size
         depth = self.shape.in_channels
@@ -230,7 +165,7 @@ class DirectConvolution:
                 self._stage_row(e, e.address(image, e.mul(row, self.strides.x[1])), target, columns)
             with e.when(e.builder.not_(inside)):
                 self._fill(e, target, 0, columns * depth)
-        return _Source(scratch, (0, columns * depth, depth), first_row)
+        return Source(scratch, (0, columns * depth, depth), first_row)
 
     def _stage_row(self, e: Emitter, source: IRValue, target: IRValue, columns: int) -> None:
         """Copy a row of input, with zeros on its left and right."""
@@ -259,7 +194,7 @@ class DirectConvolution:
         starts = range(0, self.width, self.lanes)
         return [max(0, min(self.lanes, left - start)) for start in starts]
 
-    def _emit_block(self, e: Emitter, chunk: _Chunk, block: _Block) -> None:
+    def _emit_block(self, e: Emitter, chunk: Chunk, block: Block) -> None:
         """Write the loops over rows and tiles, for one block of filters."""
         full, rest = divmod(self.shape.size[1], self.tile.pixels)
         with e.loop(*chunk.rows) as row:
@@ -271,7 +206,7 @@ class DirectConvolution:
                     self._emit_tile(e, chunk, block, (row.index, full * self.tile.pixels), rest)
 
     def _emit_tile(
-        self, e: Emitter, chunk: _Chunk, block: _Block, at: tuple[IRIndex, IRIndex], pixels: int
+        self, e: Emitter, chunk: Chunk, block: Block, at: tuple[IRIndex, IRIndex], pixels: int
     ) -> None:
         """Write one tile: the reduction, and its results through the epilogue into the output."""
         w, bias, out, *operands = chunk.arguments

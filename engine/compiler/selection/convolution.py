@@ -4,7 +4,8 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from engine.compiler.graph import Convolution
-from engine.compiler.kernels.convolution import ChunkSize, DirectConvolution
+from engine.compiler.kernels.convolution import DirectConvolution
+from engine.compiler.kernels.convolution_chunk import ChunkSize
 from engine.compiler.kernels.depthwise import Depthwise
 from engine.compiler.kernels.epilogue import Broadcast, Epilogue
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding

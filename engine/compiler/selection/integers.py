@@ -8,7 +8,7 @@ import numpy as np
 from engine.compiler.emit.integers import words
 from engine.compiler.graph import Dequantize, IntegerConvolution, IntegerPool, Quantize
 from engine.compiler.kernels.conversion import DequantizeKernel, QuantizeKernel
-from engine.compiler.kernels.convolution import ChunkSize
+from engine.compiler.kernels.convolution_chunk import ChunkSize
 from engine.compiler.kernels.depthwise import Depthwise
 from engine.compiler.kernels.epilogue import Epilogue
 from engine.compiler.kernels.integer_convolution import IntegerConvolution as IntegerConvolutionKernel

@@ -4,7 +4,8 @@ from dataclasses import replace
 from math import prod
 
 from engine.compiler.graph import Linear
-from engine.compiler.kernels.convolution import ChunkSize, DirectConvolution
+from engine.compiler.kernels.convolution import DirectConvolution
+from engine.compiler.kernels.convolution_chunk import ChunkSize
 from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.kernels.tile import choose_tile

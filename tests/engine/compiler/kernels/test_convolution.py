@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
-from engine.compiler.kernels.convolution import ChunkSize, DirectConvolution
+from engine.compiler.kernels.convolution import DirectConvolution
+from engine.compiler.kernels.convolution_chunk import ChunkSize
 from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.kernels.streamed_convolution import StreamedConvolution

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target, host_target, integer_targets, supported_targets
-from engine.compiler.kernels.convolution import ChunkSize
+from engine.compiler.kernels.convolution_chunk import ChunkSize
 from engine.compiler.kernels.epilogue import NOTHING, Broadcast, Epilogue, EpilogueOperand
 from engine.compiler.kernels.integer_convolution import IntegerConvolution
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding

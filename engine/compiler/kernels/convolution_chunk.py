@@ -1,0 +1,71 @@
+"""The parts that a direct convolution splits its work into."""
+
+from dataclasses import dataclass
+
+from engine.compiler.emit.types import IRIndex, IRValue
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkSize:
+    """What one chunk of a convolution does.
+
+    Attributes:
+        rows: rows of the output, all of one image.
+        tiles: register tiles of a row.
+        blocks: blocks of filters; a block is as wide as the register tile.
+    """
+
+    rows: int
+    tiles: int
+    blocks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a chunk's tiles read.
+
+    Attributes:
+        base: address of the image's or the staged rows' beginning.
+        strides: elements between images, rows and pixels.
+        first_row: row of output that the first staged row belongs to.
+    """
+
+    base: IRValue
+    strides: tuple[int, int, int]
+    first_row: IRIndex
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """What a call works on.
+
+    Attributes:
+        arguments: addresses of weights, bias, output and the epilogue's operands.
+        source: where its input is.
+        image: its image.
+        rows: its first row and the end of them.
+        tiles: its first whole tile of a row and the end of them.
+        has_rest: whether it has the end of rows that is less than a tile; None where there is none.
+    """
+
+    arguments: list[IRValue]
+    source: Source
+    image: IRIndex
+    rows: tuple[IRIndex, IRIndex]
+    tiles: tuple[IRIndex, IRIndex]
+    has_rest: IRValue | None
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block of filters.
+
+    Attributes:
+        group: its group.
+        place: its place in the group.
+        lanes: lanes of each of its vectors that hold filters.
+    """
+
+    group: IRIndex
+    place: IRIndex
+    lanes: list[int]
