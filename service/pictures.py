@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import service.tasks  # noqa: F401  # the tasks that `model.toml` may name
 from engine import Array, InputError, Port
 from service.config.image_formats import KNOWN_FORMATS
 from service.config.limits import Limits
