@@ -1,0 +1,5 @@
+"""What can go wrong with an export."""
+
+
+class ExportError(Exception):
+    """A model cannot be exported; the text says what was found, where, and what can be done. Nothing was written."""

@@ -1,0 +1,20 @@
+"""Packages that only an export needs; they are imported when they are used."""
+
+import importlib
+from typing import Any
+
+from service.export.errors import ExportError
+
+INSTALL = "pip install 'kuiper-serve[export]'"
+
+
+def need(name: str) -> Any:
+    """Return a package.
+
+    Raises:
+        ExportError: it is not installed; says how to install it.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ExportError(f"{name} cannot be imported ({error}); an export needs it: {INSTALL}") from error
