@@ -10,6 +10,7 @@ COMMANDS = {
     "check": "Report whether a model runs, which inputs it takes, and where its results differ.",
     "compile": "Compile models ahead, so that servers start without.",
     "quantize": "Determine from examples how a model computes in int8.",
+    "export": "Export a model of PyTorch or ONNX to a folder that a server serves.",
     "expression": "Show the tokens, the tree and the value of a pnnx.Expression.",
 }
 """Each command, and what it does in a sentence."""

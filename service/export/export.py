@@ -67,12 +67,12 @@ def export(
     check_wishes(wishes)
     specs = [item if isinstance(item, InputSpec) else parse_input(item) for item in inputs]
     model = open_source(source)
-    place = Path(folder) if folder is not None else Path("models") / model.stem
+    place = Path(folder) if folder is not None else Path("models") / source_name(source)
     check_place(place, force=force)
     with tempfile.TemporaryDirectory(prefix="kuiper-export-") as scratch, staged(place, force=force) as made:
         done = _Export(model, model.inputs(specs), Path(scratch), seconds, tolerance).run()
         for path in (done.files.param, done.files.bin):
-            shutil.copyfile(path, made / f"{model.stem}.pnnx{path.suffix}")
+            shutil.copyfile(path, made / f"{place.name}.pnnx{path.suffix}")
         notes = describe(made, model.title, done.specs, done.outputs, wishes)
         found = check_description(made, done.graph.inputs, done.graph.outputs)
         files = tuple(sorted(path.name for path in made.iterdir()))
@@ -87,6 +87,13 @@ def export(
         agreements=done.agreements,
         notes=(*filter(None, [done.files.remark]), *notes),
     )
+
+
+def source_name(source: str | Path) -> str:
+    """Return what a model is called after its source, if nobody says otherwise."""
+    if isinstance(source, str) and ":" in source and not Path(source).exists():
+        return source.rpartition(":")[2]
+    return Path(source).name.split(".", maxsplit=1)[0]
 
 
 def open_source(source: str | Path) -> Source:

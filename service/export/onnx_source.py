@@ -34,7 +34,6 @@ class OnnxSource(Source):
         if not path.is_file():
             raise ExportError(f"there is no file {path}")
         self.title = f"{path.name}, ONNX"
-        self.stem = path.name.removesuffix(".onnx")
         try:
             self._model = onnx.load(str(path))
             onnx.checker.check_model(self._model)

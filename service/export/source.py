@@ -28,12 +28,10 @@ class Source(ABC):
 
     Attributes:
         title: what it is, for people: the file's name and its kind.
-        stem: what the model may be called.
         runtime: what runs it: `PyTorch` or `onnxruntime`.
     """
 
     title: str
-    stem: str
     runtime: str
 
     @abstractmethod

@@ -33,7 +33,6 @@ class TorchScriptSource(Source):
 
     def __init__(self, path: Path) -> None:
         self.title = f"{path.name}, TorchScript"
-        self.stem = path.name.split(".", maxsplit=1)[0]
         self._module = _load(path)
 
     def inputs(self, given: Sequence[InputSpec]) -> list[InputSpec]:
@@ -76,7 +75,6 @@ class FactorySource(Source):
 
     def __init__(self, text: str) -> None:
         self.title = f"{text}, PyTorch"
-        self.stem = text.rpartition(":")[2]
         self._module = _make(text)
         self._traced: Any = None
 

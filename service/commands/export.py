@@ -1,0 +1,141 @@
+"""`kuiper export SOURCE`: from a model of PyTorch or ONNX to a folder that a server serves."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from service.commands.failure import CommandError, CommandUsageError
+from service.commands.output import Json, print_json
+from service.export import PRESETS, ExportError, InputSpec, export, parse_input
+from service.export.agreement import TOLERANCE
+from service.export.export import SECONDS, source_name
+
+EXAMPLE = "kuiper export mynet.pt --input '?,3,32,32'"
+EXAMPLE_MARK = "export"
+"""The guide on exporting runs such an example, which needs a model and the exporter."""
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_KILLED = 128
+
+
+def run(
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="a TorchScript file, an ONNX file, or package.module:function that makes a module"
+        ),
+    ],
+    input: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input",
+            "-i",
+            metavar="SHAPE",
+            help="shape of an input, as 1,3,224,224, with ? for an open size, 640? for one that is tried at 640, and "
+            ":i64 for another type; repeat it for each input",
+        ),
+    ] = None,
+    models: Annotated[Path, typer.Option(metavar="DIR", help="the folder of models")] = Path("models"),
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="the model's name; by default the source's")
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option(metavar="TASK", help="the model's task; by default what can be told")
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option(metavar="PRESET", help=f"how pictures are prepared: {', '.join(PRESETS)}")
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="a file with one label per line, or imagenet or coco"),
+    ] = None,
+    tokenizer: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="the tokenizer.json of a model that takes text")
+    ] = None,
+    description: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="a sentence about the model, for people")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="replace a model that is there")] = False,
+    time_limit: Annotated[
+        float, typer.Option(metavar="SECONDS", min=1, help="how long the exporter may take")
+    ] = SECONDS,
+    tolerance: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            help="largest difference that is ignored, relative to the value and to the largest of its tensor",
+        ),
+    ] = TOLERANCE,
+    json: Json = False,
+) -> None:
+    """Export a model of PyTorch or ONNX to a folder that a server serves, and compare it with its source.
+
+    The outputs and the results of layers are compared with what PyTorch or onnxruntime computes. Nothing is written
+    where an output differs. A model whose sizes are open is exported with two shapes, and compared on both.
+
+    It needs the packages of the extra: pip install 'kuiper-serve[export]'.
+    """
+    specs = [_spec(text) for text in input or ()]
+    with _ended_in_order():
+        try:
+            report = export(
+                source,
+                models / (name or source_name(source)),
+                inputs=specs,
+                task=task,
+                labels=labels,
+                preset=preset,
+                tokenizer=tokenizer,
+                description=description,
+                force=force,
+                seconds=time_limit,
+                tolerance=tolerance,
+            )
+        except ExportError as error:
+            raise CommandError(str(error)) from error
+    if json:
+        print_json(report.document())
+        return
+    for line in report.lines():
+        typer.echo(line)
+
+
+def _spec(text: str) -> InputSpec:
+    try:
+        return parse_input(text)
+    except ExportError as error:
+        raise CommandUsageError(str(error)) from error
+
+
+class _Stopped(BaseException):
+    """A signal came; whatever is open is closed on the way."""
+
+
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Have a signal end the exporter and remove what is unfinished, before it ends this process."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may say what a signal does
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        del frame
+        raise _Stopped(number)
+
+    before = {number: signal.signal(number, stop) for number in _SIGNALS}
+    try:
+        yield
+    except _Stopped as stopped:
+        number = signal.Signals(stopped.args[0])
+        os.write(2, f"kuiper: stopped by {number.name}\n".encode())
+        raise SystemExit(_KILLED + number) from None
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
