@@ -15,7 +15,7 @@ from service.commands.failure import CommandError, CommandUsageError
 from service.commands.output import Json, print_json
 from service.export import PRESETS, ExportError, InputSpec, export, parse_input
 from service.export.agreement import TOLERANCE
-from service.export.export import SECONDS, source_name
+from service.export.conversion import SECONDS, source_name
 
 EXAMPLE = "kuiper export mynet.pt --input '?,3,32,32'"
 EXAMPLE_MARK = "export"

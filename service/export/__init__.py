@@ -8,8 +8,8 @@ It takes the packages of the extra `export`, which are imported when they are us
 """
 
 from service.export.agreement import Agreement
+from service.export.conversion import export
 from service.export.errors import ExportError
-from service.export.export import export
 from service.export.input_spec import InputSpec, parse_input
 from service.export.preset import PRESETS, Preset
 from service.export.report import ExportReport

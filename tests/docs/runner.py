@@ -74,6 +74,9 @@ class Runner:
             if path.name.endswith(suffixes):
                 self._exported.mkdir(parents=True, exist_ok=True)
                 shutil.copy(path, self._exported)
+        for made in (self._place.folder / "models").iterdir():
+            if not (ROOT / "models" / made.name).exists():
+                shutil.copytree(made, self._exported / "models" / made.name, dirs_exist_ok=True)
 
     def close(self) -> None:
         """Close what the examples opened."""
