@@ -40,7 +40,9 @@ def test_presets_are_what_model_toml_takes(name: str) -> None:
 
 
 def test_efficientnet_lite_computes_as_its_training_did() -> None:
-    image = PRESETS["efficientnet-lite"].image
-    (mean,), (std,) = image["mean"], image["std"]  # type: ignore[misc]
+    config = ImageConfig.model_validate(
+        {key: PRESETS["efficientnet-lite"].image[key] for key in ("mean", "std")}
+    )
+    mean, std = config.mean[0], config.std[0]
     assert (255 / 255 - mean) / std == pytest.approx((255 - 127) / 128, abs=1e-6)
     assert (0 - mean) / std == pytest.approx(-127 / 128, abs=1e-6)
