@@ -14,6 +14,7 @@ from service.config.environment import doubtful_variables
 from service.config.settings import Settings, describe_settings
 from service.repository.early_load import EarlyLoad
 from service.repository.load_progress import LoadProgress
+from service.schema_building import built_when_used
 from service.server.tls import check_tls
 from service.telemetry.load_report import LoadReport
 from service.telemetry.logging import configure_logging
@@ -59,7 +60,7 @@ def serve(settings: Settings) -> int:
         _logger.warning(warning)
     early = _early_load(settings)
     try:
-        with without_collection():
+        with without_collection(), built_when_used():
             # a quarter of a second, in which models are being loaded
             from service.app import create_app  # noqa: PLC0415
             from service.server.server import run  # noqa: PLC0415

@@ -1,8 +1,9 @@
 """What a plan computes, as nodes of the compiler."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from engine.compiler.graph.node import Node, Tensor
+from engine.light_dataclass import dataclass
 
 
 @dataclass(slots=True)

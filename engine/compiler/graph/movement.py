@@ -1,11 +1,11 @@
 """Nodes that move elements: margins, resizing, views, other orders, concatenation."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from engine.compiler.emit.pointwise import ZERO, Literal
 from engine.compiler.graph.node import Node
 from engine.compiler.memory.view import View
+from engine.light_dataclass import dataclass
 
 
 @dataclass(eq=False, slots=True)

@@ -1,8 +1,9 @@
 """A node of the graph, and the tensors that it reads and gives."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from engine.compiler.memory.view import View
+from engine.light_dataclass import dataclass
 from engine.quantization.tensor_scale import TensorScale
 
 

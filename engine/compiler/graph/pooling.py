@@ -1,8 +1,7 @@
 """Pooling and reductions."""
 
-from dataclasses import dataclass
-
 from engine.compiler.graph.node import Node
+from engine.light_dataclass import dataclass
 
 
 @dataclass(eq=False, slots=True)

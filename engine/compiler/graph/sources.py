@@ -1,9 +1,8 @@
 """Nodes for what kernels do not compute: values of a run, constants, operators that numpy runs."""
 
-from dataclasses import dataclass
-
 from engine.compiler.graph.node import Node
 from engine.dtypes import Array
+from engine.light_dataclass import dataclass
 
 
 @dataclass(eq=False, slots=True)

@@ -8,7 +8,6 @@ The input has its padding around it, or is staged: then each chunk first copies 
 memory, with zeros around them. That costs little, since the rows have to come into the cache in any case.
 """
 
-from dataclasses import dataclass
 from math import prod
 
 from engine.compiler.emit.emitter import Emitter
@@ -30,6 +29,7 @@ from engine.compiler.kernels.tile import (
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array
+from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

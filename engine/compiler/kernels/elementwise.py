@@ -5,7 +5,6 @@ Arguments: the operands, then the output. A broadcast axis has stride 0.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from engine.compiler.emit import pointwise
 from engine.compiler.emit.emitter import Emitter
@@ -20,6 +19,7 @@ from engine.compiler.kernels.lines import (
     moved,
 )
 from engine.compiler.memory.region import Region
+from engine.light_dataclass import dataclass
 
 Strides = tuple[int, ...]
 

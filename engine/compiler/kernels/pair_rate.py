@@ -5,7 +5,6 @@ measured: two kernels of nothing but multiplications, each for a few microsecond
 """
 
 import ctypes
-from dataclasses import dataclass
 from functools import cache as kept
 from time import perf_counter_ns
 
@@ -17,6 +16,7 @@ from engine.compiler.emit.jit import cache
 from engine.compiler.emit.target import Target
 from engine.compiler.memory.alignment import address_of, aligned_zeros
 from engine.compiler.memory.region import Region, line
+from engine.light_dataclass import dataclass
 
 _SUMS = 16
 _ROUNDS = 400

@@ -1,6 +1,5 @@
 """The loops over blocks of filters and groups of pixels that kernels of paired operands have in common."""
 
-from dataclasses import dataclass
 from math import prod
 
 from engine.compiler.emit.emitter import Emitter
@@ -16,6 +15,7 @@ from engine.compiler.kernels.paired_product import (
 )
 from engine.compiler.kernels.shapes import ConvShape
 from engine.compiler.kernels.tile import LINE
+from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

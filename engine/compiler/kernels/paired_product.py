@@ -5,7 +5,6 @@ epilogue takes them. Both read pixels and weights in the order of `PairedLayout`
 what is computed beside it.
 """
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from engine.compiler.emit.bfloat16 import dot
@@ -14,6 +13,7 @@ from engine.compiler.emit.tiles import ROWS, WORDS, configure, multiply, release
 from engine.compiler.emit.types import IRValue, TileShape
 from engine.compiler.kernels.paired_layout import PairedLayout
 from engine.compiler.kernels.tile import LINE
+from engine.light_dataclass import dataclass
 
 _UNROLL = 4
 

@@ -4,8 +4,6 @@ Arguments: input, integers, scales. Integers lie four to an element, 128 standin
 stands for. Infinities count as the largest number, NaN as 0.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from engine.compiler.emit.emitter import Emitter
@@ -13,6 +11,7 @@ from engine.compiler.emit.integers import WORD_CHANNELS, store_bytes, symmetric_
 from engine.compiler.emit.types import IRValue
 from engine.compiler.kernels.lines import emit_fold
 from engine.compiler.memory.region import Region
+from engine.light_dataclass import dataclass
 from engine.quantization.layer import DYNAMIC_BOUNDS, DYNAMIC_LEVELS
 
 _CHUNK = 1 << 14

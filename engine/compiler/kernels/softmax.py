@@ -5,13 +5,13 @@ Arguments: input, output. Where the axis' elements lie side by side a vector run
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.emit.vector_math import exp, log
 from engine.compiler.kernels.lines import emit_fold
 from engine.compiler.memory.region import Region
+from engine.light_dataclass import dataclass
 
 _CHUNK = 8192
 """Elements of a chunk."""

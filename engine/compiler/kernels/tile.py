@@ -5,13 +5,13 @@ A tile is `pixels` x `vectors` accumulators that stay in registers for a whole r
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any, Protocol
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.target import Target
 from engine.compiler.emit.types import IRValue
+from engine.light_dataclass import dataclass
 
 LINE = 16
 """Elements of a cache line."""

@@ -13,7 +13,6 @@ Arguments: input, weights (packed by `pack`), bias, output, the epilogue's opera
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from engine.compiler.kernels.winograd_transforms import TRANSFORMS, Transforms, 
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array
+from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

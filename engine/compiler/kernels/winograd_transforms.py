@@ -4,10 +4,10 @@ Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRValue
+from engine.light_dataclass import dataclass
 
 Matrix = tuple[tuple[float, ...], ...]
 

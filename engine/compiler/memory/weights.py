@@ -1,11 +1,12 @@
 """Weights in the order in which a kernel reads them."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple, Protocol
 from weakref import WeakValueDictionary
 
 from engine.compiler.memory.alignment import aligned
 from engine.dtypes import Array
+from engine.light_dataclass import dataclass
 
 
 class Packing(Protocol):

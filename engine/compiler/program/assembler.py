@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from engine.boundary import at_operator
 from engine.build_clock import UNLIMITED, BuildClock
@@ -37,6 +37,7 @@ from engine.compiler.selection import RULES, KernelCall, Selector
 from engine.compiler.threads.runner import runner
 from engine.compiler.threads.segment import NativeStep, Segment
 from engine.errors import CompileError
+from engine.light_dataclass import dataclass
 from engine.operator import OUTPUT
 from engine.plan import MAX_RUN_BYTES, Plan
 from engine.precision import Precision

@@ -1,7 +1,6 @@
 """Which tensors of a program can be observed, where they lie, and from which moment of a run on they are complete."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from engine.compiler.graph import (
     Concatenation,
@@ -15,6 +14,7 @@ from engine.compiler.graph import (
 )
 from engine.compiler.memory.view import View
 from engine.compiler.passes.storage import Copy
+from engine.light_dataclass import dataclass
 from engine.plan import Plan
 from engine.quantization.tensor_scale import TensorScale
 

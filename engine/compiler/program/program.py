@@ -1,7 +1,6 @@
 """A compiled plan: kernels with their arguments, numpy layers between them, one arena for all in between."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from engine.compiler.memory.arena import ArenaPool, Arrangement
 from engine.compiler.memory.view import Buffer, View
@@ -10,6 +9,7 @@ from engine.compiler.program.observable import Observables
 from engine.compiler.selection import KernelCall
 from engine.dtypes import Array
 from engine.footprint import Footprint
+from engine.light_dataclass import dataclass
 from engine.plan import Plan
 from engine.precision import Precision
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,6 +26,7 @@ from engine.compiler.memory.view import Buffer, BufferKind, View, whole
 from engine.compiler.memory.weights import PackedStore, PackedWeights, Packing
 from engine.compiler.passes.storage import Copy
 from engine.dtypes import Array
+from engine.light_dataclass import dataclass
 from engine.precision import Precision
 
 Weighted: TypeAlias = Convolution | IntegerConvolution | TransposedConvolution | Linear | Recurrent

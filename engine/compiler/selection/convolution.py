@@ -1,6 +1,6 @@
 """Kernels for convolutions: Winograd, depthwise or direct, whichever is expected to be fastest."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from engine.compiler.graph import Convolution
@@ -31,6 +31,7 @@ from engine.compiler.selection.paired import (
     may_round,
     paired_time,
 )
+from engine.light_dataclass import dataclass
 
 PEAK = 11.0
 """Multiply-adds per lane and nanosecond that a register tile reaches, about; only ratios of the figures here matter."""

@@ -1,6 +1,5 @@
 """Convolutions and linear layers of operands rounded to bfloat16: what they would cost, and their calls."""
 
-from dataclasses import dataclass
 from math import prod
 
 from engine.compiler.graph import Convolution, Linear, TransposedConvolution
@@ -20,6 +19,7 @@ from engine.compiler.selection.call import (
     parts_worth,
 )
 from engine.dtypes import Array
+from engine.light_dataclass import dataclass
 from engine.precision import Precision
 
 STEP = 7.0
