@@ -4,6 +4,7 @@ from engine import layers as _layers  # registers every layer of the engine
 from engine.backend import Backend, code_folder_in_use
 from engine.binding import BoundLayer
 from engine.compilation import Compilation
+from engine.compiler.memory.block_pool import release_idle_memory
 from engine.compiler.memory.headroom import watch_memory
 from engine.dtypes import PNNX_COMPUTE, PNNX_STORAGE, Array, pnnx_name, widen
 from engine.errors import (
@@ -129,6 +130,7 @@ __all__ = [
     "pnnx_name",
     "read_sidecar",
     "registry",
+    "release_idle_memory",
     "shown_name",
     "sidecar_path",
     "stray_files",

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
 
+from engine import release_idle_memory
+
 SLACK_BYTES = 24 << 20
 """Memory above the least that was ever resident which is left alone."""
 _SECONDS = 1.0
@@ -18,9 +20,9 @@ _STATM = Path("/proc/self/statm")
 class MemoryTrimmer:
     """Looks at the process's memory from time to time, and has the allocator give back what is free.
 
-    After large requests glibc keeps what they have freed, in an arena of each thread, for the next large request. Where
-    trimming gives nothing back, the memory is in use, and the time until the next attempt doubles. Nothing is done
-    where the allocator is not glibc's.
+    After large requests glibc keeps what they have freed, in an arena of each thread, for the next large request; and so
+    does the engine with the memory of their runs. Where trimming gives nothing back, the memory is in use, and the time
+    until the next attempt doubles. Nothing is done where the allocator is not glibc's.
 
     Args:
         resident: returns the resident bytes.
@@ -66,6 +68,7 @@ class MemoryTrimmer:
         if self._trim is None or before <= self._least + SLACK_BYTES:
             self._wait = _SECONDS
             return _SECONDS
+        release_idle_memory()
         self._trim()
         is_vain = before - self._resident() < SLACK_BYTES // 4
         self._wait = min(2 * self._wait, _MOST_SECONDS) if is_vain else _SECONDS

@@ -1,7 +1,9 @@
 """Memory that is lent to one run after the other, whichever program they run."""
 
 import threading
+from time import monotonic
 from typing import Any
+from weakref import WeakSet
 
 from engine.compiler.memory.alignment import aligned_empty
 
@@ -11,6 +13,10 @@ _LEAST_PART = 4
 """A block is too large for runs that need less than this part of it."""
 _RUNS_TOO_LARGE = 256
 """Runs in a row that a block is too large for before it is given back to the system."""
+_LARGE_BYTES = 1 << 20
+"""A smaller block is kept, however long no run has used it."""
+_IDLE_SECONDS = 1.5
+"""Seconds without a run after which a large block may be given back."""
 
 
 class Block:
@@ -24,15 +30,17 @@ class Block:
         size: how many there are.
         users: what those that used it keep about it, by their numbers; nothing that would keep the block or them alive.
         waste: runs in a row that it was too large for.
+        idle_since: when it was found unused, on the clock of `time.monotonic`; 0 where a run has used it since.
     """
 
-    __slots__ = ("memory", "size", "users", "waste")
+    __slots__ = ("idle_since", "memory", "size", "users", "waste")
 
     def __init__(self, size: int) -> None:
         self.memory = aligned_empty(size)
         self.size = size
         self.users: dict[int, Any] = {}
         self.waste = 0
+        self.idle_since = 0.0
 
     def note(self, user: int, what: object) -> None:
         """Keep something about the block for one of its users, as long as there are few."""
@@ -52,6 +60,8 @@ class BlockPool:
         self._free: list[Block] = []
         self._lent: dict[int, Block] = {}
         self._lock = threading.Lock()
+        with _pools_lock:
+            _pools.add(self)
 
     @property
     def free_bytes(self) -> int:
@@ -72,12 +82,14 @@ class BlockPool:
             ):  # mostly: runs of one program follow each other
                 block = free.pop()
                 block.waste = 0
+                block.idle_since = 0.0
                 self._lent[id(block)] = block
                 return block
             for place in range(len(free) - 1, -1, -1):
                 if (most := free[place].size) >= size:
                     block = free.pop(place)
                     block.waste = block.waste + 1 if size * _LEAST_PART < most else 0
+                    block.idle_since = 0.0
                     self._lent[id(block)] = block
                     return block
             if free:
@@ -93,3 +105,33 @@ class BlockPool:
             block = self._lent.pop(number)
             if block.waste < _RUNS_TOO_LARGE:
                 self._free.append(block)
+
+    def release_idle(self, now: float) -> int:
+        """Give large blocks back to the system that no run has used since an earlier call; returns their bytes.
+
+        Args:
+            now: the time, on the clock of `time.monotonic`.
+        """
+        with self._lock:
+            idle = [block for block in self._free if block.size >= _LARGE_BYTES]
+            gone = [block for block in idle if block.idle_since and now - block.idle_since >= _IDLE_SECONDS]
+            self._free = [block for block in self._free if block not in gone]
+            for block in idle:
+                block.idle_since = block.idle_since or now
+        return sum(block.size for block in gone)
+
+
+_pools: WeakSet[BlockPool] = WeakSet()
+_pools_lock = threading.Lock()
+
+
+def release_idle_memory() -> int:
+    """Give memory of runs back to the system that none has used for a while; returns the bytes.
+
+    To be called from time to time, where memory matters more than the moment that the next large run takes to get some
+    anew: what one call finds unused, another gives back that comes at least 1.5 s later. Safe to call in any thread.
+    """
+    with _pools_lock:
+        pools = list(_pools)
+    now = monotonic()
+    return sum(pool.release_idle(now) for pool in pools)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from engine.compiler.memory.arena import ArenaPool
-from engine.compiler.memory.block_pool import BlockPool
+from engine.compiler.memory.block_pool import BlockPool, release_idle_memory
 
 
 def test_a_block_goes_from_run_to_run() -> None:
@@ -36,6 +36,36 @@ def test_what_is_too_large_for_many_runs_is_given_back() -> None:
         pool.give_back(id(pool.take(1 << 12)))
         pool.give_back(id(pool.take(1 << 13)))
     assert pool.free_bytes >= 1 << 13
+
+
+def test_a_large_block_that_no_run_has_used_for_a_while_is_given_back() -> None:
+    pool = BlockPool()
+    small, large, busy = pool.take(1 << 12), pool.take(1 << 24), pool.take(1 << 22)
+    for block in (small, large, busy):
+        pool.give_back(id(block))
+    assert pool.release_idle(1000.0) == 0, "they may have been used just now"
+    assert pool.take(1 << 22) is busy
+    assert pool.release_idle(1001.0) == 0
+    pool.give_back(id(busy))
+    assert pool.release_idle(1002.0) == 1 << 24
+    assert pool.free_bytes == (1 << 12) + (1 << 22)
+    assert pool.release_idle(1005.0) == 1 << 22
+    assert pool.release_idle(1010.0) == 0
+
+
+def test_memory_of_all_pools_is_given_back() -> None:
+    pools = [BlockPool(), BlockPool()]
+    for pool in pools:
+        pool.give_back(id(pool.take(1 << 22)))
+    for seconds in (0.0, 2.0):
+        for pool in pools:
+            pool.release_idle(1000.0 + seconds)
+            pool.give_back(id(pool.take(1 << 22)))
+    assert [pool.free_bytes for pool in pools] == [1 << 22, 1 << 22], "each was used meanwhile"
+    for pool in pools:
+        pool.release_idle(-1000.0)
+    assert release_idle_memory() >= 2 << 22
+    assert [pool.free_bytes for pool in pools] == [0, 0]
 
 
 def test_programs_share_memory_and_each_has_its_own_addresses() -> None:
