@@ -13,7 +13,7 @@ SLACK_BYTES = 24 << 20
 """Memory above the least that was ever resident which is left alone."""
 _SECONDS = 1.0
 """Time between two looks at the memory."""
-_MOST_SECONDS = 5.0
+_MOST_SECONDS = 3.0
 _STATM = Path("/proc/self/statm")
 
 
@@ -68,9 +68,9 @@ class MemoryTrimmer:
         if self._trim is None or before <= self._least + SLACK_BYTES:
             self._wait = _SECONDS
             return _SECONDS
-        release_idle_memory()
+        has_more = release_idle_memory() > 0
         self._trim()
-        is_vain = before - self._resident() < SLACK_BYTES // 4
+        is_vain = not has_more and before - self._resident() < SLACK_BYTES // 4
         self._wait = min(2 * self._wait, _MOST_SECONDS) if is_vain else _SECONDS
         return self._wait
 

@@ -107,10 +107,13 @@ class BlockPool:
                 self._free.append(block)
 
     def release_idle(self, now: float) -> int:
-        """Give large blocks back to the system that no run has used since an earlier call; returns their bytes.
+        """Give large blocks back to the system that no run has used since an earlier call.
 
         Args:
             now: the time, on the clock of `time.monotonic`.
+
+        Returns:
+            Bytes of the other large blocks that no run uses now.
         """
         with self._lock:
             idle = [block for block in self._free if block.size >= _LARGE_BYTES]
@@ -118,7 +121,7 @@ class BlockPool:
             self._free = [block for block in self._free if block not in gone]
             for block in idle:
                 block.idle_since = block.idle_since or now
-        return sum(block.size for block in gone)
+            return sum(block.size for block in idle if block not in gone)
 
 
 _pools: WeakSet[BlockPool] = WeakSet()
@@ -126,10 +129,13 @@ _pools_lock = threading.Lock()
 
 
 def release_idle_memory() -> int:
-    """Give memory of runs back to the system that none has used for a while; returns the bytes.
+    """Give memory of runs back to the system that none has used for a while.
 
     To be called from time to time, where memory matters more than the moment that the next large run takes to get some
     anew: what one call finds unused, another gives back that comes at least 1.5 s later. Safe to call in any thread.
+
+    Returns:
+        Bytes that were found unused, and that a later call gives back if they still are.
     """
     with _pools_lock:
         pools = list(_pools)
