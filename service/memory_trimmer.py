@@ -20,9 +20,9 @@ _STATM = Path("/proc/self/statm")
 class MemoryTrimmer:
     """Looks at the process's memory from time to time, and has the allocator give back what is free.
 
-    After large requests glibc keeps what they have freed, in an arena of each thread, for the next large request; and so
-    does the engine with the memory of their runs. Where trimming gives nothing back, the memory is in use, and the time
-    until the next attempt doubles. Nothing is done where the allocator is not glibc's.
+    After large requests glibc keeps what they have freed, in an arena of each thread, for the next large request; and
+    so does the engine with the memory of their runs. Where trimming gives nothing back, the memory is in use, and the
+    time until the next attempt doubles. Nothing is done where the allocator is not glibc's.
 
     Args:
         resident: returns the resident bytes.
