@@ -4,29 +4,24 @@ They are plain ASGI, and are tried before FastAPI is asked: what it does for eac
 small model. `infer_description.py` and its namesake in `v2` describe them for OpenAPI.
 """
 
-from asyncio import get_running_loop
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, partial
 from time import perf_counter_ns
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.context import context_in
+from service.context import RequestContext, context_in
 from service.errors import ServiceError
 from service.http.body import read_body
 from service.http.error_handlers import EXPLAINED_ERRORS, answer_error
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.answer import Answer
 from service.scheduling.call import Call
-from service.scheduling.inference_head import InferenceHead
+from service.scheduling.peer_turns import PeerTurns
 from service.services import Services
 from service.surfaces import SURFACES, Surface
-
-_heavy_calls = ThreadPoolExecutor(max_workers=1, thread_name_prefix="heavy-calls")
-"""One thread: of the bodies that are not in a queue yet, no more than one is decompressed or parsed at a time."""
 
 _JOINED_BYTES = 1 << 16
 """Longest body whose pieces are joined: to copy them costs less than to send each."""
@@ -41,11 +36,13 @@ class InferenceEndpoint:
     Args:
         surface: the surface.
         services: the parts of the server.
+        turns: of the bodies that are not in a queue yet, no more than one is decompressed or parsed at a time.
     """
 
-    def __init__(self, surface: Surface, services: Services) -> None:
+    def __init__(self, surface: Surface, services: Services, turns: PeerTurns) -> None:
         self._surface = surface
         self._services = services
+        self._turns = turns
         self._limits = services.settings.limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -62,24 +59,28 @@ class InferenceEndpoint:
         dispatcher, began = self._services.dispatcher, perf_counter_ns()
         try:
             dispatcher.check_room(model, context.client)  # before the body is read in vain
-            call = await self._receive(request, model, context.request_id)
+            call = await self._receive(request, model, context)
         except (ServiceError, ClientDisconnect) as error:
             dispatcher.observe_refusal(model, self._surface.name, context.request_id, began, error)
             raise
         answer = await dispatcher.answer(call, receive)
         await send_answer(answer, send)
 
-    async def _receive(self, request: Request, model: LoadedModel, request_id: str) -> Call[Answer]:
-        head = self._surface.open_head(request, model, request_id, self._limits)
+    async def _receive(self, request: Request, model: LoadedModel, context: RequestContext) -> Call[Answer]:
+        head = self._surface.open_head(request, model, context.request_id, self._limits)
+        timeout = self._services.settings.timeout
         body = await read_body(
             request,
             self._limits,
-            self._services.settings.timeout,
+            timeout,
             self._services.lifecycle,
             is_encoded=head.takes_encoded_body,
             padding=head.padding,
         )
-        return await _make_call(head, body)
+        received = perf_counter_ns()
+        if not head.is_heavy(len(body)):
+            return head.call(body, received)
+        return await self._turns.run(context.client, partial(head.call, body, received), timeout)
 
 
 class InferenceRoute(Route):
@@ -144,8 +145,9 @@ def inference_routes(services: Services) -> list[InferenceRoute]:
     Args:
         services: the parts of the server.
     """
+    turns = PeerTurns("heavy-calls")
     return [
-        InferenceRoute(path, InferenceEndpoint(surface, services), methods=["POST"])
+        InferenceRoute(path, InferenceEndpoint(surface, services, turns), methods=["POST"])
         for surface in SURFACES
         for path in surface.inference_paths
     ]
@@ -170,10 +172,3 @@ async def send_answer(answer: Answer, send: Send) -> None:
 @lru_cache(_HEADERS_KEPT)
 def _encode_header(name: str, value: str) -> tuple[bytes, bytes]:
     return name.lower().encode(), value.encode()
-
-
-async def _make_call(head: InferenceHead, body: bytes) -> Call[Answer]:
-    received = perf_counter_ns()
-    if not head.is_heavy(len(body)):
-        return head.call(body, received)
-    return await get_running_loop().run_in_executor(_heavy_calls, head.call, body, received)

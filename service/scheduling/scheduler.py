@@ -65,6 +65,7 @@ class Scheduler:
         self._make_queue = make_queue
         self._queues: dict[LoadedModel, ModelQueue] = {}
         self._retired: WeakSet[LoadedModel] = WeakSet()
+        self._coming: set[ScheduledCall[Any]] = set()
         self._clock = VirtualClock()
         self._busy = 0
         self._idle = 0
@@ -181,6 +182,7 @@ class Scheduler:
 
     def take_over(self, scheduled: ScheduledCall[Any]) -> None:
         """Queue a call that a worker has left, unless it has ended; it ends with an error where there is no room."""
+        self._coming.discard(scheduled)
         if scheduled.completion.is_over:
             return
         try:
@@ -215,8 +217,7 @@ class Scheduler:
             self._heavy.retire(model)
         with self._changed:
             self._retired.add(model)
-            queue = self._queues.get(model)
-            if queue is not None:
+            for queue in self._chosen(model):
                 self._forget(queue)
 
     def refuse_all(self, error: ServiceError) -> None:
@@ -244,6 +245,7 @@ class Scheduler:
     def _drop_all(self, reason: str) -> list[ScheduledCall[Any]]:
         with self._changed:
             calls = [scheduled for queue in self._queues.values() for scheduled in queue.drop_all()]
+            calls += self._coming
         for scheduled in calls:
             scheduled.cancellation.cancel(reason)
         return calls if self._heavy is None else calls + self._heavy._drop_all(reason)
@@ -273,6 +275,7 @@ class Scheduler:
     def _leave(self, scheduled: ScheduledCall[Any]) -> None:
         """Pass a heavy call on, by way of the event loop; called by a worker."""
         if self._heavy is not None and self._inbox is not None:
+            self._heavy._coming.add(scheduled)  # until then it is in no queue, and yet to be found
             self._inbox.call(self._heavy.take_over, scheduled)
 
     def _serve(self, inbox: LoopInbox) -> None:

@@ -42,8 +42,11 @@ class WorkItem:
 
     @property
     def is_unwanted(self) -> bool:
-        """Whether all its calls have ended, so that nobody waits for what becomes of it; asked on the event loop."""
-        return all(scheduled.completion.is_over for scheduled in self.calls)
+        """Whether its calls have ended, but for those that others go on with: nobody waits for what becomes of it.
+
+        Asked on the event loop.
+        """
+        return all(scheduled.completion.is_over or scheduled in self._left for scheduled in self.calls)
 
     def execute(self, form_batch: FormBatch, leave: Leave, inbox: LoopInbox) -> None:
         """Decode, run and encode; called by a worker. Raises nothing.
@@ -53,13 +56,15 @@ class WorkItem:
             leave: takes the calls that are heavy.
             inbox: the event loop's, for calls that end before there is a batch.
         """
-        decoded = [scheduled for scheduled in self.calls if self._begin(scheduled)]
-        if len(decoded) < len(self.calls):
-            self._left = self._heavy(self.calls)
+        decoded = []
+        for scheduled in self.calls:
+            if self._begin(scheduled):
+                decoded.append(scheduled)
+            elif self._heavy([scheduled]):  # at once: to decode the next one may take long
+                self._left.append(scheduled)
+                leave(scheduled)
         if self._max_batch_size > 1:
             decoded = self._exchange(decoded, form_batch, inbox)
-        for scheduled in self._left:
-            leave(scheduled)
         if decoded:
             self._runs = run(decoded, self._sample)
             for scheduled in self._heavy(decoded):
@@ -98,7 +103,8 @@ class WorkItem:
         self, decoded: list[ScheduledCall[Any]], form_batch: FormBatch, inbox: LoopInbox
     ) -> list[ScheduledCall[Any]]:
         """Give decoded calls to the batcher, and go on with the batch that it returns."""
-        failed = [scheduled for scheduled in self.calls if scheduled.progress.result is not None]
+        kept = [scheduled for scheduled in self.calls if scheduled not in self._left]
+        failed = [scheduled for scheduled in kept if scheduled.progress.result is not None]
         for scheduled in decoded:
             set_batch_signature(scheduled, self._max_batch_size)
         self.calls = form_batch(decoded)

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -242,6 +243,26 @@ async def test_heavy_calls_are_refused_with_all_others(start: Start, graph: Stub
     with pytest.raises(ServiceError, match="shutting down"):
         await task
     heavy.ends.set()
+
+
+async def test_calls_on_their_way_to_heavy_workers_are_refused_with_all_others(
+    start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dispatcher, model, heavy = start(), model_of(graph), Heavy()
+    inbox = dispatcher._scheduler._inbox
+    assert inbox is not None
+    kept: list[Callable[[], None]] = []
+    with monkeypatch.context() as patch:  # the event loop is busy with something else meanwhile
+        patch.setattr(inbox, "call", lambda *call: kept.append(partial(*call)))
+        task = Client(dispatcher).ask(call_of(model, rows(1), decode=heavy.decode))
+        await until(lambda: bool(heavy.tries) and not dispatcher.busy_workers())
+    dispatcher.refuse_all(ServiceError(503, "shutting_down", "the server is shutting down"))
+    with pytest.raises(ServiceError, match="shutting down"):
+        await task
+    for call in kept:
+        call()
+    await settled(dispatcher)
+    assert heavy.tries == 1, "no heavy worker has begun it"
 
 
 async def test_queue_of_heavy_calls_is_forgotten_with_its_model(start: Start, graph: StubGraph) -> None:

@@ -8,10 +8,12 @@ from starlette.requests import ClientDisconnect
 
 from service.codec import Decoded
 from service.errors import ServiceError
+from service.heavy_work import check_weight
 from service.repository.loaded_model import LoadedModel
 from service.scheduling import scheduler
 from service.scheduling.dispatcher import Dispatcher
 from tests.service.scheduling.conftest import Start
+from tests.service.scheduling.queues import blocked
 from tests.service.scheduling.stubs import (
     SOON,
     Client,
@@ -98,3 +100,32 @@ async def test_worker_with_a_call_that_is_still_wanted_keeps_its_place(
     assert await first == [2]
     assert await dispatcher.answer(call_of(model, rows(4)), stay) == [8]
     assert set(graph.threads) == {"worker-0"}
+
+
+async def test_worker_whose_other_call_is_left_to_heavy_workers_is_replaced(
+    start: Start, graph: StubGraph
+) -> None:
+    dispatcher, model, stuck = start(), model_of(graph, batch_size=2), Stuck()
+    heavy_ends = threading.Event()
+
+    def decode_heavy() -> Decoded:
+        check_weight(2, 1)
+        assert heavy_ends.wait(SOON)
+        return Decoded({"0": rows(5)})
+
+    first = await blocked(dispatcher, graph, model)
+    heavy, leaving = Client(dispatcher), Client(dispatcher)
+    wanted = heavy.ask(call_of(model, rows(5), decode=decode_heavy))
+    await until(lambda: dispatcher.waiting(model) == 1)
+    given_up = leaving.ask(call_of(model, rows(1), decode=stuck.decode))
+    await until(lambda: dispatcher.waiting(model) == 2)
+    graph.open.set()
+    assert await first == [2000]
+    assert await asyncio.to_thread(stuck.begun.acquire, timeout=SOON)
+    leaving.left.set()
+    with pytest.raises(ClientDisconnect):
+        await given_up
+    assert await dispatcher.answer(call_of(model, rows(3)), stay) == [6], "another worker answers"
+    heavy_ends.set()
+    stuck.ends.set()
+    assert await wanted == [10]
