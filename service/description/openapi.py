@@ -24,6 +24,7 @@ Every answer carries `X-Request-ID`: the id that the client sent, or a new one. 
 read: 400 if the HTTP is malformed, 408 if the head takes too long to arrive, 431 if it is too large."""
 
 MODEL_DESCRIPTION = "name of the model; may be left out if only one model is served"
+_TIMEOUT_DESCRIPTION = "seconds after which the request is given up; it cannot exceed the model's own setting"
 VERSION_DESCRIPTION = "version of the model; by default the highest that is served"
 
 _OPTION_DESCRIPTIONS = {
@@ -71,6 +72,7 @@ INFER_OPERATION: dict[str, Any] = {
             )
             for name, schema in OPTIONS_SCHEMA.items()
         ),
+        _parameter("timeout", _TIMEOUT_DESCRIPTION, {"type": "number", "exclusiveMinimum": 0}),
     ],
     "requestBody": {"required": True, "content": {}},
 }

@@ -1,15 +1,22 @@
 """The head of a request to `POST /infer`, and the call that its body makes of it."""
 
+from math import inf
+
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
 from service.codec import Options, negotiate, parse_options
 from service.config.limits import Limits
 from service.context import context_of
+from service.errors import ServiceError, shown
 from service.infer.exchange import InferExchange
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.answer import Answer
 from service.scheduling.call import Call, SurfaceName
+
+_TIMEOUT = "timeout"
+_HEAD_NAMES = ("model", "version", _TIMEOUT)
+"""Parameters that are read before the body, and are no options that it may set as well."""
 
 
 class InferHead:
@@ -40,6 +47,7 @@ class InferHead:
         self._limits = limits
         self._content_type = _header(request, "content-type")
         self._options = _parse_query(request.query_params)
+        self._timeout = _parse_timeout(request.query_params.get(_TIMEOUT))
         self._media_type = negotiate(_header(request, "accept"))
 
     def is_heavy(self, size: int) -> bool:
@@ -67,6 +75,7 @@ class InferHead:
             encode=exchange.encode,
             received_ns=received_ns,
             client=self._client,
+            timeout=self._timeout,
         )
 
 
@@ -76,7 +85,27 @@ def _header(request: Request, name: str) -> str | None:
 
 
 def _parse_query(query: QueryParams) -> Options:
-    values = {name: value for name, value in query.items() if name not in ("model", "version")}
+    values = {name: value for name, value in query.items() if name not in _HEAD_NAMES}
     if "capture" in values:
         values["capture"] = ",".join(query.getlist("capture"))
     return parse_options(values)
+
+
+def _parse_timeout(text: str | None) -> float | None:
+    """Read the seconds after which a request is given up; None where it does not say.
+
+    Raises:
+        ServiceError: 422 `invalid_parameter`.
+    """
+    if text is None:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < inf:
+        details = {"parameter": _TIMEOUT, "expected": "seconds, more than 0"}
+        raise ServiceError(
+            422, "invalid_parameter", f"timeout is {shown(text)}; expected seconds, more than 0", details
+        )
+    return seconds

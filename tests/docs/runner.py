@@ -81,7 +81,7 @@ class Runner:
     def close(self) -> None:
         """Close what the examples opened."""
         for value in self._names.values():
-            if hasattr(value, "close"):
+            if hasattr(value, "close") and not isinstance(value, type):
                 value.close()
 
     def _kinds(self) -> Mapping[str, Callable[[Block], None]]:

@@ -22,7 +22,9 @@ async def test_model_is_required_among_several(client: AsyncClient) -> None:
     check_error(await client.post("/infer", json=VECTOR), 422, "model_required")
 
 
-@pytest.mark.parametrize("query", ["trace=maybe", "top_k=0", "top_k=x", "tarce=off"])
+@pytest.mark.parametrize(
+    "query", ["trace=maybe", "top_k=0", "top_k=x", "tarce=off", "timeout=0", "timeout=x"]
+)
 async def test_invalid_parameter(client: AsyncClient, query: str) -> None:
     answer = await client.post(f"/infer?model=vector&{query}", json=VECTOR)
     details = check_error(answer, 422, "invalid_parameter")

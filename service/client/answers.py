@@ -1,0 +1,232 @@
+"""What calls give."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from service.client.errors import AnswerError
+from service.client.inputs import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The outputs of a run.
+
+    Attributes:
+        outputs: an array for each output, by the name of its operand, in the model's order.
+        captured: an array for each operand that was asked for, by name.
+        request_id: id of the request, by which the server's log and `/traces` name it.
+    """
+
+    outputs: Mapping[str, Array]
+    captured: Mapping[str, Array] = field(default_factory=dict)
+    request_id: str | None = None
+
+    def __getitem__(self, name: str | int) -> Array:
+        """Return an output by name, or by its place."""
+        return list(self.outputs.values())[name] if isinstance(name, int) else self.outputs[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the outputs of a run mean.
+
+    Attributes:
+        model: the model.
+        version: its version.
+        predictions: for each item of the batch its predictions, with the fields of the model's task; empty for a raw
+            model.
+        outputs: the arrays that they were made of, by the names of the operands.
+        warnings: what is doubtful about them.
+        timing: milliseconds of each stage at the server, by its name.
+        request_id: id of the request.
+        fields: all fields of the answer, as the server's API describes them, without the data of arrays.
+    """
+
+    model: str
+    version: str
+    predictions: list[list[dict[str, Any]]]
+    outputs: Mapping[str, Array]
+    warnings: list[str]
+    timing: Mapping[str, float]
+    request_id: str
+    fields: Mapping[str, Any]
+
+
+class Box(NamedTuple):
+    """A box in pixels of the picture that was sent: its left upper corner, and its right lower one."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """Something that was found in a picture.
+
+    Attributes:
+        label: the name of its class.
+        index: the number of its class.
+        confidence: how sure the model is, 0 to 1.
+        box: where it is.
+        fields: the prediction as the server answers it: masks and keypoints are here.
+    """
+
+    label: str
+    index: int
+    confidence: float
+    box: Box
+    fields: Mapping[str, Any]
+
+
+class Operand(NamedTuple):
+    """An operand as a layer took or gave it.
+
+    Attributes:
+        name: its name.
+        shape: its shape; None where it is no tensor.
+        dtype: its dtype in PNNX's words, such as `f32`.
+        statistics: `min`, `max`, `mean`, `std`, `nan` and `inf` of an output where they were asked for, else None.
+    """
+
+    name: str
+    shape: tuple[int, ...] | None
+    dtype: str
+    statistics: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A layer's part in a run.
+
+    Attributes:
+        index: its place in execution order.
+        name: the operator's name.
+        type: its PNNX type.
+        inputs: what it took.
+        outputs: what it gave.
+        start_ms: milliseconds from the start of the run.
+        duration_ms: milliseconds that it took.
+        share: part of the time of all layers, 0 to 1.
+        multiply_adds: its multiply-adds.
+        backend: `native`, `numpy` or `folded`.
+        fused: layers whose work its kernel did too.
+        fused_into: the layer whose kernel did its work, or None.
+    """
+
+    index: int
+    name: str
+    type: str
+    inputs: tuple[Operand, ...]
+    outputs: tuple[Operand, ...]
+    start_ms: float
+    duration_ms: float
+    share: float
+    multiply_adds: int
+    backend: str
+    fused: tuple[str, ...]
+    fused_into: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What ran, and for how long.
+
+    Attributes:
+        total_ms: milliseconds of the run.
+        layers: every layer in execution order.
+        answer: predictions and timing of the same run.
+    """
+
+    total_ms: float
+    layers: tuple[Layer, ...]
+    answer: Answer
+
+
+def read_answer(fields: Any, arrays: Mapping[str, Array]) -> Answer:
+    """Return an answer of `/infer` with types.
+
+    Args:
+        fields: its JSON.
+        arrays: its outputs.
+
+    Raises:
+        AnswerError: it is no such answer.
+    """
+    try:
+        return Answer(
+            model=fields["model"],
+            version=fields["version"],
+            predictions=fields.get("predictions") or [],
+            outputs=arrays,
+            warnings=fields.get("warnings") or [],
+            timing={name: value for name, value in fields["timing"].items() if name.endswith("_ms")},
+            request_id=fields["request_id"],
+            fields=fields,
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise _unlike("/infer", error) from error
+
+
+def read_trace(fields: Any, arrays: Mapping[str, Array]) -> Trace:
+    """Return an answer of `/infer` with a trace; arguments as for `read_answer`.
+
+    Raises:
+        AnswerError: it is no such answer.
+    """
+    answer = read_answer(fields, arrays)
+    try:
+        trace = fields["trace"]
+        return Trace(trace["total_ms"], tuple(_layer(layer) for layer in trace["layers"]), answer)
+    except (KeyError, TypeError) as error:
+        raise _unlike("/infer with a trace", error) from error
+
+
+def read_detections(answer: Answer) -> list[list[Detection]]:
+    """Return what was found in each picture of an answer.
+
+    Raises:
+        AnswerError: the model's task finds no boxes.
+    """
+    try:
+        return [[_detection(found) for found in item] for item in answer.predictions]
+    except (KeyError, TypeError, ValueError) as error:
+        message = f"model {answer.model} predicts no boxes: its task is another one, or it has none"
+        raise AnswerError(message) from error
+
+
+def _detection(found: Mapping[str, Any]) -> Detection:
+    box = found["box"]
+    corners = [box[name] for name in Box._fields] if isinstance(box, Mapping) else box
+    confidence = found["confidence"] if "confidence" in found else found["probability"]
+    return Detection(found["label"], found["index"], confidence, Box(*map(float, corners)), found)
+
+
+def _layer(layer: Mapping[str, Any]) -> Layer:
+    return Layer(
+        index=layer["index"],
+        name=layer["name"],
+        type=layer["type"],
+        inputs=tuple(_operand(operand) for operand in layer["inputs"]),
+        outputs=tuple(_operand(operand) for operand in layer["outputs"]),
+        start_ms=layer["start_ms"],
+        duration_ms=layer["duration_ms"],
+        share=layer["share"],
+        multiply_adds=layer["multiply_adds"],
+        backend=layer["backend"],
+        fused=tuple(layer["fused"]),
+        fused_into=layer["fused_into"],
+    )
+
+
+def _operand(operand: Mapping[str, Any]) -> Operand:
+    shape = operand["shape"]
+    return Operand(
+        operand["name"], None if shape is None else tuple(shape), operand["dtype"], operand.get("statistics")
+    )
+
+
+def _unlike(path: str, error: Exception) -> AnswerError:
+    return AnswerError(f"the answer is none of {path}: {error!r}")

@@ -1,0 +1,170 @@
+"""The client for asyncio; its calls are those of `service.client.blocking`."""
+
+import asyncio
+import ssl
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar, Unpack
+
+import httpx
+
+from service.client import calls
+from service.client.answers import Answer, Detection, Result, Trace
+from service.client.calls import Call, CallOptions
+from service.client.input_names import InputNames
+from service.client.inputs import Arrays, Inputs, sort_inputs
+from service.client.retries import Attempts, Retries
+from service.client.transport import (
+    Received,
+    client_options,
+    late,
+    read,
+    request_options,
+    wait_after_answer,
+    wait_after_failure,
+)
+
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """A client of a server, for any number of tasks of one event loop; it keeps connections open until it is closed.
+
+    All calls raise the errors of `service.client`; `OSError` where a picture's file cannot be read; and `TypeError` or
+    `ValueError` for inputs that are none.
+
+    Args:
+        base_url: address of the server.
+        key: an API key of it.
+        retries: how long calls are tried again where the server has no room.
+        verify: whether, or by which certificates, the server's certificate is checked.
+        transport: what sends requests; by default httpx's own.
+    """
+
+    def __init__(
+        self,
+        base_url: str = "http://127.0.0.1:8000",
+        *,
+        key: str | None = None,
+        retries: Retries | None = None,
+        verify: ssl.SSLContext | bool = True,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._http = httpx.AsyncClient(transport=transport, **client_options(base_url, key, verify))
+        self._retries = Retries() if retries is None else retries
+        self._names = InputNames()
+
+    async def infer(
+        self, inputs: Inputs, *, capture: Sequence[str] = (), **options: Unpack[CallOptions]
+    ) -> Result:
+        """Run a model and return its outputs as arrays; they travel as binary tensors.
+
+        Args:
+            inputs: arrays or pictures.
+            capture: names of operands on the way to the outputs that are returned as well.
+            **options: model, version and deadline.
+        """
+        sorted_inputs = sort_inputs(inputs)
+        if not isinstance(sorted_inputs, Arrays) or not self._names.suffices(sorted_inputs, options, capture):
+            return await self._call(
+                calls.infer_call(sorted_inputs, options, capture), options.get("deadline")
+            )
+        names = await self._input_names(sorted_inputs, options)
+        call = calls.tensor_call(calls.named(sorted_inputs, names), options)
+        with self._names.forgotten_on_refusal(options):
+            return await self._call(call, options.get("deadline"))
+
+    async def predict(
+        self, inputs: Inputs, *, top_k: int | None = None, **options: Unpack[CallOptions]
+    ) -> Answer:
+        """Run a model and return what its outputs mean, by the model's task.
+
+        Args:
+            inputs: arrays or pictures.
+            top_k: predictions of each item; by default as many as the model's configuration says.
+            **options: model, version and deadline.
+        """
+        return await self._call(calls.predict_call(inputs, options, top_k), options.get("deadline"))
+
+    async def detect(self, pictures: Inputs, **options: Unpack[CallOptions]) -> list[list[Detection]]:
+        """Return for each picture what is found in it, with boxes in its own pixels.
+
+        Args:
+            pictures: one picture or several.
+            **options: model, version and deadline.
+        """
+        return await self._call(calls.detect_call(pictures, options), options.get("deadline"))
+
+    async def trace(
+        self, inputs: Inputs, *, statistics: bool = False, **options: Unpack[CallOptions]
+    ) -> Trace:
+        """Run a model and return what every layer did.
+
+        Args:
+            inputs: arrays or pictures.
+            statistics: whether to return statistics of every output, which lengthens the run.
+            **options: model, version and deadline.
+        """
+        return await self._call(calls.trace_call(inputs, options, statistics), options.get("deadline"))
+
+    async def graph(self, model: str | None = None, version: str | int | None = None) -> dict[str, Any]:
+        """Return a model's graph: its nodes, operands and execution order."""
+        return await self._call(calls.graph_call(model, version))
+
+    async def draw(
+        self,
+        model: str | None = None,
+        version: str | int | None = None,
+        notation: Literal["dot", "mermaid"] = "mermaid",
+    ) -> str:
+        """Return a drawing of a model's graph, for Graphviz or Mermaid."""
+        return await self._call(calls.drawing_call(model, version, notation))
+
+    async def models(self) -> list[dict[str, Any]]:
+        """Return all models of the server, those that are not served as well."""
+        return await self._call(calls.models_call())
+
+    async def model(self, name: str, version: str | int | None = None) -> dict[str, Any]:
+        """Return one model: its inputs, outputs, labels, size and state."""
+        return await self._call(calls.model_call(name, version))
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _input_names(self, inputs: Arrays, options: CallOptions) -> Sequence[str]:
+        known = self._names.find(inputs, options)
+        if known is not None:
+            return known
+        return self._names.keep(options, await self._call(calls.names_call(options), options.get("deadline")))
+
+    async def _call(self, call: Call[T], deadline: float | None = None) -> T:
+        attempts = Attempts(self._retries, deadline)
+        while True:
+            try:
+                answer = await self._send(call, attempts)
+            except httpx.TransportError as error:
+                wait = wait_after_failure(error, attempts)
+            else:
+                busy = wait_after_answer(answer, attempts)
+                if busy is None:
+                    return read(call, answer)
+                wait = busy
+            await asyncio.sleep(wait)
+
+    async def _send(self, call: Call[T], attempts: Attempts) -> Received:
+        options = request_options(call, attempts)
+        try:
+            async with asyncio.timeout(attempts.remaining):  # httpx bounds the time between two packets only
+                response = await self._http.request(call.method, call.path, **options)
+        except TimeoutError as error:
+            raise late() from error
+        return Received(response.status_code, response.headers, response.content)

@@ -1,0 +1,127 @@
+"""Between a call and httpx, for clients of both kinds: options, requests, answers and errors."""
+
+import ssl
+from typing import Any, NamedTuple, TypeVar
+
+import httpx
+import orjson
+
+from service.client.calls import Call, Parts, Response
+from service.client.errors import ConnectionFailedError, DeadlineError, error_of
+from service.client.retries import Attempts
+
+T = TypeVar("T")
+
+CONNECT_SECONDS = 5.0
+"""How long a connection may take to be made."""
+_SILENT_SECONDS = 120.0
+"""How long a server may be silent where a call has no deadline; longer than servers let a request take by default."""
+_RETRIED = (429, 503)
+_NEARLY = 0.05
+"""Seconds before a deadline at which a time-out is taken for the deadline's."""
+
+
+def client_options(base_url: str, key: str | None, verify: ssl.SSLContext | bool) -> dict[str, Any]:
+    """Return what both kinds of httpx's clients are made with.
+
+    Args:
+        base_url: address of the server.
+        key: an API key of it.
+        verify: whether, or by which certificates, the server's certificate is checked.
+    """
+    return {
+        "base_url": base_url,
+        "headers": {} if key is None else {"authorization": f"Bearer {key}"},
+        "verify": verify,
+        "limits": httpx.Limits(max_connections=100, max_keepalive_connections=20),
+    }
+
+
+def request_options(call: Call[T], attempts: Attempts) -> dict[str, Any]:
+    """Return the arguments of httpx for the next attempt of a call.
+
+    Raises:
+        DeadlineError: its deadline has passed.
+    """
+    remaining = attempts.remaining
+    if remaining is not None and remaining <= 0:
+        raise late()
+    parts: Parts = call.prepare(remaining)
+    silent = _SILENT_SECONDS if remaining is None else remaining
+    options: dict[str, Any] = {
+        "params": dict(parts.query),
+        "headers": dict(parts.headers),
+        "timeout": httpx.Timeout(silent, connect=min(CONNECT_SECONDS, silent)),
+    }
+    if parts.pictures:
+        options["files"] = [("file", ("picture", picture)) for picture in parts.pictures]
+    elif parts.content is not None:
+        options["content"] = parts.content
+    return options
+
+
+class Received(NamedTuple):
+    """An answer, whole."""
+
+    status: int
+    headers: httpx.Headers
+    content: bytes
+
+
+def receive(response: httpx.Response, attempts: Attempts) -> Received:
+    """Read an answer that streams, as long as there is time.
+
+    Raises:
+        DeadlineError: the deadline has passed; httpx itself bounds the time between two packets only.
+    """
+    pieces = []
+    for piece in response.iter_bytes():
+        pieces.append(piece)
+        if (attempts.remaining or 1) <= 0:
+            raise late()
+    return Received(response.status_code, response.headers, b"".join(pieces))
+
+
+def late() -> DeadlineError:
+    """Return the error of a call whose deadline has passed here."""
+    return DeadlineError("the deadline has passed before an answer came")
+
+
+def wait_after_failure(error: httpx.TransportError, attempts: Attempts) -> float:
+    """Return how long to wait before a call is sent again to which no answer came.
+
+    Raises:
+        ConnectionFailedError: it is not sent again, as it may have been run, or as `Retries` say.
+        DeadlineError: its deadline has passed.
+    """
+    wait = attempts.wait_after(None) if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout) else None
+    if wait is not None:
+        return wait
+    remaining = attempts.remaining
+    if isinstance(error, httpx.TimeoutException) and remaining is not None and remaining <= _NEARLY:
+        raise late() from error
+    raise ConnectionFailedError(f"no answer: {error or type(error).__name__}") from error
+
+
+def wait_after_answer(answer: Received, attempts: Attempts) -> float | None:
+    """Return how long to wait before a refused call is sent again; None where its answer stands."""
+    retry_after = answer.headers.get("retry-after")
+    if answer.status not in _RETRIED or retry_after is None:
+        return None
+    return attempts.wait_after(retry_after)
+
+
+def read(call: Call[T], answer: Received) -> T:
+    """Return what a call gives, of its last answer.
+
+    Raises:
+        RefusedError, DeadlineError: the answer is an error.
+        AnswerError: it is not what is expected.
+    """
+    if answer.status < 400:
+        return call.read(Response(answer.headers, answer.content))
+    try:
+        body = orjson.loads(answer.content)
+    except ValueError:
+        body = None
+    raise error_of(answer.status, body, answer.headers.get("x-request-id"))
