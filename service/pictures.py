@@ -42,12 +42,32 @@ class PictureExamples:
         return len(self._paths)
 
     def __getitem__(self, place: int) -> list[Array]:
-        path = self._paths[place]
-        try:
-            images = open_images([path.read_bytes()], Limits().image_pixels, self._config.formats)
-            return [prepare(images, self._config, self._target)]
-        except ServiceError as error:
-            raise InputError(f"{path}: {error}") from error
+        return [_prepared(self._paths[place], self._config, self._target)]
+
+
+def prepare_picture(path: Path, model_folder: Path, ports: Sequence[Port]) -> Array:
+    """Return a picture as a model's input, prepared as its `model.toml` says.
+
+    Args:
+        path: the picture.
+        model_folder: folder of the model, or of one of its versions.
+        ports: the graph's inputs, of which there is one.
+
+    Raises:
+        InputError: the file is no picture, or the model takes none.
+        ModelConfigError: `model.toml` is malformed.
+        OSError: the file cannot be read.
+    """
+    config, target = _image_input(model_folder, ports)
+    return _prepared(path, config, target)
+
+
+def _prepared(path: Path, config: ImageConfig, target: ImageInput) -> Array:
+    try:
+        images = open_images([path.read_bytes()], Limits().image_pixels, config.formats)
+        return prepare(images, config, target)
+    except ServiceError as error:
+        raise InputError(f"{path}: {error}") from error
 
 
 def _image_input(model_folder: Path, ports: Sequence[Port]) -> tuple[ImageConfig, ImageInput]:

@@ -7,6 +7,7 @@ commands, so that none is imported before it is asked for.
 
 COMMANDS = {
     "serve": "Serve the models of a directory.",
+    "trace": "Show what every layer of a model does, and for how long.",
     "check": "Report whether a model runs, which inputs it takes, and where its results differ.",
     "compile": "Compile models ahead, so that servers start without.",
     "quantize": "Determine from examples how a model computes in int8.",

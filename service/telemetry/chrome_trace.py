@@ -8,7 +8,7 @@ with an id for each request.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from engine import LayerTrace, OperandTrace
+from engine import LayerTrace, OperandTrace, RunTrace
 from service.telemetry.recent_runs import RecentRun
 
 Event = dict[str, Any]
@@ -48,6 +48,19 @@ def chrome_trace(runs: Iterable[RecentRun]) -> dict[str, Any]:
         "otherData": {"started_ms_since_epoch": round(ordered[0].received_ms, 3)},
         "traceEvents": events,
     }
+
+
+def draw_layers(trace: RunTrace) -> dict[str, Any]:
+    """Return the layers of one run as a trace, ready for JSON."""
+    events = [_metadata("process_name", 0, "kuiper"), _metadata("thread_name", 1, "run")]
+    for layer in trace.layers:
+        start = round(layer.start_us * 1000)
+        events.append(
+            _complete(
+                layer.type, "layer", start, start + round(layer.duration_us * 1000), 1, 0, _describe(layer)
+            )
+        )
+    return {"displayTimeUnit": "ms", "traceEvents": events}
 
 
 def _metadata(kind: str, row: int, name: str) -> Event:

@@ -95,6 +95,7 @@ async def test_parameters_of_infer_are_described(client: AsyncClient) -> None:
         "trace",
         "capture",
         "top_k",
+        "timeout",
     ]
 
 

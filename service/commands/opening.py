@@ -1,0 +1,172 @@
+"""The model that a command names, and the inputs that it runs on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from engine import Array, InputError, RuntimeGraph, TensorSpec
+from engine.check.archives import load_inputs
+from engine.check.shapes import choose_shapes
+from engine.compiler.program.trial import trial_inputs
+from engine.model_folder import files_at
+from service.commands.failure import CommandError, CommandUsageError
+from service.config.settings import load_settings
+from service.pictures import prepare_picture
+
+Model = Annotated[
+    str,
+    typer.Argument(help="folder of a model, its .param file, or the name of a model in the folder of models"),
+]
+_LONGEST_NAME = 16
+"""Characters of the longest name of a model that heads a column."""
+
+Threads = Annotated[int, typer.Option(min=1, max=1024, help="Threads that a run uses.")]
+Shapes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shape",
+        help="Shape of an input, as 1,3,224,224; repeat it for each.",
+        show_default=False,
+    ),
+]
+InputFile = Annotated[
+    Path | None,
+    typer.Argument(
+        help="a picture, an .npy or an .npz; random numbers if it is left out", show_default=False
+    ),
+]
+
+
+def find_model(name: str) -> Path:
+    """Return the folder or the `.param` file of a model.
+
+    Args:
+        name: its path; or its name in the folder of models that the settings name.
+
+    Raises:
+        CommandError: there is none.
+    """
+    path = Path(name)
+    if path.exists():
+        return path
+    models = load_settings({}).models
+    if len(path.parts) == 1 and (models / name).is_dir():
+        return models / name
+    known = sorted(each.name for each in models.iterdir() if each.is_dir()) if models.is_dir() else []
+    there = f"; in {models} there are {', '.join(known)}" if known else ""
+    raise CommandError(f"{name}: is no model; expected its folder, its .param file or its name{there}")
+
+
+def open_model(name: str, threads: int = 1, backend: str | None = None) -> RuntimeGraph:
+    """Return the built graph of a model; of its versions, the highest.
+
+    Raises:
+        CommandError: there is no such model.
+        KuiperError: it cannot be read or built.
+    """
+    param, binary = files_at(find_model(name))
+    graph = RuntimeGraph(param, binary, threads=threads, backend=backend)
+    graph.build()
+    return graph
+
+
+@dataclass(frozen=True, slots=True)
+class RunInputs:
+    """Arrays to run a graph on, in the order of its inputs.
+
+    Attributes:
+        arrays: the arrays.
+        source: where they are from, in words.
+    """
+
+    arrays: list[Array]
+    source: str
+
+    @property
+    def specs(self) -> list[TensorSpec]:
+        """Their shapes and dtypes."""
+        return [TensorSpec(array.shape, array.dtype) for array in self.arrays]
+
+
+def run_inputs(graph: RuntimeGraph, file: Path | None, shapes: Sequence[str] | None) -> RunInputs:
+    """Return what to run a graph on: the arrays or the picture of a file, else random numbers.
+
+    Args:
+        graph: a built graph.
+        file: a picture, an `.npy` or an `.npz`; None for random numbers.
+        shapes: shapes of random inputs, as texts; none for those that the model declares.
+
+    Raises:
+        CommandUsageError: a shape is none, or no shape can be told.
+        CommandError: the file cannot be read.
+        InputError, ServiceError: it does not fit the model.
+    """
+    if file is None:
+        return random_inputs(graph, [parse_shape(text) for text in shapes or ()])
+    if shapes:
+        raise CommandUsageError(f"--shape: is for random numbers; {file} has shapes of its own")
+    if file.suffix == ".npz":
+        arrays = load_inputs(graph, file)
+        return RunInputs(_in_order(graph, arrays), str(file))
+    if file.suffix == ".npy":
+        try:
+            return RunInputs([np.load(file, allow_pickle=False)], str(file))
+        except (ValueError, EOFError) as error:
+            raise CommandError(f"{file}: {error}; expected an .npy of numbers") from error
+    return RunInputs([prepare_picture(file, graph.param_path.parent, graph.inputs)], str(file))
+
+
+def random_inputs(graph: RuntimeGraph, shapes: Sequence[tuple[int, ...]]) -> RunInputs:
+    """Return random inputs of these shapes, the same each time; of those that the model declares, where none are given.
+
+    Raises:
+        CommandUsageError: no shape can be told.
+        InputError: there are more or fewer shapes than inputs.
+    """
+    choice = choose_shapes(graph.inputs, shapes, graph.param_path)
+    if choice.specs is None:
+        raise CommandUsageError(choice.source)
+    names = [port.operand for port in graph.inputs]
+    trial = next(iter(trial_inputs(dict(zip(names, choice.specs, strict=True)))))
+    return RunInputs([trial.arrays[name] for name in names], f"numbers that are {trial.kind}")
+
+
+def parse_shape(text: str) -> tuple[int, ...]:
+    """Read a shape such as `1,3,224,224`.
+
+    Raises:
+        CommandUsageError: it is none.
+    """
+    try:
+        shape = tuple(int(dim) for dim in text.split(","))
+    except ValueError:
+        shape = (-1,)
+    if any(dim < 0 for dim in shape):
+        raise CommandUsageError(
+            f"{text!r}: is no shape; expected whole numbers with commas between, as 1,3,224,224"
+        )
+    return shape
+
+
+def shape_text(shape: Sequence[int | None] | None) -> str:
+    """Return a shape as text: open dimensions as `?`, a shape that is not known as a hyphen."""
+    return "-" if shape is None else "x".join("?" if dim is None else str(dim) for dim in shape) or "scalar"
+
+
+def short_names(first: str, second: str) -> tuple[str, str]:
+    """Return names for the headings of two models: those of their folders, where they differ and are short."""
+    names = Path(first).name, Path(second).name
+    return names if names[0] != names[1] and max(map(len, names)) <= _LONGEST_NAME else ("first", "second")
+
+
+def _in_order(graph: RuntimeGraph, arrays: list[Array] | dict[str, Array]) -> list[Array]:
+    if isinstance(arrays, list):
+        return arrays
+    missing = [port for port in graph.inputs if port.operand not in arrays and port.operator not in arrays]
+    if missing:
+        raise InputError(f"the file has no array for input {', '.join(map(str, missing))}")
+    return [arrays[port.operand if port.operand in arrays else port.operator] for port in graph.inputs]

@@ -1,0 +1,141 @@
+"""`kuiper trace MODEL FILE`: what every layer of a model does, in the terminal."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+
+from engine import LayerTrace, RuntimeGraph, RunTrace, TraceLevel
+from service.codec import describe_trace
+from service.commands.following import follow_run
+from service.commands.opening import (
+    InputFile,
+    Model,
+    RunInputs,
+    Shapes,
+    Threads,
+    open_model,
+    run_inputs,
+    shape_text,
+    short_names,
+)
+from service.commands.output import Json, bar, console, print_json, table
+from service.telemetry.chrome_trace import draw_layers
+
+EXAMPLE = "kuiper trace models/digits models/digits/samples/7.png"
+
+_BAR = 16
+
+
+def run(
+    model: Model,
+    file: InputFile = None,
+    *,
+    shape: Shapes = None,
+    threads: Threads = 1,
+    runs: Annotated[int, typer.Option(min=1, help="Runs, of which the one of median time is shown.")] = 20,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", help="Log each operator as it runs, as numpy layers, one after the other."),
+    ] = False,
+    chrome: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write a trace file, which ui.perfetto.dev and chrome://tracing open.", show_default=False
+        ),
+    ] = None,
+    compare: Annotated[
+        str | None, typer.Option(metavar="OTHER", help="Show another model side by side.", show_default=False)
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Run a model and show for every layer its time, its share as a bar, its shape and what ran it.
+
+    Layers whose work is part of another layer's kernel have no time of their own. A comparison runs both models on
+    the same input, by turns, and pairs layers by name.
+    """
+    if follow:
+        graph = open_model(model, threads, "numpy")
+        follow_run(graph, run_inputs(graph, file, shape), console())
+        return
+    graphs = [open_model(name, threads) for name in ([model] if compare is None else [model, compare])]
+    inputs = run_inputs(graphs[0], file, shape)
+    traces = _median_traces(graphs, inputs, runs)
+    if chrome is not None:
+        chrome.write_bytes(orjson.dumps(draw_layers(traces[0])))
+    if json:
+        shown: list[Any] = [describe_trace(trace) for trace in traces]
+        print_json(shown[0] if compare is None else {model: shown[0], compare: shown[1]})
+    elif compare is None:
+        _print_trace(traces[0], inputs)
+    else:
+        _print_comparison(*short_names(model, compare), traces)
+
+
+def _median_traces(graphs: list[RuntimeGraph], inputs: RunInputs, runs: int) -> list[RunTrace]:
+    """Run graphs by turns; return of each the trace of the run whose time is the median."""
+    for graph in graphs:
+        graph.forward(inputs.arrays)  # compiles
+    taken: list[list[RunTrace]] = [[] for _ in graphs]
+    for _ in range(runs):
+        for graph, traces in zip(graphs, taken, strict=True):
+            trace = graph.run(inputs.arrays, trace=TraceLevel.ON).trace
+            if trace is not None:
+                traces.append(trace)
+    return [sorted(traces, key=lambda trace: trace.total_us)[len(traces) // 2] for traces in taken]
+
+
+def _print_trace(trace: RunTrace, inputs: RunInputs) -> None:
+    out = console()
+    numbers = ["#", "ms", "%", "GFLOP/s"]
+    made = table("#", "layer", "type", "output", "ms", "%", "", "GFLOP/s", "by", numbers=numbers)
+    for layer in trace.layers:
+        is_timed = layer.fused_into is None
+        made.add_row(
+            str(layer.index),
+            layer.name,
+            layer.type,
+            shape_text(layer.outputs[0].shape) if layer.outputs else "",
+            f"{layer.duration_us / 1e3:.4f}" if is_timed else "",
+            f"{100 * layer.share:.1f}" if is_timed else "",
+            bar(layer.share, _BAR),
+            _rate(layer),
+            layer.backend if is_timed else f"in {layer.fused_into}",
+        )
+    out.print(made)
+    out.print(f"total {trace.total_us / 1e3:.4f} ms on {inputs.source}")
+
+
+def _rate(layer: LayerTrace) -> str:
+    """Return billions of floating-point operations per second; a multiply-add counts as two."""
+    if not layer.multiply_adds or not layer.duration_us:
+        return ""
+    return f"{2 * layer.multiply_adds / layer.duration_us / 1e3:.1f}"
+
+
+def _print_comparison(first: str, second: str, traces: list[RunTrace]) -> None:
+    others = {layer.name: layer for layer in traces[1].layers}
+    times = [f"{first} ms", f"{second} ms"]
+    made = table("layer", "type", *times, "ratio", "", numbers=[*times, "ratio"])
+    longest = max((layer.duration_us for trace in traces for layer in trace.layers), default=0) or 1
+    for layer in traces[0].layers:
+        made.add_row(*_compared(layer, others.pop(layer.name, None), longest))
+    for other in others.values():
+        made.add_row(other.name, other.type, "", _milliseconds(other), "", f"only in {second}")
+    out = console()
+    out.print(made)
+    totals = [trace.total_us / 1e3 for trace in traces]
+    out.print(f"total {totals[0]:.4f} ms and {totals[1]:.4f} ms: {totals[1] / totals[0]:.2f} times as long")
+
+
+def _compared(layer: LayerTrace, other: LayerTrace | None, longest: float) -> list[str]:
+    if other is None:
+        return [layer.name, layer.type, _milliseconds(layer), "", "", "only in the first"]
+    ratio = f"{other.duration_us / layer.duration_us:.2f}" if layer.duration_us and other.duration_us else ""
+    bars = f"{bar(layer.duration_us / longest, _BAR):{_BAR}} {bar(other.duration_us / longest, _BAR)}"
+    return [layer.name, layer.type, _milliseconds(layer), _milliseconds(other), ratio, bars.rstrip()]
+
+
+def _milliseconds(layer: LayerTrace) -> str:
+    return "" if layer.fused_into is not None else f"{layer.duration_us / 1e3:.4f}"
