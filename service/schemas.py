@@ -117,6 +117,28 @@ class TensorView(BaseModel):
     data: Any = Field(description="nested lists; NaN and infinities as their names, complex as [re, im]")
 
 
+class OutputView(TensorView):
+    """An output."""
+
+    data: Any = Field(
+        default=None,
+        description="nested lists; NaN and infinities as their names, complex as [re, im]; left out with "
+        "outputs=false, which is the default of tasks whose predictions say all that the outputs do",
+    )
+
+
+class ImageView(BaseModel):
+    """A picture of the request, and where it lies in the input made of it: input = picture * scale + offset."""
+
+    input: str = Field(description="name of the pnnx.Input operator")
+    width: int = Field(description="columns of the picture, turned upright")
+    height: int
+    scale: list[float] = Field(description="pixels of the input per pixel of the picture, along x and y")
+    offset: list[float] = Field(
+        description="where its upper left corner lies in the input, x and y in pixels"
+    )
+
+
 class CapturedTensor(TensorView):
     """A captured operand."""
 
@@ -206,7 +228,10 @@ class InferAnswer(BaseModel):
     warnings: list[str] | None = Field(
         default=None, description="what is doubtful about the predictions; left out if nothing is"
     )
-    outputs: list[TensorView]
+    images: list[ImageView] | None = Field(
+        default=None, description="the pictures that inputs were made of; left out if the request has none"
+    )
+    outputs: list[OutputView]
     timing: TimingView
     captured: list[CapturedTensor] | None = Field(
         default=None, description="the operands that the request asked for"

@@ -3,7 +3,7 @@
 In:
 
     decode(body, content_type, ports, config, limits) -> Decoded    inputs by operand name, and the body's options
-    parse_options(query) -> Options                                 trace, capture, top_k of a query string
+    parse_options(query) -> Options                                 trace, capture, … of a query string
     Options.overridden_by(options)                                  the query wins over the body
 
 Out:
@@ -30,9 +30,9 @@ Complex numbers are pairs `[re, im]` both ways.
 """
 
 from service.codec.accept import negotiate
-from service.codec.answer import Timing, build_answer, describe_trace
+from service.codec.answer import Timing, build_answer, describe_trace, leave_out_data
 from service.codec.decode import decode
-from service.codec.decoded import Decoded
+from service.codec.decoded import Decoded, Picture
 from service.codec.encode import encode
 from service.codec.format import AnswerFormat, Example, Format, RequestBody, Sample
 from service.codec.formats import FORMATS, JSON_TYPE, NPZ_TYPE, register_format
@@ -47,6 +47,7 @@ __all__ = [
     "Example",
     "Format",
     "Options",
+    "Picture",
     "RequestBody",
     "Sample",
     "Timing",
@@ -54,6 +55,7 @@ __all__ = [
     "decode",
     "describe_trace",
     "encode",
+    "leave_out_data",
     "negotiate",
     "parse_options",
     "register_format",

@@ -1,6 +1,7 @@
 """Which kind of answer a client takes (RFC 9110, section 12.5.1)."""
 
 import re
+from collections.abc import Sequence
 
 from service.codec.formats import ANSWER_FORMATS
 from service.errors import ServiceError
@@ -8,11 +9,12 @@ from service.errors import ServiceError
 _QUALITY = re.compile(r"\s*q\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*", re.IGNORECASE)
 
 
-def negotiate(accept: str | None) -> str:
+def negotiate(accept: str | None, others: Sequence[str] = ()) -> str:
     """Choose the media type of an answer.
 
     Args:
         accept: the `Accept` header; None or empty takes anything.
+        others: media types that are offered besides the formats of answers, after them.
 
     Returns:
         That of the highest quality among the formats of answers; the first of those that are equal.
@@ -23,10 +25,10 @@ def negotiate(accept: str | None) -> str:
     if accept is None or not accept.strip():
         return next(iter(ANSWER_FORMATS))
     ranges = [_parse(item) for item in accept.lower().split(",")]
-    best = max(ANSWER_FORMATS, key=lambda media_type: _quality(media_type, ranges))
+    offered = [*ANSWER_FORMATS, *others]
+    best = max(offered, key=lambda media_type: _quality(media_type, ranges))
     if _quality(best, ranges) > 0:
         return best
-    offered = list(ANSWER_FORMATS)
     message = f"no answer fits Accept: {accept[:200]}; answers are {' or '.join(offered)}"
     raise ServiceError(406, "not_acceptable", message, {"accept": accept[:200], "offered": offered})
 

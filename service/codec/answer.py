@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from engine import LayerTrace, OperandTrace, Port, RunResult, RunTrace, Statistics, Value, pnnx_name
+from service.codec.decoded import Picture
 from service.codec.json_array import json_number
 from service.tasks import Prediction
 
 AnswerDocument = dict[str, Any]
-"""`model`, `version`, `request_id`, `outputs` and `timing`, and what there is of `predictions`, `warnings`, `captured`
-and `trace`.
+"""`model`, `version`, `request_id`, `outputs` and `timing`, and what there is of `predictions`, `warnings`, `images`,
+`captured` and `trace`.
 
 Tensors are still numpy arrays.
 """
@@ -40,6 +41,7 @@ def build_answer(
     predictions: Sequence[Sequence[Prediction]] | None,
     timing: Timing,
     warning: str | None = None,
+    pictures: Sequence[Picture] = (),
 ) -> AnswerDocument:
     """Build the answer to a request.
 
@@ -52,15 +54,19 @@ def build_answer(
         predictions: for each item of the batch its predictions, best first; None where the model has none.
         timing: times so far.
         warning: what the client is to be told about the predictions.
+        pictures: the pictures that inputs were made of.
 
     Returns:
-        A dict for `encode`; `predictions`, `warnings`, `captured` and `trace` are left out where there are none.
+        A dict for `encode`; `predictions`, `warnings`, `images`, `captured` and `trace` are left out where there are
+        none.
     """
     answer: AnswerDocument = {"model": model, "version": version, "request_id": request_id}
     if predictions is not None:
         answer["predictions"] = [[_prediction(one) for one in item] for item in predictions]
     if warning is not None:
         answer["warnings"] = [warning]
+    if pictures:
+        answer["images"] = [_picture(picture) for picture in pictures]
     named = zip(_names(ports, len(result.outputs)), result.outputs, strict=True)
     answer["outputs"] = [{"name": name} | _value(value) for name, value in named]
     answer["timing"] = {
@@ -77,6 +83,12 @@ def build_answer(
     if result.trace is not None:
         answer["trace"] = describe_trace(result.trace)
     return answer
+
+
+def leave_out_data(answer: AnswerDocument) -> None:
+    """Leave the elements of the outputs out of an answer, which then holds their names, shapes and dtypes."""
+    for output in answer["outputs"]:
+        del output["data"]
 
 
 def complete_timing(
@@ -101,6 +113,17 @@ def _names(ports: Sequence[Port], count: int) -> list[str]:
     return [f"output_{index}" for index in range(count)]
 
 
+def _picture(picture: Picture) -> dict[str, Any]:
+    geometry = picture.geometry
+    return {
+        "input": picture.input,
+        "width": geometry.width,
+        "height": geometry.height,
+        "scale": geometry.scale,
+        "offset": geometry.offset,
+    }
+
+
 def _prediction(prediction: Prediction) -> dict[str, Any]:
     kind = type(prediction)
     if kind not in _FIELD_NAMES:
@@ -122,6 +145,8 @@ def _member(value: Any) -> Any:
     """Convert a field of a prediction to a value that JSON can represent."""
     if isinstance(value, float):
         return json_number(value)
+    if isinstance(value, dict):
+        return {key: _member(item) for key, item in value.items()}
     return [_member(item) for item in value] if isinstance(value, tuple) else value
 
 

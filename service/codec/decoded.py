@@ -4,6 +4,22 @@ from dataclasses import dataclass, field
 
 from engine import Array
 from service.codec.options import Options
+from service.images.geometry import ImageGeometry
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture of a request's body.
+
+    Attributes:
+        input: operator name of the input that it was made one of.
+        data: the encoded picture.
+        geometry: where it lies in its item of the input.
+    """
+
+    input: str
+    data: bytes
+    geometry: ImageGeometry
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +30,9 @@ class Decoded:
         inputs: operand name -> array of the declared rank and dtype, one for each input of the graph. Arrays may be
             read-only views of the body.
         options: the options that the body contains.
+        pictures: the pictures that inputs were made of, those of an input one after the other.
     """
 
     inputs: dict[str, Array]
     options: Options = field(default_factory=Options)
+    pictures: tuple[Picture, ...] = ()

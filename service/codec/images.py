@@ -4,8 +4,10 @@ import binascii
 import re
 from collections.abc import Sequence
 
-from engine import Array, Port
+from engine import Port
 from service.codec.binding import bind, find_port
+from service.codec.decoded import Decoded, Picture
+from service.codec.options import Options
 from service.config.limits import Limits
 from service.config.model_config import ImageConfig, ModelConfig
 from service.errors import ServiceError
@@ -17,8 +19,12 @@ _DATA_URL = re.compile(r"data:[^,]{0,200};base64,", re.IGNORECASE)
 
 
 def bind_images(
-    images: Sequence[tuple[str, bytes]], ports: Sequence[Port], config: ModelConfig, limits: Limits
-) -> dict[str, Array]:
+    images: Sequence[tuple[str, bytes]],
+    ports: Sequence[Port],
+    config: ModelConfig,
+    limits: Limits,
+    options: Options | None = None,
+) -> Decoded:
     """Prepare images as the inputs of a graph.
 
     Args:
@@ -27,6 +33,7 @@ def bind_images(
         ports: the graph's inputs.
         config: the model's configuration.
         limits: upper bounds on the request's size.
+        options: what the body holds beside them.
 
     Raises:
         ServiceError: 400 `invalid_image`, 413 `image_too_large` or `tensor_too_large`, 415
@@ -46,11 +53,14 @@ def bind_images(
         shape = (count, config.image.channels, target.height, target.width)
         limits.check_shape(shape, f"input {port.operator}")
     opened = open_images([data for _, data in images], limits.image_pixels, config.image.formats)
-    pairs = []
+    pairs, pictures = [], list[Picture]()
     for port, target in targets:
         chosen = [image for field, image in zip(fields, opened, strict=True) if field == port]
-        pairs.append((port, prepare(chosen, config.image, target, limits.decode_seconds)))
-    return bind(ports, pairs)
+        prepared = prepare(chosen, config.image, target, limits.decode_seconds)
+        pairs.append((port, prepared.array))
+        placed = zip(chosen, prepared.geometries, strict=True)
+        pictures += [Picture(port.operator, image.data, geometry) for image, geometry in placed]
+    return Decoded(bind(ports, pairs), options or Options(), tuple(pictures))
 
 
 def decode_base64(text: str, place: str) -> bytes:

@@ -4,9 +4,9 @@
     {"images": ["<base64>", …]}                         a batch of images
     {"inputs": [{"name", "shape", "dtype", "data"}]}    tensors
 
-each optionally with `"parameters": {"trace", "capture", "top_k"}`. A tensor needs only `data`: `name` may be left out
-if the model has one input, `dtype` (or `datatype`) defaults to the model's, and `shape` to the nesting of the data, or
-to the model's for a flat list.
+each optionally with `"parameters"`, the options of the request by name. A tensor needs only `data`: `name` may be left
+out if the model has one input, `dtype` (or `datatype`) defaults to the model's, and `shape` to the nesting of the data,
+or to the model's for a flat list.
 """
 
 from collections.abc import Sequence
@@ -27,6 +27,7 @@ from service.codec.text import decode_text
 from service.config.limits import Limits
 from service.config.model_config import ModelConfig
 from service.errors import ServiceError
+from service.tasks import task_class
 
 _PAYLOADS = ("image", "images", "inputs")
 _TENSOR_KEYS = ("name", "shape", "dtype", "datatype", "data")
@@ -48,12 +49,12 @@ def decode_json(
         raise _invalid(f"the body {problem}; expected exactly one of them")
     parameters = document.get("parameters", {})
     if not isinstance(parameters, dict):
-        raise _invalid("parameters is not an object; expected trace, capture or top_k in it")
-    options = parse_options(parameters)
+        raise _invalid("parameters is not an object; expected trace, capture or other options in it")
+    options = parse_options(parameters, task_class(config.task).parameters)
     if given == ["inputs"]:
         return Decoded(_tensors(document["inputs"], ports, limits), options)
     images = document["images"] if given == ["images"] else [document["image"]]
-    return Decoded(bind_images(_images(images, given[0]), ports, config, limits), options)
+    return bind_images(_images(images, given[0]), ports, config, limits, options)
 
 
 def _parse(body: bytes, charset: str | None) -> dict[str, Any]:

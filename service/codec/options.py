@@ -1,21 +1,28 @@
-"""The options of a request: `trace`, `capture` and `top_k`."""
+"""The options of a request: `trace`, `capture`, `render` and `outputs`, and the parameters of the model's task."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from typing import Any
 
-from engine import TraceLevel
-from service.errors import ServiceError
+from pydantic import ValidationError
 
-NAMES = ("trace", "capture", "top_k")
+from engine import TraceLevel
+from service.config.wording import problem_of
+from service.errors import ServiceError
+from service.tasks.task import TaskParameters
+
 TRACE_LEVELS = {"off": TraceLevel.OFF, "on": TraceLevel.ON, "stats": TraceLevel.STATISTICS}
 MAX_TOP_K = 1_000_000
 OPTIONS_SCHEMA: Mapping[str, Any] = {
     "trace": {"type": "string", "enum": list(TRACE_LEVELS), "default": "on"},
-    "capture": {"type": "string", "description": "operand names, commas between"},
+    "capture": {"type": "string", "description": "names of operands or operators, commas between"},
     "top_k": {"type": "integer", "minimum": 1},
+    "render": {"type": "boolean", "default": False},
+    "outputs": {"type": "boolean"},
 }
 """The options as OpenAPI describes them."""
+NAMES = tuple(OPTIONS_SCHEMA)
+_BOOLEANS: Mapping[Any, bool] = {"true": True, "false": False, "1": True, "0": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,39 +32,83 @@ class Options:
     Attributes:
         trace: how much of the run to record.
         capture: names of intermediate operands to return.
-        top_k: predictions per item.
+        render: whether the answer is the picture with the predictions drawn on it.
+        outputs: whether the answer holds the elements of the outputs.
+        task: values of the task's parameters by name, those that the request sets.
     """
 
     trace: TraceLevel | None = None
     capture: tuple[str, ...] | None = None
-    top_k: int | None = None
+    render: bool | None = None
+    outputs: bool | None = None
+    task: Mapping[str, Any] = field(default_factory=dict)
 
     def overridden_by(self, other: "Options") -> "Options":
         """Return these options, overridden by those that `other` sets; the query overrides the body."""
-        chosen = {}
-        for field in fields(self):
-            theirs = getattr(other, field.name)
-            chosen[field.name] = getattr(self, field.name) if theirs is None else theirs
-        return Options(**chosen)
+        return Options(
+            self.trace if other.trace is None else other.trace,
+            self.capture if other.capture is None else other.capture,
+            self.render if other.render is None else other.render,
+            self.outputs if other.outputs is None else other.outputs,
+            {**self.task, **other.task} if other.task else self.task,
+        )
 
 
-def parse_options(values: Mapping[str, Any]) -> Options:
+def parse_options(values: Mapping[str, Any], parameters: type[TaskParameters] = TaskParameters) -> Options:
     """Read options from a query, from form fields or from `parameters` of a JSON body.
 
     `trace` is off, on, stats, or a JSON boolean; `capture` is a list, or names with commas between; `top_k` is a
-    whole number from 1.
+    whole number from 1, which tasks that know nothing of it ignore; `render` and `outputs` are booleans.
+
+    Args:
+        values: the options by name.
+        parameters: those that the model's task has besides.
 
     Raises:
         ServiceError: 422 `invalid_parameter` for an unknown name or a value that is none of these.
     """
+    if not values:
+        return Options()
+    own = parameters.model_fields
     for name in values:
-        if name not in NAMES:
-            raise _invalid(name, "is not known", f"one of {', '.join(NAMES)}")
+        if name not in NAMES and name not in own:
+            raise _invalid(name, "is not known", f"one of {', '.join(option_names(parameters))}")
+    given = {name: value for name, value in values.items() if name in own}
+    if "top_k" in values:
+        top_k = _top_k(values["top_k"])
+        given |= {"top_k": top_k} if "top_k" in own else {}
     return Options(
         _trace(values["trace"]) if "trace" in values else None,
         _capture(values["capture"]) if "capture" in values else None,
-        _top_k(values["top_k"]) if "top_k" in values else None,
+        _boolean("render", values["render"]) if "render" in values else None,
+        _boolean("outputs", values["outputs"]) if "outputs" in values else None,
+        _task_values(given, parameters) if given else {},
     )
+
+
+def option_names(parameters: type[TaskParameters]) -> list[str]:
+    """Return the names of all options of a request to a model whose task has some parameters."""
+    return [*NAMES, *(name for name in parameters.model_fields if name not in NAMES)]
+
+
+def _task_values(given: Mapping[str, Any], parameters: type[TaskParameters]) -> dict[str, Any]:
+    """Validate the parameters of a task; texts, as queries and forms have them, are read as what they stand for."""
+    texts = {name: value for name, value in given.items() if isinstance(value, str)}
+    others = {name: value for name, value in given.items() if name not in texts}
+    try:
+        read = [parameters.model_validate_strings(texts), parameters.model_validate(others, strict=True)]
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        name, problem = str(fault["loc"][0]), problem_of(fault).removeprefix("Input should be ")
+        raise _invalid(name, f"is {_shown(given[name])}", problem) from error
+    return {name: getattr(model, name) for model in read for name in model.model_fields_set}
+
+
+def _boolean(name: str, value: Any) -> bool:
+    read = value if isinstance(value, bool) else _BOOLEANS.get(value) if isinstance(value, str) else None
+    if read is None:
+        raise _invalid(name, f"is {_shown(value)}", "true or false")
+    return read
 
 
 def _trace(value: Any) -> TraceLevel:

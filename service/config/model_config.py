@@ -57,8 +57,10 @@ from pydantic import (
     model_validator,
 )
 
-from engine import LOSS_TOLERATED, describe_problem
+from engine import LOSS_TOLERATED
 from service.config.image_formats import KNOWN_FORMATS, ImageFormats
+from service.config.labels import read_labels
+from service.config.model_config_error import ModelConfigError as ModelConfigError  # noqa: PLC0414
 from service.config.precision_name import PrecisionName
 from service.config.regular_file import read_text
 from service.config.task_keys import (
@@ -66,6 +68,7 @@ from service.config.task_keys import (
     TaskKeys,
     check_task,
     details_of,
+    find_all_tasks,
     read_task_tables,
     task_tables,
 )
@@ -80,20 +83,6 @@ _Table = TypeVar("_Table", bound=TomlTable)
 Colour = Literal["gray", "rgb", "bgr"]
 Resize = Literal["stretch", "fit", "crop"]
 Resample = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
-
-
-class ModelConfigError(ValueError):
-    """A `model.toml` is wrong in itself, or does not fit the model's graph.
-
-    Attributes:
-        path: the file.
-        key: dotted name of the key at fault, None where the whole file is meant.
-    """
-
-    def __init__(self, path: Path | str, key: str | None, problem: str, expected: str | None = None) -> None:
-        self.path = Path(path)
-        self.key = key
-        super().__init__(describe_problem(str(path) if key is None else f"{path}, {key}", problem, expected))
 
 
 def _as_list(value: Any) -> Any:
@@ -258,7 +247,10 @@ class ModelConfig(TomlTable):
         """Validate the tables of tasks together with the other keys, and report the errors of both."""
         if not isinstance(values, dict):
             return handler(values)
-        tables, errors = read_task_tables(values)
+        named = {
+            name: value for name, value in values.items() if name == "task" or name not in cls.model_fields
+        }
+        tables, errors = read_task_tables(named)
         config = None
         try:
             config = handler({key: value for key, value in values.items() if key not in task_tables()})
@@ -273,6 +265,7 @@ class ModelConfig(TomlTable):
     def _check_task(self) -> None:
         """Check that no key is given that belongs to another task."""
         if "labels" in self.model_fields_set and not TASK_KEYS.get(self.task, TaskKeys()).takes_labels:
+            find_all_tasks()
             raise self._misplaced("labels", [name for name, keys in TASK_KEYS.items() if keys.takes_labels])
         for name in self._task_tables:
             if name != self.task:
@@ -297,28 +290,11 @@ def load_model_config(folder: Path | str) -> ModelConfig:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise ModelConfigError(path, None, f"cannot be read: {error}", "TOML in UTF-8") from error
     if isinstance(values.get("labels"), str):
-        values["labels"] = _read_labels(path, values["labels"])
+        values["labels"] = read_labels(path, values["labels"])
     try:
         return ModelConfig.model_validate(values)
     except ValidationError as error:
         raise _combined(path, error) from error
-
-
-def _read_labels(config: Path, name: str) -> list[str]:
-    path = config.parent / name
-    if Path(name).name != name:
-        raise ModelConfigError(config, "labels", f"{name!r} is not a plain name", "a file beside model.toml")
-    try:
-        text = read_text(path, "utf-8-sig")
-    except (OSError, ValueError) as error:
-        raise ModelConfigError(
-            config, "labels", f"{path} cannot be read: {error}", "UTF-8, one label per line"
-        ) from error
-    labels = [line.strip() for line in text.rstrip().splitlines()]
-    if "" in labels or not labels:
-        line = labels.index("") + 1 if labels else 1
-        raise ModelConfigError(config, "labels", f"{path}, line {line} is empty", "one label per line")
-    return labels
 
 
 def _combined(path: Path, error: ValidationError) -> ModelConfigError:

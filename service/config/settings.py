@@ -60,6 +60,9 @@ class Settings(BaseSettings):
     model_control: ModelControl = Field(
         default="none", description="explicit: clients may load, reload and unload models"
     )
+    allow_code: bool = Field(
+        default=False, description="run `task.py` in the folders of models; only for models that you trust"
+    )
     warm_up: bool = Field(
         default=True,
         description="when a model is loaded, compile it for the shapes it is expected to get, and run it once",

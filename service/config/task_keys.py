@@ -1,5 +1,6 @@
 """The keys of `model.toml` that belong to one task each. The tasks, in `service.tasks`, register them here."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,54 @@ class TaskKeys:
 
 
 TASK_KEYS: dict[str, TaskKeys] = {}
-"""The keys of each task, by the task's name."""
+"""The keys of each task that is imported, by the task's name."""
+
+
+class TaskFinder(ABC):
+    """A place where tasks are found."""
+
+    @abstractmethod
+    def names(self) -> set[str]:
+        """Return the names of the tasks that are there."""
+
+    @abstractmethod
+    def find(self, name: str) -> None:
+        """Import a task, which registers it; do nothing where it is not there.
+
+        Raises:
+            ValueError: it is there, and cannot be used.
+        """
+
+
+TASK_FINDERS: list[TaskFinder] = []
+"""The places where tasks are found, in order."""
+
+
+def find_task(name: str) -> None:
+    """Import a task unless that has been done, or there is none of this name.
+
+    Raises:
+        ValueError: it cannot be used.
+    """
+    for finder in TASK_FINDERS:
+        if name in TASK_KEYS:
+            return
+        finder.find(name)
+
+
+def find_all_tasks() -> None:
+    """Import all tasks.
+
+    Raises:
+        ValueError: one cannot be used.
+    """
+    for name in task_names():
+        find_task(name)
+
+
+def task_names() -> list[str]:
+    """Return the names of all tasks, imported or not."""
+    return sorted(set(TASK_KEYS).union(*(finder.names() for finder in TASK_FINDERS)))
 
 
 def task_tables() -> dict[str, type[TomlTable]]:
@@ -39,7 +87,7 @@ def check_task(value: Any) -> str:
     """
     if isinstance(value, str) and value in TASK_KEYS:
         return value
-    *others, last = [repr(name) for name in sorted(TASK_KEYS)] or ["a task"]
+    *others, last = [repr(name) for name in task_names()] or ["a task"]
     expected = f"{', '.join(others)} or {last}" if others else last
     raise PydanticKnownError("literal_error", {"expected": expected})
 
@@ -47,11 +95,17 @@ def check_task(value: Any) -> str:
 def read_task_tables(values: dict[str, Any]) -> tuple[dict[str, TomlTable], list[InitErrorDetails]]:
     """Validate the tables of tasks in a whole `model.toml`, whatever its task.
 
+    Raises:
+        ValueError: a task that it names cannot be used.
+
     Returns:
         The tables that are valid, by name, and what is wrong with the others.
     """
     tables: dict[str, TomlTable] = {}
     errors: list[InitErrorDetails] = []
+    for name in (values.get("task"), *values):
+        if isinstance(name, str):
+            find_task(name)
     for name, table in task_tables().items():
         if name in values:
             try:

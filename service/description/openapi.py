@@ -31,6 +31,8 @@ _OPTION_DESCRIPTIONS = {
     "trace": "how much of the run to show; stats adds statistics of every output",
     "capture": "names of operands to return, separated by commas",
     "top_k": "number of predictions; by default the number in the model's configuration",
+    "render": "answer the picture with the predictions drawn on it, as PNG",
+    "outputs": "whether the answer holds the elements of the outputs; by default as the model's task has it",
 }
 
 _ERRORS = {

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from service.tasks import TASKS
+from service.tasks import all_tasks
 
 _REFERENCE = "#/components/schemas/{model}"
 
@@ -11,7 +11,7 @@ def describe_predictions(schema: dict[str, Any]) -> None:
     """Add the schemas of all tasks' predictions to a description."""
     schemas = schema["components"]["schemas"]
     references = []
-    for task in TASKS.values():
+    for task in all_tasks().values():
         if task.view is not None:
             described = task.view.model_json_schema(ref_template=_REFERENCE, mode="serialization")
             schemas |= described.pop("$defs", {})

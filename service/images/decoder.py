@@ -142,7 +142,7 @@ class Decoder:
 
     def decode(
         self, images: Sequence[EncodedImage], config: ImageConfig, batch: Array, seconds: float
-    ) -> None:
+    ) -> list[tuple[int, int]]:
         """Decode the images of a request.
 
         Args:
@@ -150,6 +150,9 @@ class Decoder:
             config: how to prepare them.
             batch: float32 (images, channels, height, width), which is written.
             seconds: of the processor that all of them may take; three times that in all.
+
+        Returns:
+            Width and height of each, upright.
 
         Raises:
             ServiceError: 400 `invalid_image`; 422 `decoding_too_long`; 503 `decoder_failed`: the process has ended
@@ -161,7 +164,7 @@ class Decoder:
             alarm = _Alarm(process, seconds * _PATIENCE)
             try:
                 with alarm:
-                    refusal = _decode_all(process, images, config, batch, seconds)
+                    sizes = _decode_all(process, images, config, batch, seconds)
             except (EOFError, OSError, ValueError) as error:
                 is_too_long = alarm.has_rung or process.is_out_of_time()
                 problem = _too_long(len(images), seconds) if is_too_long else _failed()
@@ -172,8 +175,9 @@ class Decoder:
             if alarm.has_rung:  # just after the last answer
                 self._discard()
             self._end_when_idle()
-        if refusal is not None:
-            raise refusal
+        if not isinstance(sizes, list):
+            raise sizes
+        return sizes
 
     def close(self) -> None:
         """End the process; another is started if it is needed."""
@@ -233,22 +237,24 @@ def _decode_all(
     config: ImageConfig,
     batch: Array,
     seconds: float,
-) -> ServiceError | MemoryError | None:
-    """Have the process decode images; returns why one of them cannot be.
+) -> list[tuple[int, int]] | ServiceError | MemoryError:
+    """Have the process decode images; returns their sizes, or why one of them cannot be decoded.
 
     Raises:
         EOFError, OSError, ValueError: it has ended, or answers what it never should.
     """
+    sizes = []
     for index, (image, out) in enumerate(zip(images, batch, strict=True)):
-        refusal = _exchange(process, image, config, out, seconds if index == 0 else None)
-        if refusal is not None:
-            return refusal
-    return None
+        size = _exchange(process, image, config, out, seconds if index == 0 else None)
+        if not isinstance(size, tuple):
+            return size
+        sizes.append(size)
+    return sizes
 
 
 def _exchange(
     process: _DecoderProcess, image: EncodedImage, config: ImageConfig, out: Array, seconds: float | None
-) -> ServiceError | MemoryError | None:
+) -> tuple[int, int] | ServiceError | MemoryError:
     """Have the process decode one image, as `_decode_all` does all; the time counts from the first."""
     number = next(_numbers)
     head = {
@@ -273,8 +279,12 @@ def _exchange(
         return ServiceError(400, "invalid_image", str(problem)[:300], details)
     if len(planes) != out.nbytes:
         raise ValueError(f"{len(planes)} bytes of planes; expected {out.nbytes}")
+    width, height = image.size
+    if answer.get("size") not in ([width, height], [height, width]):
+        raise ValueError(f"the image has become one of {answer.get('size')!r}")
     out[...] = np.frombuffer(planes, out.dtype).reshape(out.shape)
-    return None
+    upright_width, upright_height = answer["size"]
+    return upright_width, upright_height
 
 
 def _too_long(count: int, seconds: float) -> ServiceError:

@@ -56,13 +56,13 @@ def answer(head: dict[str, Any], data: bytes, answers: BinaryIO) -> None:
     out = np.empty(head["shape"], np.float32)
     config = ImageConfig.model_validate(head["config"])
     try:
-        make_planes(EncodedImage(data, ImageHeader(**head["header"]), head["place"]), config, out)
+        size = make_planes(EncodedImage(data, ImageHeader(**head["header"]), head["place"]), config, out)
     except MemoryError:
         write_frame(answers, {"number": head["number"], "is_out_of_memory": True})
     except ServiceError as error:
         write_frame(answers, {"number": head["number"], "problem": error.message})
     else:
-        write_frame(answers, {"number": head["number"]}, out.data.cast("B"))
+        write_frame(answers, {"number": head["number"], "size": size}, out.data.cast("B"))
 
 
 def be_modest() -> None:

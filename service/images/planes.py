@@ -6,16 +6,20 @@ from PIL import Image
 from engine import Array
 from service.config.model_config import ImageConfig
 from service.images.encoded_image import EncodedImage
+from service.images.geometry import centre_box, fitting_size
 from service.images.image_file import load_image, open_image
 
 
-def make_planes(image: EncodedImage, config: ImageConfig, out: Array) -> None:
+def make_planes(image: EncodedImage, config: ImageConfig, out: Array) -> tuple[int, int]:
     """Decode an image, and write it as planes.
 
     Args:
         image: the image.
         config: how to prepare it.
         out: float32 (channels, height, width), which is written.
+
+    Returns:
+        Width and height of the image, upright.
 
     Raises:
         ServiceError: 400 `invalid_image`.
@@ -25,6 +29,7 @@ def make_planes(image: EncodedImage, config: ImageConfig, out: Array) -> None:
     loaded = load_image(opened, config.colour == "gray", image.place)
     _, height, width = out.shape
     _normalise(_resize(loaded, config, (width, height)), config, out)
+    return loaded.size
 
 
 def _resize(image: Image.Image, config: ImageConfig, size: tuple[int, int]) -> Image.Image:
@@ -32,30 +37,18 @@ def _resize(image: Image.Image, config: ImageConfig, size: tuple[int, int]) -> I
     if config.resize == "fit":
         return _fit(image, size, resample, config.pad)
     if config.resize == "crop":
-        return image.resize(size, resample, box=_centre(image, size, config.crop_fraction))
+        # cutting before resizing keeps an image of one row and a million columns from becoming a huge one
+        return image.resize(size, resample, box=centre_box(image.size, size, config.crop_fraction))
     return image.resize(size, resample)
 
 
 def _fit(image: Image.Image, size: tuple[int, int], resample: Image.Resampling, pad: int) -> Image.Image:
     """Scale the image to fit, and put it in the middle, between bars."""
-    factor = min(size[0] / image.width, size[1] / image.height)
-    width = max(1, min(size[0], round(image.width * factor)))
-    height = max(1, min(size[1], round(image.height * factor)))
+    width, height = fitting_size(image.size, size)
     canvas = Image.new(image.mode, size, (pad,) * len(image.getbands()))
     shown = image.resize((width, height), resample)
     canvas.paste(shown, ((size[0] - width) // 2, (size[1] - height) // 2))
     return canvas
-
-
-def _centre(image: Image.Image, size: tuple[int, int], fraction: float) -> tuple[float, float, float, float]:
-    """Return the largest box of the target's aspect ratio in the middle, times `fraction`.
-
-    Cutting before resizing keeps an image of one row and a million columns from becoming a huge one.
-    """
-    factor = fraction * min(image.width / size[0], image.height / size[1])
-    width, height = min(image.width, size[0] * factor), min(image.height, size[1] * factor)
-    left, top = (image.width - width) / 2, (image.height - height) / 2
-    return left, top, left + width, top + height
 
 
 def _normalise(image: Image.Image, config: ImageConfig, out: Array) -> None:

@@ -13,6 +13,7 @@ from service.errors import ServiceError
 from service.heavy_work import LIGHT_PIXELS, check_weight
 from service.images.decoder import DECODER
 from service.images.encoded_image import EncodedImage
+from service.images.geometry import ImageGeometry, place_image
 from service.images.image_file import open_image
 from service.images.image_header import ImageHeader, read_header
 from service.images.planes import make_planes
@@ -35,6 +36,19 @@ class ImageInput:
     height: int
     width: int
     dtype: np.dtype[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedImages:
+    """Images as a model's input.
+
+    Attributes:
+        array: (batch, channels, height, width), or (channels, height, width) for an input without a batch.
+        geometries: where each image lies in its item.
+    """
+
+    array: Array
+    geometries: list[ImageGeometry]
 
 
 def check_image_inputs(config: ImageConfig, inputs: Sequence[Port]) -> None:
@@ -114,7 +128,7 @@ def _too_large(headers: Sequence[ImageHeader], limit: int) -> ServiceError:
 
 def prepare(
     images: Sequence[EncodedImage], config: ImageConfig, target: ImageInput, seconds: float | None = None
-) -> Array:
+) -> PreparedImages:
     """Decode images and arrange them as a model's input.
 
     Args:
@@ -124,21 +138,18 @@ def prepare(
         seconds: that images which are heavy work may take, in a process of their own; None: they are decoded in this
             thread, however long they take.
 
-    Returns:
-        (batch, channels, height, width), or (channels, height, width) for an input without a batch.
-
     Raises:
         ServiceError: 400 `invalid_image`; 422 `decoding_too_long`, 503 `decoder_failed`.
         MemoryError: there is too little memory.
     """
     batch = np.empty((len(images), config.channels, target.height, target.width), np.float32)
     if seconds is not None and any(image.opened is None for image in images):
-        DECODER.decode(images, config, batch, seconds)
+        sizes = DECODER.decode(images, config, batch, seconds)
     else:
-        for image, out in zip(images, batch, strict=True):
-            make_planes(image, config, out)
+        sizes = [make_planes(image, config, out) for image, out in zip(images, batch, strict=True)]
     array = batch.astype(target.dtype, copy=False)
-    return array if target.batched else array[0]
+    geometries = [place_image(config, size, (target.width, target.height)) for size in sizes]
+    return PreparedImages(array if target.batched else array[0], geometries)
 
 
 def _place(index: int, count: int) -> str:

@@ -1,27 +1,31 @@
 """One request to `POST /infer` and its answer: decodes the body to the inputs of a graph, encodes the run."""
 
 import difflib
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 from engine import RuntimeGraph, TraceLevel
 from service.codec import (
     JSON_TYPE,
     Decoded,
     Options,
+    Picture,
     Timing,
     build_answer,
     decode,
     encode,
+    leave_out_data,
 )
 from service.config.limits import Limits
 from service.errors import ServiceError
 from service.heavy_work import LIGHT_ANSWER_BYTES, check_weight
+from service.images.geometry import ImageGeometry
 from service.infer.answer_size import array_bytes, planned_bytes
+from service.infer.rendering import PNG_TYPE, check_drawable, render
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.answer import Answer
 from service.scheduling.call import RunOutcome
-from service.tasks import predict, remark
+from service.tasks import Prediction
 
 DEFAULTS = Options(trace=TraceLevel.ON, capture=())
 """Options of a request that sets none."""
@@ -40,6 +44,7 @@ class InferExchange:
         media_type: media type of the answer.
         limits: how much the request may ask for.
         received_ns: `perf_counter_ns` of the moment when the body was complete.
+        pictures: those of the body, once it is decoded; their bytes only where they are drawn on.
     """
 
     model: LoadedModel
@@ -50,6 +55,7 @@ class InferExchange:
     media_type: str
     limits: Limits
     received_ns: int
+    pictures: tuple[Picture, ...] = ()
 
     def decode(self) -> Decoded:
         """Return the inputs, and all options that are in force.
@@ -61,6 +67,9 @@ class InferExchange:
         graph = self.model.graph
         decoded = decode(self.body, self.content_type, graph.inputs, self.model.config, self.limits)
         self.options = DEFAULTS.overridden_by(decoded.options).overridden_by(self.options)
+        if decoded.pictures:
+            self.pictures = decoded.pictures
+        self._choose_media_type()
         if self.options.capture:
             check_capture(graph, self.options.capture)
             size = planned_bytes(graph, decoded.inputs, self.options.capture)
@@ -73,26 +82,72 @@ class InferExchange:
         """Return the answer.
 
         Raises:
-            ServiceError: 413 `answer_too_large`; 422 `no_classes`.
+            ServiceError: 413 `answer_too_large`; 422 where the task cannot read the outputs.
             HeavyWorkError: this thread leaves such work to others.
         """
         ports, result, timestamps = self.model.graph.outputs, outcome.result, outcome.timestamps
         size = array_bytes([*result.outputs, *result.captured.values()])
         self.limits.check_answer(size)
         if self.media_type == JSON_TYPE:
-            check_weight(size, LIGHT_ANSWER_BYTES)
-        predictions = predict(self.model.config, ports, result.outputs, self.options.top_k)
+            written = size if self._answers_outputs else array_bytes(result.captured.values())
+            check_weight(written, LIGHT_ANSWER_BYTES)
+        geometries = self._geometries() if self.pictures else ()
+        predictions = self.model.task.predict(result.outputs, geometries, self.options.task)
+        if self.media_type == PNG_TYPE:
+            return self._draw(predictions)
         timing = Timing(
             decode_ms=(timestamps.decode_end - timestamps.decode_start) / 1e6,
             queue_ms=timestamps.queue_ns / 1e6,
             forward_ms=(timestamps.forward_end - timestamps.forward_start) / 1e6,
             is_observed=outcome.is_observed,
         )
-        warning = remark(self.model.config, predictions)
+        warning = None if predictions is None else self.model.task.remark(predictions)
         answer = build_answer(
-            self.model.name, self.model.version, self.request_id, ports, result, predictions, timing, warning
+            self.model.name,
+            self.model.version,
+            self.request_id,
+            ports,
+            result,
+            predictions,
+            timing,
+            warning,
+            self.pictures,
         )
+        if self.media_type == JSON_TYPE and not self._answers_outputs:
+            leave_out_data(answer)
         return Answer(encode(answer, self.media_type, self.received_ns, limits=self.limits), self.media_type)
+
+    @property
+    def _answers_outputs(self) -> bool:
+        """Whether the answer holds the elements of the outputs."""
+        asked = self.options.outputs
+        return self.model.task.answers_outputs if asked is None else asked
+
+    def _choose_media_type(self) -> None:
+        """Decide whether the answer is a picture, and keep the picture's bytes only in that case."""
+        if self.options.render:
+            self.media_type = PNG_TYPE
+        elif self.options.render is False and self.media_type == PNG_TYPE:
+            self.media_type = JSON_TYPE
+        if self.media_type == PNG_TYPE:
+            check_drawable(self.model.task, self.pictures)
+        elif self.pictures:
+            self.pictures = tuple(replace(picture, data=b"") for picture in self.pictures)
+
+    def _geometries(self) -> list[ImageGeometry]:
+        """Return where the pictures of the first input that has some lie in it."""
+        first = self.pictures[0].input
+        return [picture.geometry for picture in self.pictures if picture.input == first]
+
+    def _draw(self, predictions: Sequence[Sequence[Prediction]] | None) -> Answer:
+        """Answer the picture, with predictions drawn on it."""
+        config = self.model.config.image
+        picture = (
+            b""
+            if config is None
+            else render(self.model.task, self.pictures[0], predictions, config, self.limits)
+        )
+        return Answer((picture,), PNG_TYPE)
 
 
 def check_capture(graph: RuntimeGraph, capture: Collection[str]) -> None:

@@ -6,6 +6,7 @@ from engine import RuntimeGraph
 from service.config.model_config import ModelConfig
 from service.repository.batching import UNBATCHED, Batching
 from service.repository.warm_up import WarmUpResult
+from service.tasks import Task
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -17,6 +18,7 @@ class LoadedModel:
         version: its number, as digits.
         graph: its graph, built; shared by all workers.
         config: its `model.toml`.
+        task: what its outputs mean.
         parameter_count: number of elements of all its attributes.
         byte_count: number of bytes of all its attributes, as stored.
         batching: whether requests for it are run together, and if not, why.
@@ -27,6 +29,7 @@ class LoadedModel:
     version: str
     graph: RuntimeGraph
     config: ModelConfig
+    task: Task
     parameter_count: int
     byte_count: int
     batching: Batching = UNBATCHED

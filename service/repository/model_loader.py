@@ -17,6 +17,7 @@ from service.repository.load_progress import LoadStoppedError, Step, go_on
 from service.repository.loaded_model import LoadedModel
 from service.repository.model_entry import WHOLE_MODEL, ModelEntry
 from service.repository.version_loader import LoadOptions, load_version
+from service.tasks.local import load_local_task
 
 _MODEL_ERRORS = (KuiperError, ModelConfigError, ModelFilesError, OSError)
 
@@ -61,6 +62,7 @@ class ModelLoader:
         versions: dict[str, LoadedModel] = {}
         unavailable: dict[str, str] = {}
         try:
+            load_local_task(folder, self.settings.allow_code)
             config, chosen = _choose(name, folder, override)
         except Exception as error:  # a broken model must not affect the others
             return ModelEntry(name, unavailable={WHOLE_MODEL: _explain(name, folder, error)})

@@ -18,7 +18,7 @@ from service.repository.loaded_model import LoadedModel
 from service.repository.row_pieces import RUN_SECONDS, RowPieces, cut_rows, expected_seconds
 from service.repository.warm_up import check_shapes, warm_up
 from service.repository.warm_up_shapes import batch_sizes, count_programs, input_specs, warm_up_shapes
-from service.tasks import check_model
+from service.tasks import TaskModel, open_task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ def load_version(
     config = load_model_config(folder) if config is None else config
     config = restrict_formats(config, options.limits.image_formats)
     graph = _build(files, config, options)
-    check_model(config, graph.inputs, graph.outputs)
+    task = open_task(TaskModel(config, graph.inputs, graph.outputs, graph.operators))
     limits = options.limits
     shapes = warm_up_shapes(graph.inputs, config, limits) if options.warm_up else []
     known = [item.row_shapes for item in shapes if not item.has_open_row_dims]
@@ -115,6 +115,7 @@ def load_version(
         version,
         graph,
         config,
+        task,
         parameter_count=sum(prod(attribute.shape) for attribute in attributes),
         byte_count=sum(attribute.data.nbytes for attribute in attributes),
         batching=batching,

@@ -1,68 +1,56 @@
 """Tasks: what the outputs of a model mean.
 
-    check_model(config, inputs, outputs)            at load: does `model.toml` fit the graph?
-    predict(config, ports, outputs, top_k)          at each request: predictions, or None for a raw model
-    remark(config, predictions)                     what to tell the client about them, or None
+    open_task(model)                                     at load: does `model.toml` fit the graph?
+    Task.predict(outputs, images, parameters)            at each request: predictions, or None for a raw model
+    Task.remark(predictions)                             what to tell the client about them, or None
+    Task.draw(drawing, predictions)                      draws them on the picture
 
-Each task is a `Task` in a file of its own; `TASKS` is the one list of them, to which `register_task` adds others.
-`model.toml`, the checks at load, answers and the API's description all read it.
+Each task is a class in a file of its own; `registry.BUILT_IN` is the list of them, to which packages add others by
+entry points, and code by `register_task`. `model.toml`, the checks at load, the options of requests, answers and the
+API's description all read the class.
 """
 
-from collections.abc import Sequence
-
-from engine import Array, Port
-from service.config.model_config import ModelConfig
-from service.config.task_keys import TASK_KEYS
+from service.config.task_keys import find_all_tasks, find_task
 from service.images.preparation import check_image_inputs
-from service.tasks.classification import Classification
 from service.tasks.raw import Raw
-from service.tasks.task import Prediction, Task
+from service.tasks.registry import ENTRY_POINTS, TASKS, TaskError, register_task
+from service.tasks.task import Prediction, Task, TaskModel, TaskParameters
 
-__all__ = ["TASKS", "Prediction", "Task", "check_model", "predict", "register_task", "remark"]
+__all__ = [
+    "ENTRY_POINTS",
+    "TASKS",
+    "Prediction",
+    "Task",
+    "TaskError",
+    "TaskModel",
+    "TaskParameters",
+    "all_tasks",
+    "open_task",
+    "register_task",
+    "task_class",
+]
 
-TASKS: dict[str, Task] = {}
-"""The tasks by name."""
-
-
-def register_task(added: Task) -> Task:
-    """Add a task; `model.toml` may name it from now on.
-
-    Raises:
-        ValueError: its name is that of another task, or of a key of `model.toml`.
-    """
-    if added.name in TASKS or added.name in ModelConfig.model_fields:
-        raise ValueError(f"{added.name!r} is the name of a task or of a key of model.toml already")
-    TASKS[added.name] = added
-    TASK_KEYS[added.name] = added.keys
-    return added
-
-
-for _built_in in (Raw(), Classification()):
-    register_task(_built_in)
+register_task(Raw)
 
 
-def check_model(config: ModelConfig, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
-    """Check a model's configuration against its graph.
+def open_task(model: TaskModel) -> Task:
+    """Return the task of a model, after checking that the model's configuration fits its graph.
 
     Raises:
         ModelConfigError: names the key and what the graph has.
     """
-    if config.image is not None:
-        check_image_inputs(config.image, inputs)
-    TASKS[config.task].check(config, outputs)
+    if model.config.image is not None:
+        check_image_inputs(model.config.image, model.inputs)
+    return task_class(model.config.task)(model)
 
 
-def predict(
-    config: ModelConfig, ports: Sequence[Port], outputs: Sequence[Array], top_k: int | None = None
-) -> Sequence[Sequence[Prediction]] | None:
-    """Return for each item of the batch its predictions, best first; None for a model that makes none.
-
-    Raises:
-        ServiceError: 422 where the outputs of this very request cannot be read so.
-    """
-    return TASKS[config.task].predict(config, ports, outputs, top_k)
+def task_class(name: str) -> type[Task]:
+    """Return a task by its name, which a configuration has been checked to name."""
+    find_task(name)
+    return TASKS[name]
 
 
-def remark(config: ModelConfig, predictions: Sequence[Sequence[Prediction]] | None) -> str | None:
-    """Return what clients are to be told about predictions, as a sentence; None where there is nothing."""
-    return None if predictions is None else TASKS[config.task].remark(predictions)
+def all_tasks() -> dict[str, type[Task]]:
+    """Return all tasks by name, importing those that no model has named yet."""
+    find_all_tasks()
+    return dict(sorted(TASKS.items()))

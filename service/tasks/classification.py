@@ -1,8 +1,9 @@
 """Classification: which of several classes each item of a batch belongs to."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
+from typing import Any
 
 import numpy as np
 from pydantic import BaseModel, Field
@@ -12,8 +13,10 @@ from service.config.model_config import FILE_NAME, ModelConfig, ModelConfigError
 from service.config.task_keys import TaskKeys
 from service.config.toml_table import TomlTable
 from service.errors import ServiceError
+from service.images.drawing import Drawing
+from service.images.geometry import ImageGeometry
 from service.schemas import JsonNumber
-from service.tasks.task import Prediction, Task
+from service.tasks.task import Prediction, Task, TaskModel, TaskParameters
 
 _LISTED = 10
 """Most items that a remark lists."""
@@ -60,55 +63,56 @@ class PredictionView(BaseModel):
     probability: JsonNumber
 
 
+class ClassificationParameters(TaskParameters):
+    """What requests may set for a classification."""
+
+    top_k: int | None = Field(default=None, ge=1, description="predictions per item, best first")
+
+
 class Classification(Task):
-    """The task of models that classify."""
+    """The task of models that classify.
+
+    Raises:
+        ModelConfigError: the chosen output does not exist, or it holds no classes, or another number of classes than
+            there are labels.
+    """
 
     name = "classification"
     keys = TaskKeys(ClassificationConfig, takes_labels=True)
     view = PredictionView
+    parameters = ClassificationParameters
+    draws = True
 
-    def check(self, config: ModelConfig, outputs: Sequence[Port]) -> None:
-        """Check that the chosen output exists, and that there are as many labels as it has classes.
-
-        Raises:
-            ModelConfigError: they do not fit.
-        """
-        port = outputs[_chosen(config, outputs)]
-        if port.dtype is not None and port.dtype[0] == "c":
-            raise ModelConfigError(FILE_NAME, "classification.output", f"{port} is complex", "real numbers")
-        if port.shape is None:
-            return
-        # further dimensions may be 1; anything larger would not be a list of classes
-        if len(port.shape) == 0 or any(dim not in (1, None) for dim in port.shape[2:]):
-            raise ModelConfigError(FILE_NAME, "classification.output", f"shape is {port}", "(batch, classes)")
-        classes = port.shape[1] if len(port.shape) > 1 else port.shape[0]
-        if config.labels is not None and classes is not None and classes != len(config.labels):
-            expected = f"{classes}, the classes of output {port}"
-            raise ModelConfigError(FILE_NAME, "labels", f"there are {len(config.labels)}", expected)
+    def __init__(self, model: TaskModel) -> None:
+        super().__init__(model)
+        self._options = model.config.task_table(ClassificationConfig)
+        self._labels = model.config.labels or ()
+        self._chosen = _chosen(self._options.output, model.outputs)
+        self._port = model.outputs[self._chosen]
+        self._check(self._port, model.config)
 
     def predict(
-        self, config: ModelConfig, ports: Sequence[Port], outputs: Sequence[Array], top_k: int | None
+        self, outputs: Sequence[Array], images: Sequence[ImageGeometry], parameters: Mapping[str, Any]
     ) -> Sequence[Sequence[ClassPrediction]]:
         """Name the most probable classes of each item of the batch, best first; NaN comes last.
 
         An item of which every score is NaN has no predictions: the order of its classes would mean nothing.
 
         Args:
-            config: the model's configuration.
-            ports: the graph's outputs.
-            outputs: their arrays; the chosen one is (batch, classes), (classes,) or (batch, classes, 1, …).
-            top_k: how many; by default as configured.
+            outputs: the chosen one is (batch, classes), (classes,) or (batch, classes, 1, …).
+            images: are not looked at.
+            parameters: `top_k`: how many; by default as configured.
 
         Raises:
             ServiceError: 422 `no_classes` where the input's size made an output of another shape; 413
                 `answer_too_large` for more than `MAX_PREDICTIONS`.
         """
-        options = config.task_table(ClassificationConfig)
-        chosen = _chosen(config, ports)
-        scores = _scores(outputs[chosen], ports[chosen])
-        if options.softmax:
+        del images
+        scores = _scores(outputs[self._chosen], self._port)
+        if self._options.softmax:
             scores = _softmax(scores)
-        order = np.argsort(-scores, axis=1, kind="stable")[:, : top_k or options.top_k]
+        count = parameters.get("top_k") or self._options.top_k
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :count]
         if order.size > MAX_PREDICTIONS:
             raise _too_many(order.shape)
         best = np.take_along_axis(scores, order, axis=1)
@@ -116,11 +120,16 @@ class Classification(Task):
             []
             if values and isnan(values[0])
             else [
-                ClassPrediction(_label(config, index), index, value)
+                ClassPrediction(self._label(index), index, value)
                 for index, value in zip(indices, values, strict=True)
             ]
             for indices, values in zip(order.tolist(), best.tolist(), strict=True)
         ]
+
+    def draw(self, drawing: Drawing, predictions: Sequence[Prediction]) -> None:
+        """Draw a bar for each class, as long as it is probable."""
+        found = [one for one in predictions if isinstance(one, ClassPrediction)]
+        drawing.bars([(one.label, one.probability, one.index) for one in found])
 
     def remark(self, predictions: Sequence[Sequence[Prediction]]) -> str | None:
         """Name the items that have no predictions."""
@@ -133,9 +142,25 @@ class Classification(Task):
             f"no class of {noun} {listed} of the batch has a score that is a number: there are no predictions"
         )
 
+    def _label(self, index: int) -> str:
+        return self._labels[index] if index < len(self._labels) else str(index)
 
-def _chosen(config: ModelConfig, outputs: Sequence[Port]) -> int:
-    name = config.task_table(ClassificationConfig).output
+    @staticmethod
+    def _check(port: Port, config: ModelConfig) -> None:
+        if port.dtype is not None and port.dtype[0] == "c":
+            raise ModelConfigError(FILE_NAME, "classification.output", f"{port} is complex", "real numbers")
+        if port.shape is None:
+            return
+        # further dimensions may be 1; anything larger would not be a list of classes
+        if len(port.shape) == 0 or any(dim not in (1, None) for dim in port.shape[2:]):
+            raise ModelConfigError(FILE_NAME, "classification.output", f"shape is {port}", "(batch, classes)")
+        classes = port.shape[1] if len(port.shape) > 1 else port.shape[0]
+        if config.labels is not None and classes is not None and classes != len(config.labels):
+            expected = f"{classes}, the classes of output {port}"
+            raise ModelConfigError(FILE_NAME, "labels", f"there are {len(config.labels)}", expected)
+
+
+def _chosen(name: str | None, outputs: Sequence[Port]) -> int:
     if name is None and outputs:
         return 0
     for index, port in enumerate(outputs):
@@ -172,8 +197,3 @@ def _softmax(logits: Array) -> Array:
     with np.errstate(invalid="ignore"):
         powers = np.exp(logits - logits.max(axis=1, keepdims=True))
         return np.asarray(powers / powers.sum(axis=1, keepdims=True))
-
-
-def _label(config: ModelConfig, index: int) -> str:
-    labels = config.labels
-    return labels[index] if labels is not None and index < len(labels) else str(index)

@@ -1,23 +1,21 @@
 """Models without a task: their outputs are answered as they are."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from engine import Array, Port
-from service.config.model_config import ModelConfig
+from engine import Array
+from service.images.geometry import ImageGeometry
 from service.tasks.task import Prediction, Task
 
 
 class Raw(Task):
-    """The default task, which makes no predictions."""
+    """The default task, which accepts any outputs and makes no predictions."""
 
     name = "raw"
 
-    def check(self, config: ModelConfig, outputs: Sequence[Port]) -> None:
-        """Accept any outputs."""
-
     def predict(
-        self, config: ModelConfig, ports: Sequence[Port], outputs: Sequence[Array], top_k: int | None
+        self, outputs: Sequence[Array], images: Sequence[ImageGeometry], parameters: Mapping[str, Any]
     ) -> Sequence[Sequence[Prediction]] | None:
         """Return None."""
-        del config, ports, outputs, top_k
+        del outputs, images, parameters
         return None

@@ -1,57 +1,90 @@
 """The interface of tasks."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
-from engine import Array, Port
+from engine import Array, Port, RuntimeOperator
 from service.config.model_config import ModelConfig
 from service.config.task_keys import TaskKeys
+from service.images.drawing import Drawing
+from service.images.geometry import ImageGeometry
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
     """A prediction for one item of a batch. Each task derives a class of its own, whose fields answers show by name.
 
-    Fields hold strings, numbers, and tuples of these; numbers may be NaN or infinite.
+    Fields hold strings, numbers, None, arrays, and tuples and dicts of these; numbers may be NaN or infinite.
     """
 
 
+class TaskParameters(BaseModel):
+    """What a request may set for a task; a task that takes parameters derives a class of its own.
+
+    Each field has a default of None, which stands for what `model.toml` says, and a description for people.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskModel:
+    """A model, as its task sees it when it is loaded.
+
+    Attributes:
+        config: its `model.toml`.
+        inputs: the graph's inputs.
+        outputs: the graph's outputs.
+        operators: the graph's operators, in file order; their attributes and links are those of the file.
+    """
+
+    config: ModelConfig
+    inputs: Sequence[Port]
+    outputs: Sequence[Port]
+    operators: Sequence[RuntimeOperator] = ()
+
+
 class Task(ABC):
-    """A task. One instance serves all models, in several threads at once.
+    """A task: what the outputs of a model mean. There is one instance for each loaded model, which several threads use.
+
+    Args:
+        model: the model. A task that derives from this class checks here that the configuration fits the graph, and
+            raises a ModelConfigError that names the key where it does not.
 
     Attributes:
         name: what `task` in `model.toml` calls it.
         keys: what else `model.toml` may say for it.
         view: a prediction as answers show it, for the API's description; None for a task that makes none.
+        parameters: what requests may set for it.
+        answers_outputs: whether answers hold the elements of the outputs where the request does not say.
+        draws: whether `draw` draws.
     """
 
     name: ClassVar[str]
     keys: ClassVar[TaskKeys] = TaskKeys()
     view: ClassVar[type[BaseModel] | None] = None
+    parameters: ClassVar[type[TaskParameters]] = TaskParameters
+    answers_outputs: ClassVar[bool] = True
+    draws: ClassVar[bool] = False
 
-    @abstractmethod
-    def check(self, config: ModelConfig, outputs: Sequence[Port]) -> None:
-        """Check, when a model is loaded, that its configuration fits its graph's outputs.
-
-        Raises:
-            ModelConfigError: it does not.
-        """
+    def __init__(self, model: TaskModel) -> None:
+        self.model = model
 
     @abstractmethod
     def predict(
-        self, config: ModelConfig, ports: Sequence[Port], outputs: Sequence[Array], top_k: int | None
+        self, outputs: Sequence[Array], images: Sequence[ImageGeometry], parameters: Mapping[str, Any]
     ) -> Sequence[Sequence[Prediction]] | None:
         """Return for each item of the batch its predictions, best first; None where the task makes none.
 
         Args:
-            config: the model's configuration.
-            ports: the graph's outputs.
-            outputs: their arrays.
-            top_k: how many the request wants; None for as many as are configured.
+            outputs: the arrays of the graph's outputs.
+            images: for each item of the batch, where its picture lies in the input; empty where the request sent
+                tensors.
+            parameters: those of `parameters` that the request sets, by name, each of its field's type.
 
         Raises:
             ServiceError: 422 where the outputs of this very request cannot be read so.
@@ -61,3 +94,12 @@ class Task(ABC):
         """Return what clients are to be told about predictions, as a sentence; None where there is nothing."""
         del predictions
         return None
+
+    def draw(self, drawing: Drawing, predictions: Sequence[Prediction]) -> None:
+        """Draw the predictions for a picture on it, where the task `draws`.
+
+        Args:
+            drawing: the picture; its methods take coordinates of the original picture.
+            predictions: what `predict` returned for it.
+        """
+        del drawing, predictions

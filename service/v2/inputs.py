@@ -115,7 +115,7 @@ def _prepare(
         return []
     ports = [_opened(port) if open_batch else port for port, _ in images]
     named = [(port.operand, image) for port, encoded in images for image in encoded]
-    arrays = bind_images(named, ports, config, limits)
+    arrays = bind_images(named, ports, config, limits).inputs
     return [(port, arrays[port.operand]) for port, _ in images]
 
 

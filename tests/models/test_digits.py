@@ -11,7 +11,6 @@ from service.codec import decode
 from service.config.limits import Limits
 from service.repository.loaded_model import LoadedModel
 from service.repository.version_loader import LoadOptions, load_version
-from service.tasks import predict
 from service.tasks.classification import ClassPrediction
 
 FOLDER = Path(__file__).parents[2] / "models" / "digits"
@@ -25,7 +24,7 @@ def digits() -> LoadedModel:
 def read(model: LoadedModel, picture: bytes) -> str:
     inputs = decode(picture, "image/png", model.graph.inputs, model.config, Limits()).inputs
     outputs = model.graph.forward(inputs)
-    predictions = predict(model.config, model.graph.outputs, outputs, 1)
+    predictions = model.task.predict(outputs, (), {"top_k": 1})
     assert predictions is not None
     best = predictions[0][0]
     assert isinstance(best, ClassPrediction)

@@ -7,9 +7,10 @@ from service.codec.format import BINARY_SCHEMA, Example, Format, JsonSchema, Req
 from service.codec.formats.image import IMAGE_FORMAT, image_text
 from service.codec.images import bind_images
 from service.codec.multipart import Part, invalid, parse_multipart
-from service.codec.options import NAMES, OPTIONS_SCHEMA, parse_options
+from service.codec.options import OPTIONS_SCHEMA, option_names, parse_options
 from service.codec.text import decode_text
 from service.errors import ServiceError
+from service.tasks import task_class
 
 _LONGEST_PATH = 100
 """Characters of the longest text of a field that is shown."""
@@ -23,18 +24,18 @@ class FormFormat(Format):
 
     def decode(self, body: RequestBody) -> Decoded:
         """Read files, and fields that begin like an image, as images, and all other fields as options."""
-        images, options = [], {}
+        parameters = task_class(body.config.task).parameters
+        images, options, names = [], {}, option_names(parameters)
         for part in parse_multipart(body.data, body.parameters.get("boundary")):
             if part.is_file or IMAGE_FORMAT.matches(part.data):
                 images.append((part.name, part.data))
-            elif part.name in NAMES:
+            elif part.name in names:
                 options[part.name] = decode_text(part.data, None, "invalid_multipart")
             else:
-                raise _unknown_field(part)
+                raise _unknown_field(part, names)
         if not images:
             raise invalid("the form has no file; expected an image, as curl -F file=@image.png sends it")
-        inputs = bind_images(images, body.ports, body.config, body.limits)
-        return Decoded(inputs, parse_options(options))
+        return bind_images(images, body.ports, body.config, body.limits, parse_options(options, parameters))
 
     def schema(self) -> JsonSchema:
         """Return the schema: a file, and the options."""
@@ -52,9 +53,9 @@ class FormFormat(Format):
             yield Example(media_type, "image file", value, "-F file=@image.png")
 
 
-def _unknown_field(part: Part) -> ServiceError:
+def _unknown_field(part: Part, names: list[str]) -> ServiceError:
     """Return the error for a field that is neither a file nor an option: often the name of a file, without its @."""
-    field, known = part.name[:40], ", ".join(NAMES)
+    field, known = part.name[:40], ", ".join(names)
     message = f"the form's field {field!r} is no file; expected one, or {known}"
     try:
         text = part.data[: _LONGEST_PATH + 1].decode()
@@ -62,4 +63,4 @@ def _unknown_field(part: Part) -> ServiceError:
         text = ""
     if text.isprintable() and 0 < len(text) <= _LONGEST_PATH:
         message += f"; it is the text {text!r}: to send a file of that name, write {field}=@{text}"
-    return ServiceError(422, "unknown_field", message, {"field": field, "known": list(NAMES)})
+    return ServiceError(422, "unknown_field", message, {"field": field, "known": names})

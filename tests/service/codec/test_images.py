@@ -79,8 +79,9 @@ def test_form_with_options() -> None:
     body, content_type = form(
         (FILE, picture()), ('name="top_k"', b"3"), ('name="trace"', b"stats"), ('name="capture"', b"a,b")
     )
-    options = decode(body, content_type, ONE_IMAGE, GRAY, LIMITS).options
-    assert options.top_k == 3
+    config = GRAY.model_copy(update={"task": "classification"})
+    options = decode(body, content_type, ONE_IMAGE, config, LIMITS).options
+    assert options.task == {"top_k": 3}
     assert options.trace is TraceLevel.STATISTICS
     assert options.capture == ("a", "b")
 

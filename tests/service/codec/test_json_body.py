@@ -7,6 +7,7 @@ import pytest
 from engine import TraceLevel
 from service.codec import decode
 from service.codec.images import decode_base64
+from service.config.model_config import ModelConfig
 from tests.service.codec.payloads import (
     GRAY,
     IMAGES,
@@ -120,10 +121,11 @@ def test_empty_tensor() -> None:
 
 def test_parameters() -> None:
     parameters = {"trace": "stats", "capture": ["5", "6"], "top_k": 3}
-    options = decode_json({"inputs": [{"data": MATRIX}], "parameters": parameters}).options
+    classifier = ModelConfig(task="classification")
+    options = decode_json({"inputs": [{"data": MATRIX}], "parameters": parameters}, config=classifier).options
     assert options.trace is TraceLevel.STATISTICS
     assert options.capture == ("5", "6")
-    assert options.top_k == 3
+    assert options.task == {"top_k": 3}
 
 
 @pytest.mark.parametrize("prefix", ["", "data:image/png;base64,", "DATA:;BASE64,"])

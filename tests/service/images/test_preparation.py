@@ -7,7 +7,7 @@ from PIL import Image
 from engine import Array, Port
 from service.config.model_config import ImageConfig, ModelConfig, ModelConfigError
 from service.images.preparation import ImageInput, find_image_input, open_images, prepare
-from service.tasks import check_model
+from service.tasks import TaskModel, open_task
 from tests.service.codec.payloads import encoded
 
 
@@ -22,7 +22,7 @@ def port(*shape: int | None, dtype: str | None = "f32") -> Port:
 def prepared(image: Image.Image, settings: ImageConfig, target: Port) -> Array:
     found = find_image_input(settings, target)
     assert isinstance(found, ImageInput), found
-    return prepare(open_images([encoded(image)], 1 << 30), settings, found)
+    return prepare(open_images([encoded(image)], 1 << 30), settings, found).array
 
 
 def test_normalisation_by_channel() -> None:
@@ -124,7 +124,7 @@ def test_shrinking_smooths() -> None:
 )
 def test_target(settings: ImageConfig, target: Port, expected: ImageInput) -> None:
     assert find_image_input(settings, target) == expected
-    check_model(ModelConfig(image=settings), [port(1, 9), target], [])
+    open_task(TaskModel(ModelConfig(image=settings), [port(1, 9), target], []))
 
 
 @pytest.mark.parametrize(
@@ -143,11 +143,11 @@ def test_target(settings: ImageConfig, target: Port, expected: ImageInput) -> No
 )
 def test_inputs_that_take_no_such_image(settings: ImageConfig, target: Port, text: str) -> None:
     with pytest.raises(ModelConfigError) as caught:
-        check_model(ModelConfig(image=settings), [target], [])
+        open_task(TaskModel(ModelConfig(image=settings), [target], []))
     assert caught.value.key == "image"
     assert text in str(caught.value)
 
 
 def test_graph_without_inputs() -> None:
     with pytest.raises(ModelConfigError, match="no input"):
-        check_model(ModelConfig(image=config()), [], [])
+        open_task(TaskModel(ModelConfig(image=config()), [], []))

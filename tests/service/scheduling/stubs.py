@@ -28,6 +28,8 @@ from service.repository.loaded_model import LoadedModel
 from service.scheduling.call import Call, RunOutcome, SurfaceName
 from service.scheduling.call_record import CallRecord
 from service.scheduling.dispatcher import Dispatcher
+from service.tasks.raw import Raw
+from service.tasks.task import TaskModel
 
 SOON = 20.0
 """Seconds that nothing here takes; a test that waits so long has failed."""
@@ -138,7 +140,16 @@ def model_of(
 ) -> LoadedModel:
     """Return a model with a graph; `tables` are those of its `model.toml`."""
     config = ModelConfig.model_validate(tables)
-    return LoadedModel(name, "1", cast("RuntimeGraph", graph), config, 0, 0, Batching(batch_size))
+    return LoadedModel(
+        name,
+        "1",
+        cast("RuntimeGraph", graph),
+        config,
+        Raw(TaskModel(config, [], [])),
+        0,
+        0,
+        Batching(batch_size),
+    )
 
 
 def rows(*firsts: float) -> Array:

@@ -1,4 +1,5 @@
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -6,8 +7,8 @@ import pytest
 from engine import Array, Port
 from service.config.model_config import ModelConfig, ModelConfigError
 from service.errors import ServiceError
-from service.tasks import check_model, predict, remark
-from service.tasks.classification import ClassPrediction
+from service.tasks import TaskModel, open_task
+from service.tasks.classification import Classification, ClassPrediction
 
 LOGITS = Port("out0", "8", (None, 3), "f32")
 SCORES = Port("out1", "9", (1, 3), "f32")
@@ -20,9 +21,13 @@ def classifier(**options: object) -> ModelConfig:
 
 
 def predicted(config: ModelConfig, array: Array, top_k: int | None = None) -> list[list[ClassPrediction]]:
-    predictions = predict(config, [LOGITS], [array], top_k)
-    assert predictions is not None
-    return [[one for one in item if isinstance(one, ClassPrediction)] for item in predictions]
+    task = Classification(TaskModel(config, [], [Port("out0", "8", None, "f32")]))
+    predictions = task.predict([array], (), {} if top_k is None else {"top_k": top_k})
+    return [list(item) for item in predictions]
+
+
+def remark(predictions: Sequence[Sequence[ClassPrediction]]) -> str | None:
+    return Classification(TaskModel(classifier(), [], [LOGITS])).remark(predictions)
 
 
 def test_best_first() -> None:
@@ -60,10 +65,10 @@ def test_item_without_a_score_that_is_a_number_has_no_predictions(softmax: bool)
     predictions = predicted(config, scores)
     assert [len(item) for item in predictions] == [0, 3, 0]
     assert predictions[1][0].label == "two"
-    said = remark(config, predictions)
+    said = remark(predictions)
     assert said is not None
     assert "items 0, 2 of the batch" in said
-    assert remark(config, predictions[1:2]) is None
+    assert remark(predictions[1:2]) is None
 
 
 def test_one_nan_among_logits_leaves_no_probabilities() -> None:
@@ -71,11 +76,10 @@ def test_one_nan_among_logits_leaves_no_probabilities() -> None:
 
 
 def test_remark_lists_no_more_than_ten_items() -> None:
-    said = remark(classifier(), [[]] * 1000)
+    said = remark([[]] * 1000)
     assert said is not None
     assert "items 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, … of" in said
-    assert "item 0 of" in (remark(classifier(), [[]]) or "")
-    assert remark(ModelConfig(), None) is None
+    assert "item 0 of" in (remark([[]]) or "")
 
 
 @pytest.mark.parametrize("shape", [(3,), (1, 3, 1, 1)])
@@ -98,22 +102,22 @@ def test_labels_may_be_missing() -> None:
 @pytest.mark.parametrize("shape", [(), (1, 3, 2), (1, 3, 4, 4)])
 def test_output_that_holds_no_classes(shape: tuple[int, ...]) -> None:
     with pytest.raises(ServiceError) as caught:
-        predict(classifier(), [LOGITS], [np.zeros(shape)])
+        predicted(classifier(), np.zeros(shape))
     assert (caught.value.status, caught.value.code) == (422, "no_classes")
 
 
 @pytest.mark.parametrize("name", ["9", "out1"])
 def test_chosen_output(name: str) -> None:
     config = classifier(output=name)
-    check_model(config, [], [LOGITS, SCORES])
-    predictions = predict(config, [LOGITS, SCORES], [np.array([[1.0, 0, 0]]), np.array([[0, 0, 1.0]])])
+    task = open_task(TaskModel(config, [], [LOGITS, SCORES]))
+    predictions = task.predict([np.array([[1.0, 0, 0]]), np.array([[0, 0, 1.0]])], (), {})
     assert predictions is not None
     assert predictions[0][0] == ClassPrediction("two", 2, 1.0)
 
 
 @pytest.mark.parametrize("shape", [(None, 3), (1, 3), (3,), (None, 3, 1, 1), (None, None), None])
 def test_outputs_that_fit(shape: tuple[int | None, ...] | None) -> None:
-    check_model(classifier(), [], [Port("out0", "8", shape, "f32")])
+    open_task(TaskModel(classifier(), [], [Port("out0", "8", shape, "f32")]))
 
 
 @pytest.mark.parametrize(
@@ -129,16 +133,15 @@ def test_outputs_that_fit(shape: tuple[int | None, ...] | None) -> None:
 )
 def test_outputs_that_do_not_fit(config: ModelConfig, port: Port, key: str, text: str) -> None:
     with pytest.raises(ModelConfigError) as caught:
-        check_model(config, [], [port])
+        open_task(TaskModel(config, [], [port]))
     assert caught.value.key == key
     assert text in str(caught.value)
 
 
 def test_graph_without_outputs() -> None:
     with pytest.raises(ModelConfigError, match="no output"):
-        check_model(classifier(), [], [])
+        open_task(TaskModel(classifier(), [], []))
 
 
 def test_raw_models_predict_nothing() -> None:
-    check_model(ModelConfig(), [], [])
-    assert predict(ModelConfig(), [LOGITS], [np.zeros((1, 3))]) is None
+    assert open_task(TaskModel(ModelConfig(), [], [])).predict([np.zeros((1, 3))], (), {}) is None

@@ -1,25 +1,24 @@
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 from pydantic import ValidationError, field_validator
 from pydantic_core import PydanticCustomError
 
-from engine import Array, Port
+from engine import Array
 from service.config.model_config import ModelConfig
 from service.config.task_keys import TASK_KEYS, TaskKeys
 from service.config.toml_table import TomlTable
+from service.images.geometry import ImageGeometry
 from service.tasks import TASKS, Prediction, Task, register_task
 
 
 class Sorting(Task):
     name = "sorting"
 
-    def check(self, config: ModelConfig, outputs: Sequence[Port]) -> None:
-        pass
-
     def predict(
-        self, config: ModelConfig, ports: Sequence[Port], outputs: Sequence[Array], top_k: int | None
+        self, outputs: Sequence[Array], images: Sequence[ImageGeometry], parameters: Mapping[str, Any]
     ) -> Sequence[Sequence[Prediction]] | None:
         return None
 
@@ -34,7 +33,7 @@ class SecondRaw(Sorting):
 
 def test_task_is_known_once_it_is_registered() -> None:
     with patch.dict(TASKS), patch.dict(TASK_KEYS):
-        added = register_task(Sorting())
+        added = register_task(Sorting)
         assert ModelConfig.model_validate({"task": "sorting"}).task == "sorting"
         assert TASKS["sorting"] is added
         with pytest.raises(ValidationError, match="'classification', 'raw' or 'sorting'"):
@@ -61,7 +60,7 @@ class Counting(Sorting):
 
 def test_errors_of_a_task_s_own_validators_are_told() -> None:
     with patch.dict(TASKS), patch.dict(TASK_KEYS):
-        register_task(Counting())
+        register_task(Counting)
         with pytest.raises(ValidationError) as caught:
             ModelConfig.model_validate({"task": "counting", "counting": {"count": 2}, "image": {"pad": -1}})
     told = {item["loc"]: item["msg"] for item in caught.value.errors()}
@@ -69,7 +68,7 @@ def test_errors_of_a_task_s_own_validators_are_told() -> None:
     assert ("image", "pad") in told
 
 
-@pytest.mark.parametrize("added", [Labels(), SecondRaw()])
-def test_names_are_not_taken_twice(added: Task) -> None:
+@pytest.mark.parametrize("added", [Labels, SecondRaw])
+def test_names_are_not_taken_twice(added: type[Task]) -> None:
     with pytest.raises(ValueError, match=added.name):
         register_task(added)

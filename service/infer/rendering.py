@@ -1,0 +1,88 @@
+"""Answers the picture of a request with the predictions drawn on it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from service.codec import Picture
+from service.config.limits import Limits
+from service.config.model_config import ImageConfig
+from service.errors import ServiceError
+from service.heavy_work import LIGHT_PIXELS, check_weight
+from service.images.drawing import Drawing
+from service.images.geometry import ImageGeometry
+from service.images.preparation import ImageInput, open_images, prepare
+from service.tasks import Prediction, Task
+
+PNG_TYPE = "image/png"
+MAX_SIDE = 2048
+"""Most columns and rows of a drawn picture; larger pictures are drawn smaller."""
+_ENCODING_WEIGHT = 2
+"""How many times as long it takes to draw and encode a pixel as to decode one."""
+
+
+def check_drawable(task: Task, pictures: Sequence[Picture]) -> None:
+    """Check, before a run, that its predictions can be drawn.
+
+    Raises:
+        ServiceError: 422 `not_drawable`.
+    """
+    if not task.draws:
+        raise _not_drawable(f"the task {task.name!r} of the model draws nothing")
+    if len(pictures) != 1:
+        raise _not_drawable(
+            f"the request has {len(pictures)} pictures; predictions are drawn on a single one"
+        )
+
+
+def render(
+    task: Task,
+    picture: Picture,
+    predictions: Sequence[Sequence[Prediction]] | None,
+    config: ImageConfig,
+    limits: Limits,
+) -> bytes:
+    """Return the picture as PNG, with the predictions drawn on it.
+
+    Args:
+        task: draws them.
+        picture: the request's picture.
+        predictions: what the task predicted.
+        config: how the model's pictures are decoded.
+        limits: how large a picture may be.
+
+    Raises:
+        ServiceError: the picture cannot be decoded once more.
+        HeavyWorkError: this thread leaves such work to others.
+    """
+    geometry = picture.geometry
+    width, height = drawn_size(geometry)
+    check_weight(width * height * _ENCODING_WEIGHT, LIGHT_PIXELS)
+    whole = config.model_copy(
+        update={
+            "size": (height, width),
+            "colour": "rgb",
+            "resize": "stretch",
+            "scale": 1.0,
+            "mean": (0.0,),
+            "std": (1.0,),
+        }
+    )
+    images = open_images([picture.data], limits.image_pixels, config.formats)
+    target = ImageInput(1, True, height, width, np.dtype(np.uint8))
+    pixels = prepare(images, whole, target, limits.decode_seconds).array[0].transpose(1, 2, 0)
+    drawing = Drawing(np.ascontiguousarray(pixels), (geometry.width, geometry.height))
+    for item in (predictions or ())[:1]:
+        task.draw(drawing, item)
+    return drawing.encode()
+
+
+def drawn_size(geometry: ImageGeometry) -> tuple[int, int]:
+    """Return the width and the height at which a picture is drawn."""
+    factor = min(1.0, MAX_SIDE / max(geometry.width, geometry.height))
+    return max(1, round(geometry.width * factor)), max(1, round(geometry.height * factor))
+
+
+def _not_drawable(problem: str) -> ServiceError:
+    message = f"{problem}; ask for JSON instead of {PNG_TYPE}"
+    return ServiceError(422, "not_drawable", message, {"expected": "one picture, for a task that draws"})
