@@ -65,7 +65,7 @@ def prepare_picture(path: Path, model_folder: Path, ports: Sequence[Port]) -> Ar
 def _prepared(path: Path, config: ImageConfig, target: ImageInput) -> Array:
     try:
         images = open_images([path.read_bytes()], Limits().image_pixels, config.formats)
-        return prepare(images, config, target)
+        return prepare(images, config, target).array
     except ServiceError as error:
         raise InputError(f"{path}: {error}") from error
 

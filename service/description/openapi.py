@@ -8,11 +8,13 @@ from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from service.codec import FORMATS, AnswerFormat
+from service.codec.format import BINARY_SCHEMA
 from service.codec.options import OPTIONS_SCHEMA
 from service.description.access import Refusing, describe_access
 from service.description.examples import Examples, examples_for
-from service.description.predictions import describe_predictions
+from service.description.predictions import describe_parameters, describe_predictions
 from service.http.access import Access
+from service.infer.rendering import PNG_TYPE
 from service.repository.repository import ModelRepository
 from service.schemas import ERROR_CONTENT, ErrorBody, InferAnswer
 from service.services import services_of
@@ -108,6 +110,7 @@ def install_openapi(
         schema["components"]["schemas"][ErrorBody.__name__] = ErrorBody.model_json_schema()
         describe_access(schema, access, origins, limits)
         describe_predictions(schema)
+        describe_parameters(schema)
         _describe_payloads(schema, {} if loaded is None else examples_for(loaded.defaults))
         return schema
 
@@ -130,4 +133,5 @@ def _describe_payloads(schema: dict[str, Any], examples: Examples) -> None:
                 taken[media_type]["examples"] = examples[media_type]
             if isinstance(known, AnswerFormat):
                 answered.setdefault(media_type, {"schema": known.answer_schema()})
+    answered[PNG_TYPE] = {"schema": {**BINARY_SCHEMA, "description": "the picture with predictions drawn on it"}}
     operation["requestBody"]["content"] = taken

@@ -21,3 +21,19 @@ def describe_predictions(schema: dict[str, Any]) -> None:
     one = references[0] if len(references) == 1 else {"anyOf": references}
     predictions = {"type": "array", "items": {"type": "array", "items": one}}
     schemas["InferAnswer"]["properties"]["predictions"]["anyOf"][0] = predictions
+
+
+def describe_parameters(schema: dict[str, Any]) -> None:
+    """Add what requests may set for the tasks of models to the description of `POST /infer`."""
+    parameters = schema["paths"]["/infer"]["post"]["parameters"]
+    known = {parameter["name"]: parameter for parameter in parameters}
+    for task in all_tasks().values():
+        for name, described in task.parameters.model_json_schema().get("properties", {}).items():
+            if name not in known:
+                text = f"{described.pop('description', name)} (task {task.name})"
+                for key in ("title", "default"):
+                    described.pop(key, None)
+                known[name] = {"name": name, "in": "query", "required": False, "description": text} | {
+                    "schema": described
+                }
+    parameters[:] = known.values()

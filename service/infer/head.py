@@ -48,14 +48,9 @@ class InferHead:
         self._client = context_of(request).client
         self._limits = limits
         self._content_type = _header(request, "content-type")
-<<<<<<< HEAD
-        self._options = _parse_query(request.query_params)
-        self._timeout = _parse_timeout(request.query_params.get(_TIMEOUT))
-        self._media_type = negotiate(_header(request, "accept"))
-=======
         self._options = _parse_query(request.query_params, model.task)
+        self._timeout = _parse_timeout(request.query_params.get(_TIMEOUT))
         self._media_type = negotiate(_header(request, "accept"), (PNG_TYPE,))
->>>>>>> 454468e (Give each model an instance of its task, which knows where pictures lie and takes parameters of requests)
 
     def is_heavy(self, size: int) -> bool:
         """Return false: a worker decodes the body, whatever its size."""
@@ -91,12 +86,11 @@ def _header(request: Request, name: str) -> str | None:
     return ", ".join(request.headers.getlist(name)) or None
 
 
-<<<<<<< HEAD
-def _parse_query(query: QueryParams) -> Options:
+def _parse_query(query: QueryParams, task: Task) -> Options:
     values = {name: value for name, value in query.items() if name not in _HEAD_NAMES}
     if "capture" in values:
         values["capture"] = ",".join(query.getlist("capture"))
-    return parse_options(values)
+    return parse_options(values, task.parameters)
 
 
 def _parse_timeout(text: str | None) -> float | None:
@@ -117,10 +111,3 @@ def _parse_timeout(text: str | None) -> float | None:
             422, "invalid_parameter", f"timeout is {shown(text)}; expected seconds, more than 0", details
         )
     return seconds
-=======
-def _parse_query(query: QueryParams, task: Task) -> Options:
-    values = {name: value for name, value in query.items() if name not in ("model", "version")}
-    if "capture" in values:
-        values["capture"] = ",".join(query.getlist("capture"))
-    return parse_options(values, task.parameters)
->>>>>>> 454468e (Give each model an instance of its task, which knows where pictures lie and takes parameters of requests)

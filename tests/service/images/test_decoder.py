@@ -35,19 +35,21 @@ write_frame(sys.stdout.buffer, {})
 while True:
     head, data = read_frame(sys.stdin.buffer, 1 << 30)
     place, size = head["place"], 4 * head["shape"][0] * head["shape"][1] * head["shape"][2]
+    sides = [head["header"]["width"], head["header"]["height"]]
     if place == "hang":
         time.sleep(600)
     elif place == "die":
         os._exit(3)
     elif place == "short":
-        write_frame(sys.stdout.buffer, {"number": head["number"]}, bytes(size - 4))
+        write_frame(sys.stdout.buffer, {"number": head["number"], "size": sides}, bytes(size - 4))
     elif place == "long":
-        write_frame(sys.stdout.buffer, {"number": head["number"]}, bytes(size + 4))
+        write_frame(sys.stdout.buffer, {"number": head["number"], "size": sides}, bytes(size + 4))
     elif place == "babble":
         os.write(1, b"\\x10\\0\\0\\0" + bytes(8) + b"no JSON whatever")
     else:
         number = head["number"] - (place == "another")
-        write_frame(sys.stdout.buffer, {"number": number}, bytes(size))
+        sides[0] += place == "resize"
+        write_frame(sys.stdout.buffer, {"number": number, "size": sides}, bytes(size))
 """
 """A process that does what the place of an image tells it, and decodes others as black."""
 

@@ -49,7 +49,7 @@ def rows(count: int = ROWS) -> Array:
 def exchange(model: LoadedModel, limits: Limits, **options: Any) -> InferExchange:
     body = BytesIO()
     np.save(body, rows())
-    chosen = Options(**options)
+    chosen = Options(task=options)
     return InferExchange(
         model, "r", body.getvalue(), "application/x-npy", chosen, "application/json", limits, 0
     )
