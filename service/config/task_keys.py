@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from threading import RLock
 from typing import Any
 
 from pydantic import ValidationError
@@ -45,6 +46,7 @@ class TaskFinder(ABC):
 
 TASK_FINDERS: list[TaskFinder] = []
 """The places where tasks are found, in order."""
+_finding = RLock()
 
 
 def find_task(name: str) -> None:
@@ -53,10 +55,12 @@ def find_task(name: str) -> None:
     Raises:
         ValueError: it cannot be used.
     """
-    for finder in TASK_FINDERS:
-        if name in TASK_KEYS:
-            return
-        finder.find(name)
+    if name in TASK_KEYS:
+        return
+    with _finding:  # models are loaded by several threads
+        for finder in TASK_FINDERS:
+            if name not in TASK_KEYS:
+                finder.find(name)
 
 
 def find_all_tasks() -> None:

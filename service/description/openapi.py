@@ -133,5 +133,7 @@ def _describe_payloads(schema: dict[str, Any], examples: Examples) -> None:
                 taken[media_type]["examples"] = examples[media_type]
             if isinstance(known, AnswerFormat):
                 answered.setdefault(media_type, {"schema": known.answer_schema()})
-    answered[PNG_TYPE] = {"schema": {**BINARY_SCHEMA, "description": "the picture with predictions drawn on it"}}
+    answered[PNG_TYPE] = {
+        "schema": {**BINARY_SCHEMA, "description": "the picture with predictions drawn on it"}
+    }
     operation["requestBody"]["content"] = taken

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from service.tasks import all_tasks
+from service.tasks import described_tasks
 
 _REFERENCE = "#/components/schemas/{model}"
 
@@ -11,7 +11,7 @@ def describe_predictions(schema: dict[str, Any]) -> None:
     """Add the schemas of all tasks' predictions to a description."""
     schemas = schema["components"]["schemas"]
     references = []
-    for task in all_tasks().values():
+    for task in described_tasks().values():
         if task.view is not None:
             described = task.view.model_json_schema(ref_template=_REFERENCE, mode="serialization")
             schemas |= described.pop("$defs", {})
@@ -25,9 +25,9 @@ def describe_predictions(schema: dict[str, Any]) -> None:
 
 def describe_parameters(schema: dict[str, Any]) -> None:
     """Add what requests may set for the tasks of models to the description of `POST /infer`."""
-    parameters = schema["paths"]["/infer"]["post"]["parameters"]
-    known = {parameter["name"]: parameter for parameter in parameters}
-    for task in all_tasks().values():
+    operation = schema["paths"]["/infer"]["post"]
+    known = {parameter["name"]: parameter for parameter in operation["parameters"]}
+    for task in described_tasks().values():
         for name, described in task.parameters.model_json_schema().get("properties", {}).items():
             if name not in known:
                 text = f"{described.pop('description', name)} (task {task.name})"
@@ -36,4 +36,4 @@ def describe_parameters(schema: dict[str, Any]) -> None:
                 known[name] = {"name": name, "in": "query", "required": False, "description": text} | {
                     "schema": described
                 }
-    parameters[:] = known.values()
+    operation["parameters"] = list(known.values())

@@ -10,10 +10,10 @@ entry points, and code by `register_task`. `model.toml`, the checks at load, the
 API's description all read the class.
 """
 
-from service.config.task_keys import find_all_tasks, find_task
+from service.config.task_keys import find_task
 from service.images.preparation import check_image_inputs
 from service.tasks.raw import Raw
-from service.tasks.registry import ENTRY_POINTS, TASKS, TaskError, register_task
+from service.tasks.registry import BUILT_IN, ENTRY_POINTS, TASKS, TaskError, register_task
 from service.tasks.task import Prediction, Task, TaskModel, TaskParameters
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
     "TaskError",
     "TaskModel",
     "TaskParameters",
-    "all_tasks",
+    "described_tasks",
     "open_task",
     "register_task",
     "task_class",
@@ -50,7 +50,8 @@ def task_class(name: str) -> type[Task]:
     return TASKS[name]
 
 
-def all_tasks() -> dict[str, type[Task]]:
-    """Return all tasks by name, importing those that no model has named yet."""
-    find_all_tasks()
+def described_tasks() -> dict[str, type[Task]]:
+    """Return the tasks that come along and those that models use, by name."""
+    for name in BUILT_IN:
+        find_task(name)
     return dict(sorted(TASKS.items()))

@@ -28,6 +28,7 @@ def render() -> str:
         *(f'  "{key}": {json.dumps(answer[key])},' for key in ("model", "version", "request_id")),
         '  "predictions": [[',
         f"    {best}, …]],",
+        f'  "images": [{_line(answer["images"][0])}],',
         f'  "outputs": [{_line(head)[:-1]}, "data": [[{data}, …]]}}],',
         f'  "timing": {_line(answer["timing"])},',
         '  "trace": {',

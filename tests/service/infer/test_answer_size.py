@@ -49,7 +49,7 @@ def rows(count: int = ROWS) -> Array:
 def exchange(model: LoadedModel, limits: Limits, **options: Any) -> InferExchange:
     body = BytesIO()
     np.save(body, rows())
-    chosen = Options(task=options)
+    chosen = Options(**options)
     return InferExchange(
         model, "r", body.getvalue(), "application/x-npy", chosen, "application/json", limits, 0
     )
@@ -100,7 +100,7 @@ def test_texts_that_are_too_large_are_refused(model: LoadedModel) -> None:
 def test_too_many_predictions_are_refused(model: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("service.tasks.classification.MAX_PREDICTIONS", 3 * ROWS)
     assert len(orjson.loads(answer(exchange(model, Limits())).body)["predictions"]) == ROWS
-    check_refused(exchange(model, Limits(), top_k=4), "predictions")
+    check_refused(exchange(model, Limits(), task={"top_k": 4}), "predictions")
 
 
 @pytest.mark.parametrize("binary", [True, False])

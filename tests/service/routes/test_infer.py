@@ -66,7 +66,16 @@ async def test_csv_body(client: AsyncClient, text: str) -> None:
 async def test_answer_has_everything(client: AsyncClient) -> None:
     answer = await client.post("/infer?model=digit", content=bright(7), headers={"X-Request-ID": "r1"})
     body = answer.json()
-    assert list(body) == ["model", "version", "request_id", "predictions", "outputs", "timing", "trace"]
+    assert list(body) == [
+        "model",
+        "version",
+        "request_id",
+        "predictions",
+        "images",
+        "outputs",
+        "timing",
+        "trace",
+    ]
     assert (body["model"], body["request_id"], answer.headers["x-request-id"]) == ("digit", "r1", "r1")
     assert [len(item) for item in body["predictions"]] == [3]
     assert set(body["timing"]) == {"decode_ms", "queue_ms", "forward_ms", "encode_ms", "total_ms"}
