@@ -12,7 +12,7 @@ from service.config.regular_file import read_text
 from service.export.errors import ExportError
 from service.export.input_spec import InputSpec
 from service.export.preset import LISTS, PRESETS, Preset, Value, class_names
-from service.tasks import TASKS, check_model
+from service.tasks import TaskModel, open_task, task_class, task_names
 
 _LABELS = "labels.txt"
 _TOKENIZER = "tokenizer.json"
@@ -45,8 +45,8 @@ def check_wishes(wishes: Wishes) -> None:
     """
     if wishes.preset is not None and wishes.preset not in PRESETS:
         raise ExportError(f"there is no preset {wishes.preset!r}; expected {', '.join(PRESETS)}")
-    if wishes.task is not None and wishes.task not in TASKS:
-        raise ExportError(f"there is no task {wishes.task!r}; expected {', '.join(TASKS)}")
+    if wishes.task is not None and wishes.task not in task_names():
+        raise ExportError(f"there is no task {wishes.task!r}; expected {', '.join(task_names())}")
     if wishes.labels is not None:
         _labels(wishes.labels)
     if wishes.tokenizer is not None and not wishes.tokenizer.is_file():
@@ -77,7 +77,7 @@ def describe(
     lines = [f"description = {_quoted(wishes.description or f'Exported from {title}.')}"]
     if task != "raw":
         lines.insert(0, f'task = "{task}"')
-    if labels and TASKS[task].keys.takes_labels:
+    if labels and task_class(task).keys.takes_labels:
         (folder / _LABELS).write_text("\n".join(labels) + "\n", encoding="utf-8")
         lines.append(f'labels = "{_LABELS}"')
     if wishes.tokenizer is not None:
@@ -106,7 +106,7 @@ def check_description(folder: Path, inputs: Sequence[Port], outputs: Sequence[Po
     """
     try:
         config = load_model_config(folder)
-        check_model(config, inputs, outputs)
+        open_task(TaskModel(config, inputs, outputs))
     except ModelConfigError as error:
         raise ExportError(str(error).replace(str(folder / FILE_NAME), FILE_NAME)) from error
     return config.task
@@ -131,9 +131,9 @@ def _chosen_labels(
 def _task(preset: Preset | None, labels: Sequence[str], outputs: Sequence[Array], wishes: Wishes) -> str:
     if wishes.tokenizer is not None:
         wanted = "text-classification" if labels else "text-embedding"
-        return wanted if wanted in TASKS else "raw"
+        return wanted if wanted in task_names() else "raw"
     if preset is not None and preset.task != "classification":
-        return preset.task if preset.task in TASKS else "raw"
+        return preset.task if preset.task in task_names() else "raw"
     is_wished = bool(labels) or (preset is not None and preset.labels is not None)
     return "classification" if is_wished and _classes(outputs) else "raw"
 

@@ -10,7 +10,7 @@ entry points, and code by `register_task`. `model.toml`, the checks at load, the
 API's description all read the class.
 """
 
-from service.config.task_keys import find_task
+from service.config.task_keys import find_task, task_names
 from service.images.preparation import check_image_inputs
 from service.tasks.raw import Raw
 from service.tasks.registry import BUILT_IN, ENTRY_POINTS, TASKS, TaskError, register_task
@@ -28,6 +28,7 @@ __all__ = [
     "open_task",
     "register_task",
     "task_class",
+    "task_names",
 ]
 
 register_task(Raw)
