@@ -15,6 +15,7 @@ ENTRY_POINTS = "kuiper.tasks"
 """The group of entry points by which a package offers its tasks: the name of a task, and where its class is."""
 BUILT_IN = {
     "classification": "service.tasks.classification:Classification",
+    "detection": "service.tasks.detection:Detection",
     "raw": "service.tasks.raw:Raw",
 }
 """The tasks that come along, each with the module and the class that it is."""

@@ -7,15 +7,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
-import service.tasks  # registers the tasks, which have tables of their own
 from service.config.model_config import ModelConfig
-from service.config.task_keys import TASK_KEYS, task_tables
+from service.config.task_keys import task_tables
+from service.tasks import described_tasks
 from tests.docs.generated.markdown import table
 
 _TYPES = {"string": "string", "integer": "integer", "number": "number", "boolean": "boolean"}
 _ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
-
-del service
 
 
 def render() -> str:
@@ -29,6 +27,7 @@ def render() -> str:
 
 def _tables() -> Mapping[str, type[BaseModel]]:
     """Return the tables of the file by name, those of tasks after the image's."""
+    described_tasks()
     own = {
         name: kind
         for name, field in ModelConfig.model_fields.items()
@@ -40,7 +39,9 @@ def _tables() -> Mapping[str, type[BaseModel]]:
 def _keys(kind: type[BaseModel]) -> str:
     schema = kind.model_json_schema()
     meanings = {
-        name: " ".join(text.split()) for name, text in _ATTRIBUTE.findall(cleandoc(kind.__doc__ or ""))
+        name: " ".join(text.split())
+        for base in reversed(kind.__mro__)  # a table may derive from another one
+        for name, text in _ATTRIBUTE.findall(cleandoc(base.__doc__ or ""))
     }
     rows = []
     for name, field in kind.model_fields.items():
@@ -49,7 +50,9 @@ def _keys(kind: type[BaseModel]) -> str:
             default = entry.get("default")
             shown = "" if default is None or default == [] else f"`{_toml(default)}`"
             values = (
-                ", ".join(f'`"{task}"`' for task in TASK_KEYS) if name == "task" else _type(entry, schema)
+                ", ".join(f'`"{task}"`' for task in described_tasks())
+                if name == "task"
+                else _type(entry, schema)
             )
             rows.append([f"`{name}`", values, shown, meanings[name].removesuffix(".")])
     return table(["key", "value", "default", "meaning"], rows)

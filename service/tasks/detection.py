@@ -1,0 +1,87 @@
+"""Detection: where things are in a picture, and what they are."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from engine import Array
+from service.config.task_keys import TaskKeys
+from service.images.drawing import Drawing
+from service.images.geometry import ImageGeometry
+from service.schemas import JsonNumber
+from service.tasks.boxes import Box, BoxFinder, BoxParameters, geometry_of, place_boxes
+from service.tasks.task import Prediction, Task, TaskModel
+from service.tasks.yolo_shapes import BoxesConfig
+
+
+class DetectionConfig(BoxesConfig):
+    """How outputs become boxes with labels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detected(Prediction):
+    """Something that was found.
+
+    Attributes:
+        label: name of its class; its index in digits where the model has no labels.
+        index: number of its class.
+        probability: how probable the class is, from 0 to 1.
+        box: left, top, right and bottom in pixels of the original picture; of the input where that was a tensor.
+    """
+
+    label: str
+    index: int
+    probability: float
+    box: Box
+
+
+class DetectedView(BaseModel):
+    """Something that was found in a picture."""
+
+    label: str
+    index: int
+    probability: JsonNumber
+    box: list[float] = Field(
+        description="left, top, right and bottom in pixels of the original picture; of the input where that is a tensor"
+    )
+
+
+class Detection(Task):
+    """The task of models that find things: YOLOv5, YOLOv8 and YOLO11, decoded or not."""
+
+    name = "detection"
+    keys = TaskKeys(DetectionConfig, takes_labels=True)
+    view = DetectedView
+    parameters = BoxParameters
+    answers_outputs = False
+    draws = True
+
+    def __init__(self, model: TaskModel) -> None:
+        super().__init__(model)
+        self._finder = BoxFinder(model, model.config.task_table(DetectionConfig))
+
+    def predict(
+        self, outputs: Sequence[Array], images: Sequence[ImageGeometry], parameters: Mapping[str, Any]
+    ) -> Sequence[Sequence[Detected]]:
+        """Return the boxes of each item of the batch, most probable first.
+
+        Raises:
+            ServiceError: 422 `no_boxes`.
+        """
+        found = self._finder.find(outputs, parameters)
+        answers = []
+        for item, boxes in enumerate(found):
+            placed = place_boxes(boxes.boxes, geometry_of(images, item))
+            rows = zip(boxes.classes.tolist(), boxes.scores.tolist(), placed, strict=True)
+            answers.append(
+                [Detected(self._finder.label(index), index, score, box) for index, score, box in rows]
+            )
+        return answers
+
+    def draw(self, drawing: Drawing, predictions: Sequence[Prediction]) -> None:
+        """Draw the boxes, the most probable last, so that it lies on top."""
+        for one in reversed(predictions):
+            if isinstance(one, Detected):
+                drawing.box(one.box, f"{one.label} {one.probability:.2f}", one.index)

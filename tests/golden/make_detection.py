@@ -1,0 +1,98 @@
+"""Make the golden data of detection: what PyTorch makes of the outputs of YOLO heads.
+
+    python -m tests.golden.make_detection        (needs torch; run from the root of the tree)
+
+Writes tests/golden/detection.npz: inputs of each case, and the boxes that remain. Written from the formulas of
+Ultralytics' YOLOv5 and YOLOv8 and of torchvision's `nms`, one box at a time.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from tests.golden.network_data import arrays
+
+FILE = Path(__file__).parent / "detection.npz"
+STRIDES = (8, 16, 32)
+
+
+def nms(boxes: torch.Tensor, scores: torch.Tensor, classes: torch.Tensor, threshold: float) -> list[int]:
+    """Return the boxes that remain, as torchvision's `batched_nms` does class by class."""
+    areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+    dropped = torch.zeros(len(boxes), dtype=torch.bool)
+    kept = []
+    for one in torch.argsort(scores, descending=True, stable=True).tolist():
+        if dropped[one]:
+            continue
+        kept.append(one)
+        low, high = torch.maximum(boxes[:, :2], boxes[one, :2]), torch.minimum(boxes[:, 2:], boxes[one, 2:])
+        inter = (high - low).clamp(min=0).prod(dim=1)
+        over = inter / (areas + areas[one] - inter) > threshold
+        dropped |= over & (classes == classes[one])
+    return kept
+
+
+def remaining(
+    centres: torch.Tensor, sizes: torch.Tensor, scores: torch.Tensor, confidence: float, iou: float
+) -> np.ndarray:
+    """Return (boxes, 6): corners, score and class, of (boxes, 2), (boxes, 2) and (boxes, classes)."""
+    best, classes = scores.max(dim=1)
+    chosen = best > confidence
+    boxes = torch.cat([centres - sizes / 2, centres + sizes / 2], dim=1)[chosen]
+    kept = nms(boxes, best[chosen], classes[chosen], iou)
+    rows = torch.cat([boxes, best[chosen, None], classes[chosen, None].float()], dim=1)[kept]
+    return np.asarray(rows.numpy())
+
+
+def decode_v8(maps: list[torch.Tensor], classes: int) -> torch.Tensor:
+    """Return (batch, 4 + classes, cells), as Ultralytics' `Detect` has it in inference."""
+    joined = torch.cat([one.flatten(2) for one in maps], dim=2)
+    sides, logits = joined.split((64, classes), dim=1)
+    weights = torch.arange(16.0).view(1, 1, 16, 1)
+    distances = (sides.view(len(sides), 4, 16, -1).softmax(dim=2) * weights).sum(dim=2)
+    points, strides = [], []
+    for one, stride in zip(maps, STRIDES, strict=True):
+        y, x = torch.meshgrid(
+            torch.arange(one.shape[2]) + 0.5, torch.arange(one.shape[3]) + 0.5, indexing="ij"
+        )
+        points.append(torch.stack([x.flatten(), y.flatten()]))
+        strides.append(torch.full((x.numel(),), float(stride)))
+    centres, scale = torch.cat(points, dim=1), torch.cat(strides)
+    low, high = centres - distances[:, :2], centres + distances[:, 2:]
+    return torch.cat([(low + high) / 2 * scale, (high - low) * scale, logits.sigmoid()], dim=1)
+
+
+def main() -> None:
+    """Make all cases."""
+    generator = torch.Generator().manual_seed(0)
+    made: dict[str, np.ndarray] = {}
+    for name, count, classes in (("few", 60, 3), ("many", 2000, 5), ("one", 1, 1), ("none", 0, 1)):
+        middle, half = (
+            torch.rand(count, 2, generator=generator),
+            torch.rand(count, 2, generator=generator) / 6,
+        )
+        boxes = torch.cat([middle - half, middle + half], dim=1) * 640
+        scores = (torch.rand(count, generator=generator) * 50).round() / 50  # many are equal
+        labels = torch.randint(0, classes, (count,), generator=generator)
+        for kind, used in (("each", labels), ("all", torch.zeros_like(labels))):
+            made[f"nms/{name}/{kind}"] = np.array(nms(boxes, scores, used, 0.45), np.int64)
+        made |= {
+            f"nms/{name}/{key}": value.numpy()
+            for key, value in (("boxes", boxes), ("scores", scores), ("classes", labels))
+        }
+    decoded = torch.from_numpy(arrays("yolov5_moduleop", "other", "out")[0])
+    for item, rows in enumerate(decoded):
+        scores = rows[:, 5:] * rows[:, 4:5]
+        made[f"yolov5/{item}"] = remaining(rows[:, :2], rows[:, 2:4], scores, 0.25, 0.45)
+    maps = [torch.randn(2, 67, 64 // s, 96 // s, generator=generator) * 2 for s in STRIDES]
+    made |= {f"yolov8/map_{index}": one.numpy() for index, one in enumerate(maps)}
+    whole = decode_v8(maps, 3)
+    made["yolov8/decoded"] = whole.numpy()
+    for item, rows in enumerate(whole):
+        made[f"yolov8/{item}"] = remaining(rows[:2].T, rows[2:4].T, rows[4:].T, 0.25, 0.7)
+    np.savez_compressed(FILE, **made)  # type: ignore[arg-type]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,216 @@
+"""Detection against what PyTorch makes of the same outputs, and heads that are told apart or refused."""
+
+import re
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from httpx import AsyncClient
+from PIL import Image
+
+from engine import Array, Port
+from service.config.model_config import ModelConfig, ModelConfigError
+from service.errors import ServiceError
+from service.images.geometry import ImageGeometry
+from service.tasks import TaskModel, open_task
+from service.tasks.detection import Detected, Detection
+from tests.examples.conftest import serving
+from tests.golden.network_data import DATA, arrays, open_network
+
+pytestmark = pytest.mark.anyio
+GOLDEN = Path(__file__).parents[2] / "golden" / "detection.npz"
+LABELS = ["a", "b", "c"]
+ANCHORS = ((10, 13, 16, 30, 33, 23), (30, 61, 62, 45, 59, 119), (116, 90, 156, 198, 373, 326))
+RAW = {"anchors": [list(sizes) for sizes in ANCHORS]}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def golden(name: str) -> Array:
+    with np.load(GOLDEN) as archive:
+        return np.asarray(archive[name])
+
+
+def port(*shape: int | None, name: str = "out") -> Port:
+    return Port(name, name, shape, "f32")
+
+
+def config(labels: Sequence[str] | None = LABELS, **keys: Any) -> ModelConfig:
+    values = {"task": "detection", "detection": {"max_detections": 1000, **keys}}
+    return ModelConfig.model_validate(values | ({} if labels is None else {"labels": list(labels)}))
+
+
+def detection(
+    outputs: Sequence[Port], size: tuple[int | None, int | None] = (64, 96), **keys: Any
+) -> Detection:
+    task = open_task(TaskModel(config(**keys), [port(None, 3, *size, name="in")], outputs))
+    assert isinstance(task, Detection)
+    return task
+
+
+def check(found: Sequence[Sequence[Detected]], name: str) -> None:
+    """Compare boxes with what PyTorch found."""
+    for item, boxes in enumerate(found):
+        wanted = golden(f"{name}/{item}")
+        assert len(boxes) == len(wanted) > 3
+        assert [one.index for one in boxes] == wanted[:, 5].astype(int).tolist()
+        assert [one.label for one in boxes] == [LABELS[one.index] for one in boxes]
+        np.testing.assert_allclose([one.probability for one in boxes], wanted[:, 4], rtol=1e-4)
+        np.testing.assert_allclose([one.box for one in boxes], wanted[:, :4], rtol=1e-3, atol=1e-2)
+
+
+@pytest.mark.parametrize("name", ["yolov5_moduleop", "yolov5"])
+def test_yolov5(name: str) -> None:
+    graph = open_network(name)
+    model = TaskModel(config(), graph.inputs, graph.outputs, graph.operators)
+    task = open_task(model)
+    found = task.predict(graph.forward(arrays(name, "other", "in")), (), {})
+    assert found is not None
+    check(found, "yolov5")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "form", ["(batch, anchors, rows, columns, values)", "(batch, channels, rows, columns)"]
+)
+def test_yolov5_raw(form: str) -> None:
+    graph = open_network("yolov5_raw")
+    outputs = graph.forward([arrays("yolov5_moduleop", "other", "in")[0]])
+    ports = [port(None, 3, side, side, 8) for side in (8, 4, 2)]
+    if "channels" in form:
+        outputs = [one.transpose(0, 1, 4, 2, 3).reshape(2, 24, *one.shape[2:4]) for one in outputs]
+        ports = [port(None, 24, side, side) for side in (8, 4, 2)]
+    task = detection(ports, (64, 64), **RAW)
+    check(task.predict(outputs, (), {}), "yolov5")
+    backwards = detection(ports[::-1], (64, 64), **RAW)
+    check(backwards.predict(outputs[::-1], (), {}), "yolov5")
+
+
+@pytest.mark.parametrize("form", ["maps", "joined", "decoded"])
+def test_yolov8(form: str) -> None:
+    maps = [golden(f"yolov8/map_{index}") for index in range(3)]
+    outputs = {
+        "maps": maps,
+        "joined": [np.concatenate([one.reshape(2, 67, -1) for one in maps], axis=2)],
+        "decoded": [golden("yolov8/decoded"), *maps],
+    }[form]
+    task = detection([port(None, *one.shape[1:]) for one in outputs])
+    check(task.predict(outputs, (), {}), "yolov8")
+
+
+def test_parameters_of_a_request() -> None:
+    task = detection([port(None, 7, 126)])
+    outputs = [golden("yolov8/decoded")]
+    every = task.predict(outputs, (), {"confidence": 0.1, "iou": 1.0})[0]
+    assert len(every) > len(task.predict(outputs, (), {})[0])
+    assert len(task.predict(outputs, (), {"max_detections": 2})[0]) == 2
+    assert all(one.probability > 0.9 for one in task.predict(outputs, (), {"confidence": 0.9})[0])
+    agnostic = task.predict(outputs, (), {"class_agnostic": True, "iou": 0.2})[0]
+    assert len(agnostic) < len(task.predict(outputs, (), {"iou": 0.2})[0])
+
+
+def test_boxes_are_those_of_the_original_picture() -> None:
+    rows = np.zeros((1, 7, 126), np.float32)
+    rows[0, :, 5] = [48, 32, 20, 10, 0, 0.75, 0]  # centre and size in the input
+    rows[0, :, 9] = [0, 0, 40, 40, 0.5, 0, 0]
+    geometry = ImageGeometry(960, 480, (0.1, 0.1), (0, 8))
+    first, second = detection([port(None, 7, 126)]).predict([rows], [geometry], {})[0]
+    assert (first.label, first.index, first.probability) == ("b", 1, 0.75)
+    assert first.box == pytest.approx((380, 190, 580, 290))
+    assert second.box == pytest.approx((0, 0, 200, 120)), "clipped to the picture"
+
+
+def test_numbers_that_are_none_are_no_boxes() -> None:
+    rows = np.full((1, 7, 126), np.nan, np.float32)
+    rows[0, :, 3] = [np.inf, 2, 3, 4, 0.9, 0, 0]
+    assert detection([port(None, 7, 126)]).predict([rows], (), {}) == [[]]
+
+
+@pytest.mark.parametrize(
+    ("outputs", "keys", "key", "text"),
+    [
+        ([port(1, 10)], {}, "head", "do not fit any head that is known for 3 labels"),
+        ([port(1, 7, 126)], {"labels": ["a", "b"]}, "head", "do not fit any head that is known for 2 labels"),
+        ([port(1, 84, 126)], {"labels": None}, "head", "may be those of yolov8 or yolov8-raw"),
+        ([port(1, 7, 126)], {"head": "yolov5"}, "head", "do not fit a head yolov5"),
+        ([port(1, 24, 8, 12), port(1, 24, 4, 6)], {}, "anchors", "are not given"),
+        ([port(1, 24, 8, 12), port(1, 24, 4, 6)], RAW, "anchors", "there are 2 maps, and anchors for 3"),
+        ([port(1, 7, 126)], {"output": "x"}, "output", "the graph has no output 'x'; expected out"),
+        ([port(1, 67, None, None), port(1, 67, None, None)], {}, "strides", "leaves the sizes"),
+        ([], {}, "head", "the outputs none do not fit"),
+    ],
+)
+def test_graphs_without_such_a_head(outputs: list[Port], keys: dict[str, Any], key: str, text: str) -> None:
+    with pytest.raises(ModelConfigError, match=re.escape(text)) as caught:
+        detection(outputs, **keys)
+    assert caught.value.key == f"detection.{key}"
+
+
+@pytest.mark.parametrize("shape", [(1, 7), (7,), (1, 7, 126, 1)])
+def test_outputs_of_a_request_that_are_no_boxes(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ServiceError) as caught:
+        detection([port(None, 7, 126)]).predict([np.zeros(shape, np.float32)], (), {})
+    assert (caught.value.status, caught.value.code) == (422, "no_boxes")
+
+
+def write_model(root: Path) -> None:
+    folder = root / "scenes"
+    folder.mkdir()
+    for suffix in ("param", "bin"):
+        source = DATA / "yolov5_moduleop" / f"yolov5_moduleop.pnnx.{suffix}"
+        (folder / source.name).write_bytes(source.read_bytes())
+    (folder / "model.toml").write_text(
+        'task = "detection"\nlabels = ["a", "b", "c"]\n[image]\nsize = [64, 64]\nresize = "fit"\n'
+    )
+
+
+def png(width: int, height: int) -> bytes:
+    target = BytesIO()
+    pixels = np.random.default_rng(0).integers(0, 256, (height, width, 3), np.uint8)
+    Image.fromarray(pixels).save(target, "PNG")
+    return target.getvalue()
+
+
+async def post(client: AsyncClient, query: str = "", **headers: str) -> Any:
+    return await client.post(
+        f"/infer{query}", content=png(640, 320), headers={"Content-Type": "image/png"} | headers
+    )
+
+
+async def test_a_picture_is_answered_with_boxes_and_drawn(tmp_path: Path) -> None:
+    write_model(tmp_path)
+    async with serving(tmp_path) as client:
+        answer = (await post(client, "?max_detections=5&trace=off")).json()
+        assert answer["images"] == [
+            {"input": "pnnx_input_0", "width": 640, "height": 320, "scale": [0.1, 0.1], "offset": [0, 16]}
+        ]
+        assert "data" not in answer["outputs"][0]
+        assert len(answer["predictions"][0]) == 5
+        for one in answer["predictions"][0]:
+            left, top, right, bottom = one["box"]
+            assert 0 <= left <= right <= 640
+            assert 0 <= top <= bottom <= 320
+        whole = (await post(client, "?outputs=true&trace=off")).json()
+        assert len(whole["outputs"][0]["data"][0]) == 252
+        for drawn in (await post(client, "?render=true"), await post(client, Accept="image/png")):
+            assert drawn.headers["content-type"] == "image/png"
+            picture = Image.open(BytesIO(drawn.content))
+            assert picture.size == (640, 320)
+            colours = {colour for _, colour in picture.getcolors(1 << 20) or ()}
+            assert (230, 159, 0) in colours or (86, 180, 233) in colours or (0, 158, 115) in colours
+
+
+async def test_requests_that_cannot_be_drawn_or_read(tmp_path: Path) -> None:
+    write_model(tmp_path)
+    async with serving(tmp_path) as client:
+        tensors = {"inputs": [{"data": np.zeros((1, 3, 64, 64)).tolist()}], "parameters": {"render": True}}
+        refused = await client.post("/infer", json=tensors)
+        assert (refused.status_code, refused.json()["code"]) == (422, "not_drawable")
+        wrong = await post(client, "?confidence=2")
+        assert (wrong.status_code, wrong.json()["code"]) == (422, "invalid_parameter")
+        assert "'confidence' is '2'; expected less than 1" in wrong.json()["error"]
