@@ -57,5 +57,5 @@ async def test_configuration_is_checked_when_a_model_is_loaded(
 
 async def test_without_the_example_there_is_no_such_task(tmp_path: Path) -> None:
     add_model(tmp_path, "box", VECTOR, CONFIG)
-    with pytest.raises(RepositoryError, match="'detection' or 'raw'"):
+    with pytest.raises(RepositoryError, match="should be 'classification', "):
         load_repository(Settings(models=tmp_path))

@@ -122,7 +122,7 @@ def test_labels_file_lies_beside(tmp_path: Path, name: str) -> None:
     ("text", "key", "part"),
     [
         ("task = ", None, "cannot be read"),
-        ('task = "sorting"', "task", "'classification' or 'raw'"),
+        ('task = "sorting"', "task", "should be 'classification', "),
         ("task = 3", "task", "got 3"),
         (
             "colour = 3",
