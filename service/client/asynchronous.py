@@ -95,6 +95,15 @@ class AsyncClient:
         """
         return await self._call(calls.detect_call(pictures, options), options.get("deadline"))
 
+    async def render(self, picture: Inputs, **options: Unpack[CallOptions]) -> bytes:
+        """Return a picture as PNG with what was found drawn in it: boxes, labels, keypoints or a mask.
+
+        Args:
+            picture: the picture.
+            **options: model, version and deadline.
+        """
+        return await self._call(calls.render_call(picture, options), options.get("deadline"))
+
     async def trace(
         self, inputs: Inputs, *, statistics: bool = False, **options: Unpack[CallOptions]
     ) -> Trace:

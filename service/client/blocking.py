@@ -89,6 +89,15 @@ class Client:
         """
         return self._call(calls.detect_call(pictures, options), options.get("deadline"))
 
+    def render(self, picture: Inputs, **options: Unpack[CallOptions]) -> bytes:
+        """Return a picture as PNG with what was found drawn in it: boxes, labels, keypoints or a mask.
+
+        Args:
+            picture: the picture.
+            **options: model, version and deadline.
+        """
+        return self._call(calls.render_call(picture, options), options.get("deadline"))
+
     def trace(self, inputs: Inputs, *, statistics: bool = False, **options: Unpack[CallOptions]) -> Trace:
         """Run a model and return what every layer did.
 

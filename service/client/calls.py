@@ -160,6 +160,12 @@ def detect_call(inputs: Inputs, options: CallOptions) -> Call[list[list[Detectio
     return _infer(sort_inputs(inputs), options, {"trace": "off"}, read)
 
 
+def render_call(picture: Inputs, options: CallOptions) -> Call[bytes]:
+    """Return the call for a picture with what was found drawn in it."""
+    query = {"trace": "off"}
+    return _infer(sort_inputs(picture), options, query, lambda response: response.content, "image/png")
+
+
 def trace_call(inputs: Inputs, options: CallOptions, statistics: bool) -> Call[Trace]:
     """Return the call for a trace."""
     query = {"trace": "stats" if statistics else "on"}
@@ -224,11 +230,12 @@ def _infer(
     options: CallOptions,
     query: Mapping[str, str | int],
     read: Callable[[Response], T],
+    accept: str = _NPZ,
 ) -> Call[T]:
     chosen = {name: options.get(name) for name in ("model", "version")}
     asked = {**query, **{name: str(value) for name, value in chosen.items() if value is not None}}
     media_type, content = (None, None) if isinstance(inputs, Pictures) else _encoded(inputs)
-    headers = {"accept": _NPZ} | ({} if media_type is None else {"content-type": media_type})
+    headers = {"accept": accept} | ({} if media_type is None else {"content-type": media_type})
     pictures = inputs.files if isinstance(inputs, Pictures) else ()
 
     def prepare(remaining: float | None) -> Parts:

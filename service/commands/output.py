@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any
+from typing import IO, Annotated, Any
 
 import numpy as np
 import orjson
@@ -15,13 +15,16 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 """The flag that all commands have."""
 
 _PIPED_WIDTH = 120
+_FILE_WIDTH = 160
 
 
-def console() -> Console:
-    """Return what writes to standard output: without colour where that is no terminal, or `NO_COLOR` is set.
+def console(file: IO[str] | None = None) -> Console:
+    """Return what writes to standard output or a file: without colour where that is no terminal, or `NO_COLOR` is set.
 
     Where it is no terminal, lines are 120 characters wide, or as `COLUMNS` says.
     """
+    if file is not None:
+        return Console(file=file, highlight=False, width=_FILE_WIDTH, emoji=False, markup=False)
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPED_WIDTH
     return Console(highlight=False, soft_wrap=False, width=width, emoji=False, markup=False)
 

@@ -1,0 +1,181 @@
+"""`kuiper doctor`: what this machine offers, what is missing, and the command that mends it."""
+
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from enum import Enum
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import typer
+
+from engine import Backend, KuiperError, ModelFilesError, code_folder_in_use, model_folders
+from engine.backend import choose_backend
+from engine.compiler.emit.target import host_target, llvm_versions
+from service.commands.failure import BAD
+from service.commands.output import Json, add_rows, console, print_json, table
+from service.config.environment import doubtful_variables
+from service.config.fitting import describe_fit, fit_to_memory
+from service.config.machine import this_machine
+from service.config.settings import SettingsError, load_settings
+from service.version import kuiper_version
+
+EXAMPLE = "kuiper doctor"
+
+_EXTRAS = {
+    "opentelemetry-sdk": ("spans of requests", "pip install 'kuiper-serve[otel]'"),
+    "torch": ("kuiper export of PyTorch's models", "pip install 'kuiper-serve[export]'"),
+    "pnnx": ("kuiper export", "pip install 'kuiper-serve[export]'"),
+    "onnxruntime": ("kuiper bench --onnx", "pip install onnxruntime"),
+}
+"""Packages that some commands need -> what for, and how to install them."""
+_NEEDED = (
+    "numpy",
+    "llvmlite",
+    "fastapi",
+    "uvicorn",
+    "pydantic",
+    "pillow",
+    "orjson",
+    "httptools",
+    "httpx",
+    "typer",
+    "rich",
+)
+
+
+class State(Enum):
+    """How something is."""
+
+    GOOD = "good"
+    OPTIONAL = "optional"
+    BAD = "bad"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that was looked at.
+
+    Attributes:
+        what: what it is.
+        found: how it is, in words.
+        state: whether that is good; `OPTIONAL` for what only some commands need.
+        cure: the command that mends it; None where nothing has to be mended.
+    """
+
+    what: str
+    found: str
+    state: State = State.GOOD
+    cure: str | None = None
+
+
+def run(json: Json = False) -> None:
+    """Tell what this machine offers to the engine and the server, what is missing, and what mends it.
+
+    The exit code is 1 where a server would not start, or would be far slower than it could be.
+    """
+    findings = list(examine())
+    if json:
+        print_json([asdict(finding) | {"state": finding.state.value} for finding in findings])
+    else:
+        rows = (
+            (finding.state.value, finding.what, finding.found, finding.cure or "") for finding in findings
+        )
+        console().print(add_rows(table("", "what", "found", "what mends it"), rows))
+    if any(finding.state is State.BAD for finding in findings):
+        raise typer.Exit(BAD)
+
+
+def examine() -> Iterator[Finding]:
+    """Yield what is found on this machine."""
+    yield Finding(
+        "Kuiper Serve", f"{kuiper_version()} on Python {platform.python_version()}, {platform.platform()}"
+    )
+    yield from _compiler()
+    yield from _limits()
+    yield from _packages()
+    yield _cache()
+    yield from _models()
+    yield from (
+        Finding("environment", warning, State.BAD, "unset it") for warning in doubtful_variables(os.environ)
+    )
+
+
+def _compiler() -> Iterator[Finding]:
+    try:
+        backend, target = choose_backend(), host_target()
+    except (KuiperError, OSError, ValueError) as error:
+        yield Finding("compiler", str(error), State.BAD, "pip install --upgrade llvmlite")
+        return
+    if backend is Backend.NUMPY:
+        yield Finding("compiler", "not in use: numpy runs all layers", State.BAD, "unset KUIPER_BACKEND")
+    extras = [
+        name
+        for name, has in (("FMA", target.has_fma), ("bf16", target.has_bf16), ("AMX", target.has_tiles))
+        if has
+    ]
+    vectors = f"{target.name}: vectors of {target.lanes} float32, {target.registers} registers"
+    yield Finding("processor", ", ".join([_processor(), vectors, *extras]))
+    yield Finding("LLVM", llvm_versions())
+
+
+def _limits() -> Iterator[Finding]:
+    machine = this_machine()
+    try:
+        settings = fit_to_memory(load_settings({}), machine.memory)
+    except SettingsError as error:
+        yield Finding("settings", str(error), State.BAD, "kuiper serve --help")
+        return
+    for line in describe_fit(settings, machine):
+        yield Finding("memory" if "MiB of memory" in line else "cores", line)
+
+
+def _packages() -> Iterator[Finding]:
+    for name in _NEEDED:
+        found = _version(name)
+        if found is None:
+            yield Finding(name, "missing", State.BAD, "pip install --force-reinstall kuiper-serve")
+    yield Finding("packages", ", ".join(f"{name} {_version(name)}" for name in _NEEDED))
+    for name, (purpose, cure) in _EXTRAS.items():
+        found = _version(name)
+        if found is None:
+            yield Finding(name, f"not installed; {purpose} needs it", State.OPTIONAL, cure)
+        else:
+            yield Finding(name, found)
+
+
+def _cache() -> Finding:
+    folder = code_folder_in_use()
+    if folder is None:
+        cure = "set KUIPER_CACHE to a folder that can be written"
+        return Finding("compiled code", "is not kept: each start compiles anew", State.OPTIONAL, cure)
+    return Finding("compiled code", f"is kept in {folder}")
+
+
+def _models() -> Iterator[Finding]:
+    try:
+        folder = load_settings({}).models
+        yield Finding("models", f"{', '.join(model_folders(folder))} in {folder}")
+    except (ModelFilesError, KuiperError, OSError) as error:
+        yield Finding("models", str(error), State.OPTIONAL, "kuiper serve --models DIR")
+    except SettingsError:
+        return  # told already
+
+
+def _processor() -> str:
+    """Return the name of the processor as Linux tells it, else its kind."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine() or sys.platform)
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,81 @@
+"""`kuiper infer MODEL FILE…`: runs a model on files, in this process and without a server."""
+
+import asyncio
+from collections.abc import Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from service.commands.failure import BAD
+from service.commands.inference import Inference, Outcome, expand_files
+from service.commands.inference_output import write_csv, write_json, write_json_lines, write_table
+from service.commands.opening import Model
+
+EXAMPLE = "kuiper infer models/digits models/digits/samples"
+
+
+class Form(Enum):
+    """How results are printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    JSONL = "jsonl"
+    CSV = "csv"
+
+
+_WRITERS = {Form.TABLE: write_table, Form.JSON: write_json, Form.JSONL: write_json_lines, Form.CSV: write_csv}
+
+
+def run(
+    model: Model,
+    files: Annotated[
+        list[str], typer.Argument(help="pictures, .npy and .npz files, folders of such, and globs")
+    ],
+    *,
+    form: Annotated[Form, typer.Option("--format", help="How results are printed.")] = Form.TABLE,
+    output: Annotated[
+        Path | None, typer.Option(help="File that they are written to instead.", show_default=False)
+    ] = None,
+    drawn: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Folder that pictures with what was found in them go to.", show_default=False
+        ),
+    ] = None,
+    top_k: Annotated[
+        int | None,
+        typer.Option(min=1, help="Predictions for each; by default as model.toml says.", show_default=False),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+) -> None:
+    """Run a model on pictures and arrays, and print its predictions: a file that cannot be read stops no other.
+
+    It is the server's own code that reads, runs and answers, in this process: the answers are those of `kuiper serve`.
+    Results come in the order of the files; a folder's are those in it and its subfolders.
+    """
+    outcomes = asyncio.run(_infer(Inference(model, top_k, drawn), expand_files(files)))
+    chosen = Form.JSON if json else form
+    if output is None:
+        _WRITERS[chosen](outcomes, None)
+    else:
+        with output.open("w", encoding="utf-8", newline="") as target:
+            _WRITERS[chosen](outcomes, target)
+    if any(outcome.error is not None for outcome in outcomes):
+        raise typer.Exit(BAD)
+
+
+async def _infer(inference: Inference, files: Sequence[Path]) -> list[Outcome]:
+    errors = Console(stderr=True)
+    outcomes = []
+    with Progress(
+        console=errors, transient=True, disable=not errors.is_terminal or len(files) < 2
+    ) as progress:
+        task = progress.add_task("", total=len(files))
+        async for outcome in inference.outcomes(files):
+            outcomes.append(outcome)
+            progress.update(task, advance=1, description=outcome.file.name)
+    return outcomes

@@ -1,0 +1,155 @@
+"""Runs a model on files through the server's own application, in this process: its answers are those of a server."""
+
+import glob
+from asyncio import Task, create_task
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import numpy as np
+
+from service.app import create_app
+from service.client import Answer, AsyncClient, ClientError
+from service.client.inputs import Inputs
+from service.commands.failure import CommandError
+from service.commands.opening import find_model
+from service.config.fitting import fit_to_memory
+from service.config.image_formats import KNOWN_FORMATS
+from service.config.machine import this_machine
+from service.config.settings import Settings, load_settings
+from service.telemetry.logging import configure_logging
+
+_ARRAYS = (".npy", ".npz")
+_SUFFIXES = frozenset((*(f".{name}" for name in KNOWN_FORMATS), ".jpg", ".tif", *_ARRAYS))
+_ADDRESS = "http://127.0.0.1"
+_NOT_HERE = ("api_keys", "api_keys_file", "admin_keys", "admin_keys_file", "ssl_certfile", "ssl_keyfile")
+"""Settings that are about who may call a server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a file.
+
+    Attributes:
+        file: the file.
+        answer: the answer; None where there is none.
+        error: why there is none, or why it was not drawn; None where nothing is wrong.
+        drawn: the picture that was written; None for none.
+    """
+
+    file: Path
+    answer: Answer | None
+    error: str | None = None
+    drawn: Path | None = None
+
+
+def expand_files(names: Sequence[str]) -> list[Path]:
+    """Return the files that are meant, each once: of folders all pictures and arrays within, of globs what matches.
+
+    Raises:
+        CommandError: a name means no file.
+    """
+    found: dict[Path, None] = {}
+    for name in names:
+        path = Path(name)
+        if path.is_dir():
+            matches = sorted(each for each in path.rglob("*") if each.suffix.lower() in _SUFFIXES)
+        else:
+            matches = [path] if path.exists() else sorted(map(Path, glob.glob(name, recursive=True)))  # noqa: PTH207
+        if not matches:
+            expected = ", ".join(sorted(_SUFFIXES))
+            raise CommandError(
+                f"{name}: there is no such file, or none in it; expected files ending in {expected}"
+            )
+        found.update(dict.fromkeys(matches))
+    return list(found)
+
+
+class Inference:
+    """A model that files are run through.
+
+    Args:
+        model: its folder, its `.param` file or its name.
+        top_k: predictions for each item; None for as many as are configured.
+        drawn: folder that drawn pictures go to; None for none.
+
+    Raises:
+        CommandError: there is no such model.
+        SettingsError: a setting is wrong.
+    """
+
+    def __init__(self, model: str, top_k: int | None, drawn: Path | None) -> None:
+        path = find_model(model)
+        self._settings = _settings(path if path.is_dir() else path.parent)
+        self._top_k = top_k
+        self._drawn = drawn
+
+    async def outcomes(self, files: Sequence[Path]) -> AsyncIterator[Outcome]:
+        """Run the model on files, several at a time; yield what comes of each, in order.
+
+        Raises:
+            RepositoryError: the model is broken.
+        """
+        configure_logging("error", "text")
+        app = create_app(self._settings)
+        async with app.router.lifespan_context(app):
+            transport = httpx.ASGITransport(app)
+            async with AsyncClient(_ADDRESS, transport=transport) as client:
+                running: deque[Task[Outcome]] = deque()
+                for file in files:
+                    running.append(create_task(self._outcome(client, file)))
+                    if len(running) > 2 * self._settings.worker_count:
+                        yield await running.popleft()
+                while running:
+                    yield await running.popleft()
+
+    async def _outcome(self, client: AsyncClient, file: Path) -> Outcome:
+        answer: Answer | None = None
+        try:
+            inputs = _read(file)
+            answer = await client.predict(inputs, top_k=self._top_k)
+            return Outcome(file, answer, drawn=await self._draw(client, inputs, file))
+        except (ClientError, OSError, ValueError, EOFError) as error:
+            return Outcome(file, answer, str(error))
+
+    async def _draw(self, client: AsyncClient, inputs: Inputs, file: Path) -> Path | None:
+        if self._drawn is None or not isinstance(inputs, bytes):
+            return None
+        picture = await client.render(inputs)
+        self._drawn.mkdir(parents=True, exist_ok=True)
+        target = _free(self._drawn / f"{file.stem}.png")
+        target.write_bytes(picture)
+        return target
+
+
+def _settings(folder: Path) -> Settings:
+    settings = load_settings({"models": folder, "skip_broken": False})
+    here = {name: type(settings).model_fields[name].default for name in _NOT_HERE}
+    return fit_to_memory(settings.model_copy(update=here | {"otel": False}), this_machine().memory)
+
+
+def _read(file: Path) -> Inputs:
+    """Return the arrays of a file, or the bytes of a picture.
+
+    Raises:
+        OSError, ValueError, EOFError: it cannot be read.
+    """
+    if file.suffix.lower() not in _ARRAYS:
+        return file.read_bytes()
+    loaded = np.load(file, allow_pickle=False)
+    if isinstance(loaded, np.ndarray):
+        return loaded
+    with loaded:
+        return dict(loaded)
+
+
+def _free(path: Path) -> Path:
+    """Return a path that is not taken: files of the same name may come from several folders."""
+    number = 2
+    free = path
+    while free.exists():
+        free = path.with_stem(f"{path.stem}-{number}")
+        number += 1
+    return free

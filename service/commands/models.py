@@ -1,0 +1,109 @@
+"""`kuiper models`: the models of a folder, or of a server."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import service.tasks  # registers the tasks, which have tables of their own in model.toml
+from engine import KuiperError, ModelFilesError, RuntimeGraph, find_files, model_folders, version_folders
+from service.client import Client
+from service.commands.failure import BAD
+from service.commands.opening import shape_text
+from service.commands.output import Json, add_rows, console, print_json, table
+from service.config.model_config import ModelConfigError, load_model_config
+from service.config.settings import load_settings
+from service.graph.view import describe_ports
+
+del service
+
+EXAMPLE = "kuiper models models"
+
+
+def run(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            help="folder of models; by default the one that the settings name", show_default=False
+        ),
+    ] = None,
+    *,
+    url: Annotated[
+        str | None,
+        typer.Option(help="Address of a server whose models are listed instead.", show_default=False),
+    ] = None,
+    key_file: Annotated[
+        Path | None, typer.Option(help="File with an API key of that server.", show_default=False)
+    ] = None,
+    json: Json = False,
+) -> None:
+    """List models: their versions, tasks, inputs, outputs and sizes, or what is wrong with them.
+
+    A folder's models are read and linked, but neither compiled nor run: `kuiper check` does that.
+    """
+    if url is not None:
+        key = None if key_file is None else key_file.read_text().strip()
+        with Client(url, key=key) as client:
+            listed = [client.model(model["name"]) for model in client.models()]
+    else:
+        root = load_settings({}).models if folder is None else folder
+        listed = [_describe(name, path) for name, path in model_folders(root).items()]
+    if json:
+        print_json(listed)
+    else:
+        _print(listed)
+    if any(model["reason"] for model in listed):
+        raise typer.Exit(BAD)
+
+
+def _describe(name: str, folder: Path) -> dict[str, Any]:
+    described: dict[str, Any] = {"name": name, "version": None, "task": None, "reason": None}
+    described |= {"inputs": [], "outputs": [], "parameter_count": None, "bytes": None, "description": None}
+    try:
+        versions = version_folders(folder)
+        version = list(versions)[-1]
+        config = load_model_config(folder)
+        files = find_files(versions[version])
+        graph = RuntimeGraph(files.param, files.bin, backend="numpy")
+        graph.build()
+    except (KuiperError, ModelFilesError, ModelConfigError, OSError) as error:
+        return described | {"reason": str(error)}
+    attributes = [attribute for operator in graph.operators for attribute in operator.attrs.values()]
+    return described | {
+        "version": version,
+        "versions": list(versions),
+        "task": config.task,
+        "description": config.description,
+        "inputs": describe_ports(graph.inputs),
+        "outputs": describe_ports(graph.outputs),
+        "parameter_count": sum(
+            attribute.array().size for attribute in attributes if attribute.dtype != "null"
+        ),
+        "bytes": sum(attribute.data.nbytes for attribute in attributes),
+    }
+
+
+def _print(models: list[dict[str, Any]]) -> None:
+    made = table("model", "version", "task", "inputs", "outputs", "parameters", numbers=["parameters"])
+    rows = (
+        (
+            model["name"],
+            model["version"],
+            model["task"],
+            _ports(model["inputs"]),
+            _ports(model["outputs"]),
+            None if model["parameter_count"] is None else f"{model['parameter_count']:,}",
+        )
+        for model in models
+    )
+    out = console()
+    out.print(add_rows(made, rows))
+    for model in models:
+        if model["reason"]:
+            out.print(f"{model['name']}: {model['reason']}")
+
+
+def _ports(ports: list[dict[str, Any]]) -> str:
+    return ", ".join(
+        f"{port['operand']}: {shape_text(port['shape'])} {port['dtype'] or ''}".rstrip() for port in ports
+    )

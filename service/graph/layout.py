@@ -1,0 +1,166 @@
+"""Places the nodes of a graph in layers, from producers down to consumers, with few crossings (Sugiyama's method).
+
+Ranks are longest paths; edges over several ranks get a bend in each; layers are sorted by the mean place of their
+neighbours, downwards and upwards by turns; then nodes move towards the mean of their neighbours, as far as others let
+them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_SWEEPS = 8
+_GAP, _RANK_GAP = 24.0, 44.0
+_LONGEST_EDGE = 40
+"""Ranks of the longest edge that is bent around the nodes between; longer ones are drawn straight."""
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where a graph is drawn, in pixels.
+
+    Attributes:
+        centres: the centre of each node.
+        paths: for each edge the points that it passes, from its producer's lower side to its consumer's upper one.
+        width: width of the drawing.
+        height: its height.
+    """
+
+    centres: list[Point]
+    paths: list[list[Point]]
+    width: float
+    height: float
+
+
+class _Layers:
+    """Nodes and bends by rank, in order."""
+
+    def __init__(self, sizes: Sequence[Point], edges: Sequence[tuple[int, int]]) -> None:
+        self.widths = [width for width, _ in sizes]
+        self.heights = [height for _, height in sizes]
+        self.ranks = _ranks(len(sizes), edges)
+        self.above: list[list[int]] = [[] for _ in sizes]
+        self.below: list[list[int]] = [[] for _ in sizes]
+        self.chains = [self._chain(producer, consumer) for producer, consumer in edges]
+        self.rows: list[list[int]] = [[] for _ in range(max(self.ranks, default=-1) + 1)]
+        for node, rank in enumerate(self.ranks):
+            self.rows[rank].append(node)
+
+    def _chain(self, producer: int, consumer: int) -> list[int]:
+        """Add the bends of an edge; return them."""
+        span = self.ranks[consumer] - self.ranks[producer]
+        bends: list[int] = []
+        if span > _LONGEST_EDGE:
+            return bends
+        for step in range(1, span):
+            bends.append(len(self.ranks))
+            self.ranks.append(self.ranks[producer] + step)
+            self.widths.append(8.0)
+            self.heights.append(0.0)
+            self.above.append([])
+            self.below.append([])
+        for upper, lower in zip([producer, *bends], [*bends, consumer], strict=True):
+            self.below[upper].append(lower)
+            self.above[lower].append(upper)
+        return bends
+
+    def sort(self) -> None:
+        """Order the rows so that few edges cross."""
+        place = [0.0] * len(self.ranks)
+        for row in self.rows:
+            for index, node in enumerate(row):
+                place[node] = index
+        for sweep in range(_SWEEPS):
+            neighbours = self.above if sweep % 2 == 0 else self.below
+            for row in self.rows if sweep % 2 == 0 else reversed(self.rows):
+                keys = {
+                    node: _mean([place[other] for other in neighbours[node]], place[node]) for node in row
+                }
+                row.sort(key=keys.__getitem__)
+                for index, node in enumerate(row):
+                    place[node] = index
+
+    def columns(self) -> list[float]:
+        """Return the x of each node and bend: near its neighbours, and beside those of its row."""
+        x = [0.0] * len(self.ranks)
+        for row in self.rows:
+            _spread(row, x, self.widths)
+        for sweep in range(_SWEEPS):
+            neighbours = self.above if sweep % 2 == 0 else self.below
+            for row in self.rows if sweep % 2 == 0 else reversed(self.rows):
+                for node in row:
+                    x[node] = _mean([x[other] for other in neighbours[node]], x[node])
+                _spread(row, x, self.widths)
+        return x
+
+
+def lay_out(sizes: Sequence[Point], edges: Sequence[tuple[int, int]]) -> Layout:
+    """Lay out a graph without cycles.
+
+    Args:
+        sizes: width and height of each node.
+        edges: producer and consumer of each edge.
+    """
+    layers = _Layers(sizes, edges)
+    layers.sort()
+    x = layers.columns()
+    left = min((x[node] - layers.widths[node] / 2 for node in range(len(x))), default=0.0) - _GAP
+    tops: list[float] = []
+    top = _GAP
+    for row in layers.rows:
+        height = max(layers.heights[node] for node in row)
+        tops.append(top + height / 2)
+        top += height + _RANK_GAP
+    centres = [(x[node] - left, tops[rank]) for node, rank in enumerate(layers.ranks)]
+    paths = []
+    for (producer, consumer), chain in zip(edges, layers.chains, strict=True):
+        (x1, y1), (x2, y2) = centres[producer], centres[consumer]
+        ends = (x1, y1 + layers.heights[producer] / 2), (x2, y2 - layers.heights[consumer] / 2)
+        paths.append([ends[0], *(centres[bend] for bend in chain), ends[1]])
+    right = max((x + layers.widths[node] / 2 for node, (x, _) in enumerate(centres)), default=0.0)
+    return Layout(centres[: len(sizes)], paths, right + _GAP, top)
+
+
+def _ranks(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
+    """Return the length of the longest path to each node; sources lie directly above their first consumer."""
+    consumers: list[list[int]] = [[] for _ in range(count)]
+    waiting = [0] * count
+    for producer, consumer in edges:
+        consumers[producer].append(consumer)
+        waiting[consumer] += 1
+    is_source = [not degree for degree in waiting]
+    ranks = [0] * count
+    ready = [node for node in range(count) if is_source[node]]
+    for node in ready:
+        for consumer in consumers[node]:
+            ranks[consumer] = max(ranks[consumer], ranks[node] + 1)
+            waiting[consumer] -= 1
+            if not waiting[consumer]:
+                ready.append(consumer)
+    for node in range(count):
+        if is_source[node] and consumers[node]:
+            ranks[node] = min(ranks[consumer] for consumer in consumers[node]) - 1
+    return ranks
+
+
+def _spread(row: Sequence[int], x: list[float], widths: Sequence[float]) -> None:
+    """Move the nodes of a row apart, half of each way to the left and half to the right, in their order."""
+    rightmost: list[float] = []
+    edge = float("-inf")
+    for node in row:
+        rightmost.append(max(x[node], edge + widths[node] / 2))
+        edge = rightmost[-1] + widths[node] / 2 + _GAP
+    leftmost: list[float] = []
+    edge = float("inf")
+    for node in reversed(row):
+        leftmost.append(min(x[node], edge - widths[node] / 2))
+        edge = leftmost[-1] - widths[node] / 2 - _GAP
+    edge = float("-inf")
+    for node, right, left in zip(row, rightmost, reversed(leftmost), strict=True):
+        x[node] = max((right + left) / 2, edge + widths[node] / 2)
+        edge = x[node] + widths[node] / 2 + _GAP
+
+
+def _mean(values: Sequence[float], otherwise: float) -> float:
+    return sum(values) / len(values) if values else otherwise

@@ -1,0 +1,58 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.compiler.emit.target import host_target
+from service.commands import doctor
+from service.commands.dispatch import run_command
+
+
+@pytest.fixture(autouse=True)
+def models(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("KUIPER_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("KUIPER_BACKEND", raising=False)
+
+
+def findings(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, str]]:
+    return {finding["what"]: finding for finding in json.loads(capsys.readouterr().out)}
+
+
+def test_it_tells_of_processor_cores_and_packages(capsys: pytest.CaptureFixture[str]) -> None:
+    run_command(["doctor", "--json"])
+    found = findings(capsys)
+    assert "vectors of" in found["processor"]["found"]
+    assert "on" in found["cores"]["found"]
+    assert "numpy" in found["packages"]["found"]
+    run_command(["doctor"])
+    assert "processor" in capsys.readouterr().out
+
+
+def test_what_is_missing_is_told_with_the_command_that_mends_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    versions = {name: "1" for name in doctor._NEEDED if name != "orjson"}
+    monkeypatch.setattr(doctor, "_version", versions.get)
+    assert run_command(["doctor", "--json"]) == 1
+    found = findings(capsys)
+    assert (found["orjson"]["state"], found["torch"]["state"]) == ("bad", "optional")
+    assert found["torch"]["cure"] == "pip install 'kuiper-serve[export]'"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "what"),
+    [
+        ("KUIPER_BACKEND", "numpy", "compiler"),
+        ("KUIPER_WORKERS", "many", "settings"),
+        ("KUIPER_TARGET", "mmx", "compiler"),
+    ],
+)
+def test_what_slows_or_stops_a_server_changes_the_exit_code(
+    variable: str, value: str, what: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(variable, value)
+    if variable == "KUIPER_TARGET":
+        host_target.cache_clear()
+    assert run_command(["doctor", "--json"]) == 1
+    host_target.cache_clear()
+    assert findings(capsys)[what]["state"] == "bad"

@@ -1,0 +1,87 @@
+"""What `kuiper infer` prints: the labels of pictures whose digits are known."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from service.commands.dispatch import run_command
+from tests.service.models import VECTOR, add_model
+
+ROOT = Path(__file__).parents[3]
+DIGITS = ROOT / "models/digits"
+SAMPLES = DIGITS / "samples"
+
+
+@pytest.fixture(autouse=True)
+def numpy_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUIPER_BACKEND", "numpy")
+    monkeypatch.setenv("KUIPER_WARM_UP", "false")
+    monkeypatch.setenv("KUIPER_API_KEYS", "a-key-that-only-a-server-needs")
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr("service.commands.inference.configure_logging", lambda level, log_format: None)
+
+
+def test_a_folder_gives_a_line_for_each_picture_in_order(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["infer", str(DIGITS), str(SAMPLES)]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    assert [Path(row[0]).name for row in rows] == [f"{digit}.png" for digit in range(10)]
+    assert [row[2] for row in rows] == [str(digit) for digit in range(10)]
+
+
+def test_globs_and_files_are_read_once(capsys: pytest.CaptureFixture[str]) -> None:
+    files = [str(SAMPLES / "[34].png"), str(SAMPLES / "3.png")]
+    assert run_command(["infer", str(DIGITS), *files, "--json", "--top-k", "2"]) == 0
+    answers = json.loads(capsys.readouterr().out)
+    assert [answer["predictions"][0][0]["label"] for answer in answers] == ["3", "4"]
+    assert all(len(answer["predictions"][0]) == 2 for answer in answers)
+    assert "data" not in answers[0]["outputs"][0]
+
+
+def test_a_bad_file_stops_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = tmp_path / "bad.png"
+    bad.write_bytes(b"no picture")
+    arguments = ["infer", str(DIGITS), str(bad), str(SAMPLES / "5.png"), "--format", "jsonl"]
+    assert run_command(arguments) == 1
+    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert "not an image" in first["error"]
+    assert second["predictions"][0][0]["label"] == "5"
+
+
+def test_csv_has_a_row_for_each_prediction(tmp_path: Path) -> None:
+    target = tmp_path / "out.csv"
+    arguments = ["infer", str(DIGITS), str(SAMPLES / "7.png"), "--format", "csv", "--output", str(target)]
+    assert run_command([*arguments, "--top-k", "3"]) == 0
+    rows = list(csv.DictReader(io.StringIO(target.read_text())))
+    assert [row["rank"] for row in rows] == ["0", "1", "2"]
+    assert (rows[0]["label"], rows[0]["item"]) == ("7", "0")
+
+
+def test_arrays_of_a_raw_model_are_told_by_shape(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = add_model(tmp_path, "vector", VECTOR)
+    np.save(tmp_path / "one.npy", np.ones((2, 3), np.float32))
+    np.savez(tmp_path / "two.npz", np.ones((4, 3), np.float32))
+    assert run_command(["infer", str(model), str(tmp_path / "one.npy"), str(tmp_path / "two.npz")]) == 0
+    shown = capsys.readouterr().out
+    assert "1: 2x3 float32" in shown
+    assert "1: 4x3 float32" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "problem"),
+    [
+        (["MODEL", "none.png"], 1, "none.png: there is no such file"),
+        (["none", "SAMPLE"], 1, "none: is no model"),
+        (["MODEL"], 2, "Missing argument"),
+        (["MODEL", "SAMPLE", "--format", "xml"], 2, "xml"),
+    ],
+)
+def test_mistakes_are_told(
+    arguments: list[str], code: int, problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = {"MODEL": str(DIGITS), "SAMPLE": str(SAMPLES / "1.png")}
+    assert run_command(["infer", *(paths.get(word, word) for word in arguments)]) == code
+    assert problem in capsys.readouterr().err

@@ -1,0 +1,33 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from service.commands.dispatch import run_command
+from tests.service.models import UNKNOWN_LAYER, VECTOR, add_model, add_models, add_versions
+
+
+def test_models_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    add_versions(add_models(tmp_path), "many", {"2": VECTOR, "10": VECTOR})
+    assert run_command(["models", str(tmp_path), "--json"]) == 0
+    listed = {model["name"]: model for model in json.loads(capsys.readouterr().out)}
+    assert set(listed) == {"digit", "many", "pair", "vector"}
+    assert (listed["many"]["version"], listed["many"]["versions"]) == ("10", ["2", "10"])
+    assert listed["digit"]["task"] == "classification"
+    assert [port["shape"] for port in listed["pair"]["inputs"]] == [[2], [2]]
+
+
+def test_a_broken_model_is_told_and_changes_the_exit_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_model(add_models(tmp_path), "broken", UNKNOWN_LAYER)
+    assert run_command(["models", str(tmp_path)]) == 1
+    shown = capsys.readouterr().out
+    assert "broken: " in shown
+    assert "nn.RELU" in shown
+    assert "?x3 f32" in shown
+
+
+def test_no_folder_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["models", str(tmp_path / "none")]) == 1
+    assert "there is no folder" in capsys.readouterr().err
