@@ -5,9 +5,10 @@ from pathlib import Path
 
 import service.tasks  # noqa: F401  # the tasks that `model.toml` may name
 from engine import Array, InputError, Port
+from service.config.image_config import ImageConfig
 from service.config.image_formats import KNOWN_FORMATS
 from service.config.limits import Limits
-from service.config.model_config import FILE_NAME, ImageConfig, load_model_config
+from service.config.model_config import FILE_NAME, load_model_config
 from service.errors import ServiceError
 from service.images.preparation import ImageInput, find_image_input, open_images, prepare
 

@@ -8,8 +8,9 @@ from engine import Port
 from service.codec.binding import bind, find_port
 from service.codec.decoded import Decoded, Picture
 from service.codec.options import Options
+from service.config.image_config import ImageConfig
 from service.config.limits import Limits
-from service.config.model_config import ImageConfig, ModelConfig
+from service.config.model_config import ModelConfig
 from service.errors import ServiceError
 from service.images.preparation import ImageInput, find_image_input, open_images, prepare
 

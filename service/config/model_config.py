@@ -14,8 +14,14 @@ a table of its own, which has its name, and is described where the task is.
     colour = "rgb"                  # gray, rgb or bgr
     resize = "stretch"              # stretch, fit (whole image, bars of `pad`) or crop (centre)
     crop_fraction = 0.875           # crop: part of the shorter side that is kept
+    shorter_side = 256              # crop: instead, what the shorter side is scaled to before the centre is cut
     pad = 114                       # fit: grey level of the bars, 0 to 255
+    scale_up = false                # fit: do not enlarge small images
+    resize_as = "pillow"            # whose arithmetic: pillow, torch or opencv
     resample = "bilinear"           # nearest, box, bilinear, hamming, bicubic or lanczos
+    antialias = true                # smooth images that shrink; default: as the library does
+    draft = true                    # decode large JPEGs at a part of their size where that is enough
+    background = "auto"             # under transparent images: "auto" or [red, green, blue]
     scale = 0.00392156862745098     # value = (pixel * scale - mean) / std
     mean = [0.485, 0.456, 0.406]    # one per channel of `colour`, or one for all
     std = [0.229, 0.224, 0.225]
@@ -45,7 +51,7 @@ a table of its own, which has its name, and is described where the task is.
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import (
     BeforeValidator,
@@ -58,7 +64,7 @@ from pydantic import (
 )
 
 from engine import LOSS_TOLERATED
-from service.config.image_formats import KNOWN_FORMATS, ImageFormats
+from service.config.image_config import ImageConfig as ImageConfig  # noqa: PLC0414
 from service.config.labels import read_labels
 from service.config.model_config_error import ModelConfigError as ModelConfigError  # noqa: PLC0414
 from service.config.precision_name import PrecisionName
@@ -80,64 +86,7 @@ FILE_NAME = "model.toml"
 
 _Table = TypeVar("_Table", bound=TomlTable)
 
-Colour = Literal["gray", "rgb", "bgr"]
-Resize = Literal["stretch", "fit", "crop"]
-Resample = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
-
-
-def _as_list(value: Any) -> Any:
-    return [value] if isinstance(value, int | float) else value
-
-
-# TOML has only arrays, which stand for tuples here; their items are validated strictly
-_Side = Annotated[int, Field(ge=1, le=1 << 14)]
-_Size = Annotated[tuple[_Side, _Side], Field(strict=False)]
-_PerChannel = Annotated[tuple[float, ...], BeforeValidator(_as_list), Field(strict=False)]
-_PerChannelPositive = Annotated[
-    tuple[Annotated[float, Field(gt=0)], ...], BeforeValidator(_as_list), Field(strict=False)
-]
 _Labels = Annotated[tuple[str, ...], Field(strict=False, min_length=1)]
-
-
-class ImageConfig(TomlTable):
-    """How an image becomes an input: `value = (pixel * scale - mean) / std`, laid out (channels, height, width).
-
-    Attributes:
-        size: height and width; by default those of the graph's input.
-        colour: order and number of channels.
-        resize: `stretch` ignores the aspect ratio, `fit` shows the whole image between bars, `crop` the centre.
-        crop_fraction: for `crop`, the part of the shorter side that is kept.
-        pad: for `fit`, grey level of the bars.
-        resample: Pillow's filter; all but `nearest` smooth when they shrink.
-        scale: factor on pixels of 0 to 255.
-        mean: per channel or one, in scaled units.
-        std: per channel or one, in scaled units.
-        formats: formats of images that are taken; the server's setting may leave fewer.
-    """
-
-    size: _Size | None = None
-    colour: Colour = "rgb"
-    resize: Resize = "stretch"
-    crop_fraction: float = Field(default=1.0, gt=0, le=1)
-    pad: int = Field(default=0, ge=0, le=255)
-    resample: Resample = "bilinear"
-    scale: float = Field(default=1 / 255, gt=0)
-    mean: _PerChannel = (0.0,)
-    std: _PerChannelPositive = (1.0,)
-    formats: ImageFormats = KNOWN_FORMATS
-
-    @property
-    def channels(self) -> int:
-        """Number of channels."""
-        return 1 if self.colour == "gray" else 3
-
-    @model_validator(mode="after")
-    def _check_channels(self) -> Self:
-        for key in ("mean", "std"):
-            count = len(getattr(self, key))
-            if count not in (1, self.channels):
-                raise ValueError(f"{key} has {count} values; expected 1 or {self.channels} ({self.colour})")
-        return self
 
 
 class SchedulingConfig(TomlTable):

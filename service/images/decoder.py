@@ -17,7 +17,7 @@ from typing import BinaryIO, cast
 import numpy as np
 
 from engine import Array
-from service.config.model_config import ImageConfig
+from service.config.image_config import ImageConfig
 from service.errors import ServiceError
 from service.images.encoded_image import EncodedImage
 from service.images.frames import read_frame, write_frame

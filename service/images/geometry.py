@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine import Array
-from service.config.model_config import ImageConfig
+from service.config.image_config import ImageConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +50,24 @@ def place_image(config: ImageConfig, size: tuple[int, int], target: tuple[int, i
     """
     width, height = size
     if config.resize == "fit":
-        shown = fitting_size(size, target)
+        most = target if config.scale_up else (min(target[0], width), min(target[1], height))
+        shown = fitting_size(size, most)
         bars = (target[0] - shown[0]) // 2, (target[1] - shown[1]) // 2
         return ImageGeometry(width, height, (shown[0] / width, shown[1] / height), bars)
+    if config.resize == "crop" and config.shorter_side is not None:
+        return _cut(size, target, config.shorter_side)
     if config.resize == "crop":
         left, top, right, bottom = centre_box(size, target, config.crop_fraction)
         scale = target[0] / (right - left), target[1] / (bottom - top)
         return ImageGeometry(width, height, scale, (-left * scale[0], -top * scale[1]))
     return ImageGeometry(width, height, (target[0] / width, target[1] / height), (0.0, 0.0))
+
+
+def _cut(size: tuple[int, int], target: tuple[int, int], shorter_side: int) -> ImageGeometry:
+    """Scale the shorter side, and cut the centre at whole pixels, as torchvision's Resize and CenterCrop do."""
+    width, height = (int(shorter_side * side / min(size)) for side in size)
+    left, top = round((width - target[0]) / 2), round((height - target[1]) / 2)
+    return ImageGeometry(*size, (width / size[0], height / size[1]), (-left, -top))
 
 
 def fitting_size(size: tuple[int, int], target: tuple[int, int]) -> tuple[int, int]:

@@ -4,10 +4,17 @@ import numpy as np
 from PIL import Image
 
 from engine import Array
-from service.config.model_config import ImageConfig
+from service.config.image_config import ImageConfig
 from service.images.encoded_image import EncodedImage
-from service.images.geometry import centre_box, fitting_size
-from service.images.image_file import load_image, open_image
+from service.images.geometry import ImageGeometry, place_image
+from service.images.image_file import load_image, open_image, upright_size
+from service.images.resizing import Part, resize
+
+_DRAFT_PIXELS = 4_000_000
+"""Pixels from which on a JPEG may be decoded at a part of its size."""
+_DRAFT_MARGIN = 3
+"""How many times the size that is needed is left at least; the filter then smooths what the decoder does otherwise."""
+_DRAFT_FACTORS = (8, 4, 2)
 
 
 def make_planes(image: EncodedImage, config: ImageConfig, out: Array) -> tuple[int, int]:
@@ -26,35 +33,64 @@ def make_planes(image: EncodedImage, config: ImageConfig, out: Array) -> tuple[i
         MemoryError: there is too little memory.
     """
     opened = image.opened or open_image(image.data, image.header, image.place)
-    loaded = load_image(opened, config.colour == "gray", image.place)
-    _, height, width = out.shape
-    _normalise(_resize(loaded, config, (width, height)), config, out)
-    return loaded.size
+    size = upright_size(opened)
+    geometry = place_image(config, size, (out.shape[2], out.shape[1]))
+    factor = _reduce(opened, geometry, config)
+    loaded = load_image(opened, config.colour == "gray", image.place, config.background)
+    corner, part = _shown(geometry, (out.shape[2], out.shape[1]), factor)
+    levels = resize(loaded, part, config)
+    if part.size != (out.shape[2], out.shape[1]):
+        _normalise(np.full((1, 1, config.channels), config.pad, np.uint8), config, out)
+    left, top = corner
+    width, height = part.size
+    _normalise(levels, config, out[:, top : top + height, left : left + width])
+    return size
 
 
-def _resize(image: Image.Image, config: ImageConfig, size: tuple[int, int]) -> Image.Image:
-    resample = Image.Resampling[config.resample.upper()]
-    if config.resize == "fit":
-        return _fit(image, size, resample, config.pad)
-    if config.resize == "crop":
-        # cutting before resizing keeps an image of one row and a million columns from becoming a huge one
-        return image.resize(size, resample, box=centre_box(image.size, size, config.crop_fraction))
-    return image.resize(size, resample)
+def _reduce(image: Image.Image, geometry: ImageGeometry, config: ImageConfig) -> int:
+    """Have a large JPEG decoded at a part of its size if it is to be smaller still; returns how many times smaller."""
+    width, height = image.size
+    is_large = image.format == "JPEG" and width * height >= _DRAFT_PIXELS
+    if not (is_large and config.draft and config.smooths):
+        return 1
+    most = 1 / max(geometry.scale) / _DRAFT_MARGIN
+    for factor in _DRAFT_FACTORS:
+        # of other sizes, the last pixels would stand for less than the others do
+        if factor <= most and width % factor == height % factor == 0:
+            image.draft(None, (width // factor, height // factor))
+            return width // image.width
+    return 1
 
 
-def _fit(image: Image.Image, size: tuple[int, int], resample: Image.Resampling, pad: int) -> Image.Image:
-    """Scale the image to fit, and put it in the middle, between bars."""
-    width, height = fitting_size(image.size, size)
-    canvas = Image.new(image.mode, size, (pad,) * len(image.getbands()))
-    shown = image.resize((width, height), resample)
-    canvas.paste(shown, ((size[0] - width) // 2, (size[1] - height) // 2))
-    return canvas
+def _shown(geometry: ImageGeometry, size: tuple[int, int], factor: int) -> tuple[tuple[int, int], Part]:
+    """Return where the part of an array begins that shows the picture, and which part of the picture that is.
+
+    Args:
+        geometry: where the picture lies.
+        size: columns and rows of the array.
+        factor: how many times smaller the picture was decoded.
+    """
+    begins, counts, starts, ends = [], [], [], []
+    sides = (geometry.width, geometry.height)
+    for most, side, scale, offset in zip(size, sides, geometry.scale, geometry.offset, strict=True):
+        begin = max(0, round(offset))
+        end = min(most, round(offset + side * scale))
+        begins.append(begin)
+        counts.append(end - begin)
+        starts.append(max(0.0, _snapped((begin - offset) / scale)) / factor)
+        ends.append(min(float(side), _snapped((end - offset) / scale)) / factor)
+    return (begins[0], begins[1]), Part((starts[0], starts[1], ends[0], ends[1]), (counts[0], counts[1]))
 
 
-def _normalise(image: Image.Image, config: ImageConfig, out: Array) -> None:
-    """Write (pixel * scale - mean) / std of an (h, w) or (h, w, 3) image to `out` (channels, h, w)."""
-    pixels = np.asarray(image)
-    planes = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
+def _snapped(place: float) -> float:
+    """Return a place without what floating-point arithmetic has added to a whole number."""
+    whole = round(place)
+    return float(whole) if abs(place - whole) < 1e-6 else place
+
+
+def _normalise(levels: Array, config: ImageConfig, out: Array) -> None:
+    """Write (level * scale - mean) / std of (height, width, channels) to `out` (channels, height, width)."""
+    planes = levels.transpose(2, 0, 1)
     if config.colour == "bgr":
         planes = planes[::-1]
     std = np.array(config.std).reshape(-1, 1, 1)

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from engine import PNNX_COMPUTE, Array, Port
+from service.config.image_config import ImageConfig
 from service.config.image_formats import KNOWN_FORMATS
-from service.config.model_config import FILE_NAME, ImageConfig, ModelConfigError
+from service.config.model_config import FILE_NAME, ModelConfigError
 from service.errors import ServiceError
 from service.heavy_work import LIGHT_PIXELS, check_weight
 from service.images.decoder import DECODER

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from engine import Port
-from service.config.model_config import ImageConfig
+from service.config.image_config import ImageConfig
 from service.images.preparation import ImageInput, find_image_input
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.batching_policy import BatchingPolicy

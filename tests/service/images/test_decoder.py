@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from engine import Array
-from service.config.model_config import ImageConfig
+from service.config.image_config import ImageConfig
 from service.errors import ServiceError
 from service.heavy_work import LIGHT_PIXELS
 from service.images import decoder as module

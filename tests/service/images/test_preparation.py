@@ -5,7 +5,8 @@ import pytest
 from PIL import Image
 
 from engine import Array, Port
-from service.config.model_config import ImageConfig, ModelConfig, ModelConfigError
+from service.config.image_config import ImageConfig
+from service.config.model_config import ModelConfig, ModelConfigError
 from service.images.preparation import ImageInput, find_image_input, open_images, prepare
 from service.tasks import TaskModel, open_task
 from tests.service.codec.payloads import encoded
