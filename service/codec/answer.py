@@ -63,8 +63,9 @@ def build_answer(
     answer: AnswerDocument = {"model": model, "version": version, "request_id": request_id}
     if predictions is not None:
         answer["predictions"] = [[_prediction(one) for one in item] for item in predictions]
-    if warning is not None:
-        answer["warnings"] = [warning]
+    warnings = [*([] if warning is None else [warning]), *_picture_warnings(pictures)]
+    if warnings:
+        answer["warnings"] = warnings
     if pictures:
         answer["images"] = [_picture(picture) for picture in pictures]
     named = zip(_names(ports, len(result.outputs)), result.outputs, strict=True)
@@ -83,6 +84,18 @@ def build_answer(
     if result.trace is not None:
         answer["trace"] = describe_trace(result.trace)
     return answer
+
+
+def _picture_warnings(pictures: Sequence[Picture]) -> list[str]:
+    """Return what clients are to be told about pictures."""
+    names = (
+        ["the image"] if len(pictures) == 1 else [f"image {place}" for place in range(1, len(pictures) + 1)]
+    )
+    return [
+        f"{name} is animated: its first frame was read"
+        for name, picture in zip(names, pictures, strict=True)
+        if picture.is_animated
+    ]
 
 
 def leave_out_data(answer: AnswerDocument) -> None:

@@ -14,7 +14,13 @@ from service.heavy_work import check_weight
 
 
 def decode(
-    body: bytes, content_type: str | None, ports: Sequence[Port], config: ModelConfig, limits: Limits
+    body: bytes,
+    content_type: str | None,
+    ports: Sequence[Port],
+    config: ModelConfig,
+    limits: Limits,
+    *,
+    open_batch: bool = False,
 ) -> Decoded:
     """Turn a request's body into the inputs of a graph.
 
@@ -24,6 +30,7 @@ def decode(
         ports: the graph's inputs, as `graph.inputs` gives them.
         config: the model's configuration.
         limits: upper bounds on the request's size.
+        open_batch: whether any number of images may be sent, even if the file fixes the size of a batch.
 
     Raises:
         ServiceError: 400, 413, 415 or 422, as listed in the package's docstring; never anything else.
@@ -35,4 +42,4 @@ def decode(
     media_type = parse_media_type(content_type)
     found = find_format(media_type, body)
     check_weight(len(body), found.light_bytes)
-    return found.decode(RequestBody(body, ports, config, limits, media_type.parameters))
+    return found.decode(RequestBody(body, ports, config, limits, media_type.parameters, open_batch))

@@ -15,11 +15,13 @@ class Picture:
         input: operator name of the input that it was made one of.
         data: the encoded picture.
         geometry: where it lies in its item of the input.
+        is_animated: whether it is the first of several frames.
     """
 
     input: str
     data: bytes
     geometry: ImageGeometry
+    is_animated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

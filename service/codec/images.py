@@ -25,6 +25,8 @@ def bind_images(
     config: ModelConfig,
     limits: Limits,
     options: Options | None = None,
+    *,
+    open_batch: bool = False,
 ) -> Decoded:
     """Prepare images as the inputs of a graph.
 
@@ -35,6 +37,7 @@ def bind_images(
         config: the model's configuration.
         limits: upper bounds on the request's size.
         options: what the body holds beside them.
+        open_batch: whether the first dimension of the inputs may have any extent, even if the file fixes it.
 
     Raises:
         ServiceError: 400 `invalid_image`, 413 `image_too_large` or `tensor_too_large`, 415
@@ -50,7 +53,8 @@ def bind_images(
     targets = [(port, _image_input(config.image, port)) for port in ports if port in fields]
     for port, target in targets:
         count = fields.count(port)
-        _check_count(target, count)
+        if not (open_batch and target.batched):
+            _check_count(target, count)
         shape = (count, config.image.channels, target.height, target.width)
         limits.check_shape(shape, f"input {port.operator}")
     opened = open_images([data for _, data in images], limits.image_pixels, config.image.formats)
@@ -60,7 +64,10 @@ def bind_images(
         prepared = prepare(chosen, config.image, target, limits.decode_seconds)
         pairs.append((port, prepared.array))
         placed = zip(chosen, prepared.geometries, strict=True)
-        pictures += [Picture(port.operator, image.data, geometry) for image, geometry in placed]
+        pictures += [
+            Picture(port.operator, image.data, geometry, image.header.is_animated)
+            for image, geometry in placed
+        ]
     return Decoded(bind(ports, pairs), options or Options(), tuple(pictures))
 
 
@@ -113,7 +120,9 @@ def _image_input(config: ImageConfig, port: Port) -> ImageInput:
 
 def _check_count(target: ImageInput, count: int) -> None:
     if target.batch is not None and target.batch != count:
-        raise _wrong_count(count, f"{target.batch}, the model's batch size")
+        raise _wrong_count(
+            count, f"{target.batch}, the batch size of a model that is not proved to take others"
+        )
 
 
 def _wrong_count(count: int, expected: str) -> ServiceError:

@@ -34,9 +34,23 @@ _TENSOR_KEYS = ("name", "shape", "dtype", "datatype", "data")
 
 
 def decode_json(
-    body: bytes, charset: str | None, ports: Sequence[Port], config: ModelConfig, limits: Limits
+    body: bytes,
+    charset: str | None,
+    ports: Sequence[Port],
+    config: ModelConfig,
+    limits: Limits,
+    *,
+    open_batch: bool = False,
 ) -> Decoded:
     """Read a JSON body.
+
+    Args:
+        body: the whole body.
+        charset: that of the `Content-Type`; None for UTF-8.
+        ports: the graph's inputs.
+        config: the model's configuration.
+        limits: upper bounds on the request's size.
+        open_batch: whether any number of images may be sent, even if the file fixes the size of a batch.
 
     Raises:
         ServiceError: 400, 413 or 422.
@@ -54,7 +68,7 @@ def decode_json(
     if given == ["inputs"]:
         return Decoded(_tensors(document["inputs"], ports, limits), options)
     images = document["images"] if given == ["images"] else [document["image"]]
-    return bind_images(_images(images, given[0]), ports, config, limits, options)
+    return bind_images(_images(images, given[0]), ports, config, limits, options, open_batch=open_batch)
 
 
 def _parse(body: bytes, charset: str | None) -> dict[str, Any]:

@@ -49,6 +49,7 @@ class ImageHeader:
         height: rows.
         weight: memory that decoding takes, in multiples of what a plain image of this size takes.
         scans: how often a decoder passes over it.
+        is_animated: whether it has several frames.
     """
 
     format: str
@@ -56,6 +57,7 @@ class ImageHeader:
     height: int
     weight: int = 1
     scans: int = 1
+    is_animated: bool = False
 
     @property
     def weighted_pixels(self) -> int:
@@ -139,18 +141,13 @@ def _counted(data: bytes, parts: Iterator[_Part], unit: str) -> Iterator[_Part]:
         yield part
 
 
-def _exhaust(parts: Iterator[int]) -> None:
-    for _ in parts:
-        pass
-
-
 def _read_png(data: bytes) -> ImageHeader:
     length, kind, width, height, depth, colour = struct.unpack_from(">I4sIIBB", data, len(_PNG_SIGNATURE))
     if (length, kind) != (13, b"IHDR"):
         raise _DamagedError("a PNG begins with IHDR")
-    _exhaust(_counted(data, _png_chunks(data), "chunks"))
+    kinds = {data[at + 4 : at + 8] for at in _counted(data, _png_chunks(data), "chunks")}
     is_converted = colour in _PNG_ALPHA or (colour == _PNG_GRAY and depth > 8)
-    return ImageHeader("PNG", width, height, 2 if is_converted else 1)
+    return ImageHeader("PNG", width, height, 2 if is_converted else 1, is_animated=b"acTL" in kinds)
 
 
 def _png_chunks(data: bytes) -> Iterator[int]:
@@ -161,7 +158,7 @@ def _png_chunks(data: bytes) -> Iterator[int]:
 
 
 def _read_webp(data: bytes) -> ImageHeader:
-    _exhaust(_counted(data, _riff_chunks(data), "chunks"))
+    kinds = {data[at : at + 4] for at in _counted(data, _riff_chunks(data), "chunks")}
     kind = data[12:16]
     if kind == b"VP8X":
         width, height = (int.from_bytes(data[at : at + 3], "little") + 1 for at in (24, 27))
@@ -173,7 +170,7 @@ def _read_webp(data: bytes) -> ImageHeader:
     else:
         raise _DamagedError("its first chunk is not known")
     # its decoder keeps two canvases, and copies the picture twice
-    return ImageHeader("WEBP", width, height, 5)
+    return ImageHeader("WEBP", width, height, 5, is_animated=b"ANIM" in kinds)
 
 
 def _riff_chunks(data: bytes) -> Iterator[int]:

@@ -65,7 +65,14 @@ class InferExchange:
             HeavyWorkError: this thread leaves such work to others, which is to call it again.
         """
         graph = self.model.graph
-        decoded = decode(self.body, self.content_type, graph.inputs, self.model.config, self.limits)
+        decoded = decode(
+            self.body,
+            self.content_type,
+            graph.inputs,
+            self.model.config,
+            self.limits,
+            open_batch=self.model.batching.is_on,
+        )
         self.options = DEFAULTS.overridden_by(decoded.options).overridden_by(self.options)
         if decoded.pictures:
             self.pictures = decoded.pictures

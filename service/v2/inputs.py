@@ -1,7 +1,6 @@
 """Converts the inputs of a request to arrays for the graph."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -113,12 +112,7 @@ def _prepare(
 ) -> list[tuple[Port, Array]]:
     if not images:
         return []
-    ports = [_opened(port) if open_batch else port for port, _ in images]
+    ports = [port for port, _ in images]
     named = [(port.operand, image) for port, encoded in images for image in encoded]
-    arrays = bind_images(named, ports, config, limits).inputs
+    arrays = bind_images(named, ports, config, limits, open_batch=open_batch).inputs
     return [(port, arrays[port.operand]) for port, _ in images]
-
-
-def _opened(port: Port) -> Port:
-    """Return an input whose first dimension may have any extent."""
-    return port if not port.shape else replace(port, shape=(None, *port.shape[1:]))

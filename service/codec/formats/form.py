@@ -35,7 +35,8 @@ class FormFormat(Format):
                 raise _unknown_field(part, names)
         if not images:
             raise invalid("the form has no file; expected an image, as curl -F file=@image.png sends it")
-        return bind_images(images, body.ports, body.config, body.limits, parse_options(options, parameters))
+        read = parse_options(options, parameters)
+        return bind_images(images, body.ports, body.config, body.limits, read, open_batch=body.open_batch)
 
     def schema(self) -> JsonSchema:
         """Return the schema: a file, and the options."""

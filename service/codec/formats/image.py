@@ -38,7 +38,9 @@ class ImageFormat(Format):
     def decode(self, body: RequestBody) -> Decoded:
         """Decode the image and prepare it as the model's configuration says."""
         only_port(body.ports, "one image")
-        return bind_images([("", body.data)], body.ports, body.config, body.limits)
+        return bind_images(
+            [("", body.data)], body.ports, body.config, body.limits, open_batch=body.open_batch
+        )
 
     def schema(self) -> JsonSchema:
         """Return the schema: bytes."""

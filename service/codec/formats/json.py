@@ -52,7 +52,9 @@ class JsonFormat(AnswerFormat):
 
     def decode(self, body: RequestBody) -> Decoded:
         """Read images or tensors, and the options."""
-        return decode_json(body.data, body.charset, body.ports, body.config, body.limits)
+        return decode_json(
+            body.data, body.charset, body.ports, body.config, body.limits, open_batch=body.open_batch
+        )
 
     def encode(
         self,

@@ -1,9 +1,12 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from PIL import Image
 
 from engine import Port
 from service.config.image_config import ImageConfig
+from service.images import planes
 from service.images.axis_windows import Axis, smooth_bicubic, smooth_bilinear
 from service.images.preparation import ImageInput, find_image_input, open_images, prepare
 from service.images.resizing import Part, resize
@@ -59,3 +62,57 @@ def test_only_needed_rows_are_read(library: str, monkeypatch: pytest.MonkeyPatch
     config = ImageConfig.model_validate({"resize_as": library, "antialias": False})
     resize(image, Part((0, 0, 8, 4000), (8, 10)), config)
     assert sum(read) <= 20
+
+
+@pytest.mark.parametrize("orientation", [1, 6])
+@pytest.mark.parametrize(
+    "keys", [{}, {"resize_as": "torch"}, {"resize": "fit"}, {"resize": "crop", "shorter_side": 70}]
+)
+def test_drafts_of_large_pictures_look_like_them(keys: dict[str, Any], orientation: int) -> None:
+    tags = Image.Exif()
+    tags[0x0112] = orientation
+    smooth = Image.fromarray(draw_picture((200, 120))).resize((2400, 1760), Image.Resampling.BICUBIC)
+    picture = encoded(smooth, "JPEG", quality=92, exif=tags)
+    made = [
+        prepare(
+            open_images([picture], 1 << 30),
+            ImageConfig.model_validate({**keys, "draft": draft, "size": (64, 64), "scale": 1.0}),
+            ImageInput(1, True, 64, 64, np.dtype(np.float32)),
+        ).array
+        for draft in (True, False)
+    ]
+    assert not np.array_equal(*made)
+    np.testing.assert_allclose(*made, rtol=0, atol=6)
+    assert np.abs(made[0] - made[1]).mean() < 1
+
+
+@pytest.mark.parametrize(
+    ("keys", "size", "expected"),
+    [
+        ({}, (4000, 3000), (1000, 750)),
+        ({}, (4001, 3000), (4001, 3000)),  # the last column would stand for a quarter of what the others do
+        ({"draft": False}, (4000, 3000), (4000, 3000)),
+        ({"resample": "nearest"}, (4000, 3000), (4000, 3000)),
+        ({"resize_as": "opencv"}, (4000, 3000), (4000, 3000)),
+        ({"resize_as": "opencv", "resample": "box"}, (4000, 3000), (1000, 750)),
+        ({}, (1600, 1200), (1600, 1200)),
+    ],
+)
+def test_which_pictures_are_drafted(
+    keys: dict[str, Any], size: tuple[int, int], expected: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[int, int]] = []
+
+    def noted(image: Image.Image, *args: Any) -> Any:
+        seen.append(image.size)
+        return resize(image, *args)
+
+    monkeypatch.setattr(planes, "resize", noted)
+    config = ImageConfig.model_validate(keys)
+    picture = encoded(Image.new("L", size, 77), "JPEG")
+    made = prepare(
+        open_images([picture], 1 << 30), config, ImageInput(1, True, 240, 320, np.dtype(np.float32))
+    )
+    assert seen == [expected]
+    np.testing.assert_allclose(made.array, 77 / 255, atol=1e-5)
+    assert (made.geometries[0].width, made.geometries[0].height) == size

@@ -1,0 +1,77 @@
+"""Measure how long a large JPEG takes to become what a model takes, compared with its decoding by Pillow alone.
+
+    python -m tests.bench.pictures [--rounds 5]
+
+The picture has 24 megapixels and is drawn. Each way is measured in turn, round by round; the least time counts.
+"""
+
+import argparse
+from collections.abc import Callable
+from io import BytesIO
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from service.config.image_config import ImageConfig
+from service.images.decoder import DECODER
+from service.images.preparation import ImageInput, open_images, prepare
+
+SIZE = (6000, 4000)
+TARGET = ImageInput(1, True, 640, 640, np.dtype(np.float32))
+LETTERBOX: dict[str, Any] = {"resize": "fit", "pad": 114}
+WAYS: dict[str, dict[str, Any]] = {
+    "Pillow's filter": LETTERBOX,
+    "Pillow's filter, no drafts": LETTERBOX | {"draft": False},
+    "OpenCV's filter": LETTERBOX | {"resize_as": "opencv"},
+    "PyTorch's filter": LETTERBOX | {"resize_as": "torch"},
+}
+LIMIT = 60.0
+
+
+def draw_jpeg() -> bytes:
+    """Return a JPEG of 24 megapixels with shapes and noise."""
+    rng = np.random.default_rng(0)
+    shapes = Image.fromarray(rng.integers(0, 256, (150, 200, 3), np.uint8)).resize(
+        SIZE, Image.Resampling.BICUBIC
+    )
+    grain = rng.integers(-12, 13, (SIZE[1], SIZE[0], 1)).astype(np.int16)
+    target = BytesIO()
+    levels = (np.asarray(shapes, np.int16) + grain).clip(0, 255).astype(np.uint8)
+    Image.fromarray(levels).save(target, "JPEG", quality=90)
+    return target.getvalue()
+
+
+def seconds(work: Callable[[], object]) -> float:
+    start = perf_counter()
+    work()
+    return perf_counter() - start
+
+
+def measure(data: bytes, rounds: int) -> dict[str, float]:
+    """Return the least seconds of each way; that of Pillow alone is called `decoding`."""
+    ways: dict[str, Callable[[], object]] = {"decoding": lambda: Image.open(BytesIO(data)).load()}
+    for name, keys in WAYS.items():
+        config = ImageConfig.model_validate(keys)
+        ways[name] = lambda config=config: prepare(open_images([data], 1 << 30), config, TARGET, LIMIT)
+    best = dict.fromkeys(ways, float("inf"))
+    for _ in range(rounds):
+        for name, work in ways.items():
+            best[name] = min(best[name], seconds(work))
+    return best
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    best = measure(draw_jpeg(), parser.parse_args().rounds)
+    decoding = best.pop("decoding")
+    print(f"{'decoding by Pillow alone':32} {decoding * 1e3:7.1f} ms")
+    for name, value in best.items():
+        print(f"{name:32} {value * 1e3:7.1f} ms  {value / decoding:5.2f} x")
+    DECODER.close()
+
+
+if __name__ == "__main__":
+    main()
