@@ -17,6 +17,7 @@ BUILT_IN = {
     "classification": "service.tasks.classification:Classification",
     "detection": "service.tasks.detection:Detection",
     "raw": "service.tasks.raw:Raw",
+    "segmentation": "service.tasks.segmentation:SemanticSegmentation",
 }
 """The tasks that come along, each with the module and the class that it is."""
 

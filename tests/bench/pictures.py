@@ -7,6 +7,7 @@ The picture has 24 megapixels and is drawn. Each way is measured in turn, round 
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 from io import BytesIO
 from time import perf_counter
 from typing import Any
@@ -49,12 +50,14 @@ def seconds(work: Callable[[], object]) -> float:
     return perf_counter() - start
 
 
+def make(data: bytes, config: ImageConfig) -> None:
+    prepare(open_images([data], 1 << 30), config, TARGET, LIMIT)
+
+
 def measure(data: bytes, rounds: int) -> dict[str, float]:
     """Return the least seconds of each way; that of Pillow alone is called `decoding`."""
     ways: dict[str, Callable[[], object]] = {"decoding": lambda: Image.open(BytesIO(data)).load()}
-    for name, keys in WAYS.items():
-        config = ImageConfig.model_validate(keys)
-        ways[name] = lambda config=config: prepare(open_images([data], 1 << 30), config, TARGET, LIMIT)
+    ways |= {name: partial(make, data, ImageConfig.model_validate(keys)) for name, keys in WAYS.items()}
     best = dict.fromkeys(ways, float("inf"))
     for _ in range(rounds):
         for name, work in ways.items():

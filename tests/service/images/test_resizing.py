@@ -73,17 +73,17 @@ def test_drafts_of_large_pictures_look_like_them(keys: dict[str, Any], orientati
     tags[0x0112] = orientation
     smooth = Image.fromarray(draw_picture((200, 120))).resize((2400, 1760), Image.Resampling.BICUBIC)
     picture = encoded(smooth, "JPEG", quality=92, exif=tags)
-    made = [
+    drafted, whole = (
         prepare(
             open_images([picture], 1 << 30),
             ImageConfig.model_validate({**keys, "draft": draft, "size": (64, 64), "scale": 1.0}),
             ImageInput(1, True, 64, 64, np.dtype(np.float32)),
         ).array
         for draft in (True, False)
-    ]
-    assert not np.array_equal(*made)
-    np.testing.assert_allclose(*made, rtol=0, atol=6)
-    assert np.abs(made[0] - made[1]).mean() < 1
+    )
+    assert not np.array_equal(drafted, whole)
+    np.testing.assert_allclose(drafted, whole, rtol=0, atol=6)
+    assert np.abs(drafted - whole).mean() < 1
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,305 @@
+"""Semantic segmentation: which class each pixel of a picture belongs to."""
+
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from math import log
+from typing import Any, Literal
+
+import numpy as np
+from PIL import Image
+from pydantic import BaseModel, Field
+
+from engine import Array, Port
+from service.config.model_config import FILE_NAME, ModelConfigError
+from service.config.task_keys import TaskKeys
+from service.config.toml_table import TomlTable
+from service.errors import ServiceError
+from service.heavy_work import check_weight
+from service.images.drawing import COLOURS, Drawing
+from service.images.geometry import ImageGeometry
+from service.images.preparation import ImageInput, find_image_input
+from service.tasks.chosen_output import choose_output
+from service.tasks.run_lengths import Runs, decode_counts, encode_counts, find_runs
+from service.tasks.score_map import PictureAxes, decide_pixels, picture_axes, spread_classes
+from service.tasks.task import Prediction, Task, TaskModel, TaskParameters
+
+MaskFormat = Literal["rle", "png", "array", "none"]
+NO_CLASS = 255
+"""The value in a palette picture of pixels that belong to no class."""
+MAX_ARRAY_PIXELS = 1 << 22
+"""Most pixels of masks in an answer that are written as numbers."""
+_MAX_CLASS = 1 << 30
+_LIGHT_SCORES = 1 << 22
+"""Most scores of pictures that any worker interpolates."""
+
+
+class SegmentationConfig(TomlTable):
+    """How an output becomes classes of pixels.
+
+    Attributes:
+        output: operator or operand name of the output: scores (batch, classes, rows, columns), or whole numbers
+            (batch, rows, columns) or (batch, 1, rows, columns) that are classes; by default the first output.
+        activation: `argmax`: each pixel belongs to the class of its highest score; `sigmoid`: the output holds logits,
+            and a pixel belongs to each class that is at least as probable as `threshold`; `threshold`: the same of an
+            output that holds probabilities.
+        threshold: least probability, unless the request says.
+        background: class that is no region, as of all that is nothing in particular; by default there is none.
+        mask: how masks are answered, unless the request says: `rle`, `png`, `array` or `none`.
+    """
+
+    output: str | None = None
+    activation: Literal["argmax", "sigmoid", "threshold"] = "argmax"
+    threshold: float = Field(default=0.5, gt=0, lt=1)
+    background: int | None = Field(default=None, ge=0)
+    mask: MaskFormat = "rle"
+
+
+class SegmentationParameters(TaskParameters):
+    """What requests may set for a segmentation."""
+
+    mask: MaskFormat | None = Field(
+        default=None,
+        description="rle: COCO's run lengths for each region; png: a palette picture; array: numbers; none",
+    )
+    threshold: float | None = Field(
+        default=None, gt=0, lt=1, description="least probability of a class; not for argmax"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Segmentation(Prediction):
+    """The classes of a picture's pixels.
+
+    Attributes:
+        width: columns of the mask: those of the picture, or of the output where the request sent a tensor.
+        height: its rows.
+        regions: for each class that there is, the largest first: its `label`, `index`, `area` in pixels, `share` of
+            all pixels, `box` (left, top, right and bottom), and `rle` where masks are answered so.
+        mask: the class of each pixel: a palette PNG in base64, or an array (height, width); None for other formats.
+            Pixels of no class are 255 in the PNG, and -1 in the array; of several classes, a pixel has the most
+            probable.
+    """
+
+    width: int
+    height: int
+    regions: tuple[dict[str, Any], ...]
+    mask: Any = None
+
+
+class RegionView(BaseModel):
+    """A class, and which pixels belong to it."""
+
+    label: str
+    index: int
+    area: int
+    share: float
+    box: list[int] = Field(description="left, top, right and bottom")
+    rle: dict[str, Any] | None = Field(default=None, description="size and counts, as COCO's tools read them")
+
+
+class SegmentationView(BaseModel):
+    """The classes of a picture's pixels."""
+
+    width: int
+    height: int
+    regions: list[RegionView]
+    mask: str | list[list[int]] | None = Field(description="a palette PNG in base64, or rows of classes")
+
+
+class SemanticSegmentation(Task):
+    """The task of models that classify pixels.
+
+    Raises:
+        ModelConfigError: the chosen output does not exist, or holds no scores of pixels, or of another number of
+            classes than there are labels.
+    """
+
+    name = "segmentation"
+    keys = TaskKeys(SegmentationConfig, takes_labels=True)
+    view = SegmentationView
+    parameters = SegmentationParameters
+    answers_outputs = False
+    draws = True
+
+    def __init__(self, model: TaskModel) -> None:
+        super().__init__(model)
+        self._options = model.config.task_table(SegmentationConfig)
+        self._labels = model.config.labels or ()
+        self._chosen = choose_output(model.outputs, self._options.output, "segmentation.output")
+        self._check(model.outputs[self._chosen])
+        self._taken = _taken(model)
+
+    def predict(
+        self, outputs: Sequence[Array], images: Sequence[ImageGeometry], parameters: Mapping[str, Any]
+    ) -> Sequence[Sequence[Segmentation]]:
+        """Classify the pixels of each picture, in its own size.
+
+        Args:
+            outputs: the chosen one holds scores or classes of pixels.
+            images: where the pictures lie in the input.
+            parameters: `mask` and `threshold`; by default as configured.
+
+        Raises:
+            ServiceError: 422 `no_mask` where the input's size made an output of another shape; 413
+                `answer_too_large` for arrays of more than `MAX_ARRAY_PIXELS`.
+            HeavyWorkError: this thread leaves such work to others.
+        """
+        maps = self._maps(outputs[self._chosen])
+        form: MaskFormat = parameters.get("mask") or self._options.mask
+        threshold = parameters.get("threshold") or self._options.threshold
+        placed = [images[place] if place < len(images) else None for place in range(len(maps))]
+        axes = [picture_axes(image, (maps.shape[3], maps.shape[2]), self._size(maps)) for image in placed]
+        pixels = sum(one.across.count * one.down.count for one in axes)
+        if form == "array" and pixels > MAX_ARRAY_PIXELS:
+            raise _too_many(pixels)
+        check_weight(pixels * maps.shape[1], _LIGHT_SCORES)
+        return [
+            [self._segment(item, one, form, threshold)] if np.isfinite(item).all() else []
+            for item, one in zip(maps, axes, strict=True)
+        ]
+
+    def draw(self, drawing: Drawing, predictions: Sequence[Prediction]) -> None:
+        """Colour the pixels of each class."""
+        for one in predictions:
+            if isinstance(one, Segmentation):
+                shown = None if one.mask is None else _read_mask(one.mask)
+                for region in one.regions:
+                    mask = _region_mask(region, one) if shown is None else shown == region["index"]
+                    if mask is not None:
+                        drawing.mask(mask, region["index"])
+
+    def remark(self, predictions: Sequence[Sequence[Prediction]]) -> str | None:
+        """Say which items have no mask."""
+        items = ", ".join(str(place) for place, item in enumerate(predictions) if not item)
+        return (
+            f"the scores of item {items} of the batch are not all numbers: there is no mask"
+            if items
+            else None
+        )
+
+    def _segment(self, scores: Array, axes: PictureAxes, form: MaskFormat, threshold: float) -> Segmentation:
+        """Classify the pixels of one picture; scores are (classes, rows, columns)."""
+        classes: Array | None
+        if self._options.activation == "argmax":
+            classes = self._classes(scores, axes)
+            runs = _runs_of(classes)
+        else:
+            level = log(threshold / (1 - threshold)) if self._options.activation == "sigmoid" else threshold
+            masks = decide_pixels(scores, axes, lambda found: found >= level, np.dtype(bool), unseen=0)
+            classes = _best(scores, axes, masks) if form in ("png", "array") else None
+            runs = _runs_of_masks(masks)
+        regions = [self._region(index, found, value, form) for index, found, value in runs]
+        kept = [region for region in regions if region["index"] != self._options.background]
+        kept.sort(key=lambda region: (-region["area"], region["index"]))
+        mask = None if classes is None else _written(classes, form)
+        return Segmentation(axes.across.count, axes.down.count, tuple(kept), mask)
+
+    def _classes(self, scores: Array, axes: PictureAxes) -> Array:
+        if len(scores) == 1:  # the output holds classes already
+            return spread_classes(scores[0].clip(-1, _MAX_CLASS).astype(np.int32), axes, unseen=-1)
+        return decide_pixels(scores, axes, lambda found: found.argmax(axis=0), np.dtype(np.int16), unseen=-1)
+
+    def _region(self, index: int, runs: Runs, value: int, form: MaskFormat) -> dict[str, Any]:
+        area = runs.area(value)
+        region = {
+            "label": self._labels[index] if index < len(self._labels) else str(index),
+            "index": index,
+            "area": area,
+            "share": round(area / (runs.width * runs.height), 6),
+            "box": runs.box(value),
+        }
+        if form == "rle":
+            size = runs.height, runs.width
+            region["rle"] = {"size": size, "counts": encode_counts(runs.counts(value))}
+        return region
+
+    def _maps(self, output: Array) -> Array:
+        """Return the output as (batch, classes, rows, columns)."""
+        maps = output[:, None] if output.ndim == 3 else output
+        is_map = self._options.activation == "argmax" and maps.shape[1:2] == (1,)
+        if maps.ndim != 4 or 0 in maps.shape or maps.dtype.kind not in ("iu" if is_map else "fiu"):
+            message = (
+                f"the output is {output.dtype} {output.shape}; masks need (batch, classes, rows, columns)"
+            )
+            raise ServiceError(422, "no_mask", message, {"shape": list(output.shape)})
+        return maps
+
+    def _size(self, maps: Array) -> tuple[int, int]:
+        """Return the columns and rows of the input."""
+        return self._taken or (maps.shape[3], maps.shape[2])
+
+    def _check(self, port: Port) -> None:
+        key, shape = "segmentation.output", port.shape
+        if shape is None:
+            return
+        if len(shape) not in (3, 4):
+            raise ModelConfigError(FILE_NAME, key, f"shape is {port}", "(batch, classes, rows, columns)")
+        classes = shape[1] if len(shape) == 4 else 1
+        is_map = self._options.activation == "argmax" and classes == 1
+        if is_map and port.dtype is not None and port.dtype[0] not in "iu":
+            expected = 'whole numbers, or activation = "sigmoid"'
+            raise ModelConfigError(
+                FILE_NAME, "segmentation.activation", f"{port} has one score a pixel", expected
+            )
+        if self._labels and classes is not None and not is_map and classes != len(self._labels):
+            expected = f"{classes}, the classes of output {port}"
+            raise ModelConfigError(FILE_NAME, "labels", f"there are {len(self._labels)}", expected)
+
+
+def _taken(model: TaskModel) -> tuple[int, int] | None:
+    """Return the columns and rows of the input that takes pictures; None where the model takes none."""
+    if model.config.image is None:
+        return None
+    found = [find_image_input(model.config.image, port) for port in model.inputs]
+    target = next(one for one in found if isinstance(one, ImageInput))
+    return target.width, target.height
+
+
+def _best(scores: Array, axes: PictureAxes, masks: Array) -> Array:
+    """Return the most probable class of each pixel that has one, -1 elsewhere."""
+    best = decide_pixels(scores, axes, lambda found: found.argmax(axis=0), np.dtype(np.int16), unseen=-1)
+    return np.where(masks.any(axis=0), best, -1).astype(np.int16)
+
+
+def _runs_of(classes: Array) -> list[tuple[int, Runs, int]]:
+    """Return the classes of a map: each with runs, and with its value in them."""
+    runs = find_runs(classes)
+    return [(value, runs, value) for value in map(int, np.unique(runs.values)) if value >= 0]
+
+
+def _runs_of_masks(masks: Array) -> list[tuple[int, Runs, int]]:
+    """Return the masks that have pixels: the class of each with its runs, and with the value 1 in them."""
+    found = [(index, find_runs(mask), 1) for index, mask in enumerate(masks)]
+    return [one for one in found if one[1].values.any()]
+
+
+def _written(classes: Array, form: MaskFormat) -> Any:
+    """Return a map of classes in the form of a mask that the request asks for; None for run lengths."""
+    if form == "array":
+        return classes
+    if form != "png":
+        return None
+    if classes.max() >= NO_CLASS:
+        message = f"class {classes.max()} has no place in a palette of 255; ask for mask=rle or mask=array"
+        raise ServiceError(422, "no_mask", message, {"limit": NO_CLASS})
+    image = Image.fromarray(np.where(classes < 0, NO_CLASS, classes).astype(np.uint8), "P")
+    colours = [COLOURS[index % len(COLOURS)] for index in range(NO_CLASS)]
+    image.putpalette([level for colour in (*colours, (0, 0, 0)) for level in colour])
+    target = BytesIO()
+    image.save(target, "PNG", transparency=NO_CLASS, compress_level=3)
+    return b64encode(target.getvalue()).decode("ascii")
+
+
+def _read_mask(mask: Any) -> Array:
+    return np.asarray(Image.open(BytesIO(b64decode(mask)))) if isinstance(mask, str) else np.asarray(mask)
+
+
+def _region_mask(region: dict[str, Any], one: Segmentation) -> Array | None:
+    return decode_counts(region["rle"]["counts"], (one.height, one.width)) if "rle" in region else None
+
+
+def _too_many(pixels: int) -> ServiceError:
+    message = f"masks of {pixels} pixels are too many numbers; at most {MAX_ARRAY_PIXELS} are sent: ask for mask=rle"
+    return ServiceError(413, "answer_too_large", message, {"limit": MAX_ARRAY_PIXELS, "unit": "pixels"})
