@@ -16,6 +16,7 @@ ENTRY_POINTS = "kuiper.tasks"
 BUILT_IN = {
     "classification": "service.tasks.classification:Classification",
     "detection": "service.tasks.detection:Detection",
+    "embedding": "service.tasks.embedding:VectorEmbedding",
     "raw": "service.tasks.raw:Raw",
     "segmentation": "service.tasks.segmentation:SemanticSegmentation",
 }
