@@ -132,9 +132,13 @@ class VectorEmbedding(Task):
             )
 
 
-_EXPECTED: dict[Pooling, str] = dict.fromkeys(
-    ("mean", "max", "first"), "(batch, positions, length) or (batch, length, rows, columns)"
-) | {"none": "(batch, length), or a pooling"}
+_POSITIONS = "(batch, positions, length) or (batch, length, rows, columns)"
+_EXPECTED: dict[Pooling, str] = {
+    "none": "(batch, length), or a pooling",
+    "mean": _POSITIONS,
+    "max": _POSITIONS,
+    "first": _POSITIONS,
+}
 
 
 def pool(output: Array, pooling: Pooling) -> Array:

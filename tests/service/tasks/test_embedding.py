@@ -28,7 +28,7 @@ def test_vectors_of_length_1_and_their_cosines() -> None:
     np.testing.assert_allclose(first.vector, [0.6, 0.8])
     np.testing.assert_allclose(second.vector, [0.8, -0.6])
     assert (first.norm, second.norm) == (5, 5)
-    np.testing.assert_allclose([first.cosines, second.cosines], [[1, 0], [0, 1]], atol=1e-12)
+    np.testing.assert_allclose([first.cosines or (), second.cosines or ()], [[1, 0], [0, 1]], atol=1e-12)
 
 
 def test_one_item_is_compared_with_nothing() -> None:
@@ -67,7 +67,7 @@ def test_as_pytorch_pools_and_normalises() -> None:
     found = embedded(task(pooling="mean"), output.numpy())
     np.testing.assert_allclose([one.vector for one in found], expected.numpy(), atol=1e-6)
     cosines = torch.nn.functional.cosine_similarity(pooled[None], pooled[:, None], dim=2)
-    np.testing.assert_allclose([one.cosines for one in found], cosines.numpy(), atol=1e-6)
+    np.testing.assert_allclose([one.cosines or () for one in found], cosines.numpy(), atol=1e-6)
 
 
 def test_trailing_dimensions_of_1() -> None:
