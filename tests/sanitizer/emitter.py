@@ -6,7 +6,7 @@ from weakref import WeakValueDictionary
 from llvmlite import ir
 
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.jit import Code, Kernel, compile_module
+from engine.compiler.emit.jit import Code, Kernel, compile_module, general
 from engine.compiler.emit.target import Target
 from engine.compiler.emit.types import ENTRY, POINTER, IRIndex, IRValue, TileShape
 from tests.sanitizer.guard import guard, name_of
@@ -66,6 +66,9 @@ class CheckedEmitter(Emitter):
         self._accesses += 1
         return super().load_index(table, place)
 
+    def load_extent(self, extents: IRValue, place: int) -> IRValue:
+        return super().load_extent(self._asked("read", self.address(extents, 2 * place), 2), 0)
+
     def tile_load(self, tile: int, base: IRValue, step: int) -> None:
         self._ask_rows("read", self.tile_shapes[tile], base, step)
         super().tile_load(tile, base, step)
@@ -102,6 +105,7 @@ _codes: WeakValueDictionary[tuple[Target, Kernel], Code] = WeakValueDictionary()
 def compile_checked(kernel: Kernel, target: Target) -> Code:
     """Return a kernel's instrumented code, compiled the first time."""
     guard()
+    kernel = general(kernel)
     code = _codes.get((target, kernel))
     if code is None:
         emitter = CheckedEmitter(target)

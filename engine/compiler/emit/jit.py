@@ -20,7 +20,10 @@ _OWN_KERNELS = "engine."
 
 
 class Kernel(Protocol):
-    """A kernel for one exact shape: a frozen dataclass, so that equal kernels are compiled once."""
+    """A kernel for one exact shape: a frozen dataclass, so that equal kernels are compiled once.
+
+    Kernels that differ in what an argument tells them may run the code of one, which their property `general` names.
+    """
 
     @property
     def chunks(self) -> int:
@@ -86,6 +89,7 @@ class KernelCache:
         Raises:
             Exception: what a mistake in the kernel raises.
         """
+        kernel = general(kernel)
         place = (target, kernel)
         with self._lock:
             known = self._codes.get(place) or self._objects.get(place)
@@ -113,7 +117,7 @@ class KernelCache:
             return [
                 made
                 if isinstance(made, Code)
-                else self._codes.setdefault((target, kernel), _code(made, engine))
+                else self._codes.setdefault((target, general(kernel)), _code(made, engine))
                 for kernel, made in zip(kernels, started, strict=True)
             ]
 
@@ -136,7 +140,16 @@ def compile_module(text: str, name: str, target: Target) -> Code:
 
 def assembly(kernel: Kernel, target: Target) -> str:
     """Return a kernel's machine code as text, for people who tune it."""
-    return str(machine(target).emit_assembly(llvm.parse_assembly(_write(kernel, target, ENTRY))))
+    return str(machine(target).emit_assembly(llvm.parse_assembly(_write(general(kernel), target, ENTRY))))
+
+
+def general(kernel: Kernel) -> Kernel:
+    """Return the kernel whose code a kernel runs: itself, unless its property `general` names another.
+
+    The other one takes the same arguments. In its code is nothing that tells the two apart: that is in an argument.
+    """
+    other: Kernel = getattr(kernel, "general", kernel)
+    return other
 
 
 def _code(made: ObjectFile, engine: Any) -> Code:

@@ -7,12 +7,15 @@ F(m x m, 3x3) computes m x m outputs from a patch of (m+2) x (m+2) inputs with (
 
 so that every position of the patch is a matrix product of its own over tiles x channels x filters. In channels-last
 layout each step works on whole vectors of channels. A chunk does all three steps for some tiles, whose intermediates
-stay in the thread's scratch memory and so in its cache.
+stay in the thread's scratch memory and so in its cache. There they lie strip by strip, a strip being the tiles that are
+multiplied together: so where an element lies does not depend on the number of tiles, and batches of all sizes share
+one kernel's code.
 
-Arguments: input, weights (packed by `pack`), bias, output, the epilogue's operands, scratch.
+Arguments: input, weights (packed by `pack`), bias, output, the epilogue's operands, `extents`, scratch.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -93,15 +96,33 @@ class Winograd:
         return -(-self.shape.filters // self._width)
 
     @property
+    def general(self) -> "Winograd":
+        """The kernel whose code this one runs: `extents` tells it how many tiles there are."""
+        # how much of the next weights a strip prefetches depends on the number of strips
+        tiles = self.tiles if self.prefetches_weights else 1
+        return replace(self, shape=replace(self.shape, images=1), tiles=tiles)
+
+    @property
+    def extents(self) -> Array:
+        """What the code does not know: all tiles, those of a chunk, and the scratch memory of a thread; as float32."""
+        return np.array([self.all_tiles, self.tiles, self.scratch], np.int64).view(np.float32)
+
+    @property
     def _planes(self) -> tuple[int, int]:
-        """Elements between two positions of transformed patches, and of products.
+        """Elements between two positions of a strip's transformed patches, and of its products.
 
         An odd number of cache lines, so that a tile's positions do not meet in the same sets of the cache.
         """
-        line = max(self.lanes, 16)
-        return tuple(
-            (-(-self.tiles * width // line) | 1) * line for width in (self._depth, self._blocks * self._width)
-        )  # type: ignore[return-value]
+        line, height = max(self.lanes, 16), self.tile.pixels
+        patches, products = (
+            (-(-height * width // line) | 1) * line for width in (self._depth, self._blocks * self._width)
+        )
+        return patches, products
+
+    @property
+    def _strip(self) -> int:
+        """Elements of a strip's transformed patches and of its products."""
+        return self._positions * sum(self._planes)
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -109,7 +130,7 @@ class Winograd:
         shape = self.shape
         x, out = shape.regions(self.padding.x_size, self.strides)
         operands = self.epilogue.regions(shape.images, shape.size, shape.filters)
-        return x, *map(line, self.packed_sizes), out, *operands
+        return x, *map(line, self.packed_sizes), out, *operands, line(self.extents.size)
 
     @property
     def packed_sizes(self) -> tuple[int, int]:
@@ -119,34 +140,32 @@ class Winograd:
 
     @property
     def scratch(self) -> int:
-        """Elements for transformed patches, products, and one patch that reaches over the border.
-
-        The last register tile of a position may compute more rows than its plane holds. They lie where the next
-        position writes afterwards; behind the last position they take the place of the border's patch, and more.
-        """
-        patches, products = self._planes
-        rows = -(-self.tiles // self.tile.pixels) * self.tile.pixels
-        beyond = rows * self._blocks * self._width - products
-        return self._positions * (patches + products) + max(self._positions * self._depth, beyond)
+        """Elements for one patch that reaches over the border, and for the strips of a chunk, each of them whole."""
+        return self._positions * self._depth + -(-self.tiles // self.tile.pixels) * self._strip
 
     def emit(self, e: Emitter) -> None:
         """Write the kernel."""
-        x, u, bias, out, *operands, scratch = (
-            e.argument(place) for place in range(5 + len(self.epilogue.operands))
+        x, u, bias, out, *operands, extents, scratch = (
+            e.argument(place) for place in range(6 + len(self.epilogue.operands))
         )
-        patches = e.address(scratch, e.mul(e.thread, self.scratch))
-        products = e.address(patches, self._positions * self._planes[0])
-        border = e.address(products, self._positions * self._planes[1])
-        first = e.mul(e.chunk, self.tiles)
-        count = e.minimum(self.tiles, e.sub(self.all_tiles, first))
+        all_tiles, tiles, of_thread = (e.load_extent(extents, place) for place in range(3))
+        border = e.address(scratch, e.mul(e.thread, of_thread))
+        strips = e.address(border, self._positions * self._depth)
+        first = e.mul(e.chunk, tiles)
+        count = e.minimum(tiles, e.sub(all_tiles, first))
         with e.loop(0, count) as loop:
-            self._transform_patch(e, x, patches, border, e.add(first, loop.index), loop.index)
-        self._multiply(e, patches, u, products, count)
+            self._transform_patch(e, x, strips, border, e.add(first, loop.index), loop.index)
+        self._multiply(e, strips, u, count)
         with e.loop(0, count) as loop:
-            self._transform_result(e, (products, bias, out, *operands), e.add(first, loop.index), loop.index)
+            self._transform_result(e, (strips, bias, out, *operands), e.add(first, loop.index), loop.index)
+
+    def _row(self, e: Emitter, strips: IRValue, place: IRIndex, width: int) -> IRValue:
+        """Return the address of a tile's row in its strip, of rows as wide as given."""
+        strip, row = e.divmod(place, self.tile.pixels)
+        return e.address(strips, e.mul(strip, self._strip), e.mul(row, width))
 
     def _transform_patch(
-        self, e: Emitter, x: IRValue, patches: IRValue, border: IRValue, tile: IRIndex, place: IRIndex
+        self, e: Emitter, x: IRValue, strips: IRValue, border: IRValue, tile: IRIndex, place: IRIndex
     ) -> None:
         """Write B^T d B of one tile into its row of every position's matrix."""
         side = self.transforms.inputs
@@ -165,7 +184,7 @@ class Winograd:
         source = e.select(inside, corner, border)
         row_step = e.select(inside, e.index(self.strides.x[1]), e.index(side * self._depth))
         pixel_step = e.select(inside, e.index(self.strides.x[2]), e.index(self._depth))
-        target = e.address(patches, e.mul(place, self._depth))
+        target = self._row(e, strips, place, self._depth)
         whole = self.shape.channels // self.lanes * self.lanes
         pixels = [
             e.address(source, e.mul(i, row_step), e.mul(j, pixel_step))
@@ -216,33 +235,36 @@ class Winograd:
         if whole < self.shape.channels:
             e.store(e.load(source, whole, count=self.shape.channels - whole), target, whole)
 
-    def _multiply(self, e: Emitter, patches: IRValue, u: IRValue, products: IRValue, count: IRIndex) -> None:
+    def _multiply(self, e: Emitter, strips: IRValue, u: IRValue, count: IRIndex) -> None:
         """Write, for every position and block of filters, tiles x channels times channels x filters."""
-        height = self.tile.pixels
-        panel = self._depth * self._width
-        # the last rows of a chunk that is not full are computed too: they are there, and nobody reads them
-        strips = e.divmod(e.add(count, height - 1), height)[0]
+        height, panel, filters = self.tile.pixels, self._depth * self._width, self._blocks * self._width
+        patches, products = self._planes
+        # the last rows of a strip that is not full are computed too: they are there, and nobody reads them
+        used = e.divmod(e.add(count, height - 1), height)[0]
         with e.loop(0, self._positions) as position, e.loop(0, self._blocks) as block:
             weights = e.address(u, e.mul(e.add(e.mul(position.index, self._blocks), block.index), panel))
-            left = e.address(patches, e.mul(position.index, self._planes[0]))
+            left = e.address(strips, e.mul(position.index, patches))
             right = e.address(
-                products, e.mul(position.index, self._planes[1]), e.mul(block.index, self._width)
+                strips,
+                self._positions * patches,
+                e.mul(position.index, products),
+                e.mul(block.index, self._width),
             )
-            with e.loop(0, strips) as strip:
-                row = e.mul(strip.index, height)
+            with e.loop(0, used) as strip:
+                here = e.mul(strip.index, self._strip)
                 zeros = [e.splat(0.0)] * (height * self.tile.vectors)
-                source = e.address(left, e.mul(row, self._depth))
                 axes = (Axis(self._depth, 1, self._width),)
                 prefetch = (
                     self._prefetch(e, e.address(weights, panel), axes, strip.index)
                     if self.prefetches_weights
                     else None
                 )
+                source = e.address(left, here)
                 sums = emit_tile(e, self.tile, axes, source, self._depth, weights, zeros, prefetch)
-                target = e.address(right, e.mul(row, self._blocks * self._width))
+                target = e.address(right, here)
                 for place, value in enumerate(sums):
                     tile, vector = divmod(place, self.tile.vectors)
-                    e.store(value, target, tile * self._blocks * self._width + vector * self.lanes)
+                    e.store(value, target, tile * filters + vector * self.lanes)
 
     def _prefetch(self, e: Emitter, following: IRValue, axes: tuple[Axis, ...], strip: IRIndex) -> Prefetch:
         """Return the part of the next panel of weights that a strip of tiles prefetches."""
@@ -254,10 +276,11 @@ class Winograd:
         self, e: Emitter, arguments: Sequence[IRValue], tile: IRIndex, place: IRIndex
     ) -> None:
         """Write A^T m A of one tile, all its filters, through the epilogue into the output."""
-        products, *rest = arguments
+        strips, *rest = arguments
         image, row, column = e.unravel(tile, (self.shape.images, *self.grid))
         corner = (image, e.mul(row, self.outputs), e.mul(column, self.outputs))
-        source = e.address(products, e.mul(place, self._blocks * self._width))
+        row_of_tile = self._row(e, strips, place, self._blocks * self._width)
+        source = e.address(row_of_tile, self._positions * self._planes[0])
         whole = self.shape.filters // self.lanes * self.lanes
         with e.loop(0, whole, self.lanes) as loop:
             self._finish_filters(e, source, rest, corner, loop.index, None)

@@ -47,6 +47,7 @@ FAR_WEIGHTS = 256 << 10
 """Bytes of weights that are no longer in the core's own cache when needed: other layers' weights replaced them."""
 MOST_PARTIAL = 64 << 10
 """Bytes of partial sums, of one block of filters, that leave room for the rest in the nearest caches."""
+_Kernel = DirectConvolution | StreamedConvolution | Winograd | Depthwise
 _ALL = 1 << 30
 _TURNED = (0, 1, 3, 2)
 _CHUNK_BYTES = 256 << 10
@@ -199,7 +200,7 @@ def _winograd(selector: Selector, work: Work, outputs: int) -> None:
         epilogue=work.epilogue,
         prefetches_weights=4 * (outputs + 2) ** 2 * node.weight[:, :, 0, 0].size > NEAR_CACHE,
     )
-    _call(selector, work, kernel)
+    _call(selector, work, kernel, selector.constant(kernel.extents))
 
 
 def _tiles_of_chunk(selector: Selector, tiles: int, tile_bytes: int, node: Convolution) -> int:
@@ -261,12 +262,10 @@ def _streamed_kernel(selector: Selector, work: Work, shape: ConvShape, tile: Til
     )
 
 
-def _call(
-    selector: Selector, work: Work, kernel: DirectConvolution | StreamedConvolution | Winograd | Depthwise
-) -> None:
+def _call(selector: Selector, work: Work, kernel: _Kernel, *extents: View) -> None:
     """Add the call of a convolution's kernel, with its weights packed for it."""
     weights, bias = selector.weights(work.node, kernel, work.node.weight, work.node.bias)
-    selector.call(kernel, work.x, weights, bias, work.out, *work.operands)
+    selector.call(kernel, work.x, weights, bias, work.out, *work.operands, *extents)
 
 
 def _shape(work: Work) -> ConvShape:

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.compiler.emit.jit import cache
 from engine.compiler.emit.pointwise import Leaf, apply
-from engine.compiler.emit.target import Target
+from engine.compiler.emit.target import Target, host_target
 from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.kernels.tile import Tile
@@ -52,7 +53,7 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
         prefetches_weights=data.draw(st.booleans()),
     )
     expected = convolved(x, weight, bias, padding=pads)
-    *_, out = run(made, target, x, *made.pack(weight, bias), np.zeros_like(expected))
+    *_, out, _ = run(made, target, x, *made.pack(weight, bias), np.zeros_like(expected), made.extents)
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4 * abs(expected).max())
 
 
@@ -71,7 +72,7 @@ def test_rows_beyond_the_last_tile_have_room(target: Target) -> None:
         lanes=target.lanes,
     )
     expected = convolved(x, weight, None, padding=(2, 2))
-    *_, out = run(made, target, x, *made.pack(weight, None), np.zeros_like(expected))
+    *_, out, _ = run(made, target, x, *made.pack(weight, None), np.zeros_like(expected), made.extents)
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4 * abs(expected).max())
 
 
@@ -89,7 +90,7 @@ def test_relative_error(target: Target) -> None:
         tile=Tile(3, 1),
         lanes=target.lanes,
     )
-    *_, out = run(made, target, x, *made.pack(weight, None), np.zeros_like(expected))
+    *_, out, _ = run(made, target, x, *made.pack(weight, None), np.zeros_like(expected), made.extents)
     assert abs(out - expected).max() < 1e-5 * abs(expected).max()
 
 
@@ -111,5 +112,51 @@ def test_epilogue(target: Target) -> None:
         lanes=target.lanes,
         epilogue=epilogue,
     )
-    out = run(made, target, x, *made.pack(weight, bias), np.zeros_like(expected), other)[3]
+    out = run(made, target, x, *made.pack(weight, bias), np.zeros_like(expected), other, made.extents)[3]
     np.testing.assert_allclose(out, np.maximum(expected + other, 0), rtol=1e-4, atol=1e-4)
+
+
+def _of(
+    images: int, tiles: int, *, prefetches_weights: bool = False, size: tuple[int, int] = (7, 6)
+) -> Winograd:
+    """Return a kernel of so many images, which are partitioned into chunks of so many tiles."""
+    return Winograd(
+        shape=ConvShape(images=images, size=size, channels=9, filters=18, kernel=(3, 3)),
+        padding=ImplicitPadding(size, (1, 1)),
+        strides=ImageStrides(strides(*size, 9), strides(*size, 18)),
+        outputs=4,
+        tiles=tiles,
+        tile=Tile(3, 1),
+        lanes=host_target().lanes,
+        prefetches_weights=prefetches_weights,
+    )
+
+
+def test_batches_of_all_sizes_share_code() -> None:
+    weight, bias = numbers(18, 9, 3, 3, seed=1), numbers(18, seed=2)
+    addresses = set()
+    kept = []
+    for images, tiles in ((3, 5), (1, 4), (7, 28), (2, 1)):
+        made = _of(images, tiles)
+        x = numbers(images, 7, 6, 9, seed=images)
+        expected = convolved(x, weight, bias, padding=(2, 2))
+        kept.append(cache.compile(made, host_target()))
+        addresses.add(kept[-1].address)
+        *_, out, _ = run(
+            made, host_target(), x, *made.pack(weight, bias), np.zeros_like(expected), made.extents
+        )
+        np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4 * abs(expected).max())
+    assert len(addresses) == 1
+
+
+def test_code_is_shared_by_nothing_else() -> None:
+    """What a strip prefetches depends on the number of strips; where a pixel lies, on the size of images."""
+    others = (
+        _of(1, 4, prefetches_weights=True),
+        _of(1, 7, prefetches_weights=True),
+        _of(1, 4, size=(6, 7)),
+        _of(1, 4),
+    )
+    codes = [cache.compile(made, host_target()) for made in others]
+    assert len({code.address for code in codes}) == len(codes)
+    assert _of(5, 7, prefetches_weights=True).general == others[1].general
