@@ -71,9 +71,12 @@ class ObjectFile:
 
     def _compile(self, text: str, store: CodeStore, target: Target) -> None:
         try:
-            content = compile_text(text, target)
-            if self.key is not None:
-                store.save(self.key, content)
+            # another process, started at the same time, may have made it while this one wrote it and waited
+            content = None if self.key is None else store.load(self.key)
+            if content is None:
+                content = compile_text(text, target)
+                if self.key is not None:
+                    store.save(self.key, content)
             self._content.set_result(content)
         except BaseException as error:  # whoever waits for it gets it
             self._content.set_exception(error)

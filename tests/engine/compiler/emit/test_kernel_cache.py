@@ -4,6 +4,7 @@ import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 from llvmlite import ir
@@ -12,6 +13,7 @@ from engine.compiler.emit import object_file
 from engine.compiler.emit.code_store import CodeStore
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.jit import Code, KernelCache
+from engine.compiler.emit.object_file import ObjectFile
 from engine.compiler.emit.target import Target, host_target
 from engine.compiler.emit.types import I64
 from engine.compiler.kernels.softmax import SoftmaxKernel
@@ -114,3 +116,15 @@ def test_a_kernel_that_memory_was_short_for_is_compiled_once_there_is_some(
         assert kernels.compile(KERNELS[0], target).address
     finally:
         gc.enable()
+
+
+def test_what_another_process_made_meanwhile_is_taken(tmp_path: Path) -> None:
+    store = CodeStore(tmp_path)
+    made = ObjectFile("kernel", "0" * 64)
+
+    def write() -> str:
+        store.save("0" * 64, b"what another process made")
+        return "this is no IR"
+
+    made.make(write, store, host_target())
+    assert made.content() == b"what another process made"
