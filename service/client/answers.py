@@ -69,14 +69,14 @@ class Detection:
     Attributes:
         label: the name of its class.
         index: the number of its class.
-        confidence: how sure the model is, 0 to 1.
+        probability: how probable that class is, 0 to 1.
         box: where it is.
         fields: the prediction as the server answers it: masks and keypoints are here.
     """
 
     label: str
     index: int
-    confidence: float
+    probability: float
     box: Box
     fields: Mapping[str, Any]
 
@@ -198,10 +198,9 @@ def read_detections(answer: Answer) -> list[list[Detection]]:
 
 
 def _detection(found: Mapping[str, Any]) -> Detection:
-    box = found["box"]
-    corners = [box[name] for name in Box._fields] if isinstance(box, Mapping) else box
-    confidence = found["confidence"] if "confidence" in found else found["probability"]
-    return Detection(found["label"], found["index"], confidence, Box(*map(float, corners)), found)
+    return Detection(
+        found["label"], found["index"], found["probability"], Box(*map(float, found["box"])), found
+    )
 
 
 def _layer(layer: Mapping[str, Any]) -> Layer:

@@ -14,6 +14,7 @@ from tests.docs.generated import (
     http_api,
     metrics,
     model_toml,
+    notebook,
     picture,
 )
 from tests.docs.generated.application import ROOT
@@ -42,6 +43,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
 FILES: Mapping[Path, Callable[[], str]] = {
     ROOT / "docs" / "assets" / "trace.svg": picture.render,
     document.PAGE: document.render,
+    notebook.NOTEBOOK: notebook.render,
 }
 """Generated file -> what writes it."""
 
