@@ -5,7 +5,7 @@ a table of its own, which has its name, and is described where the task is.
 
     task = "classification"         # or "raw", the default
     description = "Reads one handwritten digit."
-    labels = "labels.txt"           # a file with one label per line, or a list of strings
+    labels = "labels.txt"           # a file with one label per line, a list of strings, or a table { 0 = "cat" }
     precision = "auto"              # f32, bf16, int8 or auto, with its `tolerance` of loss; default: the server's
     versions = "all"                # version folders to serve: "all", "latest" or numbers as in [1, 3]
 
@@ -65,7 +65,7 @@ from pydantic import (
 
 from engine import LOSS_TOLERATED
 from service.config.image_config import ImageConfig as ImageConfig  # noqa: PLC0414
-from service.config.labels import read_labels
+from service.config.labels import label_list, read_labels
 from service.config.model_config_error import ModelConfigError as ModelConfigError  # noqa: PLC0414
 from service.config.precision_name import PrecisionName
 from service.config.regular_file import read_text
@@ -86,7 +86,7 @@ FILE_NAME = "model.toml"
 
 _Table = TypeVar("_Table", bound=TomlTable)
 
-_Labels = Annotated[tuple[str, ...], Field(strict=False, min_length=1)]
+_Labels = Annotated[tuple[str, ...], BeforeValidator(label_list), Field(strict=False, min_length=1)]
 
 
 class SchedulingConfig(TomlTable):
@@ -156,7 +156,8 @@ class ModelConfig(TomlTable):
     Attributes:
         task: what the outputs mean.
         description: one sentence for people, shown by `GET /models`.
-        labels: name of each class, in order of index; in the file also the name of a text file beside it.
+        labels: name of each class, in order of index, or a table from index to name, as in `[labels]`, `0 = "cat"`;
+            in the file also the name of a text file beside it, whose lines are labels, or all like `0: cat`.
         versions: which version folders are served: "all", "latest", or a list of numbers.
         precision: what compiled kernels round the operands of products to; by default as the server's setting says.
         tolerance: for "auto", the loss that speed may cost: the largest of |y - y32| / |y32| over outputs.

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from engine import Array, Port
 from service.config.model_config import FILE_NAME, ModelConfig, ModelConfigError
@@ -31,13 +31,30 @@ class ClassificationConfig(TomlTable):
 
     Attributes:
         output: operator or operand name of the output of shape (batch, classes); by default the first output.
-        softmax: whether the output holds logits, which become probabilities.
-        top_k: predictions per item, best first, unless the request says.
+        softmax: whether the output holds logits of classes that exclude each other, which become probabilities.
+        sigmoid: whether an item may belong to several classes, and the output holds a logit for each.
+        threshold: with `sigmoid`, least probability of the classes that are answered, unless the request says.
+        top_k: predictions per item, best first, unless the request says; with `sigmoid` all by default.
     """
 
     output: str | None = None
     softmax: bool = False
+    sigmoid: bool = False
+    threshold: float = Field(default=0.5, ge=0, le=1)
     top_k: int = Field(default=5, ge=1)
+
+    @model_validator(mode="after")
+    def _check_kind(self) -> Self:
+        if self.softmax and self.sigmoid:
+            raise ValueError("softmax and sigmoid are both true; expected one of them")
+        if "threshold" in self.model_fields_set and not self.sigmoid:
+            raise ValueError("threshold is given; expected sigmoid = true")
+        return self
+
+    @property
+    def count(self) -> int | None:
+        """Predictions per item, None for all that reach the threshold."""
+        return self.top_k if "top_k" in self.model_fields_set or not self.sigmoid else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +64,7 @@ class ClassPrediction(Prediction):
     Attributes:
         label: name of the class; its index in digits where the model has no labels.
         index: place of the class in the output.
-        probability: the output's value, after softmax where the model's configuration asks for one.
+        probability: the output's value, after softmax or sigmoid where the model's configuration asks for one.
     """
 
     label: str
@@ -67,6 +84,12 @@ class ClassificationParameters(TaskParameters):
     """What requests may set for a classification."""
 
     top_k: int | None = Field(default=None, ge=1, description="predictions per item, best first")
+    threshold: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="least probability of a class, of models with several classes per item",
+    )
 
 
 class Classification(Task):
@@ -101,17 +124,21 @@ class Classification(Task):
         Args:
             outputs: the chosen one is (batch, classes), (classes,) or (batch, classes, 1, …).
             images: are not looked at.
-            parameters: `top_k`: how many; by default as configured.
+            parameters: `top_k`: how many; `threshold`: how probable at least; by default as configured.
 
         Raises:
-            ServiceError: 422 `no_classes` where the input's size made an output of another shape; 413
-                `answer_too_large` for more than `MAX_PREDICTIONS`.
+            ServiceError: 422 `no_classes` where the input's size made an output of another shape, `invalid_parameter`
+                for a threshold where classes exclude each other; 413 `answer_too_large` for more than
+                `MAX_PREDICTIONS`.
         """
         del images
         scores = _scores(outputs[self._chosen], self._port)
+        least = self._least(parameters.get("threshold"))
         if self._options.softmax:
             scores = _softmax(scores)
-        count = parameters.get("top_k") or self._options.top_k
+        elif self._options.sigmoid:
+            scores = _sigmoid(scores)
+        count = parameters.get("top_k") or self._options.count
         order = np.argsort(-scores, axis=1, kind="stable")[:, :count]
         if order.size > MAX_PREDICTIONS:
             raise _too_many(order.shape)
@@ -122,6 +149,7 @@ class Classification(Task):
             else [
                 ClassPrediction(self._label(index), index, value)
                 for index, value in zip(indices, values, strict=True)
+                if least is None or value >= least
             ]
             for indices, values in zip(order.tolist(), best.tolist(), strict=True)
         ]
@@ -138,9 +166,21 @@ class Classification(Task):
         items = [index for index, item in enumerate(predictions) if not item]
         listed = ", ".join(map(str, items[:_LISTED])) + (", …" if len(items) > _LISTED else "")
         noun = "items" if len(items) > 1 else "item"
-        return (
-            f"no class of {noun} {listed} of the batch has a score that is a number: there are no predictions"
-        )
+        score = "a score that reaches the threshold" if self._options.sigmoid else "a score that is a number"
+        return f"no class of {noun} {listed} of the batch has {score}: there are no predictions"
+
+    def _least(self, asked: float | None) -> float | None:
+        """Return how probable predictions are at least; None where that is no matter."""
+        if self._options.sigmoid:
+            return self._options.threshold if asked is None else asked
+        if asked is not None:
+            message = (
+                "parameter 'threshold' is given, but the model's classes exclude each other; expected top_k"
+            )
+            raise ServiceError(
+                422, "invalid_parameter", message, {"parameter": "threshold", "expected": "top_k"}
+            )
+        return None
 
     def _label(self, index: int) -> str:
         return self._labels[index] if index < len(self._labels) else str(index)
@@ -188,6 +228,11 @@ def _scores(output: Array, port: Port) -> Array:
         message = f"output {port.operand} has shape {output.shape}; predictions need (batch, classes)"
         raise ServiceError(422, "no_classes", message, {"output": port.operand, "shape": list(output.shape)})
     return output.reshape(shape[:2]).astype(np.float64)
+
+
+def _sigmoid(logits: Array) -> Array:
+    """Return 1 / (1 + exp(-x)); by the hyperbolic tangent, which overflows nowhere."""
+    return np.asarray(0.5 + 0.5 * np.tanh(0.5 * logits))
 
 
 def _softmax(logits: Array) -> Array:
