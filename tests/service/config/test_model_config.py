@@ -130,7 +130,11 @@ def test_labels_file_lies_beside(tmp_path: Path, name: str) -> None:
             "known keys: task, description, labels, versions, precision, tolerance, image",
         ),
         ("[image]\ncolor = 'rgb'", "image.color", "known keys: size, colour"),
-        ("[classification]\nk = 1", "classification.k", "known keys: output, softmax, top_k"),
+        (
+            "[classification]\nk = 1",
+            "classification.k",
+            "known keys: output, softmax, sigmoid, threshold, top_k",
+        ),
         ("image = 3", "image", "got 3"),
         ("labels = ['a']", None, 'expected task = "classification"'),
         ("[classification]\ntop_k = 3", None, 'expected task = "classification"'),
@@ -171,7 +175,7 @@ def test_problems_of_tables_of_tasks_are_listed_besides(tmp_path: Path) -> None:
         "classification.top_k",
         "got 0",
         "classification.k",
-        "known keys: output, softmax, top_k",
+        "known keys: output, softmax, sigmoid, threshold, top_k",
     )
     refused(tmp_path, text, "colour", *parts)
 
