@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from engine import Array, RunTrace, TraceLevel
 from service.codec import Decoded, Options, describe_trace
 from service.config.limits import Limits
-from service.heavy_work import LIGHT_TEXT_BYTES, HeavyWorkError, check_weight
+from service.heavy_work import LIGHT_PACKED_BYTES, LIGHT_TEXT_BYTES, HeavyWorkError, check_weight
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.answer import Answer
 from service.scheduling.call import RunOutcome
@@ -26,6 +26,8 @@ _BRIEF = 1 << 10
 """Most bytes of a JSON part that is remembered if it describes binary data: clients send the same one repeatedly."""
 SMALL_BYTES = 1 << 16
 """Most bytes of JSON that are always parsed before the request is queued; larger parts only if they have to be."""
+_LITTLE_MORE = 2
+"""How many times as large as its compressed form a body may be that is kept decompressed."""
 _SCHEDULING = (b'"timeout"', b'"priority"')
 _MOST_QUOTES = 1000
 _WINDOW = 1 << 20
@@ -65,6 +67,7 @@ class V2Exchange:
         self._limits = limits
         self._padding = padding
         self._open_batch = is_batch_open(model)
+        self._unpacked = self._text_bytes = 0
         self._document: Document | None = None
         self._description: Description | None = None
         self._request = InferRequest(None, InferParameters(), ())
@@ -85,8 +88,7 @@ class V2Exchange:
         """
         if self._header_length == RAW:
             return InferParameters()
-        body = decompress(self._body, self._encoding, self._limits)
-        text, _ = split(body, self._header_length, self._padding)
+        text, body = self._unpack()
         if self._header_length is not None and len(text) <= _BRIEF:
             self._description = describe(self._model, bytes(text))
             return self._description.request.parameters
@@ -96,6 +98,24 @@ class V2Exchange:
         if len(text) <= SMALL_BYTES or not self.is_compressed:
             self._document = document
         return request_parameters(document)
+
+    def _unpack(self) -> tuple[memoryview, bytes | bytearray]:
+        """Return the JSON part and the whole body, decompressed for the first time; note how much there is to decode.
+
+        What came compressed is kept as it came, as it is what counts towards `--max-buffered-bytes`, unless it is
+        hardly larger now.
+
+        Raises:
+            ServiceError: as `decompress`.
+        """
+        body = decompress(self._body, self._encoding, self._limits)
+        text, _ = split(body, self._header_length, self._padding)
+        self._text_bytes = len(text)
+        if self.is_compressed:
+            self._unpacked = len(body)
+            if len(body) <= max(SMALL_BYTES, _LITTLE_MORE * len(self._body)):
+                self._body, self._encoding = body, IDENTITY
+        return text, body
 
     def decode(self) -> Decoded:
         """Return the inputs of the graph and what to trace; drop the body, except for memory that the inputs share.
@@ -112,6 +132,8 @@ class V2Exchange:
             raise
 
     def _decode(self) -> Decoded:
+        check_weight(self._unpacked, LIGHT_PACKED_BYTES)  # before it is decompressed once more
+        check_weight(self._text_bytes, LIGHT_TEXT_BYTES)
         body = decompress(self._body, self._encoding, self._limits)
         text, data = split(body, self._header_length, self._padding)
         check_weight(len(text), LIGHT_TEXT_BYTES)

@@ -87,6 +87,14 @@ def test_invalid_npy(body: bytes, text: str) -> None:
     refused(lambda: decode(body, "application/x-npy", VECTOR, RAW, LIMITS), 400, "invalid_npy", text)
 
 
+@pytest.mark.parametrize("space", ["", " ", "\t \n", " " * 1000])
+def test_spaces_of_a_header_mean_nothing(space: str) -> None:
+    items = ("'descr': '<f4'", "'fortran_order': False", "'shape': (1, 3), ")
+    text = f"{{{space}" + f"{space},{space}".join(items) + f"{space}}}{space}"
+    read = read_npy(raw_npy(text, np.ones(3, np.float32).tobytes()), LIMITS)
+    np.testing.assert_array_equal(read, np.ones((1, 3), np.float32), strict=True)
+
+
 def test_object_arrays_are_never_unpickled() -> None:
     body = npy(np.array([{}], dtype=object))
     refused(lambda: decode(body, None, VECTOR, RAW, LIMITS), 400, "invalid_npy", "|O")
