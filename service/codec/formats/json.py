@@ -47,7 +47,7 @@ class JsonFormat(AnswerFormat):
     name = "json"
     media_types = (JSON_TYPE,)
     aliases = ("text/json",)
-    signatures = (re.compile(rb"(\xef\xbb\xbf)?[ \t\r\n]*\{"),)
+    signatures = (re.compile(rb"(\xef\xbb\xbf)?[ \t\r\n]{0,4096}+\{"),)
     light_bytes = LIGHT_TEXT_BYTES
 
     def decode(self, body: RequestBody) -> Decoded:

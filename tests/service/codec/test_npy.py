@@ -87,7 +87,7 @@ def test_invalid_npy(body: bytes, text: str) -> None:
     refused(lambda: decode(body, "application/x-npy", VECTOR, RAW, LIMITS), 400, "invalid_npy", text)
 
 
-@pytest.mark.parametrize("space", ["", " ", "\t \n", " " * 1000])
+@pytest.mark.parametrize("space", ["", " ", "\t \n", " " * 400])
 def test_spaces_of_a_header_mean_nothing(space: str) -> None:
     items = ("'descr': '<f4'", "'fortran_order': False", "'shape': (1, 3), ")
     text = f"{{{space}" + f"{space},{space}".join(items) + f"{space}}}{space}"
