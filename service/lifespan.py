@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI
 
 from service.errors import ServiceError
@@ -16,6 +17,9 @@ from service.repository.loaded_model import LoadedModel
 from service.repository.repository import RepositoryError, load_repository
 from service.services import Services, services_of
 
+_ROUTE_THREADS = 2
+"""Threads for routes that compute their answers, `/metrics` and `/traces` among them: with more, the event loop would
+wait for the interpreter behind each of them."""
 _logger = logging.getLogger(__name__)
 
 
@@ -30,6 +34,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         RepositoryError: a model is broken, or there is none; only where it is waited for.
     """
     services = services_of(app)
+    current_default_thread_limiter().total_tokens = _ROUTE_THREADS
     trimmer = MemoryTrimmer()
     loading = asyncio.create_task(_load(services, trimmer))
     try:

@@ -14,6 +14,7 @@ import orjson
 from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from service.config.limits import too_large
 from service.context import REQUEST_ID_HEADER, choose_request_id, mark_arrived
 from service.errors import ServiceError
 from service.log_context import FIELDS
@@ -33,6 +34,8 @@ MOST_AHEAD = 8
 """Requests that wait for the answers before theirs: when so many are parsed, no more are."""
 SLICE_BYTES, AHEAD_SLICE_BYTES = 1 << 9, 1 << 7
 """Bytes that are parsed at a time, before it is known whose they are: at first, and while requests wait."""
+FREE_CHUNKS, LEAST_CHUNK_BYTES = 10_000, 64
+"""A body may have so many chunks, and one more for each of so many bytes: tiny ones take long to parse."""
 READ_AHEAD_BYTES = 1 << 15
 """Bytes of a body that are read before the application asks for them; the packet that they arrive in may have more."""
 
@@ -51,7 +54,8 @@ class Connection(HttpToolsProtocol):
         self._begun: tuple[RequestResponseCycle, Any] | None = None
         self._answered: RequestResponseCycle | None = None
         self._begun_at = 0.0
-        self._head_bytes = self._body_bytes = 0
+        self._head_bytes = self._body_bytes = self._chunks = 0
+        self._excess: ServiceError | None = None
         self._head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base class
@@ -102,7 +106,7 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Note that a head has ended."""
         self._in_head = False
-        self._head_bytes = self._body_bytes = 0
+        self._head_bytes = self._body_bytes = self._chunks = 0
         self._stop_timer()
         super().on_headers_complete()
 
@@ -112,6 +116,18 @@ class Connection(HttpToolsProtocol):
         self._body_bytes += len(body)
         if len(self.cycle.body) >= READ_AHEAD_BYTES and not self.cycle.response_complete:
             self.flow.pause_reading()
+
+    def on_chunk_header(self) -> None:
+        """Count a chunk of a body.
+
+        Raises:
+            ServiceError: there are too many for so few bytes; the parser ends with it.
+        """
+        self._chunks += 1
+        most = FREE_CHUNKS + self._body_bytes // LEAST_CHUNK_BYTES
+        if self._chunks > most:
+            self._excess = too_large("too_many_values", "the body", self._chunks, most, "chunks")
+            raise self._excess
 
     def on_response_complete(self) -> None:
         """Start the next request, and parse those that were sent ahead."""
@@ -211,7 +227,8 @@ class Connection(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Answer what cannot be parsed."""
         del msg
-        self._refuse(ServiceError(400, "invalid_http", "what came is not a sound HTTP/1.1 request"))
+        unsound = ServiceError(400, "invalid_http", "what came is not a sound HTTP/1.1 request")
+        self._refuse(unsound if self._excess is None else self._excess)
 
     def _await_head(self) -> None:
         self._stop_timer()

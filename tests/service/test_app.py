@@ -2,6 +2,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from anyio.to_thread import current_default_thread_limiter
 from httpx import ASGITransport, AsyncClient
 from pydantic import SecretStr
 
@@ -28,6 +29,12 @@ async def test_models_are_loaded_once_when_the_application_starts(settings: Sett
         seen = [(services.lifecycle.phase, worker_threads())]
     seen.append((services.lifecycle.phase, worker_threads()))
     assert seen == [(Phase.READY, 1), (Phase.DRAINING, 0)]
+
+
+async def test_few_threads_compute_answers_beside_the_event_loop(settings: Settings) -> None:
+    app = create_app(settings)
+    async with app.router.lifespan_context(app):
+        assert current_default_thread_limiter().total_tokens == 2
 
 
 async def test_before_that_it_is_not_ready(settings: Settings) -> None:

@@ -15,7 +15,15 @@ from uvicorn.server import ServerState
 from service.context import has_arrived
 from service.server import connection as module
 from service.server import unsent_answers
-from service.server.connection import HEAD_BYTES, MOST_AHEAD, READ_AHEAD_BYTES, SLICE_BYTES, Connection
+from service.server.connection import (
+    FREE_CHUNKS,
+    HEAD_BYTES,
+    LEAST_CHUNK_BYTES,
+    MOST_AHEAD,
+    READ_AHEAD_BYTES,
+    SLICE_BYTES,
+    Connection,
+)
 from service.server.connection_limit import Use
 from service.server.reader import PACKET_BYTES
 from tests.service.scheduling.stubs import until
@@ -68,6 +76,20 @@ async def test_head_without_an_end_is_refused(port: int) -> None:
     packets = [HEAD + b"X: ", *[b"a" * 10_000] * (HEAD_BYTES // 10_000 + 1)]
     status, body = await talk(port, *packets)
     assert (status, body["code"], body["details"]) == (431, "head_too_large", {"limit": HEAD_BYTES})
+
+
+async def test_body_in_countless_tiny_chunks_is_refused(port: int) -> None:
+    post = HEAD.replace(b"GET", b"POST") + b"Transfer-Encoding: chunked\r\n\r\n"
+    status, body = await talk(port, post, b"1\r\na\r\n" * (FREE_CHUNKS + 1))
+    assert (status, body["code"], body["details"]["unit"]) == (413, "too_many_values", "chunks")
+
+
+async def test_small_chunks_are_taken_where_they_are_few_or_not_tiny(port: int) -> None:
+    post = HEAD.replace(b"GET", b"POST") + b"Transfer-Encoding: chunked\r\n\r\n"
+    tiny, small = b"1\r\na\r\n" * (FREE_CHUNKS - 1), b"40\r\n" + b"a" * LEAST_CHUNK_BYTES + b"\r\n"
+    for body in (tiny, small * 3 * FREE_CHUNKS, tiny):
+        status, answer = await talk(port, post, body, b"0\r\n\r\n", b"\0\r\n\r\n")
+        assert (status, answer["code"]) == (400, "invalid_http"), "only what follows the body is refused"
 
 
 async def test_bodies_are_no_part_of_the_head(port: int) -> None:
