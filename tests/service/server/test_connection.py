@@ -80,7 +80,7 @@ async def test_head_without_an_end_is_refused(port: int) -> None:
 
 async def test_body_in_countless_tiny_chunks_is_refused(port: int) -> None:
     post = HEAD.replace(b"GET", b"POST") + b"Transfer-Encoding: chunked\r\n\r\n"
-    status, body = await talk(port, post, b"1\r\na\r\n" * (FREE_CHUNKS + 1))
+    status, body = await talk(port, post, b"1\r\na\r\n" * (FREE_CHUNKS + FREE_CHUNKS // 60))
     assert (status, body["code"], body["details"]["unit"]) == (413, "too_many_values", "chunks")
 
 
