@@ -12,6 +12,7 @@ from service.config.limits import Limits
 from service.heavy_work import LIGHT_PACKED_BYTES, LIGHT_TEXT_BYTES, HeavyWorkError, leave_heavy_work
 from service.repository.loaded_model import LoadedModel
 from service.repository.version_loader import LoadOptions, load_version
+from service.v2 import compression
 from service.v2 import exchange as module
 from service.v2.compression import GZIP
 from service.v2.exchange import SMALL_BYTES, V2Exchange
@@ -32,7 +33,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
 def unpacked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Note the bytes of each body that is decompressed."""
     sizes: list[int] = []
-    decompress = module.decompress
+    decompress = compression.decompress
 
     def note(body: bytes | bytearray, encoding: str, limits: Limits) -> bytes | bytearray:
         whole = decompress(body, encoding, limits)
