@@ -12,7 +12,7 @@ from service.config.image_config import ImageConfig
 from service.config.limits import Limits
 from service.config.model_config import ModelConfig
 from service.errors import ServiceError
-from service.images.preparation import ImageInput, find_image_input, open_images, prepare
+from service.images.preparation import ImageInput, find_image_input, open_images, prepare, widen
 
 _PIECE = 1 << 20
 """Characters of base64 that are decoded at a time."""
@@ -61,7 +61,11 @@ def bind_images(
     pairs, pictures = [], list[Picture]()
     for port, target in targets:
         chosen = [image for field, image in zip(fields, opened, strict=True) if field == port]
-        prepared = prepare(chosen, config.image, target, limits.decode_seconds)
+        wide = widen(target, chosen)
+        limits.check_shape(
+            (len(chosen), config.image.channels, wide.height, wide.width), f"input {port.operator}"
+        )
+        prepared = prepare(chosen, config.image, wide, limits.decode_seconds)
         pairs.append((port, prepared.array))
         placed = zip(chosen, prepared.geometries, strict=True)
         pictures += [

@@ -8,7 +8,7 @@ from service.config.image_formats import KNOWN_FORMATS, ImageFormats
 from service.config.toml_table import TomlTable
 
 Colour = Literal["gray", "rgb", "bgr"]
-Resize = Literal["stretch", "fit", "crop"]
+Resize = Literal["stretch", "fit", "crop", "height"]
 Resample = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
 ResizeAs = Literal["pillow", "torch", "opencv"]
 
@@ -44,12 +44,14 @@ class ImageConfig(TomlTable):
     Attributes:
         size: height and width; by default those of the graph's input.
         colour: order and number of channels.
-        resize: `stretch` ignores the aspect ratio, `fit` shows the whole image between bars, `crop` the centre.
+        resize: `stretch` ignores the aspect ratio, `fit` shows the whole image between bars, `crop` the centre;
+            `height` scales to the input's height and leaves a bar on the right, for lines of text. Where the graph
+            leaves the width open, `size` tells the least, and the widest image of a request the width, in steps of 32.
         crop_fraction: for `crop`, the part of the shorter side that is kept.
         shorter_side: for `crop`, what the shorter side is scaled to before the centre is cut, as torchvision's
             `Resize(256)` and `CenterCrop(224)` do; instead of `crop_fraction`.
         scale_up: for `fit`, whether images that are smaller than the input are enlarged.
-        pad: for `fit`, grey level of the bars.
+        pad: for `fit` and `height`, grey level of the bars.
         resize_as: the library whose arithmetic is followed: Pillow's, of whole grey levels; PyTorch's
             `interpolate`, of fractions; OpenCV's `resize`, of whole grey levels.
         resample: the filter. Pillow's, all but `nearest`, smooth when they shrink. For `torch`, `nearest`,

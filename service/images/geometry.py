@@ -54,6 +54,9 @@ def place_image(config: ImageConfig, size: tuple[int, int], target: tuple[int, i
         shown = fitting_size(size, most)
         bars = (target[0] - shown[0]) // 2, (target[1] - shown[1]) // 2
         return ImageGeometry(width, height, (shown[0] / width, shown[1] / height), bars)
+    if config.resize == "height":
+        columns = min(target[0], width_at(size, target[1]))
+        return ImageGeometry(width, height, (columns / width, target[1] / height), (0.0, 0.0))
     if config.resize == "crop" and config.shorter_side is not None:
         return _cut(size, target, config.shorter_side)
     if config.resize == "crop":
@@ -61,6 +64,11 @@ def place_image(config: ImageConfig, size: tuple[int, int], target: tuple[int, i
         scale = target[0] / (right - left), target[1] / (bottom - top)
         return ImageGeometry(width, height, scale, (-left * scale[0], -top * scale[1]))
     return ImageGeometry(width, height, (target[0] / width, target[1] / height), (0.0, 0.0))
+
+
+def width_at(size: tuple[int, int], height: int) -> int:
+    """Return how wide a picture is, to whole pixels upwards, when it is scaled to a height."""
+    return max(1, -(-size[0] * height // size[1]))
 
 
 def _cut(size: tuple[int, int], target: tuple[int, int], shorter_side: int) -> ImageGeometry:

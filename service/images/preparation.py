@@ -1,23 +1,26 @@
 """Converts encoded images to the array that a model takes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from engine import PNNX_COMPUTE, Array, Port
-from service.config.image_config import ImageConfig
+from service.config.image_config import MAX_SIDE, ImageConfig
 from service.config.image_formats import KNOWN_FORMATS
 from service.config.model_config import FILE_NAME, ModelConfigError
 from service.errors import ServiceError
 from service.heavy_work import LIGHT_PIXELS, check_weight
 from service.images.decoder import DECODER
 from service.images.encoded_image import EncodedImage
-from service.images.geometry import ImageGeometry, place_image
-from service.images.image_file import open_image
+from service.images.geometry import ImageGeometry, place_image, width_at
+from service.images.image_file import open_image, upright_size
 from service.images.image_header import ImageHeader, read_header
 from service.images.planes import make_planes
+
+_WIDTH_STEP = 32
+"""Open widths are multiples of so many columns: each is a shape of its own, which is compiled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,7 @@ class ImageInput:
         height: rows.
         width: columns.
         dtype: dtype of the array.
+        is_width_open: whether `width` is the least, and wider images make the array wider.
     """
 
     batch: int | None
@@ -37,6 +41,7 @@ class ImageInput:
     height: int
     width: int
     dtype: np.dtype[Any]
+    is_width_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +92,24 @@ def find_image_input(config: ImageConfig, port: Port) -> ImageInput | str:
         return f"input {port} takes whole numbers: scale, mean and std must be 1, 0 and 1"
     if dtype.kind not in "fiu" or dtype == np.int8:
         return f"input {port} does not take pixels of 0 to 255"
-    return ImageInput(batch, len(shape) == 4, height, width, dtype)
+    is_open = config.resize == "height" and shape[-1] is None
+    return ImageInput(batch, len(shape) == 4, height, width, dtype, is_open)
+
+
+def widen(target: ImageInput, images: Sequence[EncodedImage]) -> ImageInput:
+    """Return what an input takes that is as wide as some images need it to be.
+
+    Raises:
+        ServiceError: 400 `invalid_image`.
+    """
+    if not target.is_width_open:
+        return target
+    sizes = (
+        upright_size(image.opened or open_image(image.data, image.header, image.place)) for image in images
+    )
+    widest = max(width_at(size, target.height) for size in sizes)
+    steps = -(-widest // _WIDTH_STEP)
+    return replace(target, width=max(target.width, min(steps * _WIDTH_STEP, MAX_SIDE)), is_width_open=False)
 
 
 def open_images(
@@ -143,6 +165,7 @@ def prepare(
         ServiceError: 400 `invalid_image`; 422 `decoding_too_long`, 503 `decoder_failed`.
         MemoryError: there is too little memory.
     """
+    target = widen(target, images)
     batch = np.empty((len(images), config.channels, target.height, target.width), np.float32)
     if seconds is not None and any(image.opened is None for image in images):
         sizes = DECODER.decode(images, config, batch, seconds)

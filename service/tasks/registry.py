@@ -17,6 +17,7 @@ BUILT_IN = {
     "classification": "service.tasks.classification:Classification",
     "detection": "service.tasks.detection:Detection",
     "embedding": "service.tasks.embedding:VectorEmbedding",
+    "ocr": "service.tasks.ocr:LineReading",
     "raw": "service.tasks.raw:Raw",
     "segmentation": "service.tasks.segmentation:SemanticSegmentation",
 }
