@@ -89,6 +89,15 @@ def make_executor(
     return NativeExecutor(programs, layers, plan, outputs, options.max_run_bytes)
 
 
+def multiplies_bytes(backend: Backend) -> bool:
+    """Tell whether a backend, NUMPY or NATIVE, has the processor's instructions for products of bytes."""
+    if backend is Backend.NUMPY:
+        return False
+    from engine.compiler.emit.target import host_target  # noqa: PLC0415  # llvmlite takes its time to load
+
+    return host_target().multiplies_bytes
+
+
 def code_folder_in_use() -> Path | None:
     """Return the folder that compiled code is kept in, for later processes.
 

@@ -17,6 +17,7 @@ from engine.executor import PROGRAMS_KEPT, Executor, ExecutorOptions, Planner, R
 from engine.footprint import Footprint
 from engine.graph_state import GraphState
 from engine.int8_binding import apply_quantization
+from engine.int8_choice import choose_quantization
 from engine.linked_graph import LinkedGraph, link_graph
 from engine.model_folder import bin_beside
 from engine.operator import RuntimeOperand, RuntimeOperator
@@ -25,7 +26,6 @@ from engine.plan_cache import cached_planner
 from engine.ports import Inputs, Port, check_inputs, check_specs, declared_inputs
 from engine.precision import LOSS_TOLERATED, Precision, checked_tolerance, choose_precision
 from engine.quantization.scheme import Quantization
-from engine.quantization.sidecar import read_sidecar
 from engine.registry import LayerRegistry, registry
 from engine.run import RunResult, StopCheck, check_capture
 from engine.spec import TensorSpec
@@ -135,16 +135,17 @@ class RuntimeGraph:
             return
         self.init()
         clock = BuildClock(self._options.max_build_seconds, "building")
-        bound = bind(self._linked.operators, self._linked.order, self._registry, clock)
-        quantization: Quantization | None = None
-        if self.precision is Precision.INT8:
-            quantization = self._quantization or read_sidecar(self.param_path, self.bin_path)
-            apply_quantization(quantization, self._linked.order, self._linked.operands)
-        harmless = refuse_contradictions(bound, lambda: declared_failures(self._linked.inputs, self._plan))
-        self._warnings = (*bound.assumed, *harmless)
+        linked = self._linked
+        bound = bind(linked.operators, linked.order, self._registry, clock)
+        quantization, options, doubtful = choose_quantization(
+            self._quantization, self._options, self._backend, self.param_path, self.bin_path
+        )
+        if quantization is not None:
+            doubtful += apply_quantization(quantization, linked.order, linked.operands)
+        harmless = refuse_contradictions(bound, lambda: declared_failures(linked.inputs, self._plan))
+        self._warnings = (*bound.assumed, *harmless, *doubtful)
         for warning in self._warnings:
             _logger.warning("%s: %s", self.param_path, warning)
-        linked, options = self._linked, self._options
         digest = delayed_digest(linked.operators, quantization, options)
         names = linked.input_names, linked.leaving
         self._executor = make_executor(self._backend, self._plan, *names, options, digest)

@@ -43,13 +43,16 @@ def may_be_int8(operator: RuntimeOperator) -> bool:
 
 def apply_quantization(
     quantization: Quantization, order: Sequence[RuntimeOperator], operands: Mapping[str, RuntimeOperand]
-) -> None:
+) -> tuple[str, ...]:
     """Let the bound layers of a graph compute as a quantization says.
 
     Args:
         quantization: what is computed in integers.
         order: the operators, bound.
         operands: the operands by name.
+
+    Returns:
+        A sentence for each tensor whose scale fits no number but 0.
 
     Raises:
         BuildError: it names an operator or operand that the graph does not have, or one that cannot be quantized.
@@ -72,6 +75,12 @@ def apply_quantization(
                 _int8_layer(quantization, operator, operator.layer),
                 tuple(quantization.tensors.get(operand.name) for operand in operator.outputs),
             )
+    return tuple(
+        f"operand {name!r:.200} was 0 in all examples that int8 was calibrated on, so it counts as 0 whatever it is; "
+        "calibrate on examples of what the model will see"
+        for name, scale in quantization.tensors.items()
+        if scale.is_of_zeros
+    )
 
 
 def _int8_layer(quantization: Quantization, operator: RuntimeOperator, layer: BoundLayer) -> Int8Layer | None:

@@ -12,6 +12,7 @@ from engine.dtypes import Array
 from engine.errors import InputError
 from engine.graph import RuntimeGraph
 from engine.ports import check_inputs
+from engine.precision import Precision
 from engine.quantization.scheme import Calibration, Quantization
 from engine.quantization.sidecar import SCALES
 from engine.quantization.tensor_scale import TensorScale
@@ -137,9 +138,16 @@ def _array(value: object) -> Array:
 
 
 def open_graph(
-    param: Path, binary: Path, quantization: Quantization | None, threads: int, backend: str | None
+    param: Path,
+    binary: Path,
+    quantization: Quantization | None,
+    threads: int,
+    backend: str | None,
+    precision: Precision = Precision.F32,
 ) -> RuntimeGraph:
-    """Return a built graph that computes as a quantization says, in float32 where there is none."""
-    graph = RuntimeGraph(param, binary, threads=threads, backend=backend, quantization=quantization)
+    """Return a built graph that computes as a quantization says, in the precision named where there is none."""
+    graph = RuntimeGraph(
+        param, binary, threads=threads, backend=backend, quantization=quantization, precision=precision
+    )
     graph.build()
     return graph

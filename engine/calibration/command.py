@@ -7,6 +7,7 @@ import argparse
 import logging
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from engine.backend import choose_backend
@@ -21,6 +22,8 @@ from engine.errors import InputError, KuiperError
 from engine.graph import RuntimeGraph
 from engine.model_folder import files_at
 from engine.ports import Port
+from engine.precision import Precision
+from engine.quantization.scheme import Quantization
 from engine.quantization.sidecar import write_sidecar
 
 GOOD, BAD = 0, 1
@@ -151,18 +154,33 @@ def _quantize(options: argparse.Namespace, open_pictures: OpenPictures | None) -
     calibrator.calibrate(options.method, options.percentile)
     sensitivity = Sensitivity(
         calibrator,
-        lambda quantization: open_graph(param, binary, quantization, options.threads, backend.value),
+        lambda quantization: open_graph(
+            param, binary, quantization, options.threads, backend.value, Precision.BF16
+        ),
         chosen(len(examples), options.measured),
         progress.show,
     )
     reports = sensitivity.reports()
     layers, outcome = _chosen(options, sensitivity, reports)
-    path = write_sidecar(calibrator.quantization(layers), param, binary)
+    quantization = _with_error(calibrator.quantization(layers), outcome)
+    path = write_sidecar(quantization, param, binary)
     progress.clear()
     print_layers(reports, layers)
     print_outcome(reports, layers, outcome)
     print(f"written {path}")
+    for name in (name for name, scale in quantization.tensors.items() if scale.is_of_zeros):
+        print(
+            f"warning: operand {name!r} is 0 in all examples, and would count as 0 in every run",
+            file=sys.stderr,
+        )
     return GOOD
+
+
+def _with_error(quantization: Quantization, outcome: Outcome) -> Quantization:
+    """Return the quantization with what was measured of its outputs, by which `auto` chooses."""
+    if quantization.calibration is None:
+        return quantization
+    return replace(quantization, calibration=replace(quantization.calibration, error=outcome.error))
 
 
 def _examples(data: Path, graph: RuntimeGraph, open_pictures: OpenPictures | None) -> Examples:

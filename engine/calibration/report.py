@@ -6,13 +6,13 @@ from engine.calibration.agreement import Outcome
 from engine.calibration.candidates import Candidate
 from engine.calibration.sensitivity import LayerReport
 
-_HEAD = ("layer", "type", "in", "ratio", "cosine", "f32", "int8", "alone: ratio", "class")
+_HEAD = ("layer", "type", "in", "ratio", "cosine", "f32", "bf16", "int8", "alone: ratio", "class")
 
 
 def print_layers(reports: Sequence[LayerReport], layers: Collection[Candidate]) -> None:
     """Print a line for each layer.
 
-    Its result: ratio of signal to noise and cosine against float32. Its time in float32 and in int8. And where it alone
+    Its result: ratio of signal to noise and cosine against float32. Its time in each precision. And where it alone
     is in int8: ratio of the outputs, and part of the examples with the same class.
     """
     rows = [_HEAD, *(_row(report, report.candidate in layers) for report in reports)]
@@ -35,6 +35,7 @@ def _row(report: LayerReport, is_int8: bool) -> tuple[str, ...]:
         f"{report.likeness.ratio:.1f} dB",
         f"{report.likeness.cosine:.5f}",
         _milliseconds(report.f32_us),
+        _milliseconds(report.bf16_us),
         _milliseconds(report.int8_us),
         f"{report.alone.ratio:.1f} dB",
         f"{report.alone.agreement:.1%}",

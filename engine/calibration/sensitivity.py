@@ -16,8 +16,8 @@ from engine.trace import TraceLevel
 
 _TIMED_RUNS = 7
 
-Opener = Callable[[Quantization], RuntimeGraph]
-"""Builds the model as a quantization says."""
+Opener = Callable[[Quantization | None], RuntimeGraph]
+"""Builds the model as a quantization says; in bfloat16 where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,7 @@ class LayerReport:
         likeness: how its result compares with float32, all layers in int8, where its kernel writes it.
         alone: how the model's outputs compare where this layer alone is in int8.
         f32_us: microseconds of its kernel in float32, the median of a few runs.
+        bf16_us: the same in bfloat16, all layers in it that would gain by it.
         int8_us: the same in int8, all layers in int8.
     """
 
@@ -36,6 +37,7 @@ class LayerReport:
     likeness: Likeness
     alone: Outcome
     f32_us: float
+    bf16_us: float
     int8_us: float
 
     @property
@@ -74,7 +76,7 @@ class Sensitivity:
         candidates = self._calibrator.candidates
         ours = self._open(self._calibrator.quantization(candidates))
         likenesses = self._likenesses(ours)
-        times = [self._times(graph) for graph in (self._calibrator.graph, ours)]
+        times = [self._times(graph) for graph in (self._calibrator.graph, self._open(None), ours)]
         reports = []
         for done, candidate in enumerate(candidates):
             self._progress("layers alone", done, len(candidates))
@@ -85,7 +87,8 @@ class Sensitivity:
                     likeness=likenesses[name],
                     alone=self.outcome([candidate]),
                     f32_us=times[0][name],
-                    int8_us=times[1][name],
+                    bf16_us=times[1][name],
+                    int8_us=times[2][name],
                 )
             )
         self._progress("layers alone", len(candidates), len(candidates))

@@ -3,7 +3,7 @@
     {
       "format": 1,
       "model": {"param": "sha256:…", "bin": "sha256:…"},
-      "calibration": {"data": "photographs", "examples": 64, "method": "mse"},
+      "calibration": {"data": "photographs", "examples": 64, "method": "mse", "error": 0.012},
       "layers": {"conv1": "static", "fc": "dynamic"},
       "tensors": {"0": {"scale": 0.0187, "zero_point": 114}}
     }
@@ -14,7 +14,9 @@ names. Nothing in it is believed: it is bounded in size, and every value is chec
 
 import hashlib
 import json
+import math
 import os
+import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -34,6 +36,7 @@ MAX_ENTRIES = 100_000
 SCALES = (1e-30, 1e30)
 """The least and the greatest scale: reciprocals and products of such are normal float32 numbers."""
 _LONGEST = 1024
+_MOST_ERROR = 1e30
 _KEYS = ("format", "model", "calibration", "layers", "tensors")
 _BLOCK = 1 << 20
 
@@ -70,9 +73,7 @@ def write_sidecar(quantization: Quantization, param_path: Path, bin_path: Path) 
     document = {
         "format": FORMAT,
         "model": {"param": file_digest(param_path), "bin": file_digest(bin_path)},
-        "calibration": None
-        if calibration is None
-        else {"data": calibration.data, "examples": calibration.examples, "method": calibration.method},
+        "calibration": None if calibration is None else _told(calibration),
         "layers": {name: activation.value for name, activation in quantization.layers.items()},
         "tensors": {
             name: {"scale": scale.scale, "zero_point": scale.zero_point}
@@ -88,6 +89,12 @@ def write_sidecar(quantization: Quantization, param_path: Path, bin_path: Path) 
     return path
 
 
+def _told(calibration: Calibration) -> dict[str, Any]:
+    told = {"data": calibration.data, "examples": calibration.examples, "method": calibration.method}
+    error = calibration.error
+    return told if error is None or not math.isfinite(error) else told | {"error": error}
+
+
 def read_sidecar(param_path: Path | str, bin_path: Path | str) -> Quantization:
     """Return the quantization that lies beside a model.
 
@@ -97,8 +104,7 @@ def read_sidecar(param_path: Path | str, bin_path: Path | str) -> Quantization:
     param_path, bin_path = Path(param_path), Path(bin_path)
     path = sidecar_path(param_path)
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+        data = _read(path)
         digests = {"param": file_digest(param_path), "bin": file_digest(bin_path)}
     except FileNotFoundError as error:
         problem = (
@@ -115,6 +121,16 @@ def read_sidecar(param_path: Path | str, bin_path: Path | str) -> Quantization:
             problem = f"was made for another .{kind} file; `kuiper quantize {param_path} --data EXAMPLES` makes it anew"
             raise QuantizationError(path, f"model.{kind}", problem)
     return _quantization(document)
+
+
+def _read(path: Path) -> bytes:
+    """Return the first bytes of a file, one more than may be there; nothing is read of pipes and devices."""
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        problem = "is a folder" if stat.S_ISDIR(mode) else "is not a regular file"
+        raise QuantizationError(path, None, problem, "what `kuiper quantize` writes")
+    with path.open("rb") as file:
+        return file.read(MAX_BYTES + 1)
 
 
 def _parse(path: Path, data: bytes) -> "_Node":
@@ -146,9 +162,12 @@ def _quantization(root: "_Node") -> Quantization:
     calibration = None
     if root.take("calibration") is not None:
         told = root.mapping("calibration")
-        told.items(("data", "examples", "method"))
+        known = told.items(("data", "examples", "method", "error"))
         calibration = Calibration(
-            told.text("data"), told.whole("examples", 1, 2**31 - 1), told.text("method")
+            told.text("data"),
+            told.whole("examples", 1, 2**31 - 1),
+            told.text("method"),
+            told.share(known[-1]) if told.has(known[-1]) else None,
         )
     return Quantization(
         layers=root.mapping("layers").each(_activation),
@@ -219,6 +238,17 @@ class _Node:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= greatest:
             raise self.error(key, f"got {repr(value)[:40]}", f"a whole number from {least} to {greatest}")
         return value
+
+    def has(self, key: str) -> bool:
+        """Return whether there is such a key."""
+        return key in self._value
+
+    def share(self, key: str) -> float:
+        """Return a number from 0 on."""
+        value = self.take(key)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST_ERROR:
+            raise self.error(key, f"got {repr(value)[:40]}", f"a number from 0 to {_MOST_ERROR:g}")
+        return float(value)
 
     def items(self, known: tuple[str, ...]) -> tuple[str, ...]:
         """Check that there are no keys but the known ones; returns these."""

@@ -32,6 +32,11 @@ class TensorScale:
         return float(np.float32(1) / np.float32(self.scale))
 
     @property
+    def is_of_zeros(self) -> bool:
+        """Whether it stands for a tensor of zeros alone: any other number saturates to about 0."""
+        return self.scale <= float(np.float32(_LEAST_SCALE))
+
+    @property
     def limits(self) -> tuple[float, float]:
         """The least and the greatest number that an integer stands for."""
         low, high = self.real(np.array([0, LARGEST], np.uint8)).tolist()

@@ -4,7 +4,7 @@ All are calibrated on the same inputs by the extremes of their tensors: activati
 weights of -127 to 127, one scale for a filter.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +47,12 @@ def native(files: ModelFiles, threads: int) -> Call:
 
 def onnxruntime(files: ModelFiles, threads: int) -> Call:
     """Prepare an onnxruntime session on the CPU."""
-    return peers.onnxruntime(_quantized(files), threads)
+    return peers.onnxruntime(quantized_files(files), threads)
 
 
 def openvino(files: ModelFiles, threads: int) -> Call:
     """Prepare an OpenVINO request; what is not quantized may be bfloat16, as by itself where the processor can."""
-    return peers.openvino_bf16(_quantized(files), threads)
+    return peers.openvino_bf16(quantized_files(files), threads)
 
 
 class QuantizedFiles(ModelFiles):
@@ -64,14 +64,19 @@ class QuantizedFiles(ModelFiles):
         return self.folder / "model.int8.onnx"
 
 
-def _quantized(files: ModelFiles) -> QuantizedFiles:
-    """Return the files with the graph that onnxruntime quantized, made the first time."""
+def quantized_files(files: ModelFiles, data: Iterable[Array] | None = None) -> QuantizedFiles:
+    """Return the files with the graph that onnxruntime quantized, made the first time.
+
+    Args:
+        files: the model's.
+        data: what it is calibrated on; by default `examples`.
+    """
     from onnxruntime import InferenceSession
     from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
-    quantized = QuantizedFiles(files.model, files.folder)
-    path = quantized.onnx
+    made = QuantizedFiles(files.model, files.folder)
+    path = made.onnx
     if not path.exists():
         prepared = files.folder / "model.prepared.onnx"
         quant_pre_process(str(files.onnx), str(prepared))
@@ -80,22 +85,22 @@ def _quantized(files: ModelFiles) -> QuantizedFiles:
         quantize_static(
             str(prepared),
             str(partial),
-            _Reader(name, files),
+            _Reader(name, examples(files) if data is None else data),
             quant_format=QuantFormat.QDQ,
             per_channel=True,
             activation_type=QuantType.QUInt8,
             weight_type=QuantType.QInt8,
         )
         partial.replace(path)
-    return quantized
+    return made
 
 
 class _Reader:
     """Examples, as onnxruntime asks for them."""
 
-    def __init__(self, name: str, files: ModelFiles) -> None:
+    def __init__(self, name: str, data: Iterable[Array]) -> None:
         self._name = name
-        self._examples = examples(files)
+        self._examples = iter(data)
 
     def get_next(self) -> dict[str, Any] | None:
         """Return the next one, None after the last."""

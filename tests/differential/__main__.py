@@ -1,8 +1,8 @@
-"""The long form: random graphs, random PyTorch modules and whole networks, on every vector width, against numpy and
-PyTorch.
+"""The long form: random graphs in each precision, random PyTorch modules and whole networks, on every vector width,
+against numpy and PyTorch.
 
 Run: python -m tests.differential [--seconds 600 | --count 2000] [--seed 0] [--modules 60] [--sizes 6]
-         [--no-torch] [--sanitize]
+         [--no-torch] [--sanitize] [--f32]
 
 Fails where anything comes out wrong, or where a branch of a selection rule was not taken.
 """
@@ -13,8 +13,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from engine.compiler.emit.target import bf16_targets, integer_targets
 from tests.differential.case import GraphCase
-from tests.differential.hunting import Extent, compare_backends, hunt
+from tests.differential.hunting import Extent, compare_backends, compare_precisions, hunt
 from tests.differential.reporting import table
 from tests.sanitizer.check import check_accesses
 
@@ -54,6 +55,11 @@ def _parse() -> argparse.Namespace:
     parser.add_argument(
         "--sanitize", action="store_true", help="also run graphs with every access to memory checked"
     )
+    parser.add_argument(
+        "--f32",
+        action="store_true",
+        help="random graphs in float32 only; branches that only others take are told of, and are no failure",
+    )
     parser.add_argument("--current", type=Path, help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -61,6 +67,8 @@ def _parse() -> argparse.Namespace:
 def _run(arguments: argparse.Namespace) -> int:
     count = arguments.count or (200 if arguments.seconds is None else sys.maxsize)
     checks = [compare_backends(arguments.modes)]
+    if not arguments.f32:
+        checks.append(compare_precisions)
     if arguments.sanitize:
         checks.append(check_accesses)
     extent = Extent(arguments.seed, arguments.first, count, arguments.seconds)
@@ -82,7 +90,9 @@ def _run(arguments: argparse.Namespace) -> int:
         others, bad = run_networks(arguments.seed, arguments.sizes, arguments.every, arguments.narrow)
         lines, wrong = lines + others, wrong + bad
     print(table(report, lines))
-    is_covered = report.branches["selection"].share == 1
+    # rules ask for instructions that not every processor has, and f32 alone does not come by all of them
+    is_partial = arguments.f32 or not (integer_targets() and any(t.has_tiles for t in bf16_targets()))
+    is_covered = is_partial or report.branches["selection"].share == 1
     if not is_covered:
         print("\na branch of a selection rule was not taken; expected all of them")
     return 0 if not report.findings and not wrong and is_covered else 1

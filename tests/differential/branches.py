@@ -14,19 +14,6 @@ import engine
 RULES = ("selection", "lowering")
 _COMPILER = Path(engine.__file__).parent / "compiler"
 
-_OMITTED = [str(_COMPILER / "selection" / "paired.py")]
-_LOWER_PRECISION = "|".join(
-    (
-        r"may_round\(",
-        r"paired_time\(",
-        r"\.scale is (not )?None",
-        r"def _(paired|plain_time)\(",
-        r"if (paired is not|time < _plain)",
-    )
-)
-"""What only models in bfloat16 or int8 come by: the graphs that are drawn compute in float32. The coverage
-of `make test` tells which of those its tests take."""
-
 
 @dataclass(slots=True)
 class Branches:
@@ -53,9 +40,8 @@ def measured(found: dict[str, Branches]) -> Iterator[None]:
     """Measure what runs inside; `found` gets the branches by folder of rules."""
     include = [str(_COMPILER / name / "*.py") for name in RULES]
     measure = coverage.Coverage(
-        data_file=None, branch=True, include=include, omit=_OMITTED, config_file=False, messages=False
+        data_file=None, branch=True, include=include, config_file=False, messages=False
     )
-    measure.exclude(_LOWER_PRECISION)
     # rules were imported before, and a run may use none of them
     measure.set_option(
         "run:disable_warnings", ["already-imported", "no-data-collected", "module-not-measured"]

@@ -9,7 +9,8 @@ from tests.differential.branches import Branches, measured
 from tests.differential.case import GraphCase, named_cases
 from tests.differential.comparison import Finding, Tally, compare
 from tests.differential.generator import random_case
-from tests.differential.modes import modes_of
+from tests.differential.modes import modes_of, rounded_mode_of
+from tests.differential.rounding import ROUNDED, can_round, compare_rounded
 from tests.differential.selections import Selections, counted
 from tests.differential.shrinking import shrink
 
@@ -105,3 +106,16 @@ def compare_backends(count: int) -> Check:
         return compare(case, modes_of(index, count), tally)
 
     return check
+
+
+def compare_precisions(case: GraphCase, index: int, tally: Tally) -> Finding | None:
+    """Compare a case in bfloat16 and int8 with float32, where it has what these make another of."""
+    for precision in ROUNDED:
+        if not can_round(case, precision):
+            continue
+        # the estimates have their turn as well, by which most small layers stay in float32
+        rounds = index % 3 != 0 or precision == "int8"
+        finding = compare_rounded(case, rounded_mode_of(index, precision), precision, tally, rounds=rounds)
+        if finding is not None:
+            return finding
+    return None

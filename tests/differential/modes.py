@@ -1,6 +1,6 @@
 """Which vector widths, threads and layouts a case is run with."""
 
-from engine.compiler.emit.target import supported_targets
+from engine.compiler.emit.target import Target, bf16_targets, integer_targets, supported_targets
 from tests.differential.comparison import Mode
 from tests.differential.layouts import LAYOUTS
 
@@ -19,3 +19,15 @@ def modes_of(index: int, count: int) -> list[Mode]:
         )
         for place in range(count)
     ]
+
+
+def rounded_mode_of(index: int, precision: str) -> Mode:
+    """Return the mode of a case in bfloat16 or int8: all targets and layouts take their turns."""
+    targets, layouts = _rounded_targets(precision), list(LAYOUTS)
+    return Mode(targets[index % len(targets)], layout=layouts[index % len(layouts)])
+
+
+def _rounded_targets(precision: str) -> list[Target]:
+    """Return the targets that have instructions for a precision, then those without."""
+    special = bf16_targets() if precision == "bf16" else integer_targets()
+    return list(dict.fromkeys((*special, *supported_targets())))

@@ -35,6 +35,12 @@ class Target:
     has_bf16: bool = False
     has_tiles: bool = False
 
+    @property
+    def multiplies_bytes(self) -> bool:
+        """Whether it has instructions for products of bytes (VNNI of AVX-512 or of AVX, or AMX)."""
+        needed = {16: "+avx512vnni", 8: "+avxvnni"}.get(self.lanes)
+        return self.has_tiles or (needed is not None and needed in self.features.split(","))
+
 
 @lru_cache(maxsize=1)
 def host_target() -> Target:

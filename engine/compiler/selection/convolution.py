@@ -126,9 +126,8 @@ def _paired(selector: Selector, work: Work) -> PairedWork | None:
     node, x = work.node, work.x
     if not may_round(selector) or node.groups > 1:
         return None
-    if node.weight.shape[2:] == (1, 1) and not any(
-        node.padding
-    ):  # pixels that no window begins at are not looked at
+    if node.weight.shape[2:] == (1, 1) and not any(node.padding):
+        # pixels that no window begins at are not looked at
         x = x.sliced(2, 0, work.out.shape[2], node.stride[0]).sliced(3, 0, work.out.shape[3], node.stride[1])
         shape = replace(_shape(work), stride=(1, 1))
     else:
@@ -138,7 +137,8 @@ def _paired(selector: Selector, work: Work) -> PairedWork | None:
 
 
 def _plain_time(selector: Selector, work: Work) -> float:
-    """Return the nanoseconds that the convolution is expected to take in float32."""
+    """Return the nanoseconds that the convolution of one image is expected to take in float32."""
+    work = replace(work, out=work.out.sliced(0, 0, 1))
     outputs = best_tile(selector, work)
     vectors = work.out.size // work.out.shape[1] * -(-work.out.shape[1] // selector.lanes)
     if outputs:

@@ -39,7 +39,7 @@ def select_linear(selector: Selector, node: Linear) -> None:
         out = copied_rows(selector, target)
     epilogue, operands = _epilogue(selector, node)
     paired = _paired(node, x, out, epilogue, operands)
-    if may_round(selector) and paired_time(selector, paired.shape) < _plain_time(selector, paired.shape):
+    if may_round(selector) and _is_faster_paired(selector, _of_one_item(node, paired.shape)):
         convolve_paired(selector, paired)
     else:
         kernel = linear_kernel(selector, x, out, epilogue)
@@ -74,6 +74,17 @@ def _as_image(matrix: View) -> View:
     """Return a matrix as an image of one column, whose channels are the matrix's columns."""
     (rows, columns), (step, _) = matrix.shape, matrix.strides
     return View(matrix.buffer, matrix.offset, (1, columns, rows, 1), (rows * step, 1, step, step))
+
+
+def _of_one_item(node: Linear, shape: ConvShape) -> ConvShape:
+    """Return the shape for one item of the batch, which the first axis is, if it is not the only one."""
+    items = node.output.shape[0] if node.output.rank > 1 else 1
+    return replace(shape, size=(max(1, shape.size[0] // max(1, items)), 1))
+
+
+def _is_faster_paired(selector: Selector, shape: ConvShape) -> bool:
+    """Whether operands rounded to bfloat16 are expected to be faster."""
+    return paired_time(selector, shape) < _plain_time(selector, shape)
 
 
 def _plain_time(selector: Selector, shape: ConvShape) -> float:

@@ -52,15 +52,15 @@ def _can_pair(left: View, right: View) -> bool:
 
 
 def _is_faster_paired(selector: Selector, shape: MatrixShape) -> bool:
-    """Whether operands rounded to bfloat16 are expected to be faster."""
-    panels = shape.products * -(-shape.depth // 2) * shape.columns
+    """Whether operands rounded to bfloat16 are expected to be faster, for one product of the batch."""
+    panels = -(-shape.depth // 2) * shape.columns
     paired = paired_time(selector, _as_convolution(shape)) + STAGED_WORD * panels
     lanes = -(-shape.columns // selector.lanes)
-    return paired < shape.products * shape.rows * lanes * (shape.depth / VECTOR_RATE + FINISHED_VECTOR)
+    return paired < shape.rows * lanes * (shape.depth / VECTOR_RATE + FINISHED_VECTOR)
 
 
 def _as_convolution(shape: MatrixShape) -> ConvShape:
-    return ConvShape(images=shape.products, size=(shape.rows, 1), channels=shape.depth, filters=shape.columns)
+    return ConvShape(images=1, size=(shape.rows, 1), channels=shape.depth, filters=shape.columns)
 
 
 def _paired(

@@ -77,17 +77,20 @@ def may_round(selector: Selector) -> bool:
 
 
 def paired_time(selector: Selector, shape: ConvShape) -> float:
-    """Return the nanoseconds that a convolution of rounded operands is expected to take."""
+    """Return the nanoseconds that a convolution of rounded operands is expected to take for one image.
+
+    What is rounded is chosen by one image, so that results of an image do not depend on how many come with it.
+    """
     layout = PairedLayout(shape, shape.size[0], choose_runs(shape), selector.lanes)
     words = shape.taps * -(-shape.channels // 2) * shape.filters
-    vectors = shape.pixels * -(-shape.filters // selector.lanes)
-    moved = STAGED_WORD * shape.images * layout.plane_words + FINISHED_VECTOR * vectors
+    vectors = prod(shape.size) * -(-shape.filters // selector.lanes)
+    moved = STAGED_WORD * layout.plane_words + FINISHED_VECTOR * vectors
     if selector.target.has_tiles:
-        tiles = shape.images * -(-layout.pixels // 16) * -(-shape.filters // 16)
+        tiles = -(-layout.pixels // 16) * -(-shape.filters // 16)
         products = tiles * (TILE + STEP * layout.steps)
     else:
         rate = VECTOR_RATE * selector.lanes * pair_speedup(selector.target)
-        products = 2 * words * shape.images * layout.pixels / rate
+        products = 2 * words * layout.pixels / rate
     stream = max(0, 4 * words - NEAR_CACHE) / STREAM
     return moved + max(products, stream) + 0.3 * min(products, stream)
 

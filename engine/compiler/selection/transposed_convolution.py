@@ -88,8 +88,8 @@ def _paired(
 
 
 def _plain_time(selector: Selector, node: TransposedConvolution, out: View) -> float:
-    """Return the nanoseconds that the transposed convolution is expected to take in float32."""
-    pixels = out.size // out.shape[1]
+    """Return the nanoseconds that the transposed convolution of one image is expected to take in float32."""
+    pixels = out.shape[2] * out.shape[3]
     vectors = pixels * -(-out.shape[1] // selector.lanes)
     return float(vectors * (node.weight.shape[0] / VECTOR_RATE + FINISHED_VECTOR))
 

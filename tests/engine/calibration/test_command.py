@@ -152,6 +152,26 @@ def test_wrong_arguments_end_with_a_usage_error(param: Path, arguments: list[str
     assert ended.value.code == 2
 
 
+def test_times_are_those_of_each_precision(
+    param: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(param), "--data", str(data)]) == GOOD
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split()[3:8] == ["ratio", "cosine", "f32", "bf16", "int8"]
+    (row,) = [row.split() for row in rows if row.startswith("two ")]
+    assert row.count("ms") == 3
+
+
+def test_a_tensor_that_is_0_in_all_examples_is_warned_of(
+    param: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "examples.npz"
+    np.savez(path, in_0=np.zeros((2, 3, 8, 8), np.float32))
+    assert main([str(param), "--data", str(path)]) == GOOD
+    assert "warning: operand 'x' is 0 in all examples" in capsys.readouterr().err
+    assert any("operand 'x' was 0 in all examples" in warning for warning in quantized(param).warnings)
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [

@@ -1,4 +1,6 @@
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +134,25 @@ def test_huge_files_are_not_read(files: tuple[Path, Path], monkeypatch: pytest.M
     monkeypatch.undo()
     monkeypatch.setattr(sidecar, "MAX_ENTRIES", 1)
     with pytest.raises(QuantizationError, match="has 2 entries; expected at most 1"):
+        read_sidecar(*files)
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [(os.mkfifo, "is not a regular file"), (os.mkdir, "is a folder")],
+    ids=["pipe", "folder"],
+)
+def test_what_is_no_file_is_refused_at_once(
+    files: tuple[Path, Path], make: Callable[[Path], None], problem: str
+) -> None:
+    make(sidecar_path(files[0]))
+    with pytest.raises(QuantizationError, match=f"net.quantization.json: {problem}"):
+        read_sidecar(*files)
+
+
+def test_devices_are_not_read(files: tuple[Path, Path]) -> None:
+    sidecar_path(files[0]).symlink_to("/dev/zero")
+    with pytest.raises(QuantizationError, match="is not a regular file"):
         read_sidecar(*files)
 
 

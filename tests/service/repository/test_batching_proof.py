@@ -7,7 +7,8 @@ from typing import cast
 import numpy as np
 import pytest
 
-from engine import PNNX_COMPUTE, Array, InputError, LayerError, Port, RuntimeGraph
+from engine import PNNX_COMPUTE, Array, InputError, LayerError, Port, Precision, RuntimeGraph
+from engine.compiler.selection import linear
 from service.config.limits import Limits
 from service.config.model_config import ModelConfig
 from service.repository.batching import UNBATCHED, Batching, plan_batching
@@ -23,6 +24,7 @@ class FunctionGraph:
     """A graph that computes a function of its inputs, and remembers how many rows it was given."""
 
     outputs = (Port("out", "y", None, None),)
+    precision = Precision.F32
 
     def __init__(self, function: Forward, *types: tuple[tuple[int | None, ...] | None, str]) -> None:
         self.inputs = tuple(
@@ -204,6 +206,31 @@ pnnx.Output out 1 0 1
 )
 def test_graphs_of_the_engine(tmp_path: Path, lines: str, is_sound: bool) -> None:
     graph = make_graph(tmp_path, lines)
+    assert (find_obstacle(graph, 4, LIMITS) is None) == is_sound
+
+
+ROUNDED = """
+pnnx.Input in 0 1 x #x=(?,64)f32
+nn.Linear fc 1 1 x y bias=False in_features=64 out_features=32 @weight=(32,64)f32
+{line}
+pnnx.Output out 1 0 z
+"""
+
+
+@pytest.mark.parametrize(("dim", "is_sound"), [(1, True), (0, False)])
+def test_rows_are_independent_of_what_rounding_makes_of_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dim: int, is_sound: bool
+) -> None:
+    """One row stays in float32 here, and more are rounded to bfloat16: no row depends on others for all that."""
+    monkeypatch.setattr(linear, "_of_one_item", lambda node, shape: shape)
+    monkeypatch.setattr(linear, "paired_time", lambda _, shape: np.inf if shape.size[0] == 1 else 0.0)
+    random = np.random.default_rng(0)
+    weights = {"fc.weight": random.standard_normal((32, 64)).astype(np.float32)}
+    text = ROUNDED.format(line=f"nn.Softmax soft 1 1 y z dim={dim}").strip()
+    graph = make_graph(tmp_path, text, weights, backend="native", precision="bf16")
+    x = random.standard_normal((2, 64)).astype(np.float32)
+    together, alone = graph.forward([x])[0], np.concatenate([graph.forward([row[None]])[0] for row in x])
+    assert np.abs(together - alone).max() > 1e-4
     assert (find_obstacle(graph, 4, LIMITS) is None) == is_sound
 
 

@@ -149,6 +149,18 @@ def test_auto_takes_what_is_faster_and_loses_little(
     assert not graph.verification.refused
 
 
+@pytest.mark.parametrize("name", ["vit", "resnet18", "sequence_net"])
+def test_what_is_rounded_does_not_depend_on_the_batch(name: str) -> None:
+    graph = RuntimeGraph(DATA / name / f"{name}.pnnx.param", backend="native", precision="bf16")
+    graph.build()
+    told = []
+    inputs = [array[:1] for array in arrays(name, "file", "in")]
+    for rows in (1, 8):
+        graph.forward([np.repeat(array, rows, axis=0) for array in inputs])
+        told.append(dict(graph.precisions))
+    assert told[0] == told[1]
+
+
 def test_loss_is_relative_to_what_is_exact() -> None:
     exact = [np.array([3.0, 4.0], np.float32), np.array([1, 2])]
     assert loss.loss([np.array([3.0, 4.5], np.float32), np.array([1, 2])], exact) == pytest.approx(0.1)

@@ -1,0 +1,72 @@
+"""`auto` computes in int8 where the model was quantized with little loss, and the processor is made for it."""
+
+from pathlib import Path
+
+import pytest
+
+from engine import Activation, Calibration, Precision, Quantization, RuntimeGraph, TensorScale, write_sidecar
+from engine.compiler.emit.target import integer_targets, supported_targets, target_named
+from tests.engine.quantization.test_layer import write_convolution
+
+
+@pytest.fixture
+def param(tmp_path: Path) -> Path:
+    return write_convolution(tmp_path)[0]
+
+
+def write(param: Path, error: float | None) -> None:
+    calibration = Calibration("photographs", 12, "mse", error)
+    quantization = Quantization({"conv": Activation.STATIC}, {"x": TensorScale(0.02, 99)}, calibration)
+    write_sidecar(quantization, param, param.with_suffix(".bin"))
+
+
+def precision(param: Path) -> Precision:
+    graph = RuntimeGraph(param, precision="auto", tolerance=0.05, backend="native")
+    graph.build()
+    assert graph.precision is Precision.AUTO
+    return graph.precisions["conv"]
+
+
+@pytest.mark.parametrize(
+    ("error", "is_fast", "wanted"),
+    [
+        (0.04, True, Precision.INT8),
+        (0.06, True, Precision.F32),
+        (None, True, Precision.F32),
+        (0.04, False, Precision.F32),
+    ],
+)
+def test_auto_takes_int8_where_the_measured_error_is_tolerated(
+    param: Path, monkeypatch: pytest.MonkeyPatch, error: float | None, is_fast: bool, wanted: Precision
+) -> None:
+    monkeypatch.setattr("engine.int8_choice.multiplies_bytes", lambda _: is_fast)
+    write(param, error)
+    assert precision(param) is wanted
+
+
+def test_a_model_that_was_not_quantized_is_served_all_the_same(param: Path) -> None:
+    assert precision(param) is Precision.F32
+
+
+def test_a_file_for_another_model_is_left_out_and_told_of(param: Path) -> None:
+    write(param, 0.01)
+    param.write_text(param.read_text() + "\n")
+    graph = RuntimeGraph(param, precision="auto")
+    graph.build()
+    assert graph.precisions["conv"] is Precision.F32
+    (warning,) = graph.warnings
+    assert "int8 out" in warning
+    assert "was made for another .param" in warning
+
+
+def test_numpy_layers_stay_in_float32(param: Path) -> None:
+    write(param, 0.01)
+    graph = RuntimeGraph(param, precision="auto", backend="numpy")
+    graph.build()
+    assert graph.precisions["conv"] is Precision.F32
+
+
+def test_targets_with_products_of_bytes_are_known() -> None:
+    assert all(target.multiplies_bytes for target in integer_targets())
+    assert not any(target.multiplies_bytes for target in supported_targets())
+    assert not target_named("bf16").multiplies_bytes
