@@ -18,12 +18,13 @@ description and its examples read that one list.
 Whatever is wrong with a request is reported as a `ServiceError`:
 
     400  empty_body, invalid_json, invalid_image, invalid_base64, invalid_tensor, invalid_npy, invalid_npz,
-         invalid_csv, invalid_multipart: the bytes are not what they claim to be
+         invalid_csv, invalid_text, invalid_multipart: the bytes are not what they claim to be
     406  not_acceptable: none of the formats of answers would do
-    413  body_too_large, image_too_large, tensor_too_large, too_many_values, answer_too_large
+    413  body_too_large, image_too_large, text_too_long, tensor_too_large, too_many_values, answer_too_large
     415  unsupported_media_type, unsupported_charset, unsupported_image_format
     422  unknown_input, duplicate_input, missing_input, wrong_rank, wrong_shape, wrong_dtype, out_of_range,
-         not_an_image_model, wrong_image_count, unknown_field, invalid_parameter: sound, but not for this model
+         not_an_image_model, wrong_image_count, not_a_text_model, wrong_text_count, unequal_lengths,
+         unknown_field, invalid_parameter: sound, but not for this model
 
 NaN and the infinities, which JSON has no numbers for, are the strings "NaN", "Infinity" and "-Infinity" both ways.
 Complex numbers are pairs `[re, im]` both ways.

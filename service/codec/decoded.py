@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from engine import Array
 from service.codec.options import Options
 from service.images.geometry import ImageGeometry
+from service.tasks.text_span import TextSpan
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,10 @@ class Decoded:
             read-only views of the body.
         options: the options that the body contains.
         pictures: the pictures that inputs were made of, those of an input one after the other.
+        spans: for each row where the tokens of its text lie, if the inputs were made of texts.
     """
 
     inputs: dict[str, Array]
     options: Options = field(default_factory=Options)
     pictures: tuple[Picture, ...] = ()
+    spans: tuple[TextSpan, ...] = ()

@@ -57,10 +57,12 @@ class Sample:
     Attributes:
         image: an image of the size that the model's only input takes; None if the model takes no images.
         arrays: one for each input, by operator name; empty if it is not known on what shapes the model runs.
+        text: a text; None if the model takes no texts.
     """
 
     image: Image.Image | None
     arrays: Mapping[str, Array]
+    text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
     {"image": "<base64 or data: URL>"}                  one image
     {"images": ["<base64>", …]}                         a batch of images
+    {"text": "…"}                                       one text
+    {"texts": ["…", …]}                                 a batch of texts
     {"inputs": [{"name", "shape", "dtype", "data"}]}    tensors
 
 each optionally with `"parameters"`, the options of the request by name. A tensor needs only `data`: `name` may be left
@@ -24,12 +26,13 @@ from service.codec.json_document import parse_document
 from service.codec.json_tensor import invalid, parse_data, parse_shape
 from service.codec.options import parse_options
 from service.codec.text import decode_text
+from service.codec.texts import bind_texts
 from service.config.limits import Limits
 from service.config.model_config import ModelConfig
 from service.errors import ServiceError
 from service.tasks import task_class
 
-_PAYLOADS = ("image", "images", "inputs")
+_PAYLOADS = ("image", "images", "inputs", "text", "texts")
 _TENSOR_KEYS = ("name", "shape", "dtype", "datatype", "data")
 
 
@@ -67,8 +70,18 @@ def decode_json(
     options = parse_options(parameters, task_class(config.task).parameters)
     if given == ["inputs"]:
         return Decoded(_tensors(document["inputs"], ports, limits), options)
+    if given[0] in ("text", "texts"):
+        texts = document["texts"] if given == ["texts"] else [document["text"]]
+        return bind_texts(_texts(texts, given[0]), ports, config, limits, options)
     images = document["images"] if given == ["images"] else [document["image"]]
     return bind_images(_images(images, given[0]), ports, config, limits, options, open_batch=open_batch)
+
+
+def _texts(texts: Any, place: str) -> list[str]:
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        expected = "a list of strings" if place == "texts" else "a string"
+        raise _invalid(f"{place} is something else than {expected}")
+    return texts
 
 
 def _parse(body: bytes, charset: str | None) -> dict[str, Any]:

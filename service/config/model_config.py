@@ -32,6 +32,17 @@ a table of its own, which has its name, and is described where the task is.
     softmax = true                  # the output holds logits, not probabilities
     top_k = 5
 
+    [text]                          # the model takes texts
+    tokenizer = "tokenizer.json"    # a file beside this one
+    max_length = 512                # most tokens of a text; longer ones are cut off
+    inputs = ["input_ids"]          # what each input holds; default: ids, attention_mask, token_type_ids
+    multiple = 16                   # lengths are filled up to a multiple of it, where there is a mask
+
+    [text-embedding]
+    output = "out0"                 # default: the first output
+    pooling = "mean"                # or "cls"
+    normalize = true                # vectors of length 1
+
     [scheduling]
     workers = 2                     # most of its runs side by side; default: all workers of the server
     threads = 1                     # threads inside one run; default: the server's setting, as for the next two
@@ -78,6 +89,7 @@ from service.config.task_keys import (
     read_task_tables,
     task_tables,
 )
+from service.config.text_config import TextConfig, with_tokenizer
 from service.config.toml_table import TomlTable
 from service.config.version_policy import VersionPolicy
 from service.config.wording import problem_of
@@ -162,6 +174,7 @@ class ModelConfig(TomlTable):
         precision: what compiled kernels round the operands of products to; by default as the server's setting says.
         tolerance: for "auto", the loss that speed may cost: the largest of |y - y32| / |y32| over outputs.
         image: how images are prepared; None for a model that takes none.
+        text: how texts become ids; None for a model that takes none.
         scheduling: how requests are scheduled.
         batching: how requests are run together.
         warm_up: what it is compiled for at load.
@@ -176,6 +189,7 @@ class ModelConfig(TomlTable):
     precision: PrecisionName | None = None
     tolerance: float = Field(default=LOSS_TOLERATED, ge=0, le=1)
     image: ImageConfig | None = None
+    text: TextConfig | None = None
     scheduling: SchedulingConfig = SchedulingConfig()
     batching: BatchingConfig = BatchingConfig()
     warm_up: WarmUpConfig = WarmUpConfig()
@@ -241,6 +255,8 @@ def load_model_config(folder: Path | str) -> ModelConfig:
         raise ModelConfigError(path, None, f"cannot be read: {error}", "TOML in UTF-8") from error
     if isinstance(values.get("labels"), str):
         values["labels"] = read_labels(path, values["labels"])
+    if isinstance(values.get("text"), dict):
+        values["text"] = with_tokenizer(path, values["text"])
     try:
         return ModelConfig.model_validate(values)
     except ValidationError as error:
@@ -265,6 +281,7 @@ def _keys(location: tuple[int | str, ...]) -> str:
     """Return the keys that are allowed at the place of an unknown one."""
     tables: dict[str, type[TomlTable]] = {
         "image": ImageConfig,
+        "text": TextConfig,
         **task_tables(),
         "scheduling": SchedulingConfig,
         "batching": BatchingConfig,

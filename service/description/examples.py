@@ -15,6 +15,7 @@ from service.repository.loaded_model import LoadedModel
 Examples: TypeAlias = dict[str, dict[str, Any]]
 """Media type -> name of the example -> OpenAPI example object."""
 
+_TEXT = "A man is eating food."
 _MOST_ELEMENTS = 4096
 _MOST_CHARACTERS = 8192
 """Larger examples are not shown, as nobody would read them; the command remains."""
@@ -27,7 +28,9 @@ def examples_for(models: Iterable[LoadedModel]) -> Examples:
     """
     examples: Examples = {}
     for model in models:
-        sample = Sample(_sample_image(model), _sample_arrays(model))
+        sample = Sample(
+            _sample_image(model), _sample_arrays(model), None if model.config.text is None else _TEXT
+        )
         for example in (example for known in FORMATS.values() for example in known.examples(sample)):
             command = f"curl {example.curl} 'http://127.0.0.1:8000/infer?model={model.name}'"
             shown: dict[str, Any] = {

@@ -12,10 +12,10 @@ from service.config.regular_file import read_text
 from service.export.errors import ExportError
 from service.export.input_spec import InputSpec
 from service.export.preset import LISTS, PRESETS, Preset, Value, class_names
+from service.export.text_description import TOKENIZER, text_tables
 from service.tasks import TaskModel, open_task, task_class, task_names
 
 _LABELS = "labels.txt"
-_TOKENIZER = "tokenizer.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def describe(
         (folder / _LABELS).write_text("\n".join(labels) + "\n", encoding="utf-8")
         lines.append(f'labels = "{_LABELS}"')
     if wishes.tokenizer is not None:
-        (folder / _TOKENIZER).write_bytes(wishes.tokenizer.read_bytes())
+        (folder / TOKENIZER).write_bytes(wishes.tokenizer.read_bytes())
     picture = _picture(specs)
     if preset is not None and picture is not None:
         lines += ["", "[image]", *_image(picture, preset)]
@@ -89,8 +89,12 @@ def describe(
         notes.append(
             "it seems to take pictures; --preset tells how they are prepared, so that clients can send them"
         )
-    if task == "classification":
-        lines += ["", "[classification]", f"softmax = {_spelled(not _are_probabilities(outputs[0]))}"]
+    if wishes.tokenizer is not None:
+        sizes = specs[0].shape[1:] if specs else ()
+        fixed = sizes[0] if sizes and not specs[0].is_open[1] else None
+        lines += text_tables(wishes.tokenizer, fixed, task, outputs[0].ndim == 2)
+    if task.endswith("classification"):
+        lines += ["", f"[{task}]", f"softmax = {_spelled(not _are_probabilities(outputs[0]))}"]
     if any(any(spec.is_open) for spec in specs):
         shapes = [list(spec.shape) for spec in specs]
         lines += ["", "[warm_up]", f"shapes = [{shapes if len(shapes) > 1 else shapes[0]}]"]

@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from engine import RuntimeGraph, TraceLevel
 from service.codec import (
@@ -26,6 +27,7 @@ from service.repository.loaded_model import LoadedModel
 from service.scheduling.answer import Answer
 from service.scheduling.call import RunOutcome
 from service.tasks import Prediction
+from service.tasks.text_span import TextSpan
 
 DEFAULTS = Options(trace=TraceLevel.ON, capture=())
 """Options of a request that sets none."""
@@ -45,6 +47,7 @@ class InferExchange:
         limits: how much the request may ask for.
         received_ns: `perf_counter_ns` of the moment when the body was complete.
         pictures: those of the body, once it is decoded; their bytes only where they are drawn on.
+        spans: where the tokens of its texts lie, once it is decoded.
     """
 
     model: LoadedModel
@@ -56,6 +59,7 @@ class InferExchange:
     limits: Limits
     received_ns: int
     pictures: tuple[Picture, ...] = ()
+    spans: tuple[TextSpan, ...] = ()
 
     def decode(self) -> Decoded:
         """Return the inputs, and all options that are in force.
@@ -76,6 +80,7 @@ class InferExchange:
         self.options = DEFAULTS.overridden_by(decoded.options).overridden_by(self.options)
         if decoded.pictures:
             self.pictures = decoded.pictures
+        self.spans = decoded.spans
         self._choose_media_type()
         if self.options.capture:
             check_capture(graph, self.options.capture)
@@ -98,8 +103,8 @@ class InferExchange:
         if self.media_type == JSON_TYPE:
             written = size if self._answers_outputs else array_bytes(result.captured.values())
             check_weight(written, LIGHT_ANSWER_BYTES)
-        geometries = self._geometries() if self.pictures else ()
-        predictions = self.model.task.predict(result.outputs, geometries, self.options.task)
+        items: Sequence[Any] = self._geometries() if self.pictures else self.spans
+        predictions = self.model.task.predict(result.outputs, items, self.options.task)
         if self.media_type == PNG_TYPE:
             return self._draw(predictions)
         timing = Timing(

@@ -5,11 +5,22 @@ A module has a `router`. To add an endpoint, write a module and list its router 
 
 from fastapi import APIRouter
 
-from service.routes import docs, graph, health, index, infer_description, metrics, models, traces, v2
+from service.routes import (
+    docs,
+    embeddings,
+    graph,
+    health,
+    index,
+    infer_description,
+    metrics,
+    models,
+    traces,
+    v2,
+)
 
 ROUTERS: list[APIRouter] = [
     *v2.ROUTERS,
-    *(module.router for module in (docs, index, graph, models, health, metrics, traces)),
+    *(module.router for module in (docs, index, embeddings, graph, models, health, metrics, traces)),
 ]
 """In the order in which paths are matched: what is added at the end takes no path away from another."""
 

@@ -20,6 +20,8 @@ BUILT_IN = {
     "ocr": "service.tasks.ocr:LineReading",
     "raw": "service.tasks.raw:Raw",
     "segmentation": "service.tasks.segmentation:SemanticSegmentation",
+    "text-classification": "service.tasks.text_classification:TextClassification",
+    "text-embedding": "service.tasks.text_embedding:TextEmbedding",
 }
 """The tasks that come along, each with the module and the class that it is."""
 

@@ -26,6 +26,7 @@ _LATE = 300.0
 _ELSEWHERE = {
     "setup": "the environment of the tests is made this way",
     "container": "the container job of CI runs it",
+    "recipe": "it needs weights that a package of their own brings",
     "export": "the guide on exporting runs one like it",
 }
 """Marks of examples that are not run here -> where they are."""

@@ -11,6 +11,7 @@ from service.codec.formats.image import IMAGE_FORMAT
 from service.codec.formats.json import JSON_TYPE, JsonFormat
 from service.codec.formats.npy import NpyFormat
 from service.codec.formats.npz import NPZ_TYPE, NpzFormat
+from service.codec.formats.text import TextFormat
 from service.codec.media_type import MediaType
 from service.errors import ServiceError
 
@@ -84,5 +85,13 @@ def _announced(name: str) -> Format | None:
     return None
 
 
-for _built_in in (FormFormat(), IMAGE_FORMAT, JsonFormat(), NpyFormat(), NpzFormat(), CsvFormat()):
+for _built_in in (
+    FormFormat(),
+    IMAGE_FORMAT,
+    JsonFormat(),
+    NpyFormat(),
+    NpzFormat(),
+    CsvFormat(),
+    TextFormat(),
+):
     register_format(_built_in)

@@ -30,11 +30,13 @@ _TENSOR_SCHEMA: JsonSchema = {
 }
 _BODY_SCHEMA: JsonSchema = {
     "type": "object",
-    "description": "exactly one of image, images and inputs",
+    "description": "exactly one of image, images, text, texts and inputs",
     "additionalProperties": False,
     "properties": {
         "image": {"type": "string", "description": "an encoded image as base64 or as a data: URL"},
         "images": {"type": "array", "items": {"type": "string"}, "description": "a batch of images"},
+        "text": {"type": "string", "description": "a text, for a model that takes texts"},
+        "texts": {"type": "array", "items": {"type": "string"}, "description": "a batch of texts"},
         "inputs": {"type": "array", "items": _TENSOR_SCHEMA},
         "parameters": {"type": "object", "additionalProperties": False, "properties": OPTIONS_SCHEMA},
     },
@@ -88,6 +90,8 @@ class JsonFormat(AnswerFormat):
         if sample.image is not None:
             image = {"image": image_text(sample.image)}
             yield Example(JSON_TYPE, "image", image, curl_file(JSON_TYPE, "image.json"))
+        if sample.text is not None:
+            yield Example(JSON_TYPE, "texts", {"texts": [sample.text]}, curl_file(JSON_TYPE, "texts.json"))
         if sample.arrays:
             inputs: list[dict[str, Any]] = [
                 {

@@ -56,7 +56,7 @@ def test_first_bytes(body: bytes, known: str | None) -> None:
     assert sniff(body) is (None if known is None else FORMATS[known])
 
 
-@pytest.mark.parametrize("content_type", [None, "", "application/x-www-form-urlencoded", "text/plain", ";;;"])
+@pytest.mark.parametrize("content_type", [None, "", "application/x-www-form-urlencoded", "text/other", ";;;"])
 def test_neither_decides(content_type: str | None) -> None:
     error = refused(
         lambda: decode(b"1,2,3", content_type, VECTOR, RAW, LIMITS), 415, "unsupported_media_type", "text/csv"
@@ -71,6 +71,7 @@ def test_neither_decides(content_type: str | None) -> None:
         "application/x-npy",
         "application/x-npz",
         "text/csv",
+        "text/plain",
     ]
     assert media_types() == error.details["accepted"]
 
@@ -85,8 +86,8 @@ def test_body_is_empty_or_too_large() -> None:
 
 
 class _Text(Format):
-    name = "text"
-    media_types = ("text/plain",)
+    name = "other"
+    media_types = ("text/x-other",)
 
     def decode(self, body: RequestBody) -> Decoded:
         return Decoded({})
@@ -107,8 +108,8 @@ class _SecondNpy(_Text):
 def test_format_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("service.codec.formats.FORMATS", dict(FORMATS))
     added = register_format(_Text())
-    assert find_format(parse_media_type("text/plain"), b"\x93NUMPY") is added
-    assert media_types()[-1] == "text/plain"
+    assert find_format(parse_media_type("text/x-other"), b"\x93NUMPY") is added
+    assert media_types()[-1] == "text/x-other"
 
 
 @pytest.mark.parametrize(("added", "part"), [(_SecondCsv(), "application/csv"), (_SecondNpy(), "'npy'")])

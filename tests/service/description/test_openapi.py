@@ -52,13 +52,13 @@ def validate(answer: Response) -> None:
 async def test_every_kind_of_body_is_described_and_has_an_example(client: AsyncClient) -> None:
     content = await infer_content(client)
     assert set(content) == set(media_types())
-    for media_type, described in content.items():
-        assert described["examples"], media_type
+    for media_type in set(content) - {"text/plain"}:  # no model here takes texts; tests/service/text has one
+        assert content[media_type]["examples"], media_type
 
 
 async def test_every_example_works(client: AsyncClient) -> None:
     for media_type, described in (await infer_content(client)).items():
-        for example in described["examples"].values():
+        for example in described.get("examples", {}).values():
             model = example["summary"].split(":")[0]
             assert f"/infer?model={model}'" in example["description"]
             answer = await send(client, model, media_type, example["value"])

@@ -1,0 +1,56 @@
+"""`POST /v1/embeddings`: vectors of texts, as OpenAI's clients ask for them."""
+
+from time import perf_counter_ns
+
+from fastapi import APIRouter, Request, Response
+
+from service.context import context_of
+from service.description.openapi import error_responses
+from service.http.body import read_body
+from service.infer.embedding_exchange import (
+    EmbeddingAnswer,
+    EmbeddingExchange,
+    EmbeddingRequest,
+    parse_embedding_request,
+)
+from service.scheduling.call import Call, SurfaceName
+from service.services import services_of
+
+router = APIRouter(tags=["inference"])
+
+
+@router.post(
+    "/v1/embeddings",
+    response_class=Response,
+    responses={
+        200: {"model": EmbeddingAnswer},
+        **error_responses(400, 404, 408, 413, 415, 422, 500, 503, 504),
+    },
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": EmbeddingRequest.model_json_schema()}},
+        }
+    },
+)
+async def embed(request: Request) -> Response:
+    """Return a vector for each text."""
+    services = services_of(request)
+    limits, context = services.settings.limits, context_of(request)
+    body = await read_body(request, limits, services.settings.timeout, services.lifecycle)
+    asked = parse_embedding_request(body)
+    model = services.repository.find(asked.model, None)
+    context.model = model.name
+    exchange = EmbeddingExchange(model, asked, limits)
+    services.dispatcher.check_room(model, context.client)
+    call = Call(
+        model=model,
+        surface=SurfaceName.INFER,
+        request_id=context.request_id,
+        decode=exchange.decode,
+        encode=exchange.encode,
+        received_ns=perf_counter_ns(),
+        client=context.client,
+    )
+    answer = await services.dispatcher.answer(call, request.receive)
+    return Response(answer.body, media_type=answer.media_type)

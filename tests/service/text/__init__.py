@@ -1,0 +1,1 @@
+"""Models that take texts, from the body to the vector."""
