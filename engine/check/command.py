@@ -5,18 +5,22 @@ read, 2 where that cannot be determined: wrong arguments, or unknown input shape
 """
 
 import argparse
+import io
+import json
 import logging
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 
 from engine.backend import Backend, choose_backend
 from engine.check.archives import in_order, inputs_among, load_arrays, load_inputs
 from engine.check.comparison import compare_backends, compare_layers, compare_outputs
+from engine.check.document import describe_report
 from engine.check.outcome import print_backends, print_layers, print_outputs
 from engine.check.precision_loss import compare_precision, print_precision
-from engine.check.report import inspect
+from engine.check.report import Report, inspect
 from engine.check.shapes import choose_shapes
 from engine.compiler.program.trial import trial_inputs
 from engine.dtypes import Array
@@ -41,11 +45,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = make_parser().parse_args(arguments)
     logging.getLogger("engine").addHandler(logging.NullHandler())  # the report has the warnings
+    return _check_as_json(options) if options.json else _try_check(options, _print_report)
+
+
+def _check_as_json(options: argparse.Namespace) -> int:
+    """Check a model, and print one JSON document: its report, what comparisons found, and the exit code."""
+    reports: list[Report] = []
+    comparison = io.StringIO()
+    with redirect_stdout(comparison):
+        code = _try_check(options, reports.append)
+    document = {
+        "exit_code": code,
+        "report": describe_report(reports[0]) if reports else None,
+        "comparison": comparison.getvalue().splitlines(),
+    }
+    print(json.dumps(document, indent=2))
+    return code
+
+
+def _try_check(options: argparse.Namespace, tell: Callable[[Report], None]) -> int:
     try:
-        return _check(options)
+        return _check(options, tell)
     except (KuiperError, OSError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return BAD
+
+
+def _print_report(report: Report) -> None:
+    for line in report.lines():
+        print(line)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -108,6 +136,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="largest difference that is ignored, relative to the value and to the largest of its tensor "
         "(default 1e-3)",
     )
+    parser.add_argument("--json", action="store_true", help="print one JSON document, for programs")
     parser.add_argument(
         "--ratio",
         type=float,
@@ -138,13 +167,12 @@ def _tolerance(text: str) -> float:
     return tolerance
 
 
-def _check(options: argparse.Namespace) -> int:
+def _check(options: argparse.Namespace, tell: Callable[[Report], None]) -> int:
     backend = choose_backend(Backend.NATIVE if options.backend == "both" else options.backend)
     graph = _open(options, backend)
     inputs = _given_inputs(graph, options)
     report = inspect(graph, options.shape or _shapes_of(graph, inputs))
-    for line in report.lines():
-        print(line)
+    tell(report)
     if report.unsupported or report.problem is not None:
         return BAD
     if report.unchecked is not None:

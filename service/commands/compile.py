@@ -1,9 +1,12 @@
 """`kuiper compile MODEL…`: compiles models ahead, so that servers which start later with the same settings need not."""
 
 import argparse
+import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from engine import code_folder_in_use
 from service.commands.setting_flags import add_flags, settings_of
@@ -46,10 +49,11 @@ def main(arguments: Sequence[str]) -> int:
         SystemExit: an argument is wrong, with exit code 2, or help was asked for.
     """
     flags = vars(make_parser().parse_args(arguments))
+    as_json = flags.pop("json", False)
     given = [{"models": folder} for folder in flags.pop("model")] or [{}]
     settings = [settings_of({**flags, **models, "warm_up": True}) for models in given]
     configure_logging(settings[0].log_level, settings[0].log_format)
-    return compile_ahead(settings)
+    return compile_ahead(settings, as_json)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -70,44 +74,71 @@ def make_parser() -> argparse.ArgumentParser:
         default=[],
         help="the folder of a model, or a folder of models (default: the one that the setting names)",
     )
+    parser.add_argument("--json", action="store_true", help="print one JSON document, for programs")
     add_flags(parser, _SETTINGS)
     return parser
 
 
-def compile_ahead(settings: Iterable[Settings]) -> int:
+def compile_ahead(settings: Iterable[Settings], as_json: bool = False) -> int:
     """Load models as a server does that starts, and keep what is compiled; returns the exit code.
 
     Args:
         settings: those of each server to compile for: which folder of models, and how they are loaded.
+        as_json: whether to print one JSON document.
     """
     if code_folder_in_use() is None:
         print("error: KUIPER_CACHE is empty, or there is no compiler: nothing would be kept", file=sys.stderr)
         return BAD
-    results = [_compile(each) for each in settings]
+    tell: Callable[[LoadedModel], None] = _ignore if as_json else _print
+    results = [_compile(each, tell) for each in settings]
     folder = code_folder_in_use()
     if folder is None:
         print("error: the folder that KUIPER_CACHE names cannot be written", file=sys.stderr)
         return BAD
-    print(f"kept in {folder}")
-    return GOOD if all(results) else BAD
+    if as_json:
+        models = [_describe(model) for result in results for model in result.models]
+        print(json.dumps({"models": models, "kept_in": str(folder)}, indent=2))
+    else:
+        print(f"kept in {folder}")
+    return GOOD if all(result.is_good for result in results) else BAD
 
 
-def _compile(settings: Settings) -> bool:
-    """Compile the models of one folder; tells whether all of it can be used."""
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """The models of one folder, and whether all of it can be used."""
+
+    models: list[LoadedModel]
+    is_good: bool
+
+
+def _compile(settings: Settings, tell: Callable[[LoadedModel], None]) -> _Compiled:
     try:
         entries = load_entries(settings, LoadProgress(LoadReport().tell))
     except RepositoryError as error:
         print(f"error: {error}", file=sys.stderr)
-        return False
+        return _Compiled([], is_good=False)
     models = [model for entry in entries.values() for model in entry.versions.values()]
     for model in models:
-        print(_describe(model))
+        tell(model)
     is_whole = not any(entry.unavailable for entry in entries.values())
-    return is_whole and not any(model.graph.verification.refused_count for model in models)
+    return _Compiled(models, is_whole and not any(model.graph.verification.refused_count for model in models))
 
 
-def _describe(model: LoadedModel) -> str:
-    compiled = sum(result.is_compiled for result in model.warmed_up)
-    refused = model.graph.verification.refused_count
-    text = f"{model.name}, version {model.version}: {compiled} programs"
-    return f"{text}, and {refused} that are not used: see the log" if refused else text
+def _describe(model: LoadedModel) -> dict[str, Any]:
+    return {
+        "name": model.name,
+        "version": model.version,
+        "programs": sum(result.is_compiled for result in model.warmed_up),
+        "refused": model.graph.verification.refused_count,
+    }
+
+
+def _print(model: LoadedModel) -> None:
+    found = _describe(model)
+    text = f"{found['name']}, version {found['version']}: {found['programs']} programs"
+    refused = f", and {found['refused']} that are not used: see the log" if found["refused"] else ""
+    print(text + refused)
+
+
+def _ignore(model: LoadedModel) -> None:
+    del model

@@ -1,5 +1,6 @@
 """Models that are compiled ahead, for servers that start later."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,18 @@ def test_a_server_that_starts_later_compiles_and_compares_nothing(
     loaded = load_repository(Settings(models=tmp_path / "models", max_batch_size=4))
     verification = loaded.find("m").graph.verification
     assert (verification.checked, verification.recalled, verification.refused_count) == (0, 3, 0)
+
+
+def test_json_lists_models_and_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_model(tmp_path / "models", "m", VECTOR)
+    begin_process(tmp_path / "cache", monkeypatch)
+    assert run_command(["compile", str(tmp_path / "models"), "--max-batch-size", "4", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "models": [{"name": "m", "version": "1", "programs": 3, "refused": 0}],
+        "kept_in": str(tmp_path / "cache"),
+    }
 
 
 def test_a_broken_model_is_told(
