@@ -1,5 +1,6 @@
 """The engine: reads PNNX models, builds them once, runs them and tells what every layer did."""
 
+from engine import import_time as _import_time  # before all other modules
 from engine import layers as _layers  # registers every layer of the engine
 from engine.backend import Backend, code_folder_in_use
 from engine.binding import BoundLayer
@@ -141,4 +142,4 @@ __all__ = [
     "write_sidecar",
 ]
 
-del _layers
+del _import_time, _layers

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from engine.compiler.emit.target import llvm_versions
+from engine.import_time import IMPORTED_NS
 
 VARIABLE = "KUIPER_CACHE"
 """Environment variable that names the folder."""
@@ -166,10 +167,26 @@ def code_key(description: str) -> str:
 @lru_cache(maxsize=1)
 def _source_digest() -> str:
     """Return a digest of the engine's own source: with another, a kernel of the same shape is other code."""
+    return _digest_of(_ENGINE, IMPORTED_NS)
+
+
+def _digest_of(folder: Path, imported_ns: int) -> str:
+    """Return a digest of the source below a folder, as it was imported.
+
+    Where a file has changed since, nobody knows what of it this process runs: the digest is then like no other, so that
+    it shares code with no other process.
+
+    Args:
+        folder: the folder.
+        imported_ns: when its modules began to be imported.
+    """
     digest = hashlib.sha256()
-    for path in sorted(_ENGINE.rglob("*.py")):
-        digest.update(path.relative_to(_ENGINE).as_posix().encode())
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(path.relative_to(folder).as_posix().encode())
         digest.update(path.read_bytes())
+        status = path.stat()
+        if max(status.st_mtime_ns, status.st_ctime_ns) >= imported_ns:
+            digest.update(os.urandom(_DIGEST_BYTES))
     return digest.hexdigest()
 
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NoReturn
@@ -200,6 +201,17 @@ def test_keys_tell_kernels_targets_and_versions_apart(monkeypatch: pytest.Monkey
     monkeypatch.setattr(module, "_source_digest", lambda: "another")
     keys.add(code_key("a"))
     assert len(keys) == 4
+
+
+def test_source_that_changed_after_it_was_imported_shares_no_code(tmp_path: Path) -> None:
+    (tmp_path / "kernel.py").write_text("width = 4")
+    written = (tmp_path / "kernel.py").stat().st_ctime_ns
+    before = module._digest_of(tmp_path, written + 1)
+    assert module._digest_of(tmp_path, written + 1) == before
+    late = {module._digest_of(tmp_path, written) for _ in range(2)}
+    assert len(late | {before}) == 3, "this process may run what the file held before"
+    (tmp_path / "kernel.py").write_text("width = 8")
+    assert module._digest_of(tmp_path, time.time_ns() + 1) != before
 
 
 RUN = """
