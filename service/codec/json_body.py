@@ -5,6 +5,7 @@
     {"text": "…"}                                       one text
     {"texts": ["…", …]}                                 a batch of texts
     {"inputs": [{"name", "shape", "dtype", "data"}]}    tensors
+    {"inputs": {"name": [[…], …]}}                      tensors by name, or encoded images by name
 
 each optionally with `"parameters"`, the options of the request by name. A tensor needs only `data`: `name` may be left
 out if the model has one input, `dtype` (or `datatype`) defaults to the model's, and `shape` to the nesting of the data,
@@ -68,8 +69,13 @@ def decode_json(
     if not isinstance(parameters, dict):
         raise _invalid("parameters is not an object; expected trace, capture or other options in it")
     options = parse_options(parameters, task_class(config.task).parameters)
+    inputs = document.get("inputs")
+    if isinstance(inputs, dict) and inputs and all(isinstance(value, str) for value in inputs.values()):
+        named = [(find_port(ports, name).operator, value) for name, value in inputs.items()]
+        encoded = [(name, decode_base64(value, f"inputs.{name[:80]}")) for name, value in named]
+        return bind_images(encoded, ports, config, limits, options, open_batch=open_batch)
     if given == ["inputs"]:
-        return Decoded(_tensors(document["inputs"], ports, limits), options)
+        return Decoded(_tensors(inputs, ports, limits), options)
     if given[0] in ("text", "texts"):
         texts = document["texts"] if given == ["texts"] else [document["text"]]
         return bind_texts(_texts(texts, given[0]), ports, config, limits, options)
@@ -114,6 +120,8 @@ def _images(values: Any, key: str) -> list[tuple[str, bytes]]:
 
 
 def _tensors(entries: Any, ports: Sequence[Port], limits: Limits) -> dict[str, Array]:
+    if isinstance(entries, dict):
+        entries = [_named_entry(name, value) for name, value in entries.items()]
     if not isinstance(entries, list):
         raise _invalid("inputs is not a list; expected objects with name, shape, dtype and data in it")
     found = [_entry_port(entry, ports, f"inputs[{index}]") for index, entry in enumerate(entries)]
@@ -121,6 +129,13 @@ def _tensors(entries: Any, ports: Sequence[Port], limits: Limits) -> dict[str, A
     named = enumerate(zip(entries, found, strict=True))
     pairs = [(port, _tensor(entry, port, limits, f"inputs[{index}]")) for index, (entry, port) in named]
     return bind(ports, pairs)
+
+
+def _named_entry(name: str, value: Any) -> dict[str, Any]:
+    """Return an input that is given by its name as an entry of the list of inputs."""
+    if isinstance(value, str):
+        raise _invalid(f"inputs.{name[:80]} is text; expected numbers, or encoded images for all inputs")
+    return {**value, "name": name} if isinstance(value, dict) else {"name": name, "data": value}
 
 
 def _entry_port(entry: Any, ports: Sequence[Port], place: str) -> Port:

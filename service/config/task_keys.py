@@ -80,7 +80,7 @@ def task_names() -> list[str]:
 
 def task_tables() -> dict[str, type[TomlTable]]:
     """Return the tables of all tasks that have one, by name."""
-    return {name: keys.table for name, keys in TASK_KEYS.items() if keys.table is not None}
+    return {name: keys.table for name, keys in sorted(TASK_KEYS.items()) if keys.table is not None}
 
 
 def check_task(value: Any) -> str:

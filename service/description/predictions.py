@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from service.codec.options import OPTIONS_SCHEMA
 from service.tasks import described_tasks
 
 _REFERENCE = "#/components/schemas/{model}"
@@ -29,11 +30,21 @@ def describe_parameters(schema: dict[str, Any]) -> None:
     known = {parameter["name"]: parameter for parameter in operation["parameters"]}
     for task in described_tasks().values():
         for name, described in task.parameters.model_json_schema().get("properties", {}).items():
-            if name not in known:
-                text = f"{described.pop('description', name)} (task {task.name})"
-                for key in ("title", "default"):
-                    described.pop(key, None)
-                known[name] = {"name": name, "in": "query", "required": False, "description": text} | {
-                    "schema": described
+            text = f"{described.pop('description', name)} (task {task.name})"
+            for key in ("title", "default"):
+                described.pop(key, None)
+            given = known.get(name)
+            if given is None:
+                known[name] = {"name": name, "in": "query", "required": False} | {
+                    "description": text,
+                    "schema": described,
                 }
+            elif name not in OPTIONS_SCHEMA and given["schema"] != described:  # of two tasks, of other values
+                options = given["schema"].get("anyOf", [given["schema"]]) + described.get(
+                    "anyOf", [described]
+                )
+                given["schema"] = {
+                    "anyOf": [one for at, one in enumerate(options) if one not in options[:at]]
+                }
+                given["description"] += f"; {text}"
     operation["parameters"] = list(known.values())

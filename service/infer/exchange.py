@@ -83,8 +83,9 @@ class InferExchange:
         self.spans = decoded.spans
         self._choose_media_type()
         if self.options.capture:
-            check_capture(graph, self.options.capture)
-            size = planned_bytes(graph, decoded.inputs, self.options.capture)
+            named = find_operands(graph, self.options.capture)
+            self.options = replace(self.options, capture=named)
+            size = planned_bytes(graph, decoded.inputs, named)
             self.limits.check_answer(size)
             check_weight(size, LIGHT_ANSWER_BYTES)
         self.body = b""
@@ -162,14 +163,24 @@ class InferExchange:
         return Answer((picture,), PNG_TYPE)
 
 
-def check_capture(graph: RuntimeGraph, capture: Collection[str]) -> None:
-    """Check that every operand to capture is in the graph.
+def find_operands(graph: RuntimeGraph, names: Collection[str]) -> tuple[str, ...]:
+    """Return the names of operands; those of an operator that a name is of are all that it gives.
 
     Raises:
         ServiceError: 422 `unknown_operand`.
     """
-    for name in capture:
-        if name not in graph.operands:
-            nearest = difflib.get_close_matches(name[:80], graph.operands, n=3, cutoff=0.3)
-            message = f"capture: the graph has no operand {name[:80]!r}; GET /graph lists them all"
+    found: dict[str, None] = {}
+    operators = {operator.name: operator for operator in graph.operators}
+    for name in names:
+        if name in graph.operands:
+            found[name] = None
+        elif name in operators and operators[name].outputs:
+            found |= dict.fromkeys(operand.name for operand in operators[name].outputs)
+        else:
+            known = [*graph.operands, *operators]
+            nearest = difflib.get_close_matches(name[:80], known, n=3, cutoff=0.3)
+            message = (
+                f"capture: the graph has no operand or operator {name[:80]!r}; GET /graph lists them all"
+            )
             raise ServiceError(422, "unknown_operand", message, {"operand": name[:80], "nearest": nearest})
+    return tuple(found)

@@ -18,6 +18,8 @@ BUILT_IN = {
     "detection": "service.tasks.detection:Detection",
     "embedding": "service.tasks.embedding:VectorEmbedding",
     "ocr": "service.tasks.ocr:LineReading",
+    "instance-segmentation": "service.tasks.instance_segmentation:InstanceSegmentation",
+    "keypoints": "service.tasks.keypoints:Keypoints",
     "raw": "service.tasks.raw:Raw",
     "segmentation": "service.tasks.segmentation:SemanticSegmentation",
     "text-classification": "service.tasks.text_classification:TextClassification",

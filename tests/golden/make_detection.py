@@ -63,6 +63,45 @@ def decode_v8(maps: list[torch.Tensor], classes: int) -> torch.Tensor:
     return torch.cat([(low + high) / 2 * scale, (high - low) * scale, logits.sigmoid()], dim=1)
 
 
+def make_figures(decoded: torch.Tensor, generator: torch.Generator) -> dict[str, np.ndarray]:
+    """Return boxes with five points each, and those that remain: (boxes, 6 + 15)."""
+    points = torch.rand(2, 15, decoded.shape[2], generator=generator) * 64
+    rows = torch.cat([decoded[:, :5], points], dim=1)
+    made = {"keypoints/decoded": rows.numpy()}
+    for item, values in enumerate(rows):
+        made[f"keypoints/{item}"] = with_extra(values, 1)
+    return made
+
+
+def make_instances(decoded: torch.Tensor, generator: torch.Generator) -> dict[str, np.ndarray]:
+    """Return boxes with four coefficients, prototypes, and the masks that remain in the input's size."""
+    rows = torch.cat([decoded, torch.randn(2, 4, decoded.shape[2], generator=generator)], dim=1)
+    prototypes = torch.randn(2, 4, 16, 24, generator=generator)
+    made = {"instances/decoded": rows.numpy(), "instances/prototypes": prototypes.numpy()}
+    for item, values in enumerate(rows):
+        kept = with_extra(values, 3)
+        mixed = torch.einsum("nc,chw->nhw", torch.from_numpy(kept[:, 6:]), prototypes[item])
+        whole = torch.nn.functional.interpolate(mixed[None], (64, 96), mode="bilinear", align_corners=False)
+        masks = np.zeros(whole.shape[1:], bool)
+        for place, box in enumerate(kept[:, :4].clip(0, (96, 64, 96, 64))):
+            left, top = np.floor(box[:2]).astype(int)
+            right, bottom = np.ceil(box[2:]).astype(int)
+            masks[place, top:bottom, left:right] = whole[0, place, top:bottom, left:right].numpy() > 0
+        made |= {f"instances/{item}": kept, f"instances/masks/{item}": np.packbits(masks)}
+    return made
+
+
+def with_extra(values: torch.Tensor, classes: int) -> np.ndarray:
+    """Return (boxes, 6 + values): the boxes that remain of (4 + classes + values, cells), with what follows."""
+    best, labels = values[4 : 4 + classes].max(dim=0)
+    chosen = best > 0.25
+    boxes = torch.cat([values[:2] - values[2:4] / 2, values[:2] + values[2:4] / 2]).T[chosen]
+    extra = values[4 + classes :].T[chosen]
+    kept = nms(boxes, best[chosen], labels[chosen], 0.7)
+    rows = torch.cat([boxes, best[chosen, None], labels[chosen, None].float(), extra], dim=1)[kept]
+    return np.asarray(rows.numpy())
+
+
 def main() -> None:
     """Make all cases."""
     generator = torch.Generator().manual_seed(0)
@@ -91,6 +130,7 @@ def main() -> None:
     made["yolov8/decoded"] = whole.numpy()
     for item, rows in enumerate(whole):
         made[f"yolov8/{item}"] = remaining(rows[:2].T, rows[2:4].T, rows[4:].T, 0.25, 0.7)
+    made |= make_figures(whole, generator) | make_instances(whole, generator)
     np.savez_compressed(FILE, **made)  # type: ignore[arg-type]
 
 

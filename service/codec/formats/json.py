@@ -37,7 +37,15 @@ _BODY_SCHEMA: JsonSchema = {
         "images": {"type": "array", "items": {"type": "string"}, "description": "a batch of images"},
         "text": {"type": "string", "description": "a text, for a model that takes texts"},
         "texts": {"type": "array", "items": {"type": "string"}, "description": "a batch of texts"},
-        "inputs": {"type": "array", "items": _TENSOR_SCHEMA},
+        "inputs": {
+            "anyOf": [
+                {"type": "array", "items": _TENSOR_SCHEMA},
+                {
+                    "type": "object",
+                    "description": "numbers, or encoded images in base64, by name of the input",
+                },
+            ]
+        },
         "parameters": {"type": "object", "additionalProperties": False, "properties": OPTIONS_SCHEMA},
     },
 }

@@ -170,7 +170,7 @@ def test_byte_order_mark() -> None:
         (b"[" * 50_000, "not JSON"),
         (b"{}", "none of image, images, inputs"),
         (b'{"image": "", "inputs": []}', "both image and inputs"),
-        (b'{"inputs": {}}', "inputs is not a list"),
+        (b'{"inputs": 3}', "inputs is not a list"),
         (b'{"inputs": [1]}', "inputs[0] is not an object"),
         (b'{"inputs": [{"name": 3, "data": []}]}', "name is not a string"),
         (b'{"inputs": [], "parameters": []}', "parameters is not an object"),

@@ -1,0 +1,235 @@
+"""Instance segmentation: where things are in a picture, and which of its pixels belong to each."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, floor
+from typing import Any, Literal
+
+import numpy as np
+from PIL import Image
+from pydantic import BaseModel, Field
+
+from engine import Array
+from service.config.model_config import FILE_NAME, ModelConfigError
+from service.config.task_keys import TaskKeys
+from service.heavy_work import check_wanted, check_weight
+from service.images.drawing import Drawing
+from service.images.geometry import ImageGeometry
+from service.schemas import JsonNumber
+from service.tasks.boxes import Box, BoxFinder, BoxParameters, geometry_of, place_boxes
+from service.tasks.run_lengths import decode_counts, encode_counts
+from service.tasks.task import Prediction, Task, TaskModel
+from service.tasks.yolo_heads import unreadable
+from service.tasks.yolo_shapes import BoxesConfig, input_size
+
+MaskForm = Literal["rle", "none"]
+_LIGHT_PIXELS = 8_000_000
+"""Most pixels of the boxes of a picture that any worker makes masks of."""
+
+
+class InstanceConfig(BoxesConfig):
+    """How outputs become boxes with masks.
+
+    Attributes:
+        prototypes: operator or operand name of the output (batch, prototypes, rows, columns) that masks are mixed
+            of; by default the one that fits.
+    """
+
+    prototypes: str | None = None
+
+
+class InstanceParameters(BoxParameters):
+    """What requests may set for an instance segmentation."""
+
+    mask: MaskForm | None = Field(
+        default=None, description="rle: masks as COCO's run lengths; none: boxes only"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Instance(Prediction):
+    """Something that was found, with its pixels.
+
+    Attributes:
+        label: name of its class; its index in digits where the model has no labels.
+        index: number of its class.
+        probability: how probable the class is, from 0 to 1.
+        box: left, top, right and bottom in pixels of the original picture.
+        area: number of its pixels; None without masks.
+        mask: `size`, height and width, and `counts`, as COCO's tools read them; None without masks.
+    """
+
+    label: str
+    index: int
+    probability: float
+    box: Box
+    area: int | None
+    mask: dict[str, Any] | None
+
+
+class InstanceView(BaseModel):
+    """Something that was found in a picture, with its pixels."""
+
+    label: str
+    index: int
+    probability: JsonNumber
+    box: list[float] = Field(description="left, top, right and bottom in pixels of the original picture")
+    area: int | None = Field(description="number of its pixels")
+    mask: dict[str, Any] | None = Field(
+        description="size (height, width) and counts, the run lengths of COCO's tools"
+    )
+
+
+class InstanceSegmentation(Task):
+    """The task of models that find things and their pixels: YOLOv8-seg and YOLO11-seg, decoded.
+
+    A mask is the positive part of the prototypes, mixed by the coefficients of its box, within the box. Source:
+    Ultralytics YOLOv8, `process_mask`.
+    """
+
+    name = "instance-segmentation"
+    keys = TaskKeys(InstanceConfig, takes_labels=True)
+    view = InstanceView
+    parameters = InstanceParameters
+    answers_outputs = False
+    draws = True
+
+    def __init__(self, model: TaskModel) -> None:
+        super().__init__(model)
+        options = model.config.task_table(InstanceConfig)
+        self._prototypes, count = _find_prototypes(model, options)
+        self._finder = BoxFinder(model, options, count)
+        self._size = input_size(model)
+
+    def predict(
+        self, outputs: Sequence[Array], images: Sequence[ImageGeometry], parameters: Mapping[str, Any]
+    ) -> Sequence[Sequence[Instance]]:
+        """Return the instances of each item of the batch, most probable first.
+
+        Raises:
+            ServiceError: 422 `no_boxes`.
+            HeavyWorkError: this thread leaves such work to others.
+        """
+        prototypes = outputs[self._prototypes]
+        if prototypes.ndim != 4:
+            raise unreadable(f"output {self._prototypes} has shape {prototypes.shape}")
+        answers = []
+        for item, found in enumerate(self._finder.find(outputs, parameters)):
+            geometry = geometry_of(images, item) or self._own_geometry(prototypes)
+            placed = place_boxes(found.boxes, geometry)
+            areas = [(right - left) * (bottom - top) for left, top, right, bottom in placed]
+            check_weight(int(sum(areas)), _LIGHT_PIXELS)
+            rows = zip(found.classes.tolist(), found.scores.tolist(), placed, found.extra, strict=True)
+            wants_masks = parameters.get("mask", "rle") == "rle"
+            answers.append(
+                [
+                    self._instance(
+                        index, score, box, prototypes[item] if wants_masks else None, mixed, geometry
+                    )
+                    for index, score, box, mixed in rows
+                ]
+            )
+        return answers
+
+    def draw(self, drawing: Drawing, predictions: Sequence[Prediction]) -> None:
+        """Colour the pixels of each instance, and draw its box."""
+        found = [one for one in reversed(predictions) if isinstance(one, Instance)]
+        for one in found:
+            if one.mask is not None:
+                drawing.mask(decode_counts(one.mask["counts"], one.mask["size"]), one.index)
+        for one in found:
+            drawing.box(one.box, f"{one.label} {one.probability:.2f}", one.index)
+
+    def _instance(
+        self,
+        index: int,
+        score: float,
+        box: Box,
+        prototypes: Array | None,
+        mixed: Array,
+        geometry: ImageGeometry,
+    ) -> Instance:
+        label = self._finder.label(index)
+        if prototypes is None:
+            return Instance(label, index, score, box, None, None)
+        check_wanted()
+        left, top = floor(box[0]), floor(box[1])
+        mask = self._mask(prototypes, mixed, box, geometry)
+        counts = _count_runs(mask, (left, top), (geometry.width, geometry.height))
+        size = geometry.height, geometry.width
+        written = {"size": size, "counts": encode_counts(counts)}
+        return Instance(label, index, score, box, int(np.count_nonzero(mask)), written)
+
+    def _mask(self, prototypes: Array, mixed: Array, box: Box, geometry: ImageGeometry) -> Array:
+        """Return which pixels of the original picture within a box belong to it, bool (rows, columns)."""
+        nothing = np.zeros((0, 0), bool)
+        left, top = floor(box[0]), floor(box[1])
+        right, bottom = min(ceil(box[2]), geometry.width), min(ceil(box[3]), geometry.height)
+        if left >= right or top >= bottom:
+            return nothing
+        height, width = self._size or (prototypes.shape[1] * 4, prototypes.shape[2] * 4)
+        cells = prototypes.shape[2] / width, prototypes.shape[1] / height
+        logits = np.tensordot(mixed, prototypes.astype(np.float32), 1).astype(np.float32)
+        seen = [
+            min(max((value * geometry.scale[axis] + geometry.offset[axis]) * cells[axis], 0.0), limit)
+            for value, axis, limit in (
+                (left, 0, prototypes.shape[2]),
+                (top, 1, prototypes.shape[1]),
+                (right, 0, prototypes.shape[2]),
+                (bottom, 1, prototypes.shape[1]),
+            )
+        ]
+        if seen[0] >= seen[2] or seen[1] >= seen[3]:
+            return nothing
+        shown = Image.fromarray(logits).resize(
+            (right - left, bottom - top), Image.Resampling.BILINEAR, box=(seen[0], seen[1], seen[2], seen[3])
+        )
+        return np.asarray(np.asarray(shown) > 0)
+
+    def _own_geometry(self, prototypes: Array) -> ImageGeometry:
+        """Return the geometry of an input that was sent as a tensor: its pixels are the picture's."""
+        height, width = self._size or (prototypes.shape[2] * 4, prototypes.shape[3] * 4)
+        return ImageGeometry(width, height, (1.0, 1.0), (0.0, 0.0))
+
+
+def _count_runs(mask: Array, corner: tuple[int, int], size: tuple[int, int]) -> Array:
+    """Return the lengths of the runs, down the columns, of a mask that is a part of a picture.
+
+    Args:
+        mask: bool (rows, columns).
+        corner: column and row of its upper left pixel.
+        size: width and height of the picture.
+    """
+    columns, rows = np.nonzero(mask.T)
+    places = (columns + corner[0]) * size[1] + rows + corner[1]
+    is_start = np.diff(places, prepend=-2) != 1
+    is_end = np.diff(places, append=size[0] * size[1] + 1) != 1
+    bounds = np.stack([places[is_start], places[is_end] + 1], axis=1).reshape(-1)
+    counts = np.diff(np.concatenate([[0], bounds, [size[0] * size[1]]]))
+    return counts if counts[-1] else counts[:-1]
+
+
+def _find_prototypes(model: TaskModel, options: InstanceConfig) -> tuple[int, int]:
+    """Return the place of the output that holds prototypes, and how many it holds; the finest map there is.
+
+    Raises:
+        ModelConfigError: there is none.
+    """
+    name = options.prototypes
+    maps = [
+        (place, port.shape)
+        for place, port in enumerate(model.outputs)
+        if port.shape is not None
+        and len(port.shape) == 4
+        and (name is None or name in (port.operand, port.operator))
+    ]
+    chosen = max(maps, key=lambda found: found[1][2] or 0, default=None)
+    if chosen is None or chosen[1][1] is None:
+        ports = ", ".join(map(str, model.outputs)) or "none"
+        raise ModelConfigError(
+            FILE_NAME,
+            "instance-segmentation.prototypes",
+            f"none of the outputs {ports} holds them",
+            "an output (batch, prototypes, rows, columns)",
+        )
+    return chosen[0], chosen[1][1]

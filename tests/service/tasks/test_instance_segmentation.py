@@ -1,0 +1,86 @@
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine import Array, Port
+from service.config.model_config import ModelConfig, ModelConfigError
+from service.images.drawing import Drawing
+from service.images.geometry import ImageGeometry
+from service.tasks import TaskModel, open_task
+from service.tasks.instance_segmentation import Instance, InstanceSegmentation
+from service.tasks.run_lengths import decode_counts
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "detection.npz"
+
+
+def golden(name: str) -> Array:
+    with np.load(GOLDEN) as archive:
+        return np.asarray(archive[name])
+
+
+def task(*outputs: tuple[int | None, ...], **keys: Any) -> InstanceSegmentation:
+    values = {
+        "task": "instance-segmentation",
+        "labels": ["a", "b", "c"],
+        "instance-segmentation": {"max_detections": 1000, **keys},
+    }
+    shapes = outputs or ((None, 11, 126), (None, 67, 8, 12), (None, 4, 16, 24))
+    ports = [Port(f"out{index}", str(index), shape, "f32") for index, shape in enumerate(shapes)]
+    model = TaskModel(ModelConfig.model_validate(values), [Port("in", "in", (None, 3, 64, 96), "f32")], ports)
+    opened = open_task(model)
+    assert isinstance(opened, InstanceSegmentation)
+    return opened
+
+
+def outputs() -> list[Array]:
+    return [golden("instances/decoded"), golden("yolov8/map_0"), golden("instances/prototypes")]
+
+
+def mask_of(one: Instance) -> Array:
+    assert one.mask is not None
+    return decode_counts(one.mask["counts"], one.mask["size"])
+
+
+def test_masks_that_pytorch_makes() -> None:
+    for item, instances in enumerate(task().predict(outputs(), (), {})):
+        wanted = golden(f"instances/{item}")
+        masks = np.unpackbits(golden(f"instances/masks/{item}"))[: len(wanted) * 64 * 96]
+        assert [one.index for one in instances] == wanted[:, 5].astype(int).tolist()
+        for one, mask in zip(instances, masks.reshape(-1, 64, 96).astype(bool), strict=True):
+            found = mask_of(one)
+            assert one.area == found.sum()
+            assert (found != mask).sum() <= 2 + mask.sum() // 200
+
+
+def test_masks_are_those_of_the_original_picture() -> None:
+    rows = np.zeros((1, 11, 126), np.float32)
+    rows[0, :, 0] = [48, 32, 48, 32, 0.9, 0, 0, 1, 0, 0, 0]
+    prototypes = np.full((1, 4, 16, 24), -1, np.float32)
+    prototypes[0, 0, :, :12] = 1  # the left half of the input
+    geometry = ImageGeometry(960, 480, (0.1, 0.1), (0, 8))
+    (one,) = task().predict([rows, golden("yolov8/map_0"), prototypes], [geometry], {})[0]
+    mask = mask_of(one)
+    assert mask.shape == (480, 960)
+    assert one.box == pytest.approx((240, 80, 720, 400))
+    rows_of, columns_of = np.nonzero(mask)
+    assert (columns_of.min(), rows_of.min(), rows_of.max()) == (240, 80, 399)
+    assert abs(columns_of.max() - 479) <= 1
+    drawing = Drawing(np.zeros((48, 96, 3), np.uint8), (960, 480))
+    task().draw(drawing, [one])
+    pixels = np.asarray(drawing._image)
+    assert pixels[24, 36].any()
+    assert not pixels[24, 60].any()
+
+
+def test_boxes_without_masks() -> None:
+    (first, *_), _ = task().predict(outputs(), (), {"mask": "none"})
+    assert (first.mask, first.area) == (None, None)
+
+
+def test_graphs_without_prototypes() -> None:
+    with pytest.raises(ModelConfigError, match="none of the outputs"):
+        task((None, 11, 126))
+    with pytest.raises(ModelConfigError, match="do not fit any head"):
+        task((None, 12, 126), (None, 4, 16, 24))
