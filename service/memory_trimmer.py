@@ -15,6 +15,21 @@ _SECONDS = 1.0
 """Time between two looks at the memory."""
 _MOST_SECONDS = 3.0
 _STATM = Path("/proc/self/statm")
+_ARENA_MAX = -8
+"""The option of glibc's `mallopt` that limits the number of heaps (malloc.h)."""
+
+
+def use_one_heap() -> None:
+    """Have all threads allocate from one heap, where the allocator is glibc's; to be called before there are threads.
+
+    By default each thread has one of its own, and `malloc_trim` cannot give back the end of any but the first: up to
+    64 MiB of each, once something large was freed. `MALLOC_ARENA_MAX`, where it is set, has the last word.
+    """
+    if not _STATM.exists() or "MALLOC_ARENA_MAX" in os.environ:
+        return
+    process = ctypes.CDLL(None)
+    if hasattr(process, "mallopt"):
+        process.mallopt(ctypes.c_int(_ARENA_MAX), ctypes.c_int(1))
 
 
 class MemoryTrimmer:

@@ -12,6 +12,7 @@ from service.collection import without_collection
 from service.commands.setting_flags import add_flags, settings_of
 from service.config.environment import doubtful_variables
 from service.config.settings import Settings, describe_settings
+from service.memory_trimmer import use_one_heap
 from service.repository.early_load import EarlyLoad
 from service.repository.load_progress import LoadProgress
 from service.schema_building import built_when_used
@@ -55,6 +56,7 @@ def serve(settings: Settings) -> int:
     Raises:
         SettingsError: keys cannot be read, or spans not be sent as asked.
     """
+    use_one_heap()
     configure_logging(settings.log_level, settings.log_format)
     for warning in doubtful_variables(os.environ):
         _logger.warning(warning)

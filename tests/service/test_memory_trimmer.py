@@ -115,3 +115,35 @@ def test_the_allocator_gives_back_what_is_below_memory_in_use() -> None:
     before, after = map(int, printed.split())
     if before > SLACK_BYTES:  # glibc; other allocators give it back by themselves
         assert after < before // 2
+
+
+_MEASURE_THREADS = """
+import os
+import threading
+from service.memory_trimmer import MemoryTrimmer, _resident_bytes, use_one_heap
+os.environ.pop("MALLOC_ARENA_MAX", None)
+use_one_heap()
+trimmer = MemoryTrimmer()
+trimmer.look()
+least = _resident_bytes()
+def work():
+    del_large = bytearray(30 << 20)
+    del del_large  # glibc keeps twice as much from now on
+    blocks = [bytes(100_000) + b"x" for _ in range(500)]
+    del blocks
+for _ in range(3):
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+trimmer.look()
+print(_resident_bytes() - least)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_what_threads_have_freed_is_given_back() -> None:
+    command = [sys.executable, "-c", _MEASURE_THREADS]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+    assert int(done.stdout) < 16 * MIB
