@@ -12,7 +12,7 @@ a table of its own, which has its name, and is described where the task is.
     [image]                         # the model takes images
     size = [224, 224]               # height, width; default: the graph's own
     colour = "rgb"                  # gray, rgb or bgr
-    resize = "stretch"              # stretch, fit (whole image, bars of `pad`) or crop (centre)
+    resize = "stretch"              # stretch, fit (whole image, bars of `pad`), crop (centre) or height (lines)
     crop_fraction = 0.875           # crop: part of the shorter side that is kept
     shorter_side = 256              # crop: instead, what the shorter side is scaled to before the centre is cut
     pad = 114                       # fit: grey level of the bars, 0 to 255

@@ -1,14 +1,19 @@
 """Measure how long a large JPEG takes to become what a model takes, compared with its decoding by Pillow alone.
 
     python -m tests.bench.pictures [--rounds 5]
+    python -m tests.bench.pictures --memory 200
 
 The picture has 24 megapixels and is drawn. Each way is measured in turn, round by round; the least time counts.
+With `--memory` so many pictures are prepared one after the other, and it is told what memory the process has after the
+first tenth of them, and after the last.
 """
 
 import argparse
+import os
 from collections.abc import Callable
 from functools import partial
 from io import BytesIO
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -65,10 +70,31 @@ def measure(data: bytes, rounds: int) -> dict[str, float]:
     return best
 
 
+def resident() -> float:
+    """Return the megabytes of memory that this process has."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+
+
+def watch_memory(data: bytes, count: int) -> None:
+    """Prepare pictures of every way in turn, and print the memory."""
+    configs = [ImageConfig.model_validate(keys) for keys in WAYS.values()]
+    for number in range(1, count + 1):
+        make(data, configs[number % len(configs)])
+        if number in (max(1, count // 10), count):
+            print(f"after {number:4} pictures {resident():8.1f} MB")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    best = measure(draw_jpeg(), parser.parse_args().rounds)
+    parser.add_argument("--memory", type=int, metavar="PICTURES")
+    arguments = parser.parse_args()
+    if arguments.memory is not None:
+        watch_memory(draw_jpeg(), arguments.memory)
+        DECODER.close()
+        return
+    best = measure(draw_jpeg(), arguments.rounds)
     decoding = best.pop("decoding")
     print(f"{'decoding by Pillow alone':32} {decoding * 1e3:7.1f} ms")
     for name, value in best.items():

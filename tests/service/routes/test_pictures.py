@@ -4,6 +4,7 @@ import base64
 import struct
 import zlib
 from collections.abc import AsyncIterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,26 @@ nn.ReLU     relu          1 1 0 1 #0=(1,3,2,4)f32 #1=(1,3,2,4)f32
 pnnx.Output pnnx_output_0 1 0 1 #1=(1,3,2,4)f32
 """
 """Answers the picture that it gets, of two rows and four columns."""
+FLAT = """
+pnnx.Input    pnnx_input_0  0 1 0 #0=(?,3,2,4)f32
+torch.flatten flat          1 1 0 1 end_dim=-1 start_dim=1 $input=0 #0=(?,3,2,4)f32 #1=(?,24)f32
+pnnx.Output   pnnx_output_0 1 0 1 #1=(?,24)f32
+"""
+"""Answers the numbers of the picture in a row."""
+LINES = """
+pnnx.Input    pnnx_input_0  0 1 0 #0=(?,1,4,?)f32
+torch.squeeze flat          1 1 0 1 dim=1 $input=0 #0=(?,1,4,?)f32 #1=(?,4,?)f32
+torch.permute turn          1 1 1 2 dims=(0,2,1) $input=1 #1=(?,4,?)f32 #2=(?,?,4)f32
+pnnx.Output   pnnx_output_0 1 0 2 #2=(?,?,4)f32
+"""
+"""Takes the rows of a picture for how probable a blank and three characters are, column by column."""
+LINE_CONFIG = """
+[image]
+size = [4, 8]
+resize = "height"
+resample = "nearest"
+colour = "gray"
+"""
 CONFIG = """
 [image]
 resample = "nearest"
@@ -42,6 +63,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     add_model(
         root, "boxed", ECHO, CONFIG + 'resize = "fit"\nscale_up = false\npad = 7\nbackground = [1, 2, 3]\n'
     )
+    tasks = 'task = "segmentation"\nlabels = ["r", "g", "b"]\n' + CONFIG
+    add_model(root, "segments", ECHO, tasks)
+    add_model(root, "vectors", FLAT, 'task = "embedding"\n' + CONFIG + "[batching]\nmax_batch_size = 4\n")
+    add_model(root, "lines", LINES, 'task = "ocr"\nlabels = ["a", "b", "c"]\n' + LINE_CONFIG)
     return root
 
 
@@ -195,3 +220,42 @@ async def test_background_bars_and_size(client: AsyncClient) -> None:
     assert await pixels(client, data, "boxed") == [(7, 7, 7), (1, 2, 3), (1, 2, 3), (7, 7, 7)]
     (image,) = (await ask(client, data, "boxed", "image/png")).json()["images"]
     assert (image["scale"], image["offset"]) == ([1.0, 1.0], [1.0, 0.0])
+
+
+async def test_segmentation_of_a_picture(client: AsyncClient) -> None:
+    picture = Image.fromarray(np.array([[RED, BLUE, (0, 200, 0), BLUE]] * 2, np.uint8))
+    for form, size in (("rle", (4, 2)), ("array", (4, 2)), ("array", (40, 20)), ("none", (4, 2))):
+        data = encoded(picture.resize(size, Image.Resampling.NEAREST))
+        answer = (await client.post(f"/infer?model=segments&mask={form}", content=data)).json()
+        ((found,),) = answer["predictions"]
+        assert (found["width"], found["height"]) == size
+        regions = {region["label"]: region["area"] for region in found["regions"]}
+        assert sum(regions.values()) == size[0] * size[1]
+        assert max(regions, key=lambda label: regions[label]) == "b"
+        assert (found["mask"] is not None) == (form == "array")
+        if form == "array" and size == (4, 2):
+            assert found["mask"] == [[0, 2, 1, 2]] * 2
+    drawn = await client.post("/infer?model=segments", content=data, headers={"Accept": "image/png"})
+    assert drawn.headers["content-type"] == "image/png"
+    assert Image.open(BytesIO(drawn.content)).size == (4, 2)
+    refused = await client.post("/infer?model=segments&mask=drawing", content=data)
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid_parameter")
+
+
+async def test_two_pictures_and_their_cosine(client: AsyncClient) -> None:
+    images = [Image.new("RGB", (4, 2), colour) for colour in (RED, (255, 255, 0))]
+    body = {"images": [base64.b64encode(encoded(image)).decode() for image in images]}
+    answer = (await client.post("/infer?model=vectors", json=body)).json()
+    (first,), (second,) = answer["predictions"]
+    np.testing.assert_allclose([first["cosines"], second["cosines"]], [[1, 0.5**0.5], [0.5**0.5, 1]])
+    assert len(first["vector"]) == 24
+
+
+async def test_lines_of_text_of_several_widths(client: AsyncClient) -> None:
+    columns = [1, 1, 0, 1, 2, 3, 3, 0] * 5
+    levels = np.zeros((4, len(columns)), np.uint8)
+    levels[columns, np.arange(len(columns))] = 255
+    images = [Image.fromarray(levels), Image.fromarray(levels[:, :8])]
+    body = {"images": [base64.b64encode(encoded(image)).decode() for image in images]}
+    answer = (await client.post("/infer?model=lines", json=body)).json()
+    assert [line["text"] for (line,) in answer["predictions"]] == ["aabc" * 5, "aabc"]
