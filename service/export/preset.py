@@ -54,7 +54,7 @@ PRESETS: Mapping[str, Preset] = {
     ),
     "yolo": Preset(
         "YOLOv5 to v11: the whole picture between grey bars, values from 0 to 1",
-        {"resize": "fit", "pad": 114},
+        {"resize": "fit", "pad": 114, "resize_as": "opencv"},
         labels="coco",
         task="detection",
     ),
