@@ -145,8 +145,10 @@ examples: $(VENV)/train.installed ## Run every example of README and docs, those
 docs: $(VENV)/docs.installed ## Build the documentation into build/site; a broken link is an error
 	NO_COLOR=1 $(BIN)/zensical build --clean --strict
 
-train: $(VENV)/train.installed ## Train models/digits anew
+train: $(VENV)/train.installed ## Train the models of models/ anew
 	$(BIN)/python models/digits/train.py
+	$(BIN)/python models/digit-scenes/train.py
+	$(BIN)/python models/digit-masks/train.py
 
 dev: $(VENV)/train.installed ## Set up for development: all of the above, and the git hook
 	$(BIN)/pre-commit install

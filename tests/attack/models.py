@@ -21,18 +21,18 @@ _LINES: Mapping[str, str] = {
 
 
 def write_repository(folder: Path, served: Path, names: tuple[str, ...]) -> Path:
-    """Write a folder of models: those that are served anyway, and some of these.
+    """Write a folder of models: the one that is served anyway, and some of these.
 
     Args:
         folder: an empty folder.
-        served: the models that are served anyway.
+        served: the model that is served anyway.
         names: names of models of this module.
 
     Returns:
         The folder of all models.
     """
     models = folder / "models"
-    shutil.copytree(served, models)
+    shutil.copytree(served, models / served.name)
     for name in names:
         (models / name).mkdir()
         if name == ENCODER:

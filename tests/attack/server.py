@@ -31,7 +31,7 @@ class AttackedServer:
 
     def __init__(self, attack: Attack) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="attack-")
-        models = ROOT / "models"
+        models = ROOT / "models" / "digits"
         if attack.models:
             models = write_repository(Path(self._folder.name), models, attack.models)
         flags = ("--port", "0", "--no-access-log", "--models", str(models), *attack.flags)

@@ -9,7 +9,8 @@ from torch import nn
 
 from .common import ConvNorm
 
-ANCHORS = (
+Anchors = tuple[tuple[int, ...], ...]
+ANCHORS: Anchors = (
     (10, 13, 16, 30, 33, 23),
     (30, 61, 62, 45, 59, 119),
     (116, 90, 156, 198, 373, 326),
@@ -78,10 +79,13 @@ class Detect(nn.Module):
     come out undecoded as (n, anchors, h, w, 5 + classes).
     """
 
-    def __init__(self, classes: int, channels: tuple[int, ...], raw: bool = False) -> None:
+    def __init__(
+        self, classes: int, channels: tuple[int, ...], raw: bool = False, anchors: Anchors = ANCHORS
+    ) -> None:
         super().__init__()
         self.no = classes + 5
-        self.na = len(ANCHORS[0]) // 2
+        self.anchors = anchors
+        self.na = len(anchors[0]) // 2
         self.raw = raw
         self.stride = torch.tensor([float(stride) for stride in STRIDES])
         self.grid: list[torch.Tensor] = []
@@ -91,7 +95,7 @@ class Detect(nn.Module):
     def prepare(self, height: int, width: int) -> None:
         """Make the grids for images of `height` x `width` pixels."""
         self.grid, self.anchor_grid = [], []
-        for stride, anchors in zip(STRIDES, ANCHORS, strict=True):
+        for stride, anchors in zip(STRIDES, self.anchors, strict=True):
             rows, columns = height // stride, width // stride
             y, x = torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij")
             shape = (1, self.na, rows, columns, 2)
@@ -129,6 +133,7 @@ class YoloV5(nn.Module):
         size: (height, width) of the images that the decoding grids are made for.
         raw: Give the three heads undecoded instead.
         divisor: Channel counts are rounded up to multiples of it.
+        anchors: For each stage, width and height of each anchor in pixels.
     """
 
     def __init__(
@@ -139,6 +144,7 @@ class YoloV5(nn.Module):
         size: tuple[int, int] = (640, 640),
         raw: bool = False,
         divisor: int = 8,
+        anchors: Anchors = ANCHORS,
     ) -> None:
         super().__init__()
         c1, c2, c3, c4, c5 = (
@@ -158,7 +164,7 @@ class YoloV5(nn.Module):
         self.bottom4 = C3(2 * c3, c4, r3, shortcut=False)
         self.down4 = unit(c4, c4, 3, 2)
         self.bottom5 = C3(2 * c4, c5, r3, shortcut=False)
-        self.detect = Detect(classes, (c3, c4, c5), raw)
+        self.detect = Detect(classes, (c3, c4, c5), raw, anchors)
         self.detect.prepare(*size)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor | list[torch.Tensor]:

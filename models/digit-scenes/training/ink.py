@@ -1,0 +1,56 @@
+"""The ink of a handwritten digit: an 8x8 scan redrawn at any size, with a stroke, tilt and slant of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+from PIL import Image
+
+MARGIN = 1  # pixels of empty ground around the 8x8 scan
+SIDE = 90  # of the enlarged scan that is turned and slanted before it gets its size
+VISIBLE = 0.4  # ink from here on counts as a stroke, in masks and in boxes
+
+
+def draw_ink(scan: np.ndarray, height: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the ink of a scan (8, 8), cut to its strokes: (about `height`, any width) float32 of values 0 to 1.
+
+    One in three is as soft as the scan, one in eight shows its pixels, and the others have the crisp edges of a pen.
+    """
+    kind = rng.random()
+    filters = Image.Resampling.NEAREST if kind < 1 / 8 else Image.Resampling.BICUBIC
+    padded = Image.fromarray(np.pad(np.round(scan * 255).astype(np.uint8), MARGIN))
+    turned = _turn(padded.resize((SIDE, SIDE), filters), rng)
+    whole = height * SIDE / _rows_of_ink(turned)
+    size = (max(4, round(whole * float(np.exp(rng.uniform(-0.25, 0.2))))), max(4, round(whole)))
+    ink = np.asarray(turned.resize(size, Image.Resampling.BICUBIC), np.float32) / 255
+    if kind > 11 / 24:
+        ink = _crispen(ink, rng)
+    return cut(ink / ink.max())
+
+
+def cut(ink: np.ndarray) -> np.ndarray:
+    """Return the part of the ink (height, width) that holds all that is visible."""
+    rows = np.flatnonzero((ink >= VISIBLE).any(1))
+    columns = np.flatnonzero((ink >= VISIBLE).any(0))
+    return ink[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+
+
+def _crispen(ink: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Cut the ink at a grey level, which makes the stroke thick or thin and gives it edges."""
+    level = rng.uniform(0.28, 0.62)
+    steepness = np.exp(rng.uniform(1.8, 3.2))
+    return np.asarray(1 / (1 + np.exp((level - ink) * steepness)), np.float32) * (ink > 0.05)
+
+
+def _turn(picture: Image.Image, rng: np.random.Generator) -> Image.Image:
+    """Turn by up to 14 degrees and slant, about the middle."""
+    angle = np.radians(rng.uniform(-14, 14))
+    slant = rng.uniform(-0.15, 0.2)
+    a, b = np.cos(angle) + slant * np.sin(angle), -np.sin(angle) + slant * np.cos(angle)
+    d, e = np.sin(angle), np.cos(angle)
+    middle = SIDE / 2
+    matrix = (a, b, middle * (1 - a - b), d, e, middle * (1 - d - e))
+    return picture.transform((SIDE, SIDE), Image.Transform.AFFINE, matrix, Image.Resampling.BICUBIC)
+
+
+def _rows_of_ink(picture: Image.Image) -> int:
+    return max(1, int((np.asarray(picture) >= VISIBLE * 255).any(1).sum()))

@@ -1,0 +1,57 @@
+"""The network for masks that ships marks the strokes of its samples, over HTTP."""
+
+import base64
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from httpx import ASGITransport, AsyncClient
+from PIL import Image
+
+from engine import Array
+from service.app import create_app
+from service.config.settings import Settings
+
+FOLDER = Path(__file__).parents[2] / "models" / "digit-masks"
+SAMPLES = sorted(path for path in (FOLDER / "samples").glob("*.png") if path.stem.isdigit())
+LEAST_IOU = 0.85
+
+
+async def strokes(client: AsyncClient, sample: Path) -> Array:
+    """The mask that the server answers."""
+    url = "/infer?model=digit-masks&trace=off&mask=png"
+    answer = await client.post(url, content=sample.read_bytes(), headers={"Content-Type": "image/png"})
+    assert answer.status_code == 200, answer.text
+    found = answer.json()["predictions"][0][0]
+    assert [region["label"] for region in found["regions"]] == ["stroke"]
+    with Image.open(io.BytesIO(base64.b64decode(found["mask"]))) as palette:
+        mask: Array = np.asarray(palette) == 0
+    assert int(mask.sum()) == found["regions"][0]["area"]
+    return mask
+
+
+@pytest.mark.anyio
+async def test_strokes_of_samples_are_marked() -> None:
+    app = create_app(Settings(models=FOLDER, access_log=False, backend="numpy"))
+    shared = union = 0
+    async with (
+        app.router.lifespan_context(app),
+        AsyncClient(transport=ASGITransport(app), base_url="http://test") as client,
+    ):
+        for sample in SAMPLES:
+            found = await strokes(client, sample)
+            with Image.open(sample.with_name(f"{sample.stem}-strokes.png")) as truth:
+                wanted = np.asarray(truth)
+            shared += int((found & wanted).sum())
+            union += int((found | wanted).sum())
+    assert shared / union >= LEAST_IOU
+
+
+def test_card_keeps_to_the_measurements() -> None:
+    measured = json.loads((FOLDER / "metrics.json").read_text())["held_out"]
+    assert measured["scenes"] == 200
+    assert measured["iou"] >= LEAST_IOU
+    assert f"**{measured['iou']:.3f}**" in (FOLDER / "MODEL_CARD.md").read_text()
+    assert sum(path.stat().st_size for path in FOLDER.glob("digit_masks.pnnx.*")) < 3_000_000

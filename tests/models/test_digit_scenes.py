@@ -1,0 +1,110 @@
+"""The detector that ships finds and reads the digits of its samples, over HTTP."""
+
+import io
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from httpx import ASGITransport, AsyncClient
+from PIL import Image
+
+from engine import Array
+from service.app import create_app
+from service.config.settings import Settings
+from tests.models.test_average_precision import MODULE
+
+pytestmark = pytest.mark.anyio
+
+FOLDER = Path(__file__).parents[2] / "models" / "digit-scenes"
+SAMPLES = sorted((FOLDER / "samples").glob("*.png"))
+SHOWN = 0.25
+SIDE = 320
+LEAST_MAP50 = 0.85
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def client() -> AsyncIterator[AsyncClient]:
+    app = create_app(Settings(models=FOLDER, access_log=False, backend="numpy"))
+    async with (
+        app.router.lifespan_context(app),
+        AsyncClient(transport=ASGITransport(app), base_url="http://test") as created,
+    ):
+        yield created
+
+
+def truth_of(sample: Path) -> Any:
+    digits = json.loads(sample.with_suffix(".json").read_text())["digits"]
+    boxes = np.array([digit["box"] for digit in digits])
+    return MODULE.Detections(boxes, np.array([int(digit["label"]) for digit in digits]), np.ones(len(digits)))
+
+
+async def find(client: AsyncClient, picture: bytes) -> Any:
+    """What the server finds in a picture: the surest box, then the next that overlaps none of them, and so on."""
+    url = "/infer?model=digit-scenes&trace=off"
+    answer = await client.post(url, content=picture, headers={"Content-Type": "image/png"})
+    assert answer.status_code == 200, answer.text
+    rows = np.array(answer.json()["outputs"][0]["data"])[0]
+    scores = rows[:, 4:5] * rows[:, 5:]
+    kept = np.flatnonzero(scores.max(1) >= SHOWN)
+    kept = kept[np.argsort(-scores[kept].max(1))]
+    boxes = original(
+        np.hstack((rows[kept, :2] - rows[kept, 2:4] / 2, rows[kept, :2] + rows[kept, 2:4] / 2)), picture
+    )
+    overlaps = MODULE.iou(boxes, boxes) > 0.45
+    chosen: list[int] = []
+    for index in range(len(kept)):
+        if not overlaps[index, chosen].any():
+            chosen.append(index)
+    best = scores[kept][chosen]
+    return MODULE.Detections(boxes[chosen], best.argmax(1), best.max(1))
+
+
+def original(boxes: Array, picture: bytes) -> Array:
+    """Boxes in pixels of the picture, of boxes in pixels of the input that shows it between bars."""
+    with Image.open(io.BytesIO(picture)) as opened:
+        size = np.array(opened.size)
+    scale = SIDE / size.max()
+    bars = (SIDE - np.round(size * scale)) // 2
+    restored: Array = (boxes - np.tile(bars, 2)) / scale
+    return restored
+
+
+async def test_digits_of_samples_are_found_and_read(client: AsyncClient) -> None:
+    found, truth = [], []
+    for sample in SAMPLES:
+        found.append(await find(client, sample.read_bytes()))
+        truth.append(truth_of(sample))
+    mean, _ = MODULE.mean_average_precision(found, truth)
+    assert mean >= 0.85
+    assert sum(len(one.boxes) for one in found) <= 1.3 * sum(len(one.boxes) for one in truth)
+
+
+async def test_boxes_lie_in_a_large_picture_where_they_lie_in_a_small_one(client: AsyncClient) -> None:
+    sample = FOLDER / "samples" / "0.png"
+    with Image.open(sample) as picture:
+        larger = picture.convert("RGB").resize((4000, 3000), Image.Resampling.BICUBIC)
+    buffer = io.BytesIO()
+    larger.save(buffer, "PNG", compress_level=1)
+    found, truth = await find(client, buffer.getvalue()), truth_of(sample)
+    boxes = truth.boxes * (4000 / 320)
+    overlaps = MODULE.iou(boxes, found.boxes)
+    hits = overlaps.max(1) >= 0.5
+    assert hits.mean() >= 0.8
+    nearest = found.boxes[overlaps.argmax(1)][hits]
+    assert np.median(np.abs(nearest - boxes[hits])) < 0.015 * 4000
+
+
+def test_card_keeps_to_the_measurements() -> None:
+    measured = json.loads((FOLDER / "metrics.json").read_text())["held_out"]
+    assert measured["scenes"] == 200
+    assert measured["map50"] >= LEAST_MAP50
+    assert f"**{measured['map50']:.3f}**" in (FOLDER / "MODEL_CARD.md").read_text()
+    assert sum(path.stat().st_size for path in FOLDER.glob("digit_scenes.pnnx.*")) < 3_000_000
