@@ -11,7 +11,6 @@ import pytest
 from httpx import ASGITransport, AsyncClient
 from PIL import Image
 
-from engine import Array
 from service.app import create_app
 from service.config.settings import Settings
 from tests.models.test_average_precision import MODULE
@@ -20,8 +19,6 @@ pytestmark = pytest.mark.anyio
 
 FOLDER = Path(__file__).parents[2] / "models" / "digit-scenes"
 SAMPLES = sorted((FOLDER / "samples").glob("*.png"))
-SHOWN = 0.25
-SIDE = 320
 LEAST_MAP50 = 0.85
 
 
@@ -47,34 +44,16 @@ def truth_of(sample: Path) -> Any:
 
 
 async def find(client: AsyncClient, picture: bytes) -> Any:
-    """What the server finds in a picture: the surest box, then the next that overlaps none of them, and so on."""
+    """What the server finds in a picture."""
     url = "/infer?model=digit-scenes&trace=off"
     answer = await client.post(url, content=picture, headers={"Content-Type": "image/png"})
     assert answer.status_code == 200, answer.text
-    rows = np.array(answer.json()["outputs"][0]["data"])[0]
-    scores = rows[:, 4:5] * rows[:, 5:]
-    kept = np.flatnonzero(scores.max(1) >= SHOWN)
-    kept = kept[np.argsort(-scores[kept].max(1))]
-    boxes = original(
-        np.hstack((rows[kept, :2] - rows[kept, 2:4] / 2, rows[kept, :2] + rows[kept, 2:4] / 2)), picture
+    found = answer.json()["predictions"][0]
+    return MODULE.Detections(
+        np.array([one["box"] for one in found], np.float64).reshape(-1, 4),
+        np.array([int(one["label"]) for one in found]),
+        np.array([one["probability"] for one in found]),
     )
-    overlaps = MODULE.iou(boxes, boxes) > 0.45
-    chosen: list[int] = []
-    for index in range(len(kept)):
-        if not overlaps[index, chosen].any():
-            chosen.append(index)
-    best = scores[kept][chosen]
-    return MODULE.Detections(boxes[chosen], best.argmax(1), best.max(1))
-
-
-def original(boxes: Array, picture: bytes) -> Array:
-    """Boxes in pixels of the picture, of boxes in pixels of the input that shows it between bars."""
-    with Image.open(io.BytesIO(picture)) as opened:
-        size = np.array(opened.size)
-    scale = SIDE / size.max()
-    bars = (SIDE - np.round(size * scale)) // 2
-    restored: Array = (boxes - np.tile(bars, 2)) / scale
-    return restored
 
 
 async def test_digits_of_samples_are_found_and_read(client: AsyncClient) -> None:
@@ -85,6 +64,16 @@ async def test_digits_of_samples_are_found_and_read(client: AsyncClient) -> None
     mean, _ = MODULE.mean_average_precision(found, truth)
     assert mean >= 0.85
     assert sum(len(one.boxes) for one in found) <= 1.3 * sum(len(one.boxes) for one in truth)
+
+
+async def test_the_picture_is_answered_with_boxes_drawn(client: AsyncClient) -> None:
+    sample = FOLDER / "samples" / "0.png"
+    headers = {"Content-Type": "image/png", "Accept": "image/png"}
+    answer = await client.post("/infer?model=digit-scenes", content=sample.read_bytes(), headers=headers)
+    assert answer.status_code == 200, answer.text
+    with Image.open(sample) as picture, Image.open(io.BytesIO(answer.content)) as drawn:
+        assert drawn.size == picture.size
+        assert drawn.convert("RGB").tobytes() != picture.convert("RGB").tobytes()
 
 
 async def test_boxes_lie_in_a_large_picture_where_they_lie_in_a_small_one(client: AsyncClient) -> None:

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-SIDE = 28
+from .surroundings import SIDE, Surroundings
+
 OVERSAMPLING = 2
 ZOOM = 6  # pixels of the redrawn scan per pixel of the 8x8 scan
 MARGIN = 1  # pixels of empty ground around the 8x8 scan
@@ -16,8 +17,8 @@ FRAME = ZOOM * (8 + 2 * MARGIN)  # side of a redrawn scan, and of a pen drawing 
 class Augmenter:
     """Turns scans (8x8) and pen drawings (60x60) into canvases (n, 1, 28, 28); all of values 0 to 1.
 
-    Each scan gets a stroke of its own (soft, crisp or thin), and each canvas a size, place, tilt, slant, bend,
-    contrast and noise of its own.
+    Each scan gets a stroke of its own (soft, crisp or thin), and each canvas a size, place, tilt, slant, bend
+    and surroundings of its own.
 
     Args:
         scans: (n, 8, 8).
@@ -25,13 +26,18 @@ class Augmenter:
         generator: what all chance comes from.
 
     Attributes:
-        finishing: set for the last part of training: distort half as much, and let one digit in four fill its
-            canvas as the scans of the test do.
+        finishing: set for the last part of training: distort half as much, and let some digits fill their canvas as
+            the scans of the test do.
+        upright: how many these are.
+        framed: how many canvases get a frame.
     """
 
     def __init__(self, scans: Tensor, drawings: Tensor, generator: torch.Generator) -> None:
         self.generator = generator
         self.finishing = False
+        self.framed = 0.2
+        self.upright = 0.25
+        self.surroundings = Surroundings(generator)
         self.drawings = drawings
         self.soft = torch.cat([enlarge(scans, mode) for mode in ("bilinear", "bicubic")])
         self.ridge = find_ridge(self.soft)
@@ -39,8 +45,10 @@ class Augmenter:
     def __call__(self, scans: Tensor, drawings: Tensor) -> Tensor:
         """Canvases of the scans and of the drawings with these indices."""
         ink = torch.cat((self._strokes(scans), self.drawings[drawings]))[:, None]
-        canvas = functional.grid_sample(ink, self._grid(len(ink)), mode="bilinear", align_corners=False)
-        return self._expose(functional.avg_pool2d(canvas, OVERSAMPLING))
+        framed = self._chance(len(ink), self.framed)
+        grid = self._grid(len(ink), framed)
+        canvas = functional.grid_sample(ink, grid, mode="bilinear", align_corners=False)
+        return self.surroundings(functional.avg_pool2d(canvas, OVERSAMPLING), framed)
 
     def _uniform(self, count: int, low: float, high: float) -> Tensor:
         """One number per canvas, shaped to multiply (n, h, w)."""
@@ -62,17 +70,22 @@ class Augmenter:
         ink = ink - ink.amin((1, 2), keepdim=True)
         return ink / ink.amax((1, 2), keepdim=True)
 
-    def _grid(self, count: int) -> Tensor:
-        """Where each canvas pixel looks in the redrawn scan, both from -1 to 1: (n, 56, 56, 2)."""
+    def _grid(self, count: int, framed: Tensor) -> Tensor:
+        """Where each canvas pixel looks in the redrawn scan, both from -1 to 1: (n, 56, 56, 2).
+
+        A digit that is to be framed leaves room for that.
+        """
         strength = 0.5 if self.finishing else 1.0
         filling = self._chance(count, 0.3)
         height = torch.where(filling, self._uniform(count, 0.85, 1.05), self._uniform(count, 0.4, 0.95))
         if self.finishing:
-            upright = self._chance(count, 0.25)
+            upright = self._chance(count, self.upright)
             height = torch.where(upright, self._uniform(count, 0.94, 1.06), height)
+        height = torch.where(framed, 0.85 * height.clamp(max=0.92), height)
         width = height * torch.exp(strength * self._uniform(count, -0.33, 0.22))
-        y = self._centred(count, height)
-        x = self._centred(count, width * 0.8).transpose(1, 2)
+        border = torch.where(framed, 0.15, 0.0)
+        y = self._centred(count, height + border)
+        x = self._centred(count, width * 0.8 + border).transpose(1, 2)
         angle = self._uniform(count, -0.3, 0.3) * strength
         slant = self._uniform(count, -0.25, 0.25) * strength
         turned_x = angle.cos() * x + angle.sin() * y
@@ -97,19 +110,6 @@ class Augmenter:
             field, grid.clamp(-1, 1), mode="bicubic", padding_mode="border", align_corners=True
         )
         return moved.permute(0, 2, 3, 1)
-
-    def _expose(self, ink: Tensor) -> Tensor:
-        """Light ink on a dark ground, on one canvas in two of some grey and with noise.
-
-        One polarity is enough: a canvas and its negative are the same to the network.
-        """
-        count = len(ink)
-        plain = self._chance(count, 0.5)
-        ground = torch.where(plain, 0.0, self._uniform(count, 0, 0.2))[..., None]
-        full = torch.where(plain, 1.0, self._uniform(count, 0.6, 1))[..., None]
-        noise = torch.randn(ink.shape, generator=self.generator) * self._uniform(count, 0, 0.06)[..., None]
-        noise = torch.where(plain[..., None], 0.0, noise)
-        return (ground + (full - ground) * ink + noise).clamp(0, 1)
 
 
 def enlarge(scans: Tensor, mode: str) -> Tensor:

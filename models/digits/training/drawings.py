@@ -68,7 +68,7 @@ def practice_ink(digit: int, side: int, margin: float, rng: np.random.Generator)
     style = Style(
         height=height,
         aspect=aspect,
-        pen=rng.uniform(0.05, 0.19),
+        pen=float(np.exp(rng.uniform(*np.log((0.022, 0.19))))),
         angle=0,
         slant=0,
         left=0.5 - height * aspect / 2,
