@@ -230,7 +230,9 @@ class ModelConfig(TomlTable):
         """Check that no key is given that belongs to another task."""
         if "labels" in self.model_fields_set and not TASK_KEYS.get(self.task, TaskKeys()).takes_labels:
             find_all_tasks()
-            raise self._misplaced("labels", [name for name, keys in TASK_KEYS.items() if keys.takes_labels])
+            raise self._misplaced(
+                "labels", [name for name, keys in sorted(TASK_KEYS.items()) if keys.takes_labels]
+            )
         for name in self._task_tables:
             if name != self.task:
                 raise self._misplaced(name, [name])

