@@ -12,6 +12,7 @@ from starlette.requests import Request
 from service.config.limits import Limits
 from service.errors import ServiceError
 from service.infer.head import InferHead
+from service.infer.predict import PredictHead
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.call import SurfaceName
 from service.scheduling.inference_head import InferenceHead
@@ -107,7 +108,20 @@ INFER = Surface(
     word_error=_unchanged,
 )
 
-SURFACES = (V2, INFER)
+V1 = Surface(
+    name=SurfaceName.V1,
+    prefix="/v1/models",
+    inference_paths=("/v1/models/{name}:predict", "/v1/models/{name}/versions/{version}:predict"),
+    health_paths=frozenset(),
+    metrics_paths=frozenset(),
+    docs_paths=frozenset(),
+    admin_paths=None,
+    model_reference=_model_in_path,
+    open_head=PredictHead,
+    word_error=_unchanged,
+)
+
+SURFACES = (V2, V1, INFER)
 
 HEALTH_PATHS = frozenset().union(*(surface.health_paths for surface in SURFACES))
 METRICS_PATHS = frozenset().union(*(surface.metrics_paths for surface in SURFACES))

@@ -31,7 +31,7 @@ Complex numbers are pairs `[re, im]` both ways.
 """
 
 from service.codec.accept import negotiate
-from service.codec.answer import Timing, build_answer, describe_trace, leave_out_data
+from service.codec.answer import Timing, build_answer, describe_predictions, describe_trace, leave_out_data
 from service.codec.decode import decode
 from service.codec.decoded import Decoded, Picture
 from service.codec.encode import encode
@@ -54,6 +54,7 @@ __all__ = [
     "Timing",
     "build_answer",
     "decode",
+    "describe_predictions",
     "describe_trace",
     "encode",
     "leave_out_data",

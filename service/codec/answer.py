@@ -62,7 +62,7 @@ def build_answer(
     """
     answer: AnswerDocument = {"model": model, "version": version, "request_id": request_id}
     if predictions is not None:
-        answer["predictions"] = [[_prediction(one) for one in item] for item in predictions]
+        answer["predictions"] = describe_predictions(predictions)
     warnings = [*([] if warning is None else [warning]), *_picture_warnings(pictures)]
     if warnings:
         answer["warnings"] = warnings
@@ -96,6 +96,11 @@ def _picture_warnings(pictures: Sequence[Picture]) -> list[str]:
         for name, picture in zip(names, pictures, strict=True)
         if picture.is_animated
     ]
+
+
+def describe_predictions(predictions: Sequence[Sequence[Prediction]]) -> list[list[dict[str, Any]]]:
+    """Describe predictions as answers show them."""
+    return [[_prediction(one) for one in item] for item in predictions]
 
 
 def leave_out_data(answer: AnswerDocument) -> None:

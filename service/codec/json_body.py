@@ -59,7 +59,17 @@ def decode_json(
     Raises:
         ServiceError: 400, 413 or 422.
     """
-    document = _parse(body, charset)
+    return decode_document(parse_json(body, charset), ports, config, limits, open_batch)
+
+
+def decode_document(
+    document: dict[str, Any],
+    ports: Sequence[Port],
+    config: ModelConfig,
+    limits: Limits,
+    open_batch: bool = False,
+) -> Decoded:
+    """Read a JSON body that is parsed, as `decode_json` does."""
     _check_keys(document, (*_PAYLOADS, "parameters"), "the body")
     given = [key for key in _PAYLOADS if key in document]
     if len(given) != 1:
@@ -90,7 +100,12 @@ def _texts(texts: Any, place: str) -> list[str]:
     return texts
 
 
-def _parse(body: bytes, charset: str | None) -> dict[str, Any]:
+def parse_json(body: bytes, charset: str | None) -> dict[str, Any]:
+    """Parse a body that is to be a JSON object.
+
+    Raises:
+        ServiceError: 400, 413.
+    """
     utf8 = charset is None or charset.lower() in ("utf-8", "utf8")
     text = body if utf8 else decode_text(body, charset, "invalid_json").encode()
     text = text.removeprefix(b"\xef\xbb\xbf")

@@ -14,6 +14,7 @@ from service.routes import (
     infer_description,
     metrics,
     models,
+    predict_description,
     traces,
     v2,
 )
@@ -24,5 +25,5 @@ ROUTERS: list[APIRouter] = [
 ]
 """In the order in which paths are matched: what is added at the end takes no path away from another."""
 
-DESCRIBED = (infer_description.described, v2.DESCRIBED)
+DESCRIBED = (infer_description.described, predict_description.described, v2.DESCRIBED)
 """Routers of what `routes.inference` answers, for the API's description only."""

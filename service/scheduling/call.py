@@ -22,6 +22,7 @@ class SurfaceName(Enum):
     """Which of the server's interfaces a request came by."""
 
     INFER = "infer"
+    V1 = "v1"
     V2 = "v2"
 
 

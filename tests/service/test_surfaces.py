@@ -6,16 +6,18 @@ from httpx import AsyncClient
 from starlette.routing import Route
 
 from service.scheduling.call import SurfaceName
-from service.surfaces import DOCS_PATHS, INFER, POLLED_PATHS, SURFACES, V2, surface_of
+from service.surfaces import DOCS_PATHS, INFER, POLLED_PATHS, SURFACES, V1, V2, surface_of
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_every_inference_path_is_a_route_for_post_alone(app: FastAPI) -> None:
-    first = [route for route in app.routes[:3] if isinstance(route, Route)]
+    first = [route for route in app.routes[:5] if isinstance(route, Route)]
     assert {route.path: route.methods for route in first} == {
         "/v2/models/{name}/infer": {"POST"},
         "/v2/models/{name}/versions/{version}/infer": {"POST"},
+        "/v1/models/{name}:predict": {"POST"},
+        "/v1/models/{name}/versions/{version}:predict": {"POST"},
         "/infer": {"POST"},
     }
 
@@ -39,6 +41,7 @@ async def test_models_are_run_by_post_alone(client: AsyncClient, path: str, meth
         ("/v2", V2),
         ("/v2/", V2),
         ("/v2/models/m/infer", V2),
+        ("/v1/models/m:predict", V1),
         ("/v2x", INFER),
         ("/infer", INFER),
         ("/", INFER),

@@ -1,0 +1,176 @@
+"""`POST /v1/models/{name}:predict`: the shape of TensorFlow Serving's REST API.
+
+{"instances": [row, …]}               answered {"predictions": [row, …]}
+{"instances": [{"name": row}, …]}     rows of several inputs
+{"instances": [{"b64": text}, …]}     encoded pictures
+{"inputs": {"name": tensor}}          answered {"outputs": tensor}, or an object of several
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from starlette.requests import Request
+
+from engine import TraceLevel
+from service.codec import JSON_TYPE, Decoded, Options, describe_predictions
+from service.codec.json_body import decode_document, parse_json
+from service.codec.json_text import dump_pieces
+from service.config.limits import Limits
+from service.context import context_of
+from service.errors import ServiceError
+from service.heavy_work import LIGHT_ANSWER_BYTES, LIGHT_TEXT_BYTES, check_weight
+from service.images.geometry import ImageGeometry
+from service.infer.answer_size import array_bytes
+from service.repository.loaded_model import LoadedModel
+from service.scheduling.answer import Answer
+from service.scheduling.call import Call, RunOutcome, SurfaceName
+
+_KEYS = ("instances", "inputs", "signature_name")
+_IMAGE = "b64"
+
+
+class PredictHead:
+    """A request to predict whose body has not arrived yet.
+
+    Args:
+        request: the request.
+        model: the model that it names.
+        request_id: its id.
+        limits: how much it may ask for.
+
+    Attributes:
+        model: the model.
+        takes_encoded_body: always false.
+        padding: always 0.
+    """
+
+    takes_encoded_body = False
+    padding = 0
+
+    def __init__(self, request: Request, model: LoadedModel, request_id: str, limits: Limits) -> None:
+        self.model = model
+        self._request_id = request_id
+        self._client = context_of(request).client
+        self._limits = limits
+
+    def is_heavy(self, size: int) -> bool:
+        """Return false: a worker decodes the body, whatever its size."""
+        del size
+        return False
+
+    def call(self, body: bytes, received_ns: int) -> Call[Answer]:
+        """Return the call. Raises nothing: the body is decoded later, by a worker."""
+        exchange = PredictExchange(self.model, body, self._limits)
+        return Call(
+            model=self.model,
+            surface=SurfaceName.V1,
+            request_id=self._request_id,
+            decode=exchange.decode,
+            encode=exchange.encode,
+            received_ns=received_ns,
+            client=self._client,
+        )
+
+
+@dataclass(slots=True)
+class PredictExchange:
+    """A request to predict, and its answer.
+
+    Attributes:
+        model: the model.
+        body: the request's whole body; dropped when it is decoded.
+        limits: how much it may ask for.
+        images: where its pictures lie in the input.
+        by_rows: whether it was sent, and is to be answered, row by row.
+    """
+
+    model: LoadedModel
+    body: bytes
+    limits: Limits
+    images: tuple[ImageGeometry, ...] = ()
+    by_rows: bool = True
+
+    def decode(self) -> Decoded:
+        """Return the inputs of the graph.
+
+        Raises:
+            ServiceError: the body is not what the model can take.
+            HeavyWorkError: this thread leaves such work to others.
+        """
+        self.limits.check_body(len(self.body))
+        check_weight(len(self.body), LIGHT_TEXT_BYTES)
+        document = parse_json(self.body, None)
+        for key in document:
+            if key not in _KEYS:
+                message = f"the body has {key[:40]!r}, which is not known; known are {', '.join(_KEYS)}"
+                raise ServiceError(422, "unknown_field", message, {"field": key[:40], "known": list(_KEYS)})
+        self.by_rows = "instances" in document
+        if self.by_rows == ("inputs" in document):
+            raise ServiceError(400, "invalid_json", "expected one of instances and inputs in the body")
+        payload = self._rows(document["instances"]) if self.by_rows else {"inputs": self._columns(document)}
+        model = self.model
+        decoded = decode_document(payload, model.graph.inputs, model.config, self.limits)
+        self.images = tuple(picture.geometry for picture in decoded.pictures)
+        self.body = b""
+        return Decoded(decoded.inputs, Options(trace=TraceLevel.OFF, capture=()))
+
+    def encode(self, outcome: RunOutcome) -> Answer:
+        """Return the answer: predictions where the task's say all that the outputs do, else the outputs.
+
+        Raises:
+            ServiceError: 413 `answer_too_large`; 422 `no_rows`, or where the task cannot read the outputs.
+            HeavyWorkError: this thread leaves such work to others.
+        """
+        outputs, task = outcome.result.outputs, self.model.task
+        size = array_bytes(outputs)
+        self.limits.check_answer(size)
+        answer: Any
+        if not task.answers_outputs:
+            predictions = task.predict(outputs, self.images, {})
+            answer = describe_predictions(predictions or ())
+        else:
+            check_weight(size, LIGHT_ANSWER_BYTES)
+            answer = self._split(outputs) if self.by_rows else self._named(outputs)
+        key = "predictions" if self.by_rows else "outputs"
+        pieces = dump_pieces({key: answer}, self.limits)
+        return Answer(pieces, JSON_TYPE)
+
+    def _rows(self, instances: Any) -> dict[str, Any]:
+        """Return the payload of instances, each a row of every input."""
+        if not isinstance(instances, list) or not instances:
+            raise ServiceError(400, "invalid_json", "instances is not a list of rows; expected one at least")
+        if all(isinstance(row, dict) and set(row) == {_IMAGE} for row in instances):
+            return {"images": [row[_IMAGE] for row in instances]}
+        if not any(isinstance(row, dict) for row in instances):
+            return {"inputs": [{"data": instances}]}
+        names = list(instances[0]) if isinstance(instances[0], dict) else []
+        if not all(isinstance(row, dict) and list(row) == names for row in instances):
+            message = "the instances have different keys; expected the names of the same inputs in each"
+            raise ServiceError(400, "invalid_json", message)
+        return {"inputs": {name: [row[name] for row in instances] for name in names}}
+
+    def _columns(self, document: dict[str, Any]) -> Any:
+        """Return the inputs of a document, each as a whole tensor."""
+        inputs = document["inputs"]
+        return inputs if isinstance(inputs, dict) else [{"data": inputs}]
+
+    def _split(self, outputs: Any) -> Any:
+        """Return the outputs row by row."""
+        if (
+            any(not isinstance(one, np.ndarray) or one.ndim == 0 for one in outputs)
+            or len({len(one) for one in outputs}) != 1
+        ):
+            message = "the outputs of the model have no rows of their own; send inputs instead of instances"
+            raise ServiceError(422, "no_rows", message, {"expected": "inputs"})
+        if len(outputs) == 1:
+            return outputs[0]
+        names = [port.operator for port in self.model.graph.outputs]
+        return [dict(zip(names, rows, strict=True)) for rows in zip(*outputs, strict=True)]
+
+    def _named(self, outputs: Any) -> Any:
+        """Return the outputs as whole tensors, by name where there are several."""
+        if len(outputs) == 1:
+            return outputs[0]
+        names = [port.operator for port in self.model.graph.outputs]
+        return dict(zip(names, outputs, strict=True))

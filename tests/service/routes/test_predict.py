@@ -1,0 +1,74 @@
+"""The shape of TensorFlow Serving's REST API."""
+
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from tests.examples.conftest import serving
+from tests.service.codec.payloads import encoded
+from tests.service.models import VECTOR, add_models, add_versions
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+async def test_instances_and_inputs(tmp_path: Path) -> None:
+    add_models(tmp_path)
+    picture = Image.new("L", (10, 1))
+    picture.putpixel((6, 0), 255)
+    async with serving(tmp_path) as client:
+
+        async def ask(name: str, body: Any) -> Any:
+            return (await client.post(f"/v1/models/{name}:predict", json=body)).json()
+
+        assert await ask("vector", {"instances": [[1, -1, 2], [0, 3, -4]]}) == {
+            "predictions": [[1, 0, 2], [0, 3, 0]]
+        }
+        assert await ask("vector", {"inputs": [[1, -1, 2]], "signature_name": "serving_default"}) == {
+            "outputs": [[1, 0, 2]]
+        }
+        named = [{"pnnx_input_0": [1, -1, 2]}]
+        assert await ask("vector", {"instances": named}) == {"predictions": [[1, 0, 2]]}
+        both = {"left": [1, 2], "right": [3, -5]}
+        assert await ask("pair", {"inputs": both}) == {"outputs": {"first": [4, -3], "second": [4, 0]}}
+        seen = await ask("digit", {"instances": [{"b64": b64encode(encoded(picture)).decode()}]})
+        assert max(range(10), key=seen["predictions"][0].__getitem__) == 6
+
+
+async def test_versions(tmp_path: Path) -> None:
+    add_versions(tmp_path, "model", {"1": VECTOR, "2": VECTOR})
+    async with serving(tmp_path) as client:
+        path = "/v1/models/model/versions/{}:predict"
+        assert (await client.post(path.format(1), json={"instances": [[1, 2, 3]]})).status_code == 200
+        assert (await client.post(path.format(3), json={"instances": [[1, 2, 3]]})).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ({}, "invalid_json"),
+        ({"instances": [[1, 2, 3]], "inputs": [[1, 2, 3]]}, "invalid_json"),
+        ({"instances": []}, "invalid_json"),
+        ({"instances": 3}, "invalid_json"),
+        ({"instances": [{"a": [1]}, {"b": [1]}]}, "invalid_json"),
+        ({"instances": [{"a": [1, 2, 3]}]}, "unknown_input"),
+        ({"instances": [{"b64": "AAAA"}]}, "not_an_image_model"),
+        ({"instances": [[1, 2]], "columns": 1}, "unknown_field"),
+        ([1], "invalid_json"),
+    ],
+)
+async def test_bodies_that_are_none(tmp_path: Path, body: Any, code: str) -> None:
+    add_models(tmp_path)
+    async with serving(tmp_path) as client:
+        refused = await client.post("/v1/models/vector:predict", json=body)
+        assert refused.json()["code"] == code
+        assert 400 <= refused.status_code < 500
+        unknown = await client.post("/v1/models/nobody:predict", json=body)
+        assert (unknown.status_code, unknown.json()["code"]) == (404, "model_not_found")
