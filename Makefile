@@ -22,7 +22,7 @@ RELEASE ?= .venv-release
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help serve test test-lowest test-newest lint format bench bench-service bench-start wrk soak attack mixed fuzz schemathesis conformance differential golden figures examples docs train dev dist sbom audit notes constraints clean
+.PHONY: help serve recipes test test-lowest test-newest lint format bench bench-service bench-start wrk soak attack mixed fuzz schemathesis conformance differential golden figures examples docs train dev dist sbom audit notes constraints clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
@@ -138,6 +138,9 @@ golden: $(VENV)/train.installed ## Make the golden data anew from PyTorch and th
 figures: $(VENV)/test.installed ## Write what README and docs show of measurements, settings, metrics and the API; RECORD=1 asks a server anew
 	$(if $(RECORD),$(BIN)/python -m tests.docs.generated.answer)
 	$(BIN)/python -m tests.docs.generated
+
+recipes: $(VENV)/train.installed ## Export networks that people bring, and compare them with PyTorch and onnxruntime
+	$(BIN)/python -m pytest -q tests/recipes/checks_with_torch.py
 
 examples: $(VENV)/train.installed ## Run every example of README and docs, those that need PyTorch included
 	TEST_EXAMPLES_WITH_TORCH=1 $(BIN)/python -m pytest -q tests/docs/test_examples.py

