@@ -33,7 +33,7 @@ async def test_invalid_parameter(client: AsyncClient, query: str) -> None:
 
 async def test_unknown_operand_to_capture(client: AsyncClient) -> None:
     answer = await client.post("/infer?model=pair&capture=ss", content=npz(left=np.ones(2), right=np.ones(2)))
-    assert check_error(answer, 422, "unknown_operand") == {"operand": "ss", "nearest": ["s"]}
+    assert check_error(answer, 422, "unknown_operand") == {"operand": "ss", "nearest": ["s", "sum"]}
 
 
 async def test_answer_of_no_acceptable_kind(client: AsyncClient) -> None:
