@@ -11,7 +11,7 @@ from service.images.axis_windows import Axis, Windows, bilinear, nearest
 from service.images.geometry import ImageGeometry
 
 _STRIP_SCORES = 1 << 22
-"""Scores that are computed at a time."""
+"""Scores that are computed at a time, which bounds the memory that large pictures of many classes take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +77,16 @@ def decide_pixels(
     (left, right), (top, bottom) = axes.seen
     across, down = bilinear(axes.across), bilinear(axes.down)
     width, height = axes.across.count, axes.down.count
-    stretched = _blend_columns(scores.astype(np.float32, copy=False), across)
-    lead = decide(stretched[:, :1, :1]).shape[:-2]
+    count = len(scores)
+    lead = decide(scores[:, :1, :1]).shape[:-2]
     out = np.full((*lead, height, width), unseen, dtype)
-    for rows in _strips(top, bottom, max(1, _STRIP_SCORES // (len(scores) * width))):
-        check_wanted()
-        taps, weights = down.taps[rows], down.weights[rows].astype(np.float32)[..., None]
-        blended = stretched[:, taps[:, 0]] * weights[:, 0] + stretched[:, taps[:, 1]] * weights[:, 1]
-        out[..., rows, left:right] = decide(blended[:, :, left:right])
+    for columns in _strips(left, right, max(1, _STRIP_SCORES // scores[:, :, 0].size)):
+        stretched = _blend_columns(scores, across, columns)
+        for rows in _strips(top, bottom, max(1, _STRIP_SCORES // (count * stretched.shape[2]))):
+            check_wanted()
+            taps, weights = down.taps[rows], down.weights[rows].astype(np.float32)[..., None]
+            blended = stretched[:, taps[:, 0]] * weights[:, 0] + stretched[:, taps[:, 1]] * weights[:, 1]
+            out[..., rows, columns] = decide(blended)
     return out
 
 
@@ -100,10 +102,10 @@ def spread_classes(classes: Array, axes: PictureAxes, unseen: int) -> Array:
     return out
 
 
-def _blend_columns(scores: Array, across: Windows) -> Array:
-    weights = across.weights.astype(np.float32)
-    left, right = scores[..., across.taps[:, 0]], scores[..., across.taps[:, 1]]
-    return np.asarray(left * weights[:, 0] + right * weights[:, 1])
+def _blend_columns(scores: Array, across: Windows, columns: slice) -> Array:
+    taps, weights = across.taps[columns], across.weights[columns].astype(np.float32)
+    left, right = scores[..., taps[:, 0]], scores[..., taps[:, 1]]
+    return np.asarray((left * weights[:, 0] + right * weights[:, 1]).astype(np.float32, copy=False))
 
 
 def _strips(first: int, last: int, size: int) -> Iterator[slice]:

@@ -30,6 +30,8 @@ NO_CLASS = 255
 """The value in a palette picture of pixels that belong to no class."""
 MAX_ARRAY_PIXELS = 1 << 22
 """Most pixels of masks in an answer that are written as numbers."""
+MAX_MASK_PIXELS = 1 << 28
+"""Most pixels of masks of all classes that may overlap; each takes a byte of memory."""
 _MAX_CLASS = 1 << 30
 _LIGHT_SCORES = 1 << 22
 """Most scores of pictures that any worker interpolates."""
@@ -143,7 +145,7 @@ class SemanticSegmentation(Task):
 
         Raises:
             ServiceError: 422 `no_mask` where the input's size made an output of another shape; 413
-                `answer_too_large` for arrays of more than `MAX_ARRAY_PIXELS`.
+                `answer_too_large` for arrays of more than `MAX_ARRAY_PIXELS`, or more than `MAX_MASK_PIXELS`.
             HeavyWorkError: this thread leaves such work to others.
         """
         maps = self._maps(outputs[self._chosen])
@@ -154,6 +156,8 @@ class SemanticSegmentation(Task):
         pixels = sum(one.across.count * one.down.count for one in axes)
         if form == "array" and pixels > MAX_ARRAY_PIXELS:
             raise _too_many(pixels)
+        if self._options.activation != "argmax" and pixels * maps.shape[1] > MAX_MASK_PIXELS:
+            raise _too_large(pixels, maps.shape[1])
         check_weight(pixels * maps.shape[1], _LIGHT_SCORES)
         return [
             [self._segment(item, one, form, threshold)] if np.isfinite(item).all() else []
@@ -298,6 +302,11 @@ def _read_mask(mask: Any) -> Array:
 
 def _region_mask(region: dict[str, Any], one: Segmentation) -> Array | None:
     return decode_counts(region["rle"]["counts"], (one.height, one.width)) if "rle" in region else None
+
+
+def _too_large(pixels: int, classes: int) -> ServiceError:
+    message = f"masks of {pixels} pixels for {classes} classes are too many; send a smaller picture"
+    return ServiceError(413, "answer_too_large", message, {"limit": MAX_MASK_PIXELS, "unit": "pixels"})
 
 
 def _too_many(pixels: int) -> ServiceError:

@@ -211,3 +211,18 @@ def test_arrays_of_many_pixels_are_refused() -> None:
 
 def test_view_has_the_fields_of_the_prediction() -> None:
     assert set(SemanticSegmentation.view.model_fields) == set(Segmentation.__dataclass_fields__)
+
+
+def test_masks_of_many_classes_of_a_large_picture_are_refused() -> None:
+    picture = ImageGeometry(10_000, 10_000, (0.0008, 0.0008), (0, 0))
+    with pytest.raises(ServiceError, match="smaller picture"):
+        task(activation="sigmoid").predict([scores(1, 3, 8, 8)], [picture], {})
+
+
+@pytest.mark.parametrize("strip", [1, 30, 100])
+def test_strips_make_no_difference(strip: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    geometry = place_image(ImageConfig(resize="fit"), (21, 13), (8, 8))
+    whole = task().predict([scores(1, 3, 8, 8)], [geometry], {"mask": "array"})
+    monkeypatch.setattr("service.tasks.score_map._STRIP_SCORES", strip)
+    parts = task().predict([scores(1, 3, 8, 8)], [geometry], {"mask": "array"})
+    np.testing.assert_array_equal(parts[0][0].mask, whole[0][0].mask)
