@@ -7,8 +7,8 @@ import typer
 
 import service.tasks  # registers the tasks, which have tables of their own in model.toml
 from engine import KuiperError, ModelFilesError, RuntimeGraph, find_files, model_folders, version_folders
-from service.client import Client
-from service.commands.failure import BAD
+from service.client import Client, ClientError
+from service.commands.failure import BAD, CommandError
 from service.commands.opening import shape_text
 from service.commands.output import Json, add_rows, console, print_json, table
 from service.config.model_config import ModelConfigError, load_model_config
@@ -42,9 +42,7 @@ def run(
     A folder's models are read and linked, but neither compiled nor run: `kuiper check` does that.
     """
     if url is not None:
-        key = None if key_file is None else key_file.read_text().strip()
-        with Client(url, key=key) as client:
-            listed = [client.model(model["name"]) for model in client.models()]
+        listed = _ask(url, None if key_file is None else key_file.read_text().strip())
     else:
         root = load_settings({}).models if folder is None else folder
         listed = [_describe(name, path) for name, path in model_folders(root).items()]
@@ -54,6 +52,19 @@ def run(
         _print(listed)
     if any(model["reason"] for model in listed):
         raise typer.Exit(BAD)
+
+
+def _ask(url: str, key: str | None) -> list[dict[str, Any]]:
+    """Return the models of a server.
+
+    Raises:
+        CommandError: it cannot be reached, or refuses.
+    """
+    try:
+        with Client(url, key=key) as client:
+            return [client.model(model["name"]) for model in client.models()]
+    except ClientError as error:
+        raise CommandError(f"{url}: {error}") from error
 
 
 def _describe(name: str, folder: Path) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The client against a real server."""
 
+import io
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,7 @@ from service.client import (
     DeadlineError,
     InvalidInputError,
     NotFoundError,
+    RefusedError,
     Retries,
 )
 from tests.service.server.process import ServerProcess
@@ -66,6 +68,13 @@ def test_pictures_by_path_bytes_and_pil(client: Client, picture: Path) -> None:
             assert len(answer.predictions[0]) == 2
             assert answer.outputs["2"].argmax() == 7
             assert client.infer(given, model="digit")[0].argmax() == 7
+
+
+def test_a_picture_comes_back_drawn(client: Client, picture: Path) -> None:
+    drawn = client.render(picture, model="digit")
+    assert Image.open(io.BytesIO(drawn)).format == "PNG"
+    with pytest.raises(RefusedError):
+        client.render(b"no picture", model="digit")
 
 
 def test_a_trace_names_every_layer(client: Client) -> None:

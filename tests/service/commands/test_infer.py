@@ -60,6 +60,19 @@ def test_csv_has_a_row_for_each_prediction(tmp_path: Path) -> None:
     assert (rows[0]["label"], rows[0]["item"]) == ("7", "0")
 
 
+def test_pictures_are_drawn_under_names_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    twin = tmp_path / "more" / "7.png"
+    twin.parent.mkdir()
+    twin.write_bytes((SAMPLES / "7.png").read_bytes())
+    arguments = ["infer", str(DIGITS), str(SAMPLES / "7.png"), str(twin), "--drawn", str(tmp_path / "drawn")]
+    assert run_command([*arguments, "--json"]) == 0
+    drawn = [Path(answer["drawn"]) for answer in json.loads(capsys.readouterr().out)]
+    assert [path.name for path in drawn] == ["7.png", "7-2.png"]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in drawn)
+
+
 def test_arrays_of_a_raw_model_are_told_by_shape(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = add_model(tmp_path, "vector", VECTOR)
     np.save(tmp_path / "one.npy", np.ones((2, 3), np.float32))

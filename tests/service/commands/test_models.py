@@ -5,6 +5,7 @@ import pytest
 
 from service.commands.dispatch import run_command
 from tests.service.models import UNKNOWN_LAYER, VECTOR, add_model, add_models, add_versions
+from tests.service.server.process import ServerProcess
 
 
 def test_models_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -26,6 +27,19 @@ def test_a_broken_model_is_told_and_changes_the_exit_code(
     assert "broken: " in shown
     assert "nn.RELU" in shown
     assert "?x3 f32" in shown
+
+
+def test_models_of_a_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ("--models", str(add_models(tmp_path)), "--no-warm-up")
+    (tmp_path / "key").write_text("one-key-for-this-test\n")
+    with ServerProcess(*flags, environment={"KUIPER_API_KEYS": "one-key-for-this-test"}) as server:
+        assert (
+            run_command(["models", "--url", server.url, "--key-file", str(tmp_path / "key"), "--json"]) == 0
+        )
+        listed = json.loads(capsys.readouterr().out)
+        assert [model["name"] for model in listed] == ["digit", "pair", "vector"]
+        assert run_command(["models", "--url", server.url]) == 1
+        assert "key_needed" in capsys.readouterr().err
 
 
 def test_no_folder_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
