@@ -6,6 +6,7 @@ and pyproject.toml sets an upper bound on uvicorn's version.
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from functools import partial
 from http import HTTPStatus
 from typing import Any, cast
@@ -40,6 +41,25 @@ READ_AHEAD_BYTES = 1 << 15
 """Bytes of a body that are read before the application asks for them; the packet that they arrive in may have more."""
 
 _logger = logging.getLogger(__name__)
+
+
+class _Trailers(list[tuple[bytes, bytes]]):
+    """Takes the place of the headers while a body in chunks arrives: keeps nothing, and ends after too many.
+
+    uvicorn adds trailers to the headers, without a limit.
+    """
+
+    size = 0
+
+    def append(self, field: tuple[bytes, bytes]) -> None:
+        """Measure a trailer.
+
+        Raises:
+            ValueError: there are too many; the parser ends with it.
+        """
+        self.size += len(field[0]) + len(field[1]) + 4
+        if self.size > HEAD_BYTES:
+            raise ValueError("the trailers are longer than a head may be")
 
 
 class Connection(HttpToolsProtocol):
@@ -118,12 +138,13 @@ class Connection(HttpToolsProtocol):
             self.flow.pause_reading()
 
     def on_chunk_header(self) -> None:
-        """Count a chunk of a body.
+        """Count a chunk of a body; what follows the last one are trailers, which nobody reads.
 
         Raises:
             ServiceError: there are too many for so few bytes; the parser ends with it.
         """
         self._chunks += 1
+        self.headers = _Trailers()
         most = FREE_CHUNKS + self._body_bytes // LEAST_CHUNK_BYTES
         if self._chunks > most:
             self._excess = too_large("too_many_values", "the body", self._chunks, most, "chunks")
@@ -248,10 +269,14 @@ class Connection(HttpToolsProtocol):
         else:
             self.transport.close()
 
+    def _head(self) -> Iterable[tuple[bytes, bytes]]:
+        """Return the headers of the request that arrives, not its trailers."""
+        return self.scope["headers"] if self.scope else []
+
     def _refuse(self, error: ServiceError) -> None:
         """Answer in place of the application, which never sees the request, and close."""
         answered = self.cycle is None or self.cycle.response_complete
-        request_id = choose_request_id(dict(self.headers or ()) if self._in_head or not answered else {})
+        request_id = choose_request_id(dict(self._head()) if self._in_head or not answered else {})
         fields = {"request_id": request_id, "status": error.status, "code": error.code}
         _logger.info("request refused", extra={FIELDS: fields})
         half_answered = self.cycle is not None and self.cycle.response_started

@@ -84,6 +84,14 @@ async def test_body_in_countless_tiny_chunks_is_refused(port: int) -> None:
     assert (status, body["code"], body["details"]["unit"]) == (413, "too_many_values", "chunks")
 
 
+async def test_endless_trailers_are_refused_and_none_is_kept(port: int) -> None:
+    post = HEAD.replace(b"GET", b"POST") + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n"
+    status, body = await talk(port, post, b"T: a\r\n" * (HEAD_BYTES // 6 + 10))
+    assert (status, body["code"]) == (400, "invalid_http")
+    status, body = await talk(port, post, b"T: a\r\n" * 100 + b"\r\n", b"\0\r\n\r\n")
+    assert (status, body["code"]) == (400, "invalid_http"), "only what follows the body is refused"
+
+
 async def test_small_chunks_are_taken_where_they_are_few_or_not_tiny(port: int) -> None:
     post = HEAD.replace(b"GET", b"POST") + b"Transfer-Encoding: chunked\r\n\r\n"
     tiny, small = b"1\r\na\r\n" * (FREE_CHUNKS - 1), b"40\r\n" + b"a" * LEAST_CHUNK_BYTES + b"\r\n"
