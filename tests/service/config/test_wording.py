@@ -15,7 +15,10 @@ from service.config.settings import SettingsError, load_settings
         ("[image]\nsize = [1, 2, 3]", "image.size: List should have at most 2 items, not 3, got [1, 2, 3]"),
         ("[image]\nsize = [1]", "image.size.1: Item 2 of the list is required, got [1]"),
         ("image = 5", "image: Input should be a table, got 5"),
-        ('task = "classification"\nlabels = []', "labels: List should have at least 1 item, not 0, got []"),
+        (
+            'task = "classification"\nlabels = []',
+            "labels: Value should have at least 1 item after validation, not 0, got []",
+        ),
         ("[image]\nstd = [1, 2]", "image: std has 2 values; expected 1 or 3 (rgb)"),
         ('[image]\nsize = ["a", 1]', "image.size.0: Input should be a valid integer, got 'a'"),
     ],
