@@ -1,6 +1,6 @@
 """Write `run_lengths.json`: what COCO's own tools make of masks.
 
-pip install --no-deps pycocotools
+pip install -e ".[train,golden]"
 python -m tests.golden.make_run_lengths
 """
 
