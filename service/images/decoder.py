@@ -261,7 +261,7 @@ def _exchange(
         "number": number,
         "header": asdict(image.header),
         "place": image.place,
-        "config": config.model_dump(mode="json"),
+        "config": config.model_dump(mode="json", exclude_unset=True),  # some keys exclude others
         "shape": out.shape,
         "seconds": seconds,
         "bytes": image.header.weighted_pixels * _PIXEL_BYTES + 2 * len(image.data) + _SPARE_BYTES,

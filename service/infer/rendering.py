@@ -63,6 +63,8 @@ def render(
             "size": (height, width),
             "colour": "rgb",
             "resize": "stretch",
+            "shorter_side": None,
+            "scale_up": True,
             "scale": 1.0,
             "mean": (0.0,),
             "std": (1.0,),

@@ -118,6 +118,24 @@ def test_images_are_as_those_that_the_server_decodes_itself(decoder: Decoder) ->
     np.testing.assert_array_equal(decoded(decoder, *images, **keys), expected)
 
 
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"resize": "crop", "shorter_side": 12},
+        {"resize": "crop", "crop_fraction": 0.5},
+        {"resize": "fit", "scale_up": False},
+        {"resize_as": "torch", "antialias": False},
+        {"resize_as": "opencv", "resample": "box"},
+        {"background": [1, 2, 3]},
+    ],
+)
+def test_it_prepares_images_as_any_configuration_says(decoder: Decoder, keys: dict[str, Any]) -> None:
+    image = image_of(encoded(noise("RGBA")))
+    expected = np.empty((1, 1, 8, 6), np.float32)
+    make_planes(image, ImageConfig.model_validate({"colour": "gray", **keys}), expected[0])
+    np.testing.assert_array_equal(decoded(decoder, image, **keys), expected)
+
+
 def test_damaged_images_are_refused_and_the_process_goes_on(decoder: Decoder) -> None:
     whole = encoded(noise("L"))
     with pytest.raises(ServiceError) as caught:

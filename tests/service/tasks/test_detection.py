@@ -205,6 +205,20 @@ async def test_a_picture_is_answered_with_boxes_and_drawn(tmp_path: Path) -> Non
             assert (230, 159, 0) in colours or (86, 180, 233) in colours or (0, 158, 115) in colours
 
 
+async def test_a_large_picture_is_drawn_that_is_not_scaled_up(tmp_path: Path) -> None:
+    write_model(tmp_path)
+    config = tmp_path / "scenes" / "model.toml"
+    config.write_text(config.read_text() + "scale_up = false\n")
+    target = BytesIO()
+    Image.new("RGB", (2400, 1800), "white").save(target, "JPEG")
+    async with serving(tmp_path) as client:
+        drawn = await client.post(
+            "/infer?render=true", content=target.getvalue(), headers={"Content-Type": "image/jpeg"}
+        )
+        assert drawn.status_code == 200, drawn.text
+        assert Image.open(BytesIO(drawn.content)).size == (2048, 1536)
+
+
 async def test_requests_that_cannot_be_drawn_or_read(tmp_path: Path) -> None:
     write_model(tmp_path)
     async with serving(tmp_path) as client:
