@@ -171,6 +171,8 @@ def prepare(
         sizes = DECODER.decode(images, config, batch, seconds)
     else:
         sizes = [make_planes(image, config, out) for image, out in zip(images, batch, strict=True)]
+    if target.dtype.kind in "iu":  # some filters make fractions, and levels a little beyond those of pixels
+        np.rint(batch, out=batch).clip(0, 255, out=batch)
     array = batch.astype(target.dtype, copy=False)
     geometries = [place_image(config, size, (target.width, target.height)) for size in sizes]
     return PreparedImages(array if target.batched else array[0], geometries)

@@ -56,6 +56,15 @@ def test_whole_numbers() -> None:
     assert array[0, :, 0, 0].tolist() == [1, 2, 250]
 
 
+def test_whole_numbers_are_the_nearest_and_never_wrap_round() -> None:
+    edge = Image.fromarray(np.repeat(np.array([[0, 255]], np.uint8), 8, axis=1).repeat(4, axis=0))
+    keys = {"scale": 1, "colour": "gray", "resize_as": "torch", "resample": "bicubic"}
+    exact = prepared(edge, config(**keys), port(None, 1, 4, 31))
+    assert exact.min() < 0 < 255 < exact.max()
+    array = prepared(edge, config(**keys), port(None, 1, 4, 31, dtype="u8"))
+    np.testing.assert_array_equal(array, np.rint(exact).clip(0, 255))
+
+
 def test_other_floats() -> None:
     array = prepared(Image.new("RGB", (2, 2), "white"), config(), port(None, 3, 2, 2, dtype="f16"))
     assert array.dtype == np.float16
