@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import orjson
@@ -29,7 +29,8 @@ _OPTIONS = Options(trace=TraceLevel.OFF, capture=())
 class EmbeddingRequest(BaseModel):
     """The body of a request."""
 
-    input: str | list[str] = Field(description="a text, or several")
+    # an error for each of a million items would take seconds
+    input: str | Annotated[list[str], Field(fail_fast=True)] = Field(description="a text, or several")
     model: str | None = Field(default=None, description="name of a model of the task text-embedding")
     encoding_format: Literal["float", "base64"] = Field(
         default="float", description="numbers, or float32 in base64, lowest byte first"

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from httpx import AsyncClient
+from pydantic import ValidationError
 
 from service.config.settings import Settings
+from service.infer.embedding_exchange import EmbeddingRequest
 from tests.service.text.models import VECTORS, add_text_model, ids_of, mean_of
 
 pytestmark = pytest.mark.anyio
@@ -143,6 +145,12 @@ async def test_what_openai_clients_ask_wrongly_is_told(
 ) -> None:
     answer = await client.post("/v1/embeddings", json=body)
     assert (answer.status_code, answer.json()["code"]) == (status, code), answer.text
+
+
+async def test_of_many_items_that_are_no_texts_the_first_is_told() -> None:
+    with pytest.raises(ValidationError) as caught:
+        EmbeddingRequest.model_validate({"input": [1] * 1000})
+    assert caught.value.error_count() <= 2  # it is no text, and its first item is none
 
 
 async def test_a_body_that_is_no_json_is_told(client: AsyncClient) -> None:
