@@ -135,7 +135,8 @@ def _describe(model: LoadedModel) -> dict[str, Any]:
 
 def _print(model: LoadedModel) -> None:
     found = _describe(model)
-    text = f"{found['name']}, version {found['version']}: {found['programs']} programs"
+    programs = "1 program" if found["programs"] == 1 else f"{found['programs']} programs"
+    text = f"{found['name']}, version {found['version']}: {programs}"
     refused = f", and {found['refused']} that are not used: see the log" if found["refused"] else ""
     print(text + refused)
 
