@@ -101,7 +101,10 @@ def _task_values(given: Mapping[str, Any], parameters: type[TaskParameters]) -> 
         fault = error.errors(include_url=False)[0]
         name, problem = str(fault["loc"][0]), problem_of(fault).removeprefix("Input should be ")
         raise _invalid(name, f"is {_shown(given[name])}", problem) from error
-    return {name: getattr(model, name) for model in read for name in model.model_fields_set}
+    values = {name: getattr(model, name) for model in read for name in model.model_fields_set}
+    return {
+        name: value for name, value in values.items() if value is not None
+    }  # null is what `model.toml` says
 
 
 def _boolean(name: str, value: Any) -> bool:

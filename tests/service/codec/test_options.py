@@ -77,6 +77,10 @@ def test_booleans(given: object) -> None:
     assert options.render is options.outputs is True
 
 
+def test_null_leaves_what_the_model_says() -> None:
+    assert parse_options({"confidence": None, "merged": True}, Found).task == {"merged": True}
+
+
 def test_nothing_asked() -> None:
     assert parse_options({}) == Options()
 
