@@ -26,6 +26,9 @@ MaskForm = Literal["rle", "none"]
 _LIGHT_PIXELS = 8_000_000
 """Most pixels of the boxes of a picture that any worker makes masks of."""
 
+_STRIP_PIXELS = 1 << 20
+"""Pixels of a mask that are decided at a time."""
+
 
 class InstanceConfig(BoxesConfig):
     """How outputs become boxes with masks.
@@ -184,7 +187,12 @@ class InstanceSegmentation(Task):
         shown = Image.fromarray(logits).resize(
             (right - left, bottom - top), Image.Resampling.BILINEAR, box=(seen[0], seen[1], seen[2], seen[3])
         )
-        return np.asarray(np.asarray(shown) > 0)
+        mask = np.empty((bottom - top, right - left), bool)
+        step = max(1, _STRIP_PIXELS // mask.shape[1])
+        for first in range(0, len(mask), step):  # numpy would copy the whole image twice
+            last = min(first + step, len(mask))
+            mask[first:last] = np.asarray(shown.crop((0, first, mask.shape[1], last))) > 0
+        return mask
 
     def _own_geometry(self, prototypes: Array) -> ImageGeometry:
         """Return the geometry of an input that was sent as a tensor: its pixels are the picture's."""
@@ -200,12 +208,14 @@ def _count_runs(mask: Array, corner: tuple[int, int], size: tuple[int, int]) -> 
         corner: column and row of its upper left pixel.
         size: width and height of the picture.
     """
-    columns, rows = np.nonzero(mask.T)
-    places = (columns + corner[0]) * size[1] + rows + corner[1]
-    is_start = np.diff(places, prepend=-2) != 1
-    is_end = np.diff(places, append=size[0] * size[1] + 1) != 1
-    bounds = np.stack([places[is_start], places[is_end] + 1], axis=1).reshape(-1)
-    counts = np.diff(np.concatenate([[0], bounds, [size[0] * size[1]]]))
+    rows = mask.shape[0] + 1  # with one below that is no part of it, so that runs end with their columns
+    closed = np.zeros((mask.shape[1], rows), bool)
+    closed[:, :-1] = mask.T
+    columns, places = np.divmod(np.flatnonzero(np.diff(closed.reshape(-1), prepend=False)), rows)
+    bounds = (columns + corner[0]) * size[1] + places + corner[1]
+    gaps = bounds[1:-1].reshape(-1, 2)  # from the end of a run to the start of the next
+    inner = gaps[gaps[:, 0] != gaps[:, 1]].reshape(-1)
+    counts = np.diff(np.concatenate([[0], bounds[:1], inner, bounds[-1:], [size[0] * size[1]]]))
     return counts if counts[-1] else counts[:-1]
 
 

@@ -1,3 +1,4 @@
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,8 @@ from service.config.model_config import ModelConfig, ModelConfigError
 from service.images.drawing import Drawing
 from service.images.geometry import ImageGeometry
 from service.tasks import TaskModel, open_task
-from service.tasks.instance_segmentation import Instance, InstanceSegmentation
-from service.tasks.run_lengths import decode_counts
+from service.tasks.instance_segmentation import Instance, InstanceSegmentation, _count_runs
+from service.tasks.run_lengths import decode_counts, find_runs
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "detection.npz"
 
@@ -84,3 +85,29 @@ def test_graphs_without_prototypes() -> None:
         task((None, 11, 126))
     with pytest.raises(ModelConfigError, match="do not fit any head"):
         task((None, 12, 126), (None, 4, 16, 24))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize(
+    ("corner", "shape"), [((0, 0), (6, 9)), ((2, 0), (6, 4)), ((0, 1), (5, 9)), ((3, 2), (2, 1))]
+)
+def test_runs_of_a_part_are_those_of_the_whole_mask(
+    share: float, corner: tuple[int, int], shape: tuple[int, int]
+) -> None:
+    part = np.random.default_rng(0).random(shape) < share
+    whole = np.zeros((6, 9), bool)
+    whole[corner[1] : corner[1] + shape[0], corner[0] : corner[0] + shape[1]] = part
+    np.testing.assert_array_equal(_count_runs(part, corner, (9, 6)), find_runs(whole).counts(1))
+
+
+def test_runs_of_a_box_without_pixels() -> None:
+    assert _count_runs(np.zeros((0, 0), bool), (3, 2), (9, 6)).tolist() == [54]
+
+
+def test_a_mask_of_a_large_picture_takes_no_number_for_each_pixel() -> None:
+    mask = np.ones((2000, 1000), bool)
+    tracemalloc.start()
+    _count_runs(mask, (0, 0), (1000, 2000))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5 * mask.size
