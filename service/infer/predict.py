@@ -145,7 +145,7 @@ class PredictExchange:
         if not any(isinstance(row, dict) for row in instances):
             return {"inputs": [{"data": instances}]}
         names = list(instances[0]) if isinstance(instances[0], dict) else []
-        if not all(isinstance(row, dict) and list(row) == names for row in instances):
+        if not all(isinstance(row, dict) and row.keys() == set(names) for row in instances):
             message = "the instances have different keys; expected the names of the same inputs in each"
             raise ServiceError(400, "invalid_json", message)
         return {"inputs": {name: [row[name] for row in instances] for name in names}}

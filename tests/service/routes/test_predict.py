@@ -36,6 +36,9 @@ async def test_instances_and_inputs(tmp_path: Path) -> None:
         }
         named = [{"pnnx_input_0": [1, -1, 2]}]
         assert await ask("vector", {"instances": named}) == {"predictions": [[1, 0, 2]]}
+        swapped = [{"left": [1, 2], "right": [3, -5]}, {"right": [1, 1], "left": [0, 2]}]
+        refused = (await ask("pair", {"instances": swapped})).get("code")
+        assert refused != "invalid_json"  # the order of keys means nothing
         both = {"left": [1, 2], "right": [3, -5]}
         assert await ask("pair", {"inputs": both}) == {"outputs": {"first": [4, -3], "second": [4, 0]}}
         seen = await ask("digit", {"instances": [{"b64": b64encode(encoded(picture)).decode()}]})
