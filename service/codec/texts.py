@@ -12,6 +12,7 @@ from service.config.limits import Limits
 from service.config.model_config import ModelConfig
 from service.config.text_config import TextConfig, TextInput, Tokens
 from service.errors import ServiceError
+from service.heavy_work import check_weight
 from service.tasks.text_span import TextSpan
 
 _USUAL: tuple[TextInput, ...] = ("input_ids", "attention_mask", "token_type_ids")
@@ -19,6 +20,10 @@ _USUAL: tuple[TextInput, ...] = ("input_ids", "attention_mask", "token_type_ids"
 
 MAX_CHARACTERS = 1 << 20
 """Most characters of the texts of a request: a second of work for the tokenizer."""
+TEXT_CHARACTERS = 16
+"""Characters as which each text counts besides its own: to begin one takes as long."""
+_LIGHT_CHARACTERS = 1 << 16
+"""Most characters that any worker makes tokens of."""
 
 
 def bind_texts(
@@ -40,6 +45,7 @@ def bind_texts(
     Raises:
         ServiceError: 422 `not_a_text_model`, `wrong_text_count` or `unequal_lengths`, 413 `tensor_too_large` or
             `text_too_long`.
+        HeavyWorkError: this thread leaves such work to others.
     """
     if config.text is None:
         message = (
@@ -51,11 +57,16 @@ def bind_texts(
     if not texts or (rows is not None and len(texts) != rows):
         raise _wrong_count(len(texts), "at least one" if rows is None else str(rows))
     limits.check_shape((len(texts), 1), "texts")
-    if sum(map(len, texts)) > MAX_CHARACTERS:
-        message = f"the texts have more than {MAX_CHARACTERS} characters; send fewer at a time"
+    characters = sum(map(len, texts)) + len(texts) * TEXT_CHARACTERS
+    if characters > MAX_CHARACTERS:
+        message = (
+            f"the texts have more than {MAX_CHARACTERS} characters, where each text counts as {TEXT_CHARACTERS} more; "
+            "send fewer at a time"
+        )
         details = {"limit": MAX_CHARACTERS, "unit": "characters"}
         raise ServiceError(413, "text_too_long", message, details)
-    tokens = config.text.tokenize(texts)
+    check_weight(characters, _LIGHT_CHARACTERS)
+    tokens = config.text.tokenize(texts, _declared_length(ports[0]))
     length = _length(config.text, ports[0], [len(item.ids) for item in tokens])
     limits.check_shape((len(texts), length), f"input {ports[0].operator}")
     lengths = {min(len(item.ids), length) for item in tokens}
@@ -82,9 +93,14 @@ def input_kinds(config: TextConfig, ports: Sequence[Port]) -> tuple[TextInput, .
     return kinds
 
 
+def _declared_length(port: Port) -> int | None:
+    """Return how many tokens a row of an input has; None where the graph leaves that open."""
+    return port.shape[1] if port.shape is not None and len(port.shape) > 1 else None
+
+
 def _length(config: TextConfig, port: Port, lengths: Sequence[int]) -> int:
     """Return how many tokens a row has: as the graph declares, or as the longest text needs."""
-    declared = port.shape[1] if port.shape is not None and len(port.shape) > 1 else None
+    declared = _declared_length(port)
     if declared is not None:
         return declared
     most = max(lengths)
@@ -97,7 +113,7 @@ def _equal(lengths: set[int], port: Port, length: int) -> int:
     Raises:
         ServiceError: 422 `unequal_lengths`.
     """
-    declared = port.shape[1] if port.shape is not None and len(port.shape) > 1 else None
+    declared = _declared_length(port)
     if declared is None and len(lengths) == 1:
         return lengths.pop()
     found = sorted(lengths)

@@ -50,9 +50,16 @@ class TextConfig(TomlTable):
 
     @cached_property
     def _reader(self) -> Any:
+        return self._read(self.max_length)
+
+    @cached_property
+    def _shorter_readers(self) -> dict[int, Any]:
+        return {}
+
+    def _read(self, length: int) -> Any:
         reader = import_module("tokenizers").Tokenizer.from_str(self.tokenizer)
         reader.no_padding()
-        reader.enable_truncation(self.max_length)
+        reader.enable_truncation(length)
         return reader
 
     @property
@@ -64,10 +71,21 @@ class TextConfig(TomlTable):
                 return int(found)
         return 0
 
-    def tokenize(self, texts: Sequence[str]) -> list[Tokens]:
-        """Return the tokens of each text. The vocabulary is read at the first call."""
+    def tokenize(self, texts: Sequence[str], most: int | None = None) -> list[Tokens]:
+        """Return the tokens of each text. The vocabulary is read at the first call.
+
+        Args:
+            texts: the texts.
+            most: tokens that a text may have, where the graph takes fewer than `max_length`; what the tokenizer puts at
+                the end of a text remains there when the text is cut off.
+        """
+        reader = self._reader
+        if most is not None and most < self.max_length:
+            reader = self._shorter_readers.get(most) or self._shorter_readers.setdefault(
+                most, self._read(most)
+            )
         # one at a time: the package would start a thread for each processor for a batch
-        return [Tokens(read.ids, read.type_ids) for read in map(self._reader.encode, texts)]
+        return [Tokens(read.ids, read.type_ids) for read in map(reader.encode, texts)]
 
     def check(self) -> None:
         """Read the vocabulary.

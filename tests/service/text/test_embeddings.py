@@ -79,6 +79,18 @@ async def test_long_texts_are_cut_off(client: AsyncClient) -> None:
     np.testing.assert_allclose(vector, mean / np.linalg.norm(mean), rtol=1e-5)
 
 
+async def test_a_text_that_is_cut_off_for_a_short_model_keeps_its_end(client: AsyncClient) -> None:
+    (vector,) = await ask(client, "fixed", {"text": "red green blue cat"})
+    np.testing.assert_allclose(vector, mean_of("red green"), rtol=1e-5)  # four tokens with [CLS] and [SEP]
+
+
+async def test_many_texts_without_characters_are_work_as_well(client: AsyncClient) -> None:
+    many = await client.post("/infer?model=mean", json={"texts": [""] * 70_000})
+    assert (many.status_code, many.json()["code"]) == (413, "text_too_long")
+    vectors = await ask(client, "mean", {"texts": ["red"] * 5_000})  # left to a heavy worker
+    np.testing.assert_allclose(vectors[-1], mean_of("red"), rtol=1e-5)
+
+
 async def test_a_model_of_fixed_length_is_filled_up(client: AsyncClient) -> None:
     np.testing.assert_allclose((await ask(client, "fixed", {"text": "red"}))[0], mean_of("red"), rtol=1e-5)
 
