@@ -190,3 +190,8 @@ CASES = Path(__file__).parent / "cases"
 def named_cases() -> list[GraphCase]:
     """Return the cases that are kept by name."""
     return [parse_case(path.read_text(), path.stem) for path in sorted(CASES.glob("*.txt"))]
+
+
+def is_named(case: GraphCase) -> bool:
+    """Return whether a case is one that is kept by name."""
+    return (CASES / f"{case.name}.txt").exists()

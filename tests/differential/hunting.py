@@ -2,11 +2,11 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tests.differential.branches import Branches, measured
-from tests.differential.case import GraphCase, named_cases
+from tests.differential.case import GraphCase, is_named, named_cases
 from tests.differential.comparison import Finding, Tally, compare
 from tests.differential.generator import random_case
 from tests.differential.modes import modes_of, rounded_mode_of
@@ -113,9 +113,19 @@ def compare_precisions(case: GraphCase, index: int, tally: Tally) -> Finding | N
     for precision in ROUNDED:
         if not can_round(case, precision):
             continue
-        # the estimates have their turn as well, by which most small layers stay in float32
-        rounds = index % 3 != 0 or precision == "int8"
-        finding = compare_rounded(case, rounded_mode_of(index, precision), precision, tally, rounds=rounds)
-        if finding is not None:
-            return finding
+        mode = rounded_mode_of(index, precision)
+        for rounds in _choices(case, index, precision):
+            finding = compare_rounded(case, mode, precision, tally, rounds=rounds)
+            if finding is not None:
+                return finding
     return None
+
+
+def _choices(case: GraphCase, index: int, precision: str) -> Sequence[bool]:
+    """Return whether to round all that can be, and whether to go by the estimates: by these most small layers stay.
+
+    A named case is there for a branch, which may be on either side; random ones take turns.
+    """
+    if precision == "int8":
+        return (True,)
+    return (True, False) if is_named(case) else (index % 3 != 0,)

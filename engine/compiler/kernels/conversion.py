@@ -155,7 +155,13 @@ class DequantizeKernel(Conversion):
         )
 
     def emit(self, e: Emitter) -> None:
-        """Write the kernel."""
+        """Write the kernel.
+
+        Raises:
+            ValueError: channels of the output do not lie side by side.
+        """
+        if self.channels > 1 and self.out_strides[1] != 1:
+            raise ValueError(f"channels of the output lie {self.out_strides[1]} elements apart; expected 1")
         for x, out in self._each_row(e):
             for pixel, channel, count in self._each_vector(e):
                 place = e.mul(pixel, self.x_strides[3]), e.divmod(channel, WORD_CHANNELS)[0]

@@ -5,7 +5,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from engine.compiler.emit.target import Target
+from engine.compiler.emit.target import Target, supported_targets
 from engine.compiler.kernels.conversion import DequantizeKernel, QuantizeKernel
 from engine.compiler.kernels.depthwise import Depthwise
 from engine.compiler.kernels.integer_depthwise import IntegerDepthwise
@@ -68,6 +68,21 @@ def test_integers_become_float32(target: Target, channels: int) -> None:
     )
     _, out = run(kernel, target, packed(integers), np.zeros((2, 3, 5, channels), np.float32))
     np.testing.assert_array_equal(out, SCALE.real(integers))
+
+
+def test_channels_of_an_output_that_lie_apart_are_refused() -> None:
+    target = supported_targets()[0]
+    kernel = DequantizeKernel(
+        images=1,
+        size=(1, 1),
+        channels=4,
+        x_strides=(1, 1, 1, 1),
+        out_strides=(8, 2, 2, 2),
+        scale=SCALE,
+        lanes=target.lanes,
+    )
+    with pytest.raises(ValueError, match="lie 2 elements apart"):
+        run(kernel, target, np.zeros(1, np.float32), np.zeros(8, np.float32))
 
 
 @every_arithmetic
