@@ -160,7 +160,7 @@ class AsyncClient:
         while True:
             try:
                 answer = await self._send(call, attempts)
-            except httpx.TransportError as error:
+            except httpx.RequestError as error:
                 wait = wait_after_failure(error, attempts)
             else:
                 busy = wait_after_answer(answer, attempts)

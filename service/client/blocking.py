@@ -152,7 +152,7 @@ class Client:
         while True:
             try:
                 answer = self._send(call, attempts)
-            except httpx.TransportError as error:
+            except httpx.RequestError as error:
                 wait = wait_after_failure(error, attempts)
             else:
                 busy = wait_after_answer(answer, attempts)

@@ -185,7 +185,16 @@ def drawing_call(model: str | None, version: str | int | None, notation: str) ->
 
 def models_call() -> Call[list[dict[str, Any]]]:
     """Return the call for all models."""
-    return _get("/models", {}, lambda response: list(response.field("models")))
+
+    def read(response: Response) -> list[dict[str, Any]]:
+        models = response.field("models")
+        if not isinstance(models, list) or not all(
+            isinstance(model, dict) and "name" in model for model in models
+        ):
+            raise AnswerError(f"the answer lists no models: {response.content[:80]!r}")
+        return models
+
+    return _get("/models", {}, read)
 
 
 def model_call(name: str, version: str | int | None) -> Call[dict[str, Any]]:

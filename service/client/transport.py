@@ -7,7 +7,7 @@ import httpx
 import orjson
 
 from service.client.calls import Call, Parts, Response
-from service.client.errors import ConnectionFailedError, DeadlineError, error_of
+from service.client.errors import AnswerError, ConnectionFailedError, DeadlineError, error_of
 from service.client.retries import Attempts
 
 T = TypeVar("T")
@@ -28,7 +28,14 @@ def client_options(base_url: str, key: str | None, verify: ssl.SSLContext | bool
         base_url: address of the server.
         key: an API key of it.
         verify: whether, or by which certificates, the server's certificate is checked.
+
+    Raises:
+        ValueError: the key is empty, or has characters that no header can carry.
     """
+    if key is not None and not (key and key.isascii() and key.isprintable()):
+        raise ValueError(
+            "key: is empty, or has characters that a header cannot carry; expected one line of ASCII"
+        )
     return {
         "base_url": base_url,
         "headers": {} if key is None else {"authorization": f"Bearer {key}"},
@@ -87,13 +94,16 @@ def late() -> DeadlineError:
     return DeadlineError("the deadline has passed before an answer came")
 
 
-def wait_after_failure(error: httpx.TransportError, attempts: Attempts) -> float:
+def wait_after_failure(error: httpx.RequestError, attempts: Attempts) -> float:
     """Return how long to wait before a call is sent again to which no answer came.
 
     Raises:
+        AnswerError: there is an answer, but it is not in the encoding that its head names.
         ConnectionFailedError: it is not sent again, as it may have been run, or as `Retries` say.
         DeadlineError: its deadline has passed.
     """
+    if isinstance(error, httpx.DecodingError):
+        raise AnswerError(f"the answer cannot be decompressed: {error}") from error
     wait = attempts.wait_after(None) if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout) else None
     if wait is not None:
         return wait

@@ -1,5 +1,6 @@
 """Chooses the command that was asked for, and words what goes wrong in it: one line, and an exit code."""
 
+import io
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -14,6 +15,7 @@ def run_command(arguments: Sequence[str]) -> int:
     Raises:
         SystemExit: an argument is wrong, with exit code 2, or help was asked for, with exit code 0.
     """
+    _print_what_can_be()
     if memory_limit() is not None:
         # help and shell completion need no engine
         from engine import watch_memory  # noqa: PLC0415
@@ -26,6 +28,13 @@ def run_command(arguments: Sequence[str]) -> int:
     from service.commands.command_line import run_typed  # noqa: PLC0415
 
     return _guarded(lambda: run_typed([name, *rest]))
+
+
+def _print_what_can_be() -> None:
+    """Have characters that standard output does not know, bars in a terminal of ASCII, end no command."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        is_unicode = sys.stdout.encoding.lower().startswith("utf")
+        sys.stdout.reconfigure(errors="surrogateescape" if is_unicode else "replace")
 
 
 def _guarded(command: Callable[[], int]) -> int:

@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tokenize import TokenError
+from zipfile import BadZipFile
 
 import httpx
 import numpy as np
@@ -26,6 +28,10 @@ _SUFFIXES = frozenset((*(f".{name}" for name in KNOWN_FORMATS), ".jpg", ".tif", 
 _ADDRESS = "http://127.0.0.1"
 _NOT_HERE = ("api_keys", "api_keys_file", "admin_keys", "admin_keys_file", "ssl_certfile", "ssl_keyfile")
 """Settings that are about who may call a server."""
+
+
+_UNREADABLE = (ValueError, EOFError, BadZipFile, MemoryError, SyntaxError, TokenError)
+"""What numpy raises on damaged files of arrays, whose heads it reads as Python's literals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +117,7 @@ class Inference:
             inputs = _read(file)
             answer = await client.predict(inputs, top_k=self._top_k)
             return Outcome(file, answer, drawn=await self._draw(client, inputs, file))
-        except (ClientError, OSError, ValueError, EOFError) as error:
+        except (ClientError, CommandError, OSError, ValueError) as error:
             return Outcome(file, answer, str(error))
 
     async def _draw(self, client: AsyncClient, inputs: Inputs, file: Path) -> Path | None:
@@ -134,15 +140,17 @@ def _read(file: Path) -> Inputs:
     """Return the arrays of a file, or the bytes of a picture.
 
     Raises:
-        OSError, ValueError, EOFError: it cannot be read.
+        CommandError: it holds no arrays, or such as do not fit into memory.
+        OSError: it cannot be read.
     """
     if file.suffix.lower() not in _ARRAYS:
         return file.read_bytes()
-    loaded = np.load(file, allow_pickle=False)
-    if isinstance(loaded, np.ndarray):
-        return loaded
-    with loaded:
-        return dict(loaded)
+    try:
+        with file.open("rb") as opened:
+            loaded = np.load(opened, allow_pickle=False)
+            return loaded if isinstance(loaded, np.ndarray) else dict(loaded)
+    except _UNREADABLE as error:
+        raise CommandError(f"holds no arrays of numbers that can be read: {error}") from error
 
 
 def _free(path: Path) -> Path:

@@ -9,7 +9,7 @@ import orjson
 
 from service.commands.inference import Outcome
 from service.commands.opening import shape_text
-from service.commands.output import console, print_json, table
+from service.commands.output import console, path_text, print_json, table
 
 _LISTED = 5
 """Predictions of an item that a table lists."""
@@ -21,12 +21,16 @@ def write_table(outcomes: Sequence[Outcome], target: IO[str] | None) -> None:
     for outcome in outcomes:
         answer = outcome.answer
         if answer is None:
-            made.add_row(str(outcome.file), "", f"error: {outcome.error}", "")
+            made.add_row(path_text(outcome.file), "", f"error: {outcome.error}", "")
             continue
         time = f"{answer.timing['total_ms']:.1f}"
         for place, text in enumerate(_items(outcome)):
             made.add_row(
-                *((str(outcome.file), str(place), text, time) if not place else ("", str(place), text, ""))
+                *(
+                    (path_text(outcome.file), str(place), text, time)
+                    if not place
+                    else ("", str(place), text, "")
+                )
             )
         if outcome.error is not None:
             made.add_row("", "", f"not drawn: {outcome.error}", "")
@@ -89,21 +93,21 @@ def _summary(prediction: Mapping[str, Any]) -> str:
 
 
 def _describe(outcome: Outcome) -> dict[str, Any]:
-    described: dict[str, Any] = {"file": str(outcome.file)}
+    described: dict[str, Any] = {"file": path_text(outcome.file)}
     if outcome.answer is not None:
         described |= outcome.answer.fields
     if outcome.drawn is not None:
-        described["drawn"] = str(outcome.drawn)
+        described["drawn"] = path_text(outcome.drawn)
     return described if outcome.error is None else described | {"error": outcome.error}
 
 
 def _rows(outcome: Outcome) -> Iterator[dict[str, Any]]:
     if outcome.answer is None or outcome.error is not None:
-        yield {"file": outcome.file, "error": outcome.error}
+        yield {"file": path_text(outcome.file), "error": outcome.error}
     for item, predictions in enumerate(outcome.answer.predictions if outcome.answer is not None else ()):
         for rank, prediction in enumerate(predictions):
             plain = {
                 name: orjson.dumps(value).decode() if isinstance(value, list | dict) else value
                 for name, value in prediction.items()
             }
-            yield {"file": outcome.file, "item": item, "rank": rank, **plain}
+            yield {"file": path_text(outcome.file), "item": item, "rank": rank, **plain}

@@ -42,7 +42,7 @@ def run(
     A folder's models are read and linked, but neither compiled nor run: `kuiper check` does that.
     """
     if url is not None:
-        listed = _ask(url, None if key_file is None else key_file.read_text().strip())
+        listed = _ask(url, None if key_file is None else _read_key(key_file))
     else:
         root = load_settings({}).models if folder is None else folder
         listed = [_describe(name, path) for name, path in model_folders(root).items()]
@@ -52,6 +52,19 @@ def run(
         _print(listed)
     if any(model["reason"] for model in listed):
         raise typer.Exit(BAD)
+
+
+def _read_key(file: Path) -> str:
+    """Return the key in a file.
+
+    Raises:
+        CommandError: there is none.
+        OSError: the file cannot be read.
+    """
+    key = file.read_text(encoding="utf-8", errors="replace").strip()
+    if not (key and key.isascii() and key.isprintable()):
+        raise CommandError(f"{file}: holds no API key; expected one line of ASCII")
+    return key
 
 
 def _ask(url: str, key: str | None) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import IO, Annotated, Any
 
 import numpy as np
@@ -33,6 +34,11 @@ def print_json(value: Any) -> None:
     """Print a value as JSON, indented; numbers that JSON does not know become null."""
     options = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
     sys.stdout.write(orjson.dumps(value, _plain, options).decode() + "\n")
+
+
+def path_text(path: Path) -> str:
+    """Return a path as text for files and JSON: bytes of it that are no UTF-8 become U+FFFD."""
+    return os.fsencode(path).decode(errors="replace")
 
 
 def _plain(value: Any) -> Any:

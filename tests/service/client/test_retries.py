@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from service.client import (
+    AnswerError,
     BusyError,
     Client,
     ConnectionFailedError,
@@ -126,3 +127,23 @@ def test_names_of_inputs_are_asked_for_once_and_again_after_a_refusal() -> None:
 def test_retries_are_numbers_from_0() -> None:
     with pytest.raises(ValueError, match="expected numbers from 0"):
         Retries(seconds=-1)
+
+
+def test_an_answer_that_cannot_be_decompressed_is_none() -> None:
+    torn = httpx.Response(200, content=b"hello")
+    torn.headers["content-encoding"] = "gzip"
+    with Client(transport=Scripted(torn)) as client, pytest.raises(AnswerError, match="decompressed"):
+        client.models()
+
+
+@pytest.mark.parametrize("models", [None, 3, [1], [{"title": "m"}]])
+def test_an_answer_without_models_is_told(models: object) -> None:
+    transport = Scripted(httpx.Response(200, json={"models": models}))
+    with Client(transport=transport) as client, pytest.raises(AnswerError, match="no models"):
+        client.models()
+
+
+@pytest.mark.parametrize("key", ["", "schl\u00fcssel", "one\ntwo"])
+def test_a_key_is_what_a_header_can_carry(key: str) -> None:
+    with pytest.raises(ValueError, match="one line of ASCII"):
+        Client(key=key)

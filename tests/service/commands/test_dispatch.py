@@ -1,5 +1,6 @@
 """Which command runs, and how errors end it."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -81,3 +82,15 @@ def test_shells_complete_commands_and_flags(
     monkeypatch.setenv("COMP_CWORD", str(len(typed.split()) - 1))
     assert run_command([]) == 0
     assert offered in capsys.readouterr().out.split()
+
+
+def test_bars_are_printed_where_only_ascii_can_be() -> None:
+    model = Path(__file__).parents[3] / "models/digits"
+    done = subprocess.run(
+        [sys.executable, "-m", "service", "trace", str(model)],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=True,
+    )
+    assert b"stem.conv" in done.stdout
+    assert done.stdout.isascii()

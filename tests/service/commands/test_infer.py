@@ -98,3 +98,37 @@ def test_mistakes_are_told(
     paths = {"MODEL": str(DIGITS), "SAMPLE": str(SAMPLES / "1.png")}
     assert run_command(["infer", *(paths.get(word, word) for word in arguments)]) == code
     assert problem in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("bad.npz", b"PK\x03\x04 no archive"),
+        ("bad.npy", b"no array"),
+        ("empty.npy", b""),
+        ("torn.npy", b"\x93NUMPY\x01\x00\x46\x00{'descr': ("),
+        ("cut.npy", b"\x93NUMPY\x01\x00\x0a\x00{'descr': ("),
+        (
+            "vast.npy",
+            b"\x93NUMPY\x01\x00\x47\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000000,)}\n",
+        ),
+    ],
+)
+def test_a_file_without_arrays_stops_no_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: bytes
+) -> None:
+    bad = tmp_path / name
+    bad.write_bytes(content)
+    assert run_command(["infer", str(DIGITS), str(bad), str(SAMPLES / "5.png"), "--json"]) == 1
+    first, second = json.loads(capsys.readouterr().out)
+    assert "holds no arrays of numbers that can be read" in first["error"]
+    assert second["predictions"][0][0]["label"] == "5"
+
+
+@pytest.mark.parametrize("form", ["table", "json", "jsonl", "csv"])
+def test_names_that_are_no_unicode_are_told_all_the_same(tmp_path: Path, form: str) -> None:
+    file = tmp_path / "bad\udcff.png"
+    file.write_bytes((SAMPLES / "5.png").read_bytes())
+    target = tmp_path / "out"
+    assert run_command(["infer", str(DIGITS), str(file), "--format", form, "--output", str(target)]) == 0
+    assert "bad\ufffd.png" in target.read_text(encoding="utf-8")

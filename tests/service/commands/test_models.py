@@ -45,3 +45,13 @@ def test_models_of_a_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 def test_no_folder_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["models", str(tmp_path / "none")]) == 1
     assert "there is no folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [b"", b"schl\xc3\xbcssel", b"\xff\xfe", b"one\ntwo"])
+def test_a_file_without_a_key_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    file = tmp_path / "key"
+    file.write_bytes(content)
+    assert run_command(["models", "--url", "http://127.0.0.1:1", "--key-file", str(file)]) == 1
+    assert capsys.readouterr().err == f"kuiper: {file}: holds no API key; expected one line of ASCII\n"
