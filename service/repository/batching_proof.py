@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 
-from engine import PNNX_COMPUTE, Array, Backend, KuiperError, Port, Precision, RuntimeGraph
+from engine import PNNX_COMPUTE, Array, Backend, KuiperError, Port, Precision, RuntimeGraph, TensorSpec
 from service.config.limits import Limits
 from service.repository.load_progress import Step, go_on
 
@@ -64,19 +64,31 @@ def find_obstacle(
         return "the graph has no inputs or no outputs"
     if graph.precision is Precision.F32:
         return _prove(graph, max_rows, limits, known, step)
-    obstacle = _prove(_exact(graph), max_rows, limits, known, step)
+    obstacle = _prove(_ExactGraph(graph), max_rows, limits, known, step)
     return obstacle or _prove(graph, max_rows, limits, known, step, ROUNDED_TOLERANCE)
 
 
-def _exact(graph: RuntimeGraph) -> RuntimeGraph:
-    """Return the graph of the same files in float32, which compiles nothing."""
-    exact = RuntimeGraph(graph.param_path, graph.bin_path, backend=Backend.NUMPY)
-    exact.build()
-    return exact
+class _ExactGraph:
+    """The graph of the same files in float32, which compiles nothing, and runs within the memory that the graph may.
+
+    Args:
+        graph: the graph that serves.
+    """
+
+    def __init__(self, graph: RuntimeGraph) -> None:
+        self.inputs, self.outputs = graph.inputs, graph.outputs
+        self._graph = graph
+        self._exact = RuntimeGraph(graph.param_path, graph.bin_path, backend=Backend.NUMPY)
+        self._exact.build()
+
+    def forward(self, inputs: Sequence[Array]) -> list[Array]:
+        """Run the graph, as `RuntimeGraph.forward`; LayerError where the graph that serves may not take the memory."""
+        self._graph.plan([TensorSpec(array.shape, array.dtype) for array in inputs])
+        return self._exact.forward(inputs)
 
 
 def _prove(
-    graph: RuntimeGraph,
+    graph: RuntimeGraph | _ExactGraph,
     max_rows: int,
     limits: Limits,
     known: Sequence[RowShapes],
@@ -105,7 +117,12 @@ def _row_shapes(ports: Sequence[Port], extent: int) -> RowShapes:
 
 
 def _try(
-    graph: RuntimeGraph, shapes: RowShapes, max_rows: int, limits: Limits, step: Step, tolerance: float
+    graph: RuntimeGraph | _ExactGraph,
+    shapes: RowShapes,
+    max_rows: int,
+    limits: Limits,
+    step: Step,
+    tolerance: float,
 ) -> str | None:
     """Return why rows of these shapes cannot be run together; None if they can."""
     rows = max(3, max_rows)
@@ -148,7 +165,7 @@ def _draw(port: Port, shape: tuple[int, ...], limits: Limits) -> Array:
     return drawn.astype(dtype)
 
 
-def _run(graph: RuntimeGraph, inputs: Sequence[Array], start: int, stop: int) -> list[Array]:
+def _run(graph: RuntimeGraph | _ExactGraph, inputs: Sequence[Array], start: int, stop: int) -> list[Array]:
     # copies, so that a layer that works in place cannot change the input of the next run
     return graph.forward([array[start:stop].copy() for array in inputs])
 

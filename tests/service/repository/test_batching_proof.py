@@ -234,6 +234,26 @@ def test_rows_are_independent_of_what_rounding_makes_of_batches(
     assert (find_obstacle(graph, 4, LIMITS) is None) == is_sound
 
 
+def test_the_run_in_float32_takes_no_more_memory_than_the_graph_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = []
+    forward = RuntimeGraph.forward
+
+    def counted(graph: RuntimeGraph, inputs: list[Array]) -> list[Array]:
+        outputs = forward(graph, inputs)
+        ran.append(len(outputs[0]))
+        return outputs
+
+    monkeypatch.setattr(RuntimeGraph, "forward", counted)
+    weights = {"fc.weight": np.ones((32, 64), np.float32)}
+    text = ROUNDED.format(line="nn.ReLU relu 1 1 y z").strip()
+    row_bytes = 4 * (64 + 32)
+    graph = make_graph(tmp_path, text, weights, precision="bf16", max_run_bytes=3 * row_bytes)
+    assert "does not run on 4 rows" in (find_obstacle(graph, 4, LIMITS) or "")
+    assert set(ran) == {1, 2}
+
+
 def test_configuration_decides_whether_anything_is_proved(tmp_path: Path) -> None:
     graph = make_graph(tmp_path, VECTOR)
     asked = ModelConfig.model_validate({"batching": {"max_batch_size": 8}})
