@@ -62,7 +62,9 @@ def _shower(cls: type[Any]) -> Callable[[Any], str]:
 def _compare_by_fields(cls: type[Any], frozen: bool, has_own_hash: bool) -> None:
     """Have objects of a class compared by their fields; hashed by them, too, if they are frozen."""
     names = [field.name for field in dataclasses.fields(cls) if field.compare]
-    # of a single name, attrgetter returns no tuple, which compares and hashes just as well
+    if len(names) == 1:
+        # twice, so that attrgetter returns a tuple: compared in one, a value equals itself even if it is NaN
+        names *= 2
     values: Callable[[Any], object] = attrgetter(*names) if names else type
 
     def is_equal(self: Any, other: object) -> bool:

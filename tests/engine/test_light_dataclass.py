@@ -1,6 +1,7 @@
 """What `engine.light_dataclass` makes, beside what Python's own `dataclass` makes of the same classes."""
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -53,6 +54,7 @@ def test_classes_of_one_field_and_of_none_are_compared(dataclass: Decorator) -> 
     assert hash(One(1)) == hash(One(1))
     assert Empty() == Empty()
     assert hash(Empty()) == hash(Empty())
+    assert One(math.nan) == One(math.nan)  # the same object
 
 
 @BOTH
