@@ -199,9 +199,8 @@ class RuntimeGraph:
         executor = self._built()
         check_level(trace)
         check_capture(capture, self._linked.operands)
-        return executor.run(
-            check_inputs(self._linked.inputs, inputs), RunOptions(trace, capture, stop, waits)
-        )
+        arrays = check_inputs(self._linked.inputs, inputs)
+        return executor.run(arrays, RunOptions(trace, capture, stop, waits))
 
     def prepare(self, inputs: Sequence[TensorSpec]) -> Footprint | None:
         """Plan and compile for inputs of these shapes and dtypes now, so that the first run on them does not have to.
@@ -313,7 +312,7 @@ class RuntimeGraph:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What was taken for granted at build that the file does not say, a sentence each, in execution order."""
+        """What was taken for granted at build that the files do not say, and doubts about int8, a sentence each."""
         self._need(GraphState.COMPLETE, "build()")
         return self._warnings
 
