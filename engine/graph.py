@@ -16,7 +16,6 @@ from engine.errors import KuiperError, ParamError, StateError
 from engine.executor import PROGRAMS_KEPT, Executor, ExecutorOptions, Planner, RunOptions
 from engine.footprint import Footprint
 from engine.graph_state import GraphState
-from engine.int8_binding import apply_quantization
 from engine.int8_choice import choose_quantization
 from engine.linked_graph import LinkedGraph, link_graph
 from engine.model_folder import bin_beside
@@ -137,11 +136,10 @@ class RuntimeGraph:
         clock = BuildClock(self._options.max_build_seconds, "building")
         linked = self._linked
         bound = bind(linked.operators, linked.order, self._registry, clock)
+        files = self.param_path, self.bin_path
         quantization, options, doubtful = choose_quantization(
-            self._quantization, self._options, self._backend, self.param_path, self.bin_path
+            self._quantization, self._options, self._backend, files, linked
         )
-        if quantization is not None:
-            doubtful += apply_quantization(quantization, linked.order, linked.operands)
         harmless = refuse_contradictions(bound, lambda: declared_failures(linked.inputs, self._plan))
         self._warnings = (*bound.assumed, *harmless, *doubtful)
         for warning in self._warnings:

@@ -69,12 +69,11 @@ def apply_quantization(
             raise BuildError(
                 describe_problem(f"quantization, tensor {name!r:.200}", problem, "one of the graph's")
             )
-    for operator in order:
-        if operator.layer is not None:
-            operator.layer.quantize(
-                _int8_layer(quantization, operator, operator.layer),
-                tuple(quantization.tensors.get(operand.name) for operand in operator.outputs),
-            )
+    bound = [(operator, operator.layer) for operator in order if operator.layer is not None]
+    int8_layers = [_int8_layer(quantization, operator, layer) for operator, layer in bound]
+    # only now that all of it is known to fit: a graph that may do without a quantization has nothing of it otherwise
+    for (operator, layer), int8 in zip(bound, int8_layers, strict=True):
+        layer.quantize(int8, tuple(quantization.tensors.get(operand.name) for operand in operator.outputs))
     return tuple(
         f"operand {name!r:.200} was 0 in all examples that int8 was calibrated on, so it counts as 0 whatever it is; "
         "calibrate on examples of what the model will see"

@@ -4,8 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine.backend import Backend, multiplies_bytes
-from engine.errors import QuantizationError
+from engine.errors import BuildError
 from engine.executor import ExecutorOptions
+from engine.int8_binding import apply_quantization
+from engine.linked_graph import LinkedGraph
 from engine.precision import Precision
 from engine.quantization.scheme import Quantization
 from engine.quantization.sidecar import read_sidecar, sidecar_path
@@ -15,9 +17,13 @@ Choice = tuple[Quantization | None, ExecutorOptions, tuple[str, ...]]
 
 
 def choose_quantization(
-    given: Quantization | None, options: ExecutorOptions, backend: Backend, param: Path, binary: Path
+    given: Quantization | None,
+    options: ExecutorOptions,
+    backend: Backend,
+    files: tuple[Path, Path],
+    linked: LinkedGraph,
 ) -> Choice:
-    """Return what a graph computes in integers.
+    """Return what a graph computes in integers, and let its layers do so.
 
     `INT8` does as it is given, or as the file beside the model says. `AUTO` does so where there is such a file, the
     error that was measured when it was made is tolerated, and the processor has instructions for products of bytes.
@@ -26,21 +32,24 @@ def choose_quantization(
         given: what the caller gave; None for the file beside the model.
         options: of the graph.
         backend: what runs it, NUMPY or NATIVE.
-        param: the `.param` file.
-        binary: the `.bin` file.
+        files: the `.param` file and the `.bin` file.
+        linked: the graph, its operators bound.
 
     Raises:
         QuantizationError: `INT8` was asked for, and the file is missing or not what it has to be.
+        BuildError: `INT8` was asked for, and the quantization does not fit the graph.
     """
     if options.precision is Precision.INT8:
-        return given or read_sidecar(param, binary), options, ()
-    if options.precision is not Precision.AUTO or not sidecar_path(param).exists():
+        found = given or read_sidecar(*files)
+        return found, options, apply_quantization(found, linked.order, linked.operands)
+    if options.precision is not Precision.AUTO or not sidecar_path(files[0]).exists():
         return None, options, ()
     try:
-        found = read_sidecar(param, binary)
-    except QuantizationError as error:
+        found = read_sidecar(*files)
+        loss = None if found.calibration is None else found.calibration.error
+        if loss is None or loss > options.tolerance or not multiplies_bytes(backend):
+            return None, options, ()
+        doubtful = apply_quantization(found, linked.order, linked.operands)
+    except BuildError as error:
         return None, options, (f"precision auto leaves int8 out: {error}",)
-    loss = None if found.calibration is None else found.calibration.error
-    if loss is None or loss > options.tolerance or not multiplies_bytes(backend):
-        return None, options, ()
-    return found, replace(options, precision=Precision.INT8), ()
+    return found, replace(options, precision=Precision.INT8), doubtful

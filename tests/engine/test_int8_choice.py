@@ -4,7 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from engine import Activation, Calibration, Precision, Quantization, RuntimeGraph, TensorScale, write_sidecar
+from engine import (
+    Activation,
+    BuildError,
+    Calibration,
+    Precision,
+    Quantization,
+    RuntimeGraph,
+    TensorScale,
+    write_sidecar,
+)
 from engine.compiler.emit.target import integer_targets, supported_targets, target_named
 from tests.engine.quantization.test_layer import write_convolution
 
@@ -57,6 +66,24 @@ def test_a_file_for_another_model_is_left_out_and_told_of(param: Path) -> None:
     (warning,) = graph.warnings
     assert "int8 out" in warning
     assert "was made for another .param" in warning
+
+
+def test_a_file_that_does_not_fit_the_graph_is_left_out_whole(
+    param: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that another version of the engine wrote may be; where int8 was asked for, it is an error."""
+    monkeypatch.setattr("engine.int8_choice.multiplies_bytes", lambda _: True)
+    calibration = Calibration("photographs", 12, "mse", 0.01)
+    quantization = Quantization({"conv": Activation.STATIC}, {}, calibration)
+    write_sidecar(quantization, param, param.with_suffix(".bin"))
+    graph = RuntimeGraph(param, precision="auto", tolerance=0.05, backend="native")
+    graph.build()
+    assert graph.precisions["conv"] is Precision.F32
+    (warning,) = graph.warnings
+    assert "int8 out" in warning
+    assert "'x' has no scale" in warning
+    with pytest.raises(BuildError, match="has no scale"):
+        RuntimeGraph(param, precision="int8").build()
 
 
 def test_numpy_layers_stay_in_float32(param: Path) -> None:
