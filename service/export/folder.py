@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from service.export.errors import ExportError
+from service.repository.files import MODEL_NAME
 
 _CURRENT_FOLDER = -100
 _EXCHANGE = 2
@@ -20,11 +21,15 @@ def check_place(folder: Path, *, force: bool) -> None:
     """Check that a model may come to a folder.
 
     Raises:
-        ExportError: something is there, and is not to be replaced; or it is no folder.
+        ExportError: something is there, and is not to be replaced; or it is no folder; or no server takes its name.
     """
     if folder.name.startswith(".") or not folder.name:
         raise ExportError(
             f"{folder.name!r} is no name of a model: folders that begin with a dot are not served"
+        )
+    if not MODEL_NAME.fullmatch(folder.name):
+        raise ExportError(
+            f"{folder.name!r} is no name of a model: expected letters, digits, '.', '_' and '-'; --name gives another"
         )
     if folder.exists() and not folder.is_dir():
         raise ExportError(f"{folder} is a file; expected a folder, or nothing")

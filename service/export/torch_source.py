@@ -150,13 +150,13 @@ def _plain_transformers() -> Iterator[None]:
 
 
 def _load(path: Path) -> Any:
+    if not path.is_file():
+        raise ExportError(f"there is no file {path}")
     torch = need("torch")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about the successor of TorchScript
             module = torch.jit.load(str(path), map_location="cpu")
-    except FileNotFoundError as error:
-        raise ExportError(f"there is no file {path}") from error
     except (RuntimeError, ValueError, OSError) as error:
         raise ExportError(
             f"{path.name} is no TorchScript file: {said_by(error)}. A file of weights alone (a state_dict) does not "

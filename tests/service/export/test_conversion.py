@@ -196,3 +196,9 @@ def test_the_report_is_json_as_well(prepare: Prepare) -> None:
     assert lines[0] == "source    linear, a stand-in"
     assert lines[2].startswith("checked   (1,4): 1 output agrees with numpy to ")
     assert lines[-1].endswith("model.toml, net.pnnx.bin, net.pnnx.param; task raw")
+
+
+@pytest.mark.parametrize("name", ["none.pt", "none.onnx"])
+def test_a_missing_file_is_told_as_such(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ExportError, match=f"there is no file .*{name}"):
+        export(str(tmp_path / name), tmp_path / "m", inputs=["1,3"])
