@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+import time
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, Unpack
@@ -13,7 +14,7 @@ from service.client.answers import Answer, Detection, Result, Trace
 from service.client.calls import Call, CallOptions
 from service.client.input_names import InputNames
 from service.client.inputs import Arrays, Inputs, sort_inputs
-from service.client.retries import Attempts, Retries
+from service.client.retries import Attempts, Retries, rest_of
 from service.client.transport import (
     Received,
     client_options,
@@ -69,10 +70,11 @@ class AsyncClient:
             return await self._call(
                 calls.infer_call(sorted_inputs, options, capture), options.get("deadline")
             )
+        begun = time.monotonic()
         names = await self._input_names(sorted_inputs, options)
         call = calls.tensor_call(calls.named(sorted_inputs, names), options)
         with self._names.forgotten_on_refusal(options):
-            return await self._call(call, options.get("deadline"))
+            return await self._call(call, rest_of(options.get("deadline"), begun))
 
     async def predict(
         self, inputs: Inputs, *, top_k: int | None = None, **options: Unpack[CallOptions]

@@ -13,7 +13,7 @@ from service.client.answers import Answer, Detection, Result, Trace
 from service.client.calls import Call, CallOptions
 from service.client.input_names import InputNames
 from service.client.inputs import Arrays, Inputs, sort_inputs
-from service.client.retries import Attempts, Retries
+from service.client.retries import Attempts, Retries, rest_of
 from service.client.transport import (
     Received,
     client_options,
@@ -65,10 +65,11 @@ class Client:
         sorted_inputs = sort_inputs(inputs)
         if not isinstance(sorted_inputs, Arrays) or not self._names.suffices(sorted_inputs, options, capture):
             return self._call(calls.infer_call(sorted_inputs, options, capture), options.get("deadline"))
+        begun = time.monotonic()
         names = self._input_names(sorted_inputs, options)
         call = calls.tensor_call(calls.named(sorted_inputs, names), options)
         with self._names.forgotten_on_refusal(options):
-            return self._call(call, options.get("deadline"))
+            return self._call(call, rest_of(options.get("deadline"), begun))
 
     def predict(self, inputs: Inputs, *, top_k: int | None = None, **options: Unpack[CallOptions]) -> Answer:
         """Run a model and return what its outputs mean, by the model's task.

@@ -36,6 +36,19 @@ class CallOptions(TypedDict, total=False):
     deadline: float | None
 
 
+def check_options(options: CallOptions) -> None:
+    """Check that options are known: a misspelled version would else be answered by another.
+
+    Raises:
+        TypeError: one is not.
+    """
+    unknown = sorted(options.keys() - CallOptions.__annotations__.keys())
+    if unknown:
+        raise TypeError(
+            f"{', '.join(unknown)}: no such option; expected {', '.join(CallOptions.__annotations__)}"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Response:
     """An answer whose status is less than 400."""
@@ -126,6 +139,7 @@ def tensor_call(arrays: Mapping[str, Array], options: CallOptions) -> Call[Resul
         outputs = tensors.decode(response.content, response.headers.get(tensors.HEADER))
         return Result(outputs, request_id=response.headers.get("x-request-id"))
 
+    check_options(options)
     model, version = options.get("model"), options.get("version")
     versions = "" if version is None else f"/versions/{_quoted(version)}"
     return Call("POST", f"/v2/models/{_quoted(model)}{versions}/infer", prepare, read)
@@ -204,6 +218,7 @@ def model_call(name: str, version: str | int | None) -> Call[dict[str, Any]]:
 
 def names_call(options: CallOptions) -> Call[tuple[str, ...]]:
     """Return the call for the names of a model's inputs."""
+    check_options(options)
 
     def read(response: Response) -> tuple[str, ...]:
         return tuple(port["operand"] for port in response.field("inputs"))
@@ -241,6 +256,7 @@ def _infer(
     read: Callable[[Response], T],
     accept: str = _NPZ,
 ) -> Call[T]:
+    check_options(options)
     chosen = {name: options.get(name) for name in ("model", "version")}
     asked = {**query, **{name: str(value) for name, value in chosen.items() if value is not None}}
     media_type, content = (None, None) if isinstance(inputs, Pictures) else _encoded(inputs)

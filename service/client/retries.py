@@ -93,6 +93,16 @@ class Attempts:
         return float(min(_FIRST_SECONDS * 2 ** (self._failed - 1), _LONGEST_SECONDS))
 
 
+def rest_of(deadline: float | None, begun: float) -> float | None:
+    """Return what is left of a deadline for the second of two calls.
+
+    Args:
+        deadline: seconds that both may take; None for as long as it takes.
+        begun: when the first began, by `time.monotonic`.
+    """
+    return None if deadline is None else deadline - (time.monotonic() - begun)
+
+
 def _seconds(text: str) -> float | None:
     """Read a number of seconds; None for a date, which this server never sends (RFC 9110, 10.2.3)."""
     return float(text) if text.isascii() and text.isdigit() and len(text) < 10 else None

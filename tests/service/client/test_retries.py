@@ -10,6 +10,7 @@ from service.client import (
     Client,
     ConnectionFailedError,
     DeadlineError,
+    InvalidInputError,
     Retries,
     ServerError,
 )
@@ -147,3 +148,30 @@ def test_an_answer_without_models_is_told(models: object) -> None:
 def test_a_key_is_what_a_header_can_carry(key: str) -> None:
     with pytest.raises(ValueError, match="one line of ASCII"):
         Client(key=key)
+
+
+def test_a_misspelled_option_is_no_option() -> None:
+    transport = Scripted(httpx.Response(200, json={"inputs": [{"operand": "a"}]}))
+    rows = np.zeros(1, np.float32)
+    with Client(transport=transport) as client:
+        for call in (client.infer, client.predict, client.trace):
+            with pytest.raises(TypeError, match="verison: no such option"):
+                call(rows, model="m", verison=1)  # type: ignore[call-arg]
+        with pytest.raises(TypeError, match="verison: no such option"):
+            client.infer({"a": rows}, model="m", verison=1)  # type: ignore[call-arg]
+    assert not transport.requests
+
+
+def test_names_of_inputs_and_the_run_share_a_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+
+    class Slow(Scripted):
+        def handle_request(self, request: httpx.Request) -> httpx.Response:
+            now[0] += 3
+            return super().handle_request(request)
+
+    transport = Slow(httpx.Response(200, json={"inputs": [{"operand": "a"}]}), httpx.Response(400, json={}))
+    with Client(transport=transport) as client, pytest.raises(InvalidInputError):
+        client.infer(np.zeros(1, np.float32), model="m", deadline=8)
+    assert b'"timeout":5000000' in transport.requests[1].content
