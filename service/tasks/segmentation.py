@@ -144,11 +144,14 @@ class SemanticSegmentation(Task):
             parameters: `mask` and `threshold`; by default as configured.
 
         Raises:
-            ServiceError: 422 `no_mask` where the input's size made an output of another shape; 413
+            ServiceError: 422 `no_mask` where the input's size made an output of another shape, `invalid_parameter` for
+                a threshold where each pixel belongs to the class of its highest score; 413
                 `answer_too_large` for arrays of more than `MAX_ARRAY_PIXELS`, or more than `MAX_MASK_PIXELS`.
             HeavyWorkError: this thread leaves such work to others.
         """
         maps = self._maps(outputs[self._chosen])
+        if "threshold" in parameters and self._options.activation == "argmax":
+            raise _without_threshold()
         form: MaskFormat = parameters.get("mask") or self._options.mask
         threshold = parameters.get("threshold") or self._options.threshold
         placed = [images[place] if place < len(images) else None for place in range(len(maps))]
@@ -302,6 +305,13 @@ def _read_mask(mask: Any) -> Array:
 
 def _region_mask(region: dict[str, Any], one: Segmentation) -> Array | None:
     return decode_counts(region["rle"]["counts"], (one.height, one.width)) if "rle" in region else None
+
+
+def _without_threshold() -> ServiceError:
+    message = (
+        "parameter 'threshold' is given, but a pixel belongs to the class of its highest score; expected mask"
+    )
+    return ServiceError(422, "invalid_parameter", message, {"parameter": "threshold", "expected": "mask"})
 
 
 def _too_large(pixels: int, classes: int) -> ServiceError:

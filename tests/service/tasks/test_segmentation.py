@@ -128,6 +128,12 @@ def test_masks_may_overlap(activation: str, level: float) -> None:
     np.testing.assert_array_equal(shown.mask, best)
 
 
+def test_a_threshold_where_classes_exclude_each_other_is_refused() -> None:
+    with pytest.raises(ServiceError) as caught:
+        task().predict([scores(1, 3, 8, 8)], (), {"threshold": 0.7})
+    assert (caught.value.status, caught.value.code) == (422, "invalid_parameter")
+
+
 def test_threshold_of_the_request() -> None:
     maps = np.array([-3, 0, 0.5, 3], np.float32).reshape(1, 1, 2, 2)
     model = task((1, 1, 2, 2), activation="sigmoid", labels=["ink"], threshold=0.6)
