@@ -168,9 +168,10 @@ class RawV8Head(Head):
         values, centres, strides = values[:, chosen], centres[:, chosen], strides[chosen]
         distances = _expected(values[: 4 * BINS].reshape(4, BINS, -1))
         sides = np.concatenate([centres - distances[:2], centres + distances[2:]]) * strides
-        logits = values[4 * BINS :]
-        extra = np.empty((len(chosen), 0), np.float32)
-        return Candidates(sides.T, probabilities[chosen], logits.argmax(axis=0), extra)
+        sound = np.isfinite(sides).all(axis=0)
+        classes = values[4 * BINS :, sound].argmax(axis=0)
+        extra = np.empty((len(classes), 0), np.float32)
+        return Candidates(sides.T[sound], probabilities[chosen][sound], classes, extra)
 
     def _maps(self, outputs: Sequence[Array], item: int) -> tuple[list[Array], list[tuple[int, int]]]:
         """Return each map as (values, cells), and its rows and columns."""

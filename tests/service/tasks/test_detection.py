@@ -129,6 +129,9 @@ def test_numbers_that_are_none_are_no_boxes() -> None:
     rows = np.full((1, 7, 126), np.nan, np.float32)
     rows[0, :, 3] = [np.inf, 2, 3, 4, 0.9, 0, 0]
     assert detection([port(None, 7, 126)]).predict([rows], (), {}) == [[]]
+    logits = np.full((1, 67, 126), np.nan, np.float32)
+    logits[0, 64:] = 5  # the classes are sure, and the distances are no numbers
+    assert detection([port(None, 67, 126)], head="yolov8-raw").predict([logits], (), {}) == [[]]
 
 
 @pytest.mark.parametrize(
