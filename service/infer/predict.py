@@ -7,6 +7,7 @@
 """
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,10 @@ from starlette.requests import Request
 from engine import TraceLevel
 from service.codec import JSON_TYPE, Decoded, Options, describe_predictions
 from service.codec.json_body import decode_document, parse_json
+from service.codec.json_document import MAX_VALUES
 from service.codec.json_text import dump_pieces
-from service.config.limits import Limits
+from service.codec.number_text import NumberText
+from service.config.limits import Limits, too_large
 from service.context import context_of
 from service.errors import ServiceError
 from service.heavy_work import LIGHT_ANSWER_BYTES, LIGHT_TEXT_BYTES, check_weight
@@ -148,7 +151,7 @@ class PredictExchange:
         if not all(isinstance(row, dict) and row.keys() == set(names) for row in instances):
             message = "the instances have different keys; expected the names of the same inputs in each"
             raise ServiceError(400, "invalid_json", message)
-        return {"inputs": {name: [row[name] for row in instances] for name in names}}
+        return {"inputs": {name: _column([row[name] for row in instances], name) for name in names}}
 
     def _columns(self, document: dict[str, Any]) -> Any:
         """Return the inputs of a document, each as a whole tensor."""
@@ -174,3 +177,23 @@ class PredictExchange:
             return outputs[0]
         names = [port.operator for port in self.model.graph.outputs]
         return dict(zip(names, outputs, strict=True))
+
+
+def _column(values: list[Any], name: str) -> list[Any]:
+    """Return the rows of an input, those as lists that the parser has left as text, as it does under the key `data`.
+
+    Raises:
+        ServiceError: 400 where they are no arrays; 413 `too_many_values`, as of rows under other keys.
+    """
+    rows, count = [], 0
+    for value in values:
+        if not isinstance(value, NumberText):
+            rows.append(value)
+            continue
+        shape = value.shape(name)
+        count += prod(shape)
+        if count > MAX_VALUES:
+            raise too_large("too_many_values", "the JSON", count, MAX_VALUES, "values")
+        leaves = [leaf for piece in value.elements(name) for leaf in piece]
+        rows.append(np.array(leaves, object).reshape(shape).tolist())
+    return rows

@@ -9,7 +9,7 @@ from PIL import Image
 
 from tests.examples.conftest import serving
 from tests.service.codec.payloads import encoded
-from tests.service.models import VECTOR, add_models, add_versions
+from tests.service.models import VECTOR, add_model, add_models, add_versions
 
 pytestmark = pytest.mark.anyio
 
@@ -43,6 +43,21 @@ async def test_instances_and_inputs(tmp_path: Path) -> None:
         assert await ask("pair", {"inputs": both}) == {"outputs": {"first": [4, -3], "second": [4, 0]}}
         seen = await ask("digit", {"instances": [{"b64": b64encode(encoded(picture)).decode()}]})
         assert max(range(10), key=seen["predictions"][0].__getitem__) == 6
+
+
+async def test_long_rows_of_an_input_that_is_called_data(tmp_path: Path) -> None:
+    wide = VECTOR.replace("(?,3)", "(?,2,3000)").replace("pnnx_input_0 ", "data ")
+    add_model(tmp_path, "wide", wide)
+    rows: list[Any] = [[[place - 40 + 0.5] * 3000, [1] * 3000] for place in range(80)]
+    async with serving(tmp_path) as client:
+        asked = {"instances": [{"data": row} for row in rows[:40]]}
+        answer = await client.post("/v1/models/wide:predict", json=asked)
+        expected = [[[max(0.0, value[0])] * 3000, [1.0] * 3000] for value, _ in rows[:40]]
+        assert answer.json() == {"predictions": expected}
+        many = await client.post(
+            "/v1/models/wide:predict", json={"instances": [{"data": row} for row in rows]}
+        )
+        assert (many.status_code, many.json()["code"]) == (413, "too_many_values")
 
 
 async def test_versions(tmp_path: Path) -> None:
