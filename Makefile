@@ -139,8 +139,9 @@ figures: $(VENV)/test.installed ## Write what README and docs show of measuremen
 	$(if $(RECORD),$(BIN)/python -m tests.docs.generated.answer)
 	$(BIN)/python -m tests.docs.generated
 
-recipes: $(VENV)/train.installed ## Export networks that people bring, and compare them with PyTorch and onnxruntime
+recipes: $(VENV)/train.installed ## Export networks that people bring, and compare them and tasks with PyTorch and onnxruntime
 	$(BIN)/python -m pytest -q tests/recipes/checks_with_torch.py
+	$(BIN)/python -m pytest -q $(shell grep -rl --include='test_*.py' 'importorskip("torch")' tests/engine tests/service)
 
 examples: $(VENV)/train.installed ## Run every example of README and docs, those that need PyTorch included
 	TEST_EXAMPLES_WITH_TORCH=1 $(BIN)/python -m pytest -q tests/docs/test_examples.py

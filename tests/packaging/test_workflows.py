@@ -144,3 +144,18 @@ def test_release_notes_are_the_part_of_the_changelog() -> None:
 @needs_make
 def test_version_without_a_part_of_the_changelog_is_no_release() -> None:
     assert notes("0.0.0").returncode != 0
+
+
+@needs_make
+def test_what_make_test_leaves_out_without_pytorch_is_run_with_it() -> None:
+    asked = ["make", "--dry-run", "--no-print-directory", "recipes"]
+    run = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    with_torch = [
+        path
+        for folder in ("tests/engine", "tests/service")
+        for path in (ROOT / folder).rglob("test_*.py")
+        if 'importorskip("torch")' in path.read_text(encoding="utf-8")
+    ]
+    assert with_torch
+    for path in with_torch:
+        assert path.relative_to(ROOT).as_posix() in run
