@@ -31,15 +31,8 @@ T = TypeVar("T")
 class AsyncClient:
     """A client of a server, for any number of tasks of one event loop; it keeps connections open until it is closed.
 
-    All calls raise the errors of `service.client`; `OSError` where a picture's file cannot be read; and `TypeError` or
-    `ValueError` for inputs that are none.
-
-    Args:
-        base_url: address of the server.
-        key: an API key of it.
-        retries: how long calls are tried again where the server has no room.
-        verify: whether, or by which certificates, the server's certificate is checked.
-        transport: what sends requests; by default httpx's own.
+    Its arguments, and the errors that its calls raise, are those of `service.client.blocking.Client`; `transport` is an
+    asynchronous one.
     """
 
     def __init__(

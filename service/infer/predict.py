@@ -34,18 +34,10 @@ _IMAGE = "b64"
 
 
 class PredictHead:
-    """A request to predict whose body has not arrived yet.
+    """A request to predict whose body has not arrived yet; see `service.scheduling.inference_head.InferenceHead`.
 
     Args:
-        request: the request.
-        model: the model that it names.
-        request_id: its id.
-        limits: how much it may ask for.
-
-    Attributes:
-        model: the model.
-        takes_encoded_body: always false.
-        padding: always 0.
+        request, model, request_id, limits: as for `service.infer.head.InferHead`.
     """
 
     takes_encoded_body = False
