@@ -24,12 +24,7 @@ SAMPLES = ((320, 240), (240, 320), (480, 360))
 def finish(network: nn.Module, maker: SceneMaker, folder: Path, side: int, training: dict[str, Any]) -> None:
     """Write the exported graph, labels, samples and metrics.json of a network for squares of `side` pixels.
 
-    Args:
-        network: the trained network.
-        maker: makes scenes of held-out digits.
-        folder: where the files go.
-        side: of the square that the network takes.
-        training: what metrics.json says of it.
+    Its arguments are those of the namesake in `training.finish`.
     """
     metrics = {
         "held_out": measure(network, maker, side),
