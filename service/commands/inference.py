@@ -12,6 +12,7 @@ from zipfile import BadZipFile
 import httpx
 import numpy as np
 
+from engine import model_folders
 from service.app import create_app
 from service.client import Answer, AsyncClient, ClientError
 from service.client.inputs import Inputs
@@ -82,12 +83,14 @@ class Inference:
         drawn: folder that drawn pictures go to; None for none.
 
     Raises:
-        CommandError: there is no such model.
+        CommandError: there is no such model, or there are several.
         SettingsError: a setting is wrong.
     """
 
     def __init__(self, model: str, top_k: int | None, drawn: Path | None) -> None:
         path = find_model(model)
+        if path.is_dir() and len(names := list(model_folders(path))) > 1:
+            raise CommandError(f"{model}: holds several models; name one of them: {', '.join(names)}")
         self._settings = _settings(path if path.is_dir() else path.parent)
         self._top_k = top_k
         self._drawn = drawn
