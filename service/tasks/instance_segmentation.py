@@ -156,21 +156,32 @@ class InstanceSegmentation(Task):
         if prototypes is None:
             return Instance(label, index, score, box, None, None)
         check_wanted()
-        left, top = floor(box[0]), floor(box[1])
-        mask = self._mask(prototypes, mixed, box, geometry)
-        counts = _count_runs(mask, (left, top), (geometry.width, geometry.height))
+        place = self._pixels(prototypes, box, geometry)
+        mask = self._mask(prototypes, mixed, place, geometry)
+        counts = _count_runs(mask, place[:2], (geometry.width, geometry.height))
         size = geometry.height, geometry.width
         written = {"size": size, "counts": encode_counts(counts)}
         return Instance(label, index, score, box, int(np.count_nonzero(mask)), written)
 
-    def _mask(self, prototypes: Array, mixed: Array, box: Box, geometry: ImageGeometry) -> Array:
-        """Return which pixels of the original picture within a box belong to it, bool (rows, columns)."""
+    def _pixels(self, prototypes: Array, box: Box, geometry: ImageGeometry) -> tuple[int, int, int, int]:
+        """Return the columns and rows, as left, top, right and bottom, of a box as far as the input shows them."""
+        height, width = self._input_size(prototypes)
+        starts, ends = [], []
+        for axis, (limit, extent) in enumerate(((width, geometry.width), (height, geometry.height))):
+            offset, scale = geometry.offset[axis], geometry.scale[axis]
+            starts.append(max(floor(box[axis]), floor(-offset / scale), 0))
+            ends.append(min(ceil(box[axis + 2]), ceil((limit - offset) / scale), extent))
+        return starts[0], starts[1], ends[0], ends[1]
+
+    def _mask(
+        self, prototypes: Array, mixed: Array, place: tuple[int, int, int, int], geometry: ImageGeometry
+    ) -> Array:
+        """Return which pixels of a part of the original picture belong to an instance, bool (rows, columns)."""
         nothing = np.zeros((0, 0), bool)
-        left, top = floor(box[0]), floor(box[1])
-        right, bottom = min(ceil(box[2]), geometry.width), min(ceil(box[3]), geometry.height)
+        left, top, right, bottom = place
         if left >= right or top >= bottom:
             return nothing
-        height, width = self._size or (prototypes.shape[1] * 4, prototypes.shape[2] * 4)
+        height, width = self._input_size(prototypes)
         cells = prototypes.shape[2] / width, prototypes.shape[1] / height
         logits = np.tensordot(mixed, prototypes.astype(np.float32), 1).astype(np.float32)
         seen = [
@@ -194,9 +205,13 @@ class InstanceSegmentation(Task):
             mask[first:last] = np.asarray(shown.crop((0, first, mask.shape[1], last))) > 0
         return mask
 
+    def _input_size(self, prototypes: Array) -> tuple[int, int]:
+        """Return height and width of the input; by default prototypes are a quarter as high and wide."""
+        return self._size or (prototypes.shape[-2] * 4, prototypes.shape[-1] * 4)
+
     def _own_geometry(self, prototypes: Array) -> ImageGeometry:
         """Return the geometry of an input that was sent as a tensor: its pixels are the picture's."""
-        height, width = self._size or (prototypes.shape[2] * 4, prototypes.shape[3] * 4)
+        height, width = self._input_size(prototypes)
         return ImageGeometry(width, height, (1.0, 1.0), (0.0, 0.0))
 
 

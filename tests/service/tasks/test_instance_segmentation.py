@@ -75,6 +75,19 @@ def test_masks_are_those_of_the_original_picture() -> None:
     assert not pixels[24, 60].any()
 
 
+def test_masks_of_boxes_that_reach_beyond_the_input_keep_their_place() -> None:
+    rows = np.zeros((1, 11, 126), np.float32)
+    rows[0, :, 0] = [90, 32, 30, 32, 0.9, 0, 0, 1, 0, 0, 0]
+    prototypes = np.full((1, 4, 16, 24), -1, np.float32)
+    prototypes[0, 0, :, :21] = 1  # up to column 84 of the input, which shows 270 to 1230 of the picture's columns
+    geometry = ImageGeometry(1500, 640, (0.1, 0.1), (-27, 0))
+    (one,) = task().predict([rows, golden("yolov8/map_0"), prototypes], [geometry], {})[0]
+    assert one.box == pytest.approx((1020, 160, 1320, 480))
+    rows_of, columns_of = np.nonzero(mask_of(one))
+    assert (columns_of.min(), rows_of.min(), rows_of.max()) == (1020, 160, 479)
+    assert abs(columns_of.max() - 1109) <= 2
+
+
 def test_boxes_without_masks() -> None:
     (first, *_), _ = task().predict(outputs(), (), {"mask": "none"})
     assert (first.mask, first.area) == (None, None)
