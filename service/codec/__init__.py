@@ -23,8 +23,8 @@ Whatever is wrong with a request is reported as a `ServiceError`:
     413  body_too_large, image_too_large, text_too_long, tensor_too_large, too_many_values, answer_too_large
     415  unsupported_media_type, unsupported_charset, unsupported_image_format
     422  unknown_input, duplicate_input, missing_input, wrong_rank, wrong_shape, wrong_dtype, out_of_range,
-         not_an_image_model, wrong_image_count, not_a_text_model, wrong_text_count, unequal_lengths,
-         unknown_field, invalid_parameter: sound, but not for this model
+         not_an_image_model, wrong_image_count, not_a_text_model, wrong_text_count, empty_text,
+         unequal_lengths, unknown_field, invalid_parameter: sound, but not for this model
 
 NaN and the infinities, which JSON has no numbers for, are the strings "NaN", "Infinity" and "-Infinity" both ways.
 Complex numbers are pairs `[re, im]` both ways.

@@ -43,8 +43,8 @@ def bind_texts(
         options: what the body holds beside them.
 
     Raises:
-        ServiceError: 422 `not_a_text_model`, `wrong_text_count` or `unequal_lengths`, 413 `tensor_too_large` or
-            `text_too_long`.
+        ServiceError: 422 `not_a_text_model`, `wrong_text_count`, `empty_text` or `unequal_lengths`, 413
+            `tensor_too_large` or `text_too_long`.
         HeavyWorkError: this thread leaves such work to others.
     """
     if config.text is None:
@@ -67,6 +67,7 @@ def bind_texts(
         raise ServiceError(413, "text_too_long", message, details)
     check_weight(characters, _LIGHT_CHARACTERS)
     tokens = config.text.tokenize(texts, _declared_length(ports[0]))
+    _check_filled(tokens)
     length = _length(config.text, ports[0], [len(item.ids) for item in tokens])
     limits.check_shape((len(texts), length), f"input {ports[0].operator}")
     lengths = {min(len(item.ids), length) for item in tokens}
@@ -91,6 +92,18 @@ def input_kinds(config: TextConfig, ports: Sequence[Port]) -> tuple[TextInput, .
         message = f"the model takes {len(ports)} inputs, {listing(ports)}; texts make {len(kinds)}: {', '.join(kinds)}"
         raise ServiceError(422, "not_a_text_model", message, {"inputs": [port.operator for port in ports]})
     return kinds
+
+
+def _check_filled(tokens: Sequence[Tokens]) -> None:
+    """Check that each text has a token: what a model makes of filling alone means nothing.
+
+    Raises:
+        ServiceError: 422 `empty_text`.
+    """
+    index = next((index for index, item in enumerate(tokens) if not item.ids), None)
+    if index is not None:
+        message = f"text {index} has no token that the model's tokenizer knows; send a text that is not empty"
+        raise ServiceError(422, "empty_text", message, {"index": index})
 
 
 def _declared_length(port: Port) -> int | None:

@@ -50,7 +50,8 @@ def letterbox(picture: Array, case: ResizingCase) -> Array:
     shown = picture if size == (width, height) else resized(picture, size, case)
     top, bottom = round(down - 0.1), round(down + 0.1)
     left, right = round(across - 0.1), round(across + 0.1)
-    return cv2.copyMakeBorder(shown, top, bottom, left, right, cv2.BORDER_CONSTANT, value=(114, 114, 114))
+    framed = cv2.copyMakeBorder(shown, top, bottom, left, right, cv2.BORDER_CONSTANT, value=(114, 114, 114))
+    return np.asarray(framed)
 
 
 def centre(picture: Array, case: ResizingCase) -> Array:

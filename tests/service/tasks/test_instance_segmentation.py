@@ -79,7 +79,8 @@ def test_masks_of_boxes_that_reach_beyond_the_input_keep_their_place() -> None:
     rows = np.zeros((1, 11, 126), np.float32)
     rows[0, :, 0] = [90, 32, 30, 32, 0.9, 0, 0, 1, 0, 0, 0]
     prototypes = np.full((1, 4, 16, 24), -1, np.float32)
-    prototypes[0, 0, :, :21] = 1  # up to column 84 of the input, which shows 270 to 1230 of the picture's columns
+    # up to column 84 of the input, which shows 270 to 1230 of the picture's columns
+    prototypes[0, 0, :, :21] = 1
     geometry = ImageGeometry(1500, 640, (0.1, 0.1), (-27, 0))
     (one,) = task().predict([rows, golden("yolov8/map_0"), prototypes], [geometry], {})[0]
     assert one.box == pytest.approx((1020, 160, 1320, 480))

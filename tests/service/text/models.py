@@ -12,8 +12,8 @@ VECTORS = np.random.default_rng(0).normal(size=(len(WORDS), 5)).astype(np.float3
 """The vector of each word."""
 
 
-def tokenizer_json() -> str:
-    """Return a tokenizer of whole words, which puts [CLS] before a text and [SEP] behind it."""
+def tokenizer_json(adds_tokens: bool = True) -> str:
+    """Return a tokenizer of whole words, which puts [CLS] before a text and [SEP] behind it, or adds nothing."""
     single = [
         {"SpecialToken": {"id": "[CLS]", "type_id": 0}},
         {"Sequence": {"id": "A", "type_id": 0}},
@@ -41,7 +41,9 @@ def tokenizer_json() -> str:
                 "single": single,
                 "pair": single,
                 "special_tokens": special,
-            },
+            }
+            if adds_tokens
+            else None,
             "decoder": None,
             "model": {"type": "WordLevel", "vocab": WORDS, "unk_token": "[UNK]"},
         }
@@ -49,7 +51,12 @@ def tokenizer_json() -> str:
 
 
 def add_text_model(
-    folder: Path, config: str, length: str = "?", batch: str = "?", has_mask: bool = True
+    folder: Path,
+    config: str,
+    length: str = "?",
+    batch: str = "?",
+    has_mask: bool = True,
+    adds_tokens: bool = True,
 ) -> None:
     """Write a model that looks up the vector of each token: (batch, length) -> (batch, length, 5)."""
     folder.mkdir(parents=True)
@@ -65,7 +72,7 @@ def add_text_model(
         f"pnnx.Output out 1 0 e #e=({batch},{length},5)f32\n{last}"
     )
     write_archive(folder / "m.bin", [("table.weight", memoryview(VECTORS.tobytes()))])
-    (folder / "tokenizer.json").write_text(tokenizer_json())
+    (folder / "tokenizer.json").write_text(tokenizer_json(adds_tokens))
     (folder / "model.toml").write_text(config)
 
 

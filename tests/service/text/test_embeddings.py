@@ -25,6 +25,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     add_text_model(root / "first", EMBEDDING + '[text-embedding]\npooling = "cls"\nnormalize = false\n')
     add_text_model(root / "fixed", EMBEDDING, length="4", batch="1")
     add_text_model(root / "maskless", EMBEDDING, has_mask=False)
+    add_text_model(root / "plain", EMBEDDING, adds_tokens=False)
     add_text_model(root / "raw", "")
     return root
 
@@ -101,6 +102,8 @@ async def test_a_model_of_fixed_length_is_filled_up(client: AsyncClient) -> None
         ("raw", {"text": "red"}, 422, "not_a_text_model"),
         ("mean", {"texts": []}, 422, "wrong_text_count"),
         ("fixed", {"texts": ["red", "cat"]}, 422, "wrong_text_count"),
+        ("plain", {"texts": ["red", ""]}, 422, "empty_text"),
+        ("plain", {"text": " "}, 422, "empty_text"),
         ("maskless", {"texts": ["red", "red cat"]}, 422, "unequal_lengths"),
         ("mean", {"text": 3}, 422, "invalid_json"),
         ("mean", {"texts": "red"}, 422, "invalid_json"),
