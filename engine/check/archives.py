@@ -1,6 +1,7 @@
 """Arrays that a caller brings: inputs, expected outputs, references of operators."""
 
 from pathlib import Path
+from tokenize import TokenError
 from zipfile import BadZipFile
 
 import numpy as np
@@ -9,6 +10,9 @@ from engine.check.names import operands_named
 from engine.dtypes import Array
 from engine.errors import InputError
 from engine.graph import RuntimeGraph
+
+UNREADABLE = (ValueError, EOFError, BadZipFile, MemoryError, SyntaxError, TokenError)
+"""What numpy raises on damaged files of arrays, whose heads it reads as Python's literals."""
 
 
 def load_arrays(path: Path) -> dict[str, Array]:
@@ -24,7 +28,7 @@ def load_arrays(path: Path) -> dict[str, Array]:
             if isinstance(archive, np.ndarray):
                 raise InputError(f"{path}: holds one array; expected an .npz of several")
             return {name: archive[name] for name in archive.files}
-    except (ValueError, EOFError, BadZipFile) as error:
+    except UNREADABLE as error:
         raise InputError(f"{path}: {error}; expected an .npz of arrays") from error
 
 

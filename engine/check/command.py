@@ -66,6 +66,8 @@ def _check_as_json(options: argparse.Namespace) -> int:
 def _try_check(options: argparse.Namespace, tell: Callable[[Report], None]) -> int:
     try:
         return _check(options, tell)
+    except BrokenPipeError:
+        raise  # nobody reads any more: there is nobody to tell
     except (KuiperError, OSError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return BAD

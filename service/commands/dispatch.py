@@ -1,6 +1,7 @@
 """Chooses the command that was asked for, and words what goes wrong in it: one line, and an exit code."""
 
 import io
+import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -41,6 +42,8 @@ def _guarded(command: Callable[[], int]) -> int:
     """Run a command; where it fails for a reason that its user can mend, print that in one line."""
     try:
         return command()
+    except BrokenPipeError:
+        return _end_unread()
     except Exception as error:
         # the classes of all errors that are expected; they lie in all rooms
         from service.commands.failure import exit_code_of  # noqa: PLC0415
@@ -50,3 +53,11 @@ def _guarded(command: Callable[[], int]) -> int:
             raise
         print(f"kuiper: {error}", file=sys.stderr)
         return code
+
+
+def _end_unread() -> int:
+    """Return the exit code of a command whose output nobody reads any more, and drop what is not written yet."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+    return 1

@@ -6,13 +6,12 @@ from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tokenize import TokenError
-from zipfile import BadZipFile
 
 import httpx
 import numpy as np
 
 from engine import model_folders
+from engine.check.archives import UNREADABLE
 from service.app import create_app
 from service.client import Answer, AsyncClient, ClientError
 from service.client.inputs import Inputs
@@ -29,10 +28,6 @@ _SUFFIXES = frozenset((*(f".{name}" for name in KNOWN_FORMATS), ".jpg", ".tif", 
 _ADDRESS = "http://127.0.0.1"
 _NOT_HERE = ("api_keys", "api_keys_file", "admin_keys", "admin_keys_file", "ssl_certfile", "ssl_keyfile")
 """Settings that are about who may call a server."""
-
-
-_UNREADABLE = (ValueError, EOFError, BadZipFile, MemoryError, SyntaxError, TokenError)
-"""What numpy raises on damaged files of arrays, whose heads it reads as Python's literals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +147,7 @@ def _read(file: Path) -> Inputs:
         with file.open("rb") as opened:
             loaded = np.load(opened, allow_pickle=False)
             return loaded if isinstance(loaded, np.ndarray) else dict(loaded)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise CommandError(f"holds no arrays of numbers that can be read: {error}") from error
 
 

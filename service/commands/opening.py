@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from engine import Array, InputError, RuntimeGraph, TensorSpec
-from engine.check.archives import load_inputs
+from engine.check.archives import UNREADABLE, load_inputs
 from engine.check.shapes import choose_shapes
 from engine.compiler.program.trial import trial_inputs
 from engine.model_folder import files_at
@@ -115,7 +115,7 @@ def run_inputs(graph: RuntimeGraph, file: Path | None, shapes: Sequence[str] | N
     if file.suffix == ".npy":
         try:
             return RunInputs([np.load(file, allow_pickle=False)], str(file))
-        except (ValueError, EOFError) as error:
+        except UNREADABLE as error:
             raise CommandError(f"{file}: {error}; expected an .npy of numbers") from error
     return RunInputs([prepare_picture(file, graph.param_path.parent, graph.inputs)], str(file))
 

@@ -94,3 +94,19 @@ def test_bars_are_printed_where_only_ascii_can_be() -> None:
     )
     assert b"stem.conv" in done.stdout
     assert done.stdout.isascii()
+
+
+@pytest.mark.parametrize("arguments", [["check", "models/digits"], ["expression", "add(@0,1)"]])
+def test_output_that_nobody_reads_ends_a_command_in_silence(arguments: list[str]) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "wb") as unread:
+        done = subprocess.run(
+            [sys.executable, "-m", "service", *arguments],
+            stdout=unread,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (1, "")

@@ -80,6 +80,8 @@ def test_comparison_pairs_layers_by_name(tmp_path: Path, capsys: pytest.CaptureF
         (["PAIR", "FILE", "--shape", "2"], 2, "has shapes of its own"),
         (["PAIR", "FILE"], 1, "no array for input b"),
         (["PAIR", "none.npy"], 1, "No such file"),
+        (["PAIR", "TORN"], 1, "expected an .npy of numbers"),
+        (["PAIR", "VAST"], 1, "expected an .npy of numbers"),
         (["PAIR", "none.png"], 1, "has no [image] table"),
         (["VECTOR"], 2, "give --shape"),
         (["MISMATCH"], 1, "pnnx.Expression sum"),
@@ -94,7 +96,12 @@ def test_mistakes_are_told_in_a_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     np.savez(tmp_path / "in.npz", a=np.ones(2, np.float32))
+    (tmp_path / "torn.npy").write_bytes(b"\x93NUMPY\x01\x00\x46\x00{'descr': (")
+    head = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000000,)}\n"
+    (tmp_path / "vast.npy").write_bytes(b"\x93NUMPY\x01\x00\x47\x00" + head)
     paths = {
+        "TORN": tmp_path / "torn.npy",
+        "VAST": tmp_path / "vast.npy",
         "PAIR": pair,
         "VECTOR": add_model(tmp_path, "vector", VECTOR),
         "MISMATCH": add_model(tmp_path, "mismatch", MISMATCH),
