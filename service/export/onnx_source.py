@@ -30,9 +30,9 @@ class OnnxSource(Source):
     runtime = "onnxruntime"
 
     def __init__(self, path: Path) -> None:
-        onnx = need("onnx")
         if not path.is_file():
             raise ExportError(f"there is no file {path}")
+        onnx = need("onnx")
         self.title = f"{path.name}, ONNX"
         try:
             self._model = onnx.load(str(path))
