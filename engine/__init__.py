@@ -36,10 +36,12 @@ from engine.expression import tokenize
 from engine.footprint import Footprint
 from engine.graph import RuntimeGraph
 from engine.graph_state import GraphState
+from engine.host import Host, describe_host
 from engine.layer_factory import create_layer
 from engine.model_folder import (
     ONLY_VERSION,
     ModelFiles,
+    files_at,
     find_files,
     model_folders,
     shown_name,
@@ -85,6 +87,7 @@ __all__ = [
     "Footprint",
     "GraphError",
     "GraphState",
+    "Host",
     "InputError",
     "KuiperError",
     "Layer",
@@ -124,7 +127,9 @@ __all__ = [
     "Verify",
     "code_folder_in_use",
     "create_layer",
+    "describe_host",
     "describe_problem",
+    "files_at",
     "find_files",
     "layer",
     "model_folders",

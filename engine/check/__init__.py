@@ -1,7 +1,23 @@
 """Looks at a model before it is served: can it run, what does it take, and where does it differ from a reference."""
 
-from engine.check.command import main
+from engine.check.archives import UNREADABLE, load_inputs
+from engine.check.command import main, make_parser
 from engine.check.comparison import Difference, compare_backends, compare_layers, compare_outputs
 from engine.check.report import Report, inspect
+from engine.check.shapes import choose_shapes
+from engine.compiler.program.trial import trial_inputs
 
-__all__ = ["Difference", "Report", "compare_backends", "compare_layers", "compare_outputs", "inspect", "main"]
+__all__ = [
+    "UNREADABLE",
+    "Difference",
+    "Report",
+    "choose_shapes",
+    "compare_backends",
+    "compare_layers",
+    "compare_outputs",
+    "inspect",
+    "load_inputs",
+    "main",
+    "make_parser",
+    "trial_inputs",
+]

@@ -18,9 +18,16 @@ class InputNames:
         self._known: dict[_Key, tuple[str, ...]] = {}
 
     def suffices(self, inputs: Arrays, options: CallOptions, capture: Sequence[str]) -> bool:
-        """Tell whether arrays can travel as binary tensors: to a named model, in dtypes that the protocol has."""
+        """Tell whether arrays can travel as binary tensors: to a named model, in dtypes that the protocol has.
+
+        Several arrays without names do not: a model that was replaced meanwhile may have its inputs in another order,
+        which the server knows and this does not.
+        """
         return (
-            options.get("model") is not None and not capture and all(map(tensors.has_datatype, inputs.values))
+            options.get("model") is not None
+            and not capture
+            and (inputs.names is not None or len(inputs.values) == 1)
+            and all(map(tensors.has_datatype, inputs.values))
         )
 
     def find(self, inputs: Arrays, options: CallOptions) -> Sequence[str] | None:

@@ -11,9 +11,7 @@ from pathlib import Path
 
 import typer
 
-from engine import Backend, KuiperError, ModelFilesError, code_folder_in_use, model_folders
-from engine.backend import choose_backend
-from engine.compiler.emit.target import host_target, llvm_versions
+from engine import KuiperError, ModelFilesError, code_folder_in_use, describe_host, model_folders
 from service.commands.failure import BAD
 from service.commands.output import Json, add_rows, console, print_json, table
 from service.config.environment import doubtful_variables
@@ -105,20 +103,16 @@ def examine() -> Iterator[Finding]:
 
 def _compiler() -> Iterator[Finding]:
     try:
-        backend, target = choose_backend(), host_target()
+        host = describe_host()
     except (KuiperError, OSError, ValueError) as error:
         yield Finding("compiler", str(error), State.BAD, "pip install --upgrade llvmlite")
         return
-    if backend is Backend.NUMPY:
+    if host is None:
         yield Finding("compiler", "not in use: numpy runs all layers", State.BAD, "unset KUIPER_BACKEND")
-    extras = [
-        name
-        for name, has in (("FMA", target.has_fma), ("bf16", target.has_bf16), ("AMX", target.has_tiles))
-        if has
-    ]
-    vectors = f"{target.name}: vectors of {target.lanes} float32, {target.registers} registers"
-    yield Finding("processor", ", ".join([_processor(), vectors, *extras]))
-    yield Finding("LLVM", llvm_versions())
+        return
+    vectors = f"{host.vectors}: vectors of {host.lanes} float32, {host.registers} registers"
+    yield Finding("processor", ", ".join([_processor(), vectors, *host.instructions]))
+    yield Finding("LLVM", host.llvm)
 
 
 def _limits() -> Iterator[Finding]:

@@ -11,7 +11,7 @@ import httpx
 import numpy as np
 
 from engine import model_folders
-from engine.check.archives import UNREADABLE
+from engine.check import UNREADABLE
 from service.app import create_app
 from service.client import Answer, AsyncClient, ClientError
 from service.client.inputs import Inputs

@@ -8,11 +8,8 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from engine import Array, InputError, RuntimeGraph, TensorSpec
-from engine.check.archives import UNREADABLE, load_inputs
-from engine.check.shapes import choose_shapes
-from engine.compiler.program.trial import trial_inputs
-from engine.model_folder import files_at
+from engine import Array, InputError, RuntimeGraph, TensorSpec, files_at
+from engine.check import UNREADABLE, choose_shapes, load_inputs, trial_inputs
 from service.commands.failure import CommandError, CommandUsageError
 from service.config.settings import load_settings
 from service.pictures import prepare_picture

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from engine.calibration.command import main as quantize
-from engine.calibration.command import make_parser
+from engine.calibration import main as quantize
+from engine.calibration import make_parser
 from service.pictures import PictureExamples
 
 __all__ = ["main", "make_parser"]

@@ -3,6 +3,7 @@
 import json
 import warnings
 from collections.abc import Mapping
+from hashlib import sha256
 from importlib.util import module_from_spec, spec_from_file_location
 from io import BytesIO
 from pathlib import Path
@@ -30,7 +31,7 @@ std = {STD}
 
 
 def make_models(root: Path) -> list[ServedModel]:
-    """Write the models' files to `root`, unless they are there."""
+    """Write the models' files to `root`, unless those of the same weights are there."""
     torch.set_num_threads(1)
     return [_digits(root / "digits"), _resnet18(root / "resnet18")]
 
@@ -86,13 +87,23 @@ def _model(
 ) -> ServedModel:
     given = (torch.from_numpy(array),)
     rows = {"input": {0: "rows"}, "scores": {0: "rows"}}
-    for file, axes in (("model.onnx", None), ("batched.onnx", rows)):
-        if not (folder / file).exists():
+    digest, written = _digest(module), folder / "weights.sha256"
+    if not written.exists() or written.read_text() != digest:
+        for file, axes in (("model.onnx", None), ("batched.onnx", rows)):
             _export_onnx(module, given, folder / file, axes)
+        written.write_text(digest)
     (folder / "image.json").write_text(json.dumps(image))
     with torch.inference_mode():
         scores, of_picture = (module(torch.from_numpy(one)).numpy() for one in (array, prepared))
     return ServedModel(name, folder, array, picture, scores, of_picture)
+
+
+def _digest(module: Any) -> str:
+    """Return what tells a network's weights from others: those of a model in the tree may be trained anew."""
+    digest = sha256()
+    for name, tensor in module.state_dict().items():
+        digest.update(name.encode() + tensor.numpy().tobytes())
+    return digest.hexdigest()
 
 
 def _export_onnx(

@@ -6,6 +6,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import httpx
 import numpy as np
 import pytest
 from PIL import Image
@@ -22,6 +23,8 @@ from service.client import (
     RefusedError,
     Retries,
 )
+from tests.engine.models import write_model
+from tests.service.models import PAIR, add_model
 from tests.service.server.process import ServerProcess
 
 ROWS = np.array([[-1, 2, -3], [4, -5, 6]], np.float32)
@@ -47,6 +50,22 @@ def test_several_inputs_by_place_and_by_name(
     np.testing.assert_array_equal(result["s"], [3, -2])
     np.testing.assert_array_equal(result["t"], [3, 0])
     assert list(result.captured) == list(capture)
+
+
+def test_arrays_without_names_follow_the_inputs_of_a_model_that_was_replaced(tmp_path: Path) -> None:
+    lines = PAIR.replace("add(", "sub(")
+    swapped = lines.replace("left   0 1 a #a", "left   0 1 b #b").replace(
+        "right  0 1 b #b", "right  0 1 a #a"
+    )
+    folder = add_model(tmp_path, "pair", lines)
+    with (
+        ServerProcess("--models", str(tmp_path), "--model-control", "explicit", "--no-warm-up") as server,
+        Client(server.url) as client,
+    ):
+        for text, expected in ((lines, LEFT - RIGHT), (swapped, RIGHT - LEFT)):
+            write_model(folder, text)
+            httpx.post(f"{server.url}/v2/repository/models/pair/load", json={}).raise_for_status()
+            np.testing.assert_array_equal(client.infer([LEFT, RIGHT], model="pair")["s"], expected)
 
 
 def test_operands_on_the_way_are_returned_too(client: Client) -> None:
