@@ -130,6 +130,11 @@ POLLED_PATHS = HEALTH_PATHS | METRICS_PATHS
 """What machines ask every few seconds; it is answered while the server drains."""
 
 
+def is_console_path(path: str) -> bool:
+    """Tell whether a path is that of the console's page or of a file of it, which hold nothing of a server."""
+    return path == "/console" or path.startswith("/console/")
+
+
 def surface_of(path: str) -> Surface:
     """Return the surface that a path belongs to."""
     return next((surface for surface in SURFACES if surface.owns(path)), INFER)

@@ -19,7 +19,7 @@ from pydantic_settings import (
 )
 
 from engine import MAX_RUN_BYTES
-from service.config.choices import BackendName, LogFormat, LogLevel, ModelControl, VerifyMode
+from service.config.choices import BackendName, ConsoleMode, LogFormat, LogLevel, ModelControl, VerifyMode
 from service.config.image_formats import KNOWN_FORMATS, ImageFormats
 from service.config.limits import Limits
 from service.config.machine import this_machine
@@ -227,6 +227,9 @@ class Settings(BaseSettings):
     )
     open_metrics: bool = Field(default=False, description="answer /metrics without a key")
     open_docs: bool = Field(default=False, description="answer /docs and /openapi.json without a key")
+    console: ConsoleMode = Field(
+        default="on", description="whether `/console` and, for browsers, `/` show the console"
+    )
     cors_origins: Origins = Field(
         default=(), description="origins whose web pages may call the server, separated by commas; `*`: all"
     )

@@ -9,8 +9,9 @@ from service.context import context_in
 from service.errors import ServiceError
 from service.http.error_handlers import error_response
 from service.http.keys import KeyRing
+from service.http.page_request import asks_for_page
 from service.peer import Peer
-from service.surfaces import DOCS_PATHS, HEALTH_PATHS, METRICS_PATHS, surface_of
+from service.surfaces import DOCS_PATHS, HEALTH_PATHS, METRICS_PATHS, is_console_path, surface_of
 
 _CHALLENGE = 'Bearer realm="kuiper"'
 
@@ -30,6 +31,7 @@ class Access:
             self._open |= METRICS_PATHS
         if settings.open_docs:
             self._open |= DOCS_PATHS
+        self._has_console = settings.console == "on"
 
     @property
     def is_limited(self) -> bool:
@@ -44,7 +46,9 @@ class Access:
         return (401, 403) if admin and self._api.is_set else (401,)
 
     def _guards(self, path: str, admin: bool) -> bool:
-        return path not in self._open and (self._api.is_set or (admin and self._admin.is_set))
+        if path in self._open or (self._has_console and is_console_path(path)):
+            return False
+        return self._api.is_set or (admin and self._admin.is_set)
 
     def check(self, method: str, path: str, headers: Iterable[tuple[bytes, bytes]]) -> Peer | None:
         """Return the digest of the key that lets a request in, None where it needs none.
@@ -61,6 +65,8 @@ class Access:
         if not self._guards(path, admin):
             return None
         headers = list(headers)
+        if path == "/" and self._has_console and asks_for_page(headers):
+            return None  # it is sent to the console, and told nothing else
         given = credentials(headers)
         as_admin = self._admin.accepts(given)
         known = self._api.accepts(given) or as_admin

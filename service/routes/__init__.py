@@ -6,6 +6,7 @@ A module has a `router`. To add an endpoint, write a module and list its router 
 from fastapi import APIRouter
 
 from service.routes import (
+    console,
     docs,
     embeddings,
     graph,
@@ -21,7 +22,7 @@ from service.routes import (
 
 ROUTERS: list[APIRouter] = [
     *v2.ROUTERS,
-    *(module.router for module in (docs, index, embeddings, graph, models, health, metrics, traces)),
+    *(module.router for module in (docs, console, index, embeddings, graph, models, health, metrics, traces)),
 ]
 """In the order in which paths are matched: what is added at the end takes no path away from another."""
 

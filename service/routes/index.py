@@ -1,20 +1,32 @@
-"""`GET /`: the models and endpoints of the server."""
+"""`GET /`: the models and endpoints of the server; for browsers, the console."""
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import RedirectResponse
 
 from service.description.openapi import error_responses
+from service.http.page_request import asks_for_page
 from service.schemas import ServerIndex
 from service.services import services_of
+
+_VARY = {"Vary": "Accept"}
 
 router = APIRouter(tags=["models"])
 
 
-@router.get("/", responses=error_responses(500, 503))
-async def show_index(request: Request) -> ServerIndex:
-    """Name the server, its models and its endpoints."""
+@router.get("/", response_model=ServerIndex, responses=error_responses(500, 503))
+async def show_index(request: Request, response: Response) -> ServerIndex | Response:
+    """Name the server, its models and its endpoints; lead who asks for HTML to the console (307)."""
+    services = services_of(request)
+    has_console = services.settings.console == "on"
+    if has_console and asks_for_page(request.headers.raw):
+        return RedirectResponse("console", headers=_VARY)
+    response.headers.update(_VARY)
     return ServerIndex(
         name=request.app.title,
         version=request.app.version,
-        models=services_of(request).repository.names,
-        endpoints=["/infer", "/v2", "/graph", "/models", "/metrics", "/traces", "/livez", "/readyz", "/docs"],
+        models=services.repository.names,
+        endpoints=[
+            *("/infer", "/v2", "/graph", "/models", "/metrics", "/traces", "/livez", "/readyz", "/docs"),
+            *(("/console",) if has_console else ()),
+        ],
     )

@@ -78,7 +78,9 @@ def _serve(command: Path, models: Path, folder: Path) -> None:
         text=True,
     )
     try:
-        answer = _ask(_address(server))
+        address = _address(server)
+        _compare_console(address)
+        answer = _ask(address)
         label = answer["predictions"][0][0]["label"]
         _require(label == "7", f"a 7 was read as {label}")
         backends = {layer["backend"] for layer in answer["trace"]["layers"]}
@@ -89,6 +91,17 @@ def _serve(command: Path, models: Path, folder: Path) -> None:
     finally:
         server.kill()
         server.wait()
+
+
+def _compare_console(address: str) -> None:
+    """Have each file of the console sent, and compare it with the tree's."""
+    console = ROOT / "service/console"
+    files = [path for path in console.rglob("*") if path.is_file()]
+    _require(bool(files), "the console has no files")
+    served = {f"/console/{path.relative_to(console).as_posix()}": path for path in files}
+    for place, path in {"/console": console / "index.html", **served}.items():
+        with urllib.request.urlopen(f"{address}{place}", timeout=SOON) as answer:
+            _require(answer.read() == path.read_bytes(), f"{place} is not the tree's file")
 
 
 def _address(server: "subprocess.Popen[str]") -> str:
