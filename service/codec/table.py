@@ -102,6 +102,8 @@ def _utf8(body: bytes, codec: str, charset: str | None) -> Iterator[bytes]:
         except UnicodeDecodeError as error:
             position = start - pending + error.start
             raise not_of_charset(charset, position, error.reason, "invalid_csv") from error
+        except UnicodeError as error:  # all that the incremental decoder says of UTF-16 in no known order
+            raise not_of_charset(charset, 0, "it has no byte order mark", "invalid_csv") from error
 
 
 def _whole_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:

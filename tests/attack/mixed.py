@@ -6,6 +6,7 @@ Run: python -m tests.attack.mixed [--requests N] [--seed N]
 import argparse
 import asyncio
 import contextlib
+import re
 import sys
 import tempfile
 from collections import Counter
@@ -34,6 +35,10 @@ MOST_FAULTS = 20
 PATIENCE = 60.0
 """Seconds until a client that gets no answer says so."""
 _READ_BYTES = 1 << 16
+_IS_ENTRY = re.compile(r"\d{4}-\d\d-\d\dT")
+"""An entry of the log begins with its time; what follows it are the lines of a traceback."""
+_ERROR_LENGTH = 4000
+"""How much of an error is shown: the end, where the cause stands."""
 
 
 @dataclass
@@ -225,13 +230,24 @@ def mix(folder: Path, requests: int, seed: int, target: TextIO, every: float = 6
         server.terminate()
         if code := server.exit_code():
             run.blame(f"exit code {code}")
-    for line in server.lines:
-        if " ERROR " in line or "Traceback" in line:
-            run.blame(f"log: {line[:1000]}")
+    for error in errors_in(server.lines):
+        run.blame(f"log: {error}")
     growth = growth_of(log.written)
     if growth > MOST_GROWTH:
         run.blame(f"{growth / 1e6:.1f} MB more memory than after a quarter of the requests")
     return run
+
+
+def errors_in(lines: Sequence[str]) -> list[str]:
+    """Return the errors of a log, each with the end of its traceback."""
+    found: list[list[str]] = []
+    is_in_error = False
+    for line in lines:
+        if " ERROR " in line:
+            found.append([])
+        if is_in_error := " ERROR " in line or (is_in_error and not _IS_ENTRY.match(line)):
+            found[-1].append(line)
+    return ["\n".join(error)[-_ERROR_LENGTH:] for error in found]
 
 
 def main() -> int:

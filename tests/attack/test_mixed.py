@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from tests.attack.hostile import hostile
-from tests.attack.mixed import Mixture, mix
+from tests.attack.mixed import Mixture, errors_in, mix
 from tests.soak.cases import make_cases
 from tests.soak.checkpoint import Checkpoint, CheckpointLog, growth_of
 from tests.soak.usage import Usage
@@ -72,3 +72,15 @@ def test_checkpoints_come_as_often_as_they_are_to() -> None:
     often.write(os.getpid(), {"200": 3, "503": 1}, 2)
     line = json.loads(target.getvalue())
     assert (line["requests"], line["faults"], line["statuses"]) == (4, 2, {"200": 3, "503": 1})
+
+
+def test_errors_of_a_log_are_shown_with_their_causes() -> None:
+    entry = "2026-11-22T19:16:13.457Z"
+    lines = [
+        f"{entry} INFO      ready",
+        f"{entry} ERROR   unhandled error",
+        "Traceback (most recent call last):",
+        "ValueError: no",
+        f"{entry} INFO      stopping",
+    ]
+    assert errors_in(lines) == ["\n".join(lines[1:4])]

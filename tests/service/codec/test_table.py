@@ -194,6 +194,12 @@ def test_cells_over_several_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read_table(body, np.dtype("f4"), LIMITS).tolist() == [[1, 2], [3, 4]]
 
 
+def test_utf_16_in_no_known_order_is_refused() -> None:
+    with pytest.raises(ServiceError, match="byte order mark") as caught:
+        read_table("1,2\n3,4\n".encode("utf-16-le"), np.dtype("f4"), LIMITS, charset="utf-16")
+    assert (caught.value.status, caught.value.code) == (400, "invalid_csv")
+
+
 @pytest.mark.parametrize(
     ("body", "code"),
     [
