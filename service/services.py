@@ -6,12 +6,14 @@ from fastapi import FastAPI, Request
 
 from service.config.machine import this_machine
 from service.config.settings import Settings
+from service.graph.layout_cache import LayoutCache
 from service.lifecycle import Lifecycle, Phase
 from service.repository.early_load import EarlyLoad
 from service.repository.load_progress import LoadProgress, LoadState
 from service.repository.loading_threads import LoadingThreads
 from service.repository.repository import ModelRepository
 from service.scheduling.dispatcher import Dispatcher
+from service.scheduling.peer_turns import PeerTurns
 from service.scheduling.refusals import not_ready, shutting_down
 from service.telemetry.telemetry import Telemetry
 
@@ -32,6 +34,8 @@ class Services:
         progress: how far the loading of its models has come.
         early: the load of its models, where that began before the application was made.
         loading_threads: the threads that models are loaded on, at the start and later.
+        inspections: the thread on which what a model consists of is looked at, for one client after the other.
+        layouts: drawings of graphs that were asked for.
         opens_at_once: whether the application starts before its models are loaded.
     """
 
@@ -45,6 +49,8 @@ class Services:
     loading_threads: LoadingThreads = field(
         default_factory=lambda: LoadingThreads(this_machine().cpus + _SPARE_THREADS)
     )
+    inspections: PeerTurns = field(default_factory=lambda: PeerTurns("inspections"))
+    layouts: LayoutCache = field(default_factory=LayoutCache)
     opens_at_once: bool = False
 
     @property

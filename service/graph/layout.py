@@ -1,17 +1,24 @@
 """Places the nodes of a graph in layers, from producers down to consumers, with few crossings (Sugiyama's method).
 
 Ranks are longest paths; edges over several ranks get a bend in each; layers are sorted by the mean place of their
-neighbours, downwards and upwards by turns; then nodes move towards the mean of their neighbours, as far as others let
-them.
+neighbours, downwards and upwards by turns, and the order with the fewest crossings is kept; then nodes move towards the
+mean of their neighbours, as far as others let them.
+
+Source: K. Sugiyama, S. Tagawa, M. Toda, Methods for Visual Understanding of Hierarchical System Structures, IEEE
+Transactions on Systems, Man, and Cybernetics 11(2), 1981.
 """
 
+from bisect import bisect_right, insort
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 _SWEEPS = 8
 _GAP, _RANK_GAP = 24.0, 44.0
-_LONGEST_EDGE = 40
-"""Ranks of the longest edge that is bent around the nodes between; longer ones are drawn straight."""
+_LONGEST_EDGE = 24
+"""Ranks of the longest edge that is bent around the nodes between; of longer ones only the ends are drawn."""
+_BENDS_PER_NODE, _MOST_BENDS_OF_SMALL = 2, 400
+"""Most bends for each node, and of any graph at least; in graphs with more, shorter edges count as long."""
 
 Point = tuple[float, float]
 
@@ -22,13 +29,17 @@ class Layout:
 
     Attributes:
         centres: the centre of each node.
+        ranks: the layer of each node, from 0; each edge leads to a higher one.
         paths: for each edge the points that it passes, from its producer's lower side to its consumer's upper one.
+        stubs: whether an edge is so long that only its ends are to be drawn; its path is a straight line.
         width: width of the drawing.
         height: its height.
     """
 
     centres: list[Point]
+    ranks: list[int]
     paths: list[list[Point]]
+    stubs: list[bool]
     width: float
     height: float
 
@@ -42,7 +53,12 @@ class _Layers:
         self.ranks = _ranks(len(sizes), edges)
         self.above: list[list[int]] = [[] for _ in sizes]
         self.below: list[list[int]] = [[] for _ in sizes]
-        self.chains = [self._chain(producer, consumer) for producer, consumer in edges]
+        spans = [self.ranks[consumer] - self.ranks[producer] for producer, consumer in edges]
+        longest = _longest_bent(spans, len(sizes))
+        self.stubs = [span > longest for span in spans]
+        self.chains = [
+            [] if is_stub else self._chain(*edge) for edge, is_stub in zip(edges, self.stubs, strict=True)
+        ]
         self.rows: list[list[int]] = [[] for _ in range(max(self.ranks, default=-1) + 1)]
         for node, rank in enumerate(self.ranks):
             self.rows[rank].append(node)
@@ -51,8 +67,6 @@ class _Layers:
         """Add the bends of an edge; return them."""
         span = self.ranks[consumer] - self.ranks[producer]
         bends: list[int] = []
-        if span > _LONGEST_EDGE:
-            return bends
         for step in range(1, span):
             bends.append(len(self.ranks))
             self.ranks.append(self.ranks[producer] + step)
@@ -67,19 +81,36 @@ class _Layers:
 
     def sort(self) -> None:
         """Order the rows so that few edges cross."""
-        place = [0.0] * len(self.ranks)
+        place = [0] * len(self.ranks)
         for row in self.rows:
-            for index, node in enumerate(row):
-                place[node] = index
+            _number(row, place)
+        best, fewest = [list(row) for row in self.rows], self._crossings(place)
         for sweep in range(_SWEEPS):
+            if not fewest:
+                break
             neighbours = self.above if sweep % 2 == 0 else self.below
             for row in self.rows if sweep % 2 == 0 else reversed(self.rows):
                 keys = {
                     node: _mean([place[other] for other in neighbours[node]], place[node]) for node in row
                 }
                 row.sort(key=keys.__getitem__)
-                for index, node in enumerate(row):
-                    place[node] = index
+                _number(row, place)
+            crossings = self._crossings(place)
+            if crossings < fewest:
+                best, fewest = [list(row) for row in self.rows], crossings
+        self.rows = best
+
+    def _crossings(self, place: Sequence[int]) -> int:
+        """Return how many pairs of edges cross between the rows."""
+        crossings = 0
+        for row in self.rows:
+            ends: list[int] = []
+            for node in row:
+                reached = sorted(place[other] for other in self.below[node])
+                crossings += sum(len(ends) - bisect_right(ends, end) for end in reached)
+                for end in reached:
+                    insort(ends, end)
+        return crossings
 
     def columns(self) -> list[float]:
         """Return the x of each node and bend: near its neighbours, and beside those of its row."""
@@ -119,7 +150,25 @@ def lay_out(sizes: Sequence[Point], edges: Sequence[tuple[int, int]]) -> Layout:
         ends = (x1, y1 + layers.heights[producer] / 2), (x2, y2 - layers.heights[consumer] / 2)
         paths.append([ends[0], *(centres[bend] for bend in chain), ends[1]])
     right = max((x + layers.widths[node] / 2 for node, (x, _) in enumerate(centres)), default=0.0)
-    return Layout(centres[: len(sizes)], paths, right + _GAP, top)
+    count = len(sizes)
+    return Layout(centres[:count], layers.ranks[:count], paths, layers.stubs, right + _GAP, top)
+
+
+def _longest_bent(spans: Sequence[int], nodes: int) -> int:
+    """Return how many ranks an edge may span to be bent around nodes: all bends together are to be bounded."""
+    left = max(_BENDS_PER_NODE * nodes, _MOST_BENDS_OF_SMALL)
+    counts = Counter(spans)
+    for span in range(1, _LONGEST_EDGE + 1):
+        left -= counts[span] * (span - 1)
+        if left < 0:
+            return span - 1
+    return _LONGEST_EDGE
+
+
+def _number(row: Sequence[int], place: list[int]) -> None:
+    """Note the place of each node of a row."""
+    for index, node in enumerate(row):
+        place[node] = index
 
 
 def _ranks(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:

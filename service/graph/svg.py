@@ -1,7 +1,8 @@
 """A described graph as an SVG picture."""
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 from xml.sax.saxutils import escape
 
 from service.graph.drawing import Description, edges_of, node_label, operand_label
@@ -10,6 +11,8 @@ from service.graph.layout import Point, lay_out
 _CHARACTER, _LINE, _PADDING = 6.7, 15.0, 9.0
 _LONGEST = 44
 """Characters of the longest line of a box."""
+_STUB = 16.0
+"""Length of what is drawn of either end of a long edge."""
 _COLOURS = ("#e8eef7", "#e9f5ea", "#fdf1dd", "#f6e8f3", "#e6f4f6", "#f3efe2", "#ece9f8", "#f9e9e6")
 """Light fills, by the first part of an operator's type."""
 
@@ -30,8 +33,8 @@ def draw_svg(description: Description, title: str) -> str:
         f"<title>{escape(title)}</title>",
         '<rect width="100%" height="100%" fill="#ffffff"/>',
     ]
-    for path, (_, _, operand) in zip(layout.paths, edges, strict=True):
-        lines += _edge(path, operand_label(operand))
+    for path, is_stub, edge in zip(layout.paths, layout.stubs, edges, strict=True):
+        lines += _stubs(path, edge) if is_stub else _edge(path, operand_label(edge[2]))
     for node, size, centre, text in zip(nodes, sizes, layout.centres, labels, strict=True):
         lines += _box(centre, size, text, _COLOURS[zlib.crc32(node["type"].encode()) % len(_COLOURS)])
     return "\n".join([*lines, "</svg>", ""])
@@ -49,6 +52,22 @@ def _edge(path: Sequence[Point], label: str) -> Iterator[str]:
     (x1, y1), (x2, y2) = path[:2]
     beside, below = (3 * x1 + x2) / 4 + 4, y1 + min(14.0, (y2 - y1) / 2)
     yield f'<text x="{beside:.1f}" y="{below:.1f}" fill="#5b6470">{escape(label)}</text>'
+
+
+def _stubs(path: Sequence[Point], edge: tuple[str, str, Mapping[str, Any]]) -> Iterator[str]:
+    """Draw the two ends of a long edge, and at each the operator at the other."""
+    (x1, y1), (x2, y2) = path[0], path[-1]
+    producer, consumer, operand = edge
+    for x, top, bottom, other, height in (
+        (x1, y1, y1 + _STUB, f"to {consumer}", y1 + _STUB),
+        (x2, y2 - _STUB, y2, f"from {producer}", y2 - _STUB + 8),
+    ):
+        yield (
+            f'<path d="M{x:.1f},{top:.1f} L{x:.1f},{bottom:.1f}" fill="none" stroke="#5b6470" '
+            f'stroke-dasharray="3 2"><title>{escape(operand_label(operand))}</title></path>'
+        )
+        label = escape(f"{operand['name']} {other}"[:_LONGEST])
+        yield f'<text x="{x + 4:.1f}" y="{height:.1f}" fill="#5b6470">{label}</text>'
 
 
 def _box(centre: Point, size: Point, lines: Sequence[str], fill: str) -> Iterator[str]:

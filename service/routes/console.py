@@ -1,13 +1,14 @@
 """`GET /console`: the page that shows models, runs and what is in them. Its files are in `service/console/`."""
 
-from hashlib import sha256
 from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.exceptions import HTTPException
 
+from service.http.conditional import answer_unless_known
 from service.services import services_of
+from service.tagged_document import tagged
 
 CONSOLE_FILES = Path(__file__).parents[1] / "console"
 """The folder of the page's files."""
@@ -23,7 +24,6 @@ MEDIA_TYPES = {
 """Media types of the page's files, by suffix; other files are not served."""
 
 CONSOLE_HEADERS = {
-    "Cache-Control": "no-cache",  # browsers ask whether their copy is still good, so that an upgrade shows at once
     "Content-Security-Policy": "; ".join(
         (
             "default-src 'none'",
@@ -67,10 +67,8 @@ def _send(request: Request, path: str) -> Response:
     content = read_console_file(path) if services_of(request).settings.console == "on" else None
     if content is None:
         raise HTTPException(404)
-    headers = CONSOLE_HEADERS | {"ETag": f'"{sha256(content).hexdigest()[:32]}"'}
-    if headers["ETag"] in request.headers.get("If-None-Match", ""):
-        return Response(status_code=304, headers=headers)
-    return Response(content, media_type=MEDIA_TYPES[Path(path).suffix], headers=headers)
+    media_type = MEDIA_TYPES[Path(path).suffix]
+    return answer_unless_known(request, tagged(content), media_type, CONSOLE_HEADERS)
 
 
 def read_console_file(path: str) -> bytes | None:

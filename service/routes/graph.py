@@ -1,21 +1,33 @@
 """`GET /graph`: shows a model's graph."""
 
+from functools import partial
 from typing import Annotated, Literal
 
 import orjson
 from fastapi import APIRouter, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
 
 from service.context import context_of
 from service.description.openapi import MODEL_DESCRIPTION, VERSION_DESCRIPTION, error_responses
 from service.graph.drawing import draw_dot, draw_mermaid
+from service.graph.layout_cache import LayoutCache
+from service.graph.layout_view import LayoutOptions, describe_layout
+from service.graph.modules import Collapse
+from service.graph.schemas import LayoutView
 from service.graph.view import describe_graph
+from service.graph.wiring import wiring_of
+from service.http.conditional import answer_unless_known
+from service.repository.loaded_model import LoadedModel
 from service.schemas import GraphView
 from service.services import services_of
+from service.tagged_document import TaggedDocument, tagged
 
 DOT_TYPE = "text/vnd.graphviz"
 MERMAID_TYPE = "text/vnd.mermaid"
 _DRAWINGS = {"dot": (draw_dot, DOT_TYPE), "mermaid": (draw_mermaid, MERMAID_TYPE)}
 _CONTENT = {kind: {"schema": {"type": "string"}} for kind in (DOT_TYPE, MERMAID_TYPE)}
+_NAMES_LENGTH = 2000
+"""Most characters of a list of modules."""
 
 router = APIRouter(tags=["models"])
 
@@ -23,22 +35,67 @@ router = APIRouter(tags=["models"])
 @router.get(
     "/graph",
     response_class=Response,
-    responses={200: {"model": GraphView, "content": _CONTENT}, **error_responses(404, 422, 500, 503)},
+    responses={
+        200: {"model": GraphView | LayoutView, "content": _CONTENT},
+        **error_responses(404, 422, 500, 503, 504),
+    },
 )
-def show_graph(
+async def show_graph(
     request: Request,
     model: Annotated[str | None, Query(description=MODEL_DESCRIPTION)] = None,
     version: Annotated[str | None, Query(description=VERSION_DESCRIPTION)] = None,
     format: Annotated[
-        Literal["json", "dot", "mermaid"], Query(description="notation of the answer")
+        Literal["json", "dot", "mermaid", "layout"],
+        Query(description="notation of the answer; layout: where to draw operators and lines"),
     ] = "json",
+    collapse: Annotated[
+        Collapse,
+        Query(
+            description="of layout: which modules are one node; auto: from 150 operators on, as many as need be"
+        ),
+    ] = "auto",
+    expanded: Annotated[
+        str,
+        Query(description="of layout: modules that are open, separated by commas", max_length=_NAMES_LENGTH),
+    ] = "",
+    collapsed: Annotated[
+        str,
+        Query(
+            description="of layout: modules that are closed, separated by commas", max_length=_NAMES_LENGTH
+        ),
+    ] = "",
 ) -> Response:
     """Show a model's operators, operands and execution order, as JSON or as a drawing."""
-    loaded = services_of(request).repository.find(model, version)
-    context_of(request).model = loaded.name
+    services = services_of(request)
+    loaded = services.repository.find(model, version)
+    context = context_of(request)
+    context.model = loaded.name
+    if format != "layout":
+        return await run_in_threadpool(_draw, loaded, format)
+    options = LayoutOptions(collapse, _names(expanded), _names(collapsed))
+    document = services.layouts.find(loaded, options)
+    if document is None:
+        lay_out = partial(_lay_out, loaded, options, services.layouts)
+        document = await services.inspections.run(context.client, lay_out, services.settings.timeout)
+    return answer_unless_known(request, document, "application/json")
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split(",")) - {""}
+
+
+def _draw(loaded: LoadedModel, format: str) -> Response:
     description = describe_graph(loaded.graph)
     if format == "json":
         head = {"model": loaded.name, "version": loaded.version}
         return Response(orjson.dumps(head | description), media_type="application/json")
     draw, media_type = _DRAWINGS[format]
     return Response(draw(description, loaded.name), media_type=media_type)
+
+
+def _lay_out(loaded: LoadedModel, options: LayoutOptions, cache: LayoutCache) -> TaggedDocument:
+    wiring = wiring_of(loaded.graph)
+    head = {"model": loaded.name, "version": loaded.version, "operator_count": len(wiring.names)}
+    document = tagged(orjson.dumps(head | describe_layout(wiring, options)))
+    cache.keep(loaded, options, document)
+    return document

@@ -48,3 +48,26 @@ def test_no_node_at_all() -> None:
 def test_a_long_edge_goes_around() -> None:
     drawn = lay_out([(50.0, 20.0)] * 5, [*((node, node + 1) for node in range(4)), (0, 4)])
     assert len(drawn.paths[-1]) == 5
+
+
+def test_of_an_edge_beyond_many_ranks_the_ends_remain() -> None:
+    nodes = 40
+    drawn = lay_out([(50.0, 20.0)] * nodes, [*((n, n + 1) for n in range(nodes - 1)), (0, 20), (0, 39)])
+    assert drawn.stubs[-2:] == [False, True]
+    assert (len(drawn.paths[-2]), len(drawn.paths[-1])) == (21, 2)
+
+
+def test_bends_of_dense_graphs_are_bounded() -> None:
+    nodes = 200
+    edges = [(upper, lower) for lower in range(nodes) for upper in range(max(0, lower - 20), lower)]
+    drawn = lay_out([(50.0, 20.0)] * nodes, edges)
+    assert sum(len(path) - 2 for path in drawn.paths) <= 2 * nodes
+    assert drawn.stubs.count(False) >= nodes - 1
+
+
+def test_lines_that_need_not_cross_do_not() -> None:
+    drawn = lay_out([(50.0, 20.0)] * 6, [(0, 5), (1, 4), (2, 3)])
+    places = [drawn.centres[node][0] for node in range(6)]
+    assert sorted(range(3), key=places.__getitem__) == [
+        5 - n for n in sorted((3, 4, 5), key=places.__getitem__)
+    ]

@@ -1,0 +1,33 @@
+"""What a drawing has to know of a graph: its operators in order, and which lead to which."""
+
+from dataclasses import dataclass
+
+from engine import RuntimeGraph
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """A graph's operators by place, each after those whose results it takes.
+
+    Attributes:
+        names: their names.
+        types: their PNNX types.
+        edges: place of the producer, place of the consumer and name of the operand, each once.
+    """
+
+    names: list[str]
+    types: list[str]
+    edges: list[tuple[int, int, str]]
+
+
+def wiring_of(graph: RuntimeGraph) -> Wiring:
+    """Return the wiring of a built graph."""
+    operators = list(graph.execution_order)
+    places = {operator.name: place for place, operator in enumerate(operators)}
+    edges = {
+        (place, places[consumer.name], operand.name): None
+        for place, operator in enumerate(operators)
+        for operand in operator.outputs
+        for consumer in operand.consumers
+    }
+    return Wiring([operator.name for operator in operators], [o.type for o in operators], list(edges))
