@@ -1,12 +1,13 @@
 """Binds an operator of a graph to the layer of its type, once, at build."""
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
 
 from engine import pnnx
-from engine.argument_binding import bind_operands, bind_static, place_of, weight
+from engine.argument_binding import OperandArgument, bind_operands, bind_static, place_of, weight
 from engine.boundary import BUILD_FAULTS, RUN_FAULTS
 from engine.dtypes import PNNX_COMPUTE
 from engine.errors import (
@@ -16,6 +17,7 @@ from engine.errors import (
     ParameterError,
     describe_problem,
 )
+from engine.expression import Expression
 from engine.quantization.layer import Int8Layer
 from engine.quantization.tensor_scale import TensorScale
 from engine.quantized import QuantizedTensor
@@ -34,6 +36,9 @@ from engine.spec import (
     spell,
     tensor_specs,
 )
+
+GATHERERS = ("prim::TupleConstruct", "prim::ListConstruct")
+"""Types whose layers make one value of several."""
 
 
 class BoundLayer:
@@ -90,11 +95,27 @@ class BoundLayer:
             self._static["results"] = self._results
         self.int8: Int8Layer | None = None
         self.output_scales: tuple[TensorScale | None, ...] = ()
+        self._takes_quantized = layer.takes_quantized or self.gathers
 
     def quantize(self, int8: Int8Layer | None, output_scales: Sequence[TensorScale | None]) -> None:
         """Have the layer compute in integers, or its outputs rounded to what integers stand for; called at build."""
         self.int8 = int8
         self.output_scales = tuple(output_scales) if any(output_scales) else ()
+
+    def substitute(self, layer: Layer, arguments: Mapping[str, Any]) -> "BoundLayer":
+        """Return the operator bound to another layer, which takes its operands in their order.
+
+        Args:
+            layer: the layer.
+            arguments: what it takes besides operands, all of it.
+        """
+        bound = copy(self)
+        bound.layer, bound._static = layer, dict(arguments)
+        bound._takes_quantized = layer.takes_quantized
+        bound._static_specs = {name: spec_of(value) for name, value in arguments.items()}
+        taken = [argument for argument in layer.arguments if argument.name not in arguments]
+        bound._operands = tuple(OperandArgument(argument, place) for place, argument in enumerate(taken))
+        return bound
 
     @property
     def arguments(self) -> Mapping[str, Any]:
@@ -111,6 +132,12 @@ class BoundLayer:
         """Argument -> place, among the operator's inputs, of the operand that it is bound to."""
         return {bound.argument.name: bound.index for bound in self._operands}
 
+    @property
+    def gathers(self) -> bool:
+        """Whether the layer only makes a list or tuple of the operator's inputs, whatever they are."""
+        expression = self._static.get("expr")
+        return self.layer.type in GATHERERS or (isinstance(expression, Expression) and expression.gathers)
+
     def forward(self, inputs: Sequence[Value]) -> tuple[Value, ...]:
         """Run the layer on the values of the operator's inputs, in order; returns one value per output.
 
@@ -126,7 +153,7 @@ class BoundLayer:
         Raises:
             LayerError: as `forward`.
         """
-        source = None if self.layer.takes_quantized else first_of(QuantizedTensor, inputs)
+        source = None if self._takes_quantized else first_of(QuantizedTensor, inputs)
         if source is not None:
             outputs = self.unrounded([to_real(value) for value in inputs])
             return tuple(requantized(self.layer.type, output, source) for output in outputs)
@@ -157,7 +184,7 @@ class BoundLayer:
         Raises:
             LayerError: the layer could not run on such inputs; names the operator and the operand.
         """
-        source = None if self.layer.takes_quantized else first_of(QuantizedSpec, inputs)
+        source = None if self._takes_quantized else first_of(QuantizedSpec, inputs)
         if source is not None:
             outputs = self.infer([to_real(spec) for spec in inputs])
             return tuple(requantized_spec(output, source) for output in outputs)
@@ -235,7 +262,7 @@ class BoundLayer:
         """Count the multiply-adds of one run on inputs and outputs of these specs; 0 where unknown."""
         if self.layer.multiply_adds is None or not all(map(is_known, (*inputs, *outputs))):
             return 0
-        if not self.layer.takes_quantized:
+        if not self._takes_quantized:
             inputs = [to_real(spec) for spec in inputs]
         arguments = self._spec_arguments(inputs)
         return self.layer.multiply_adds(*self._variadic(inputs), outputs=tuple(outputs), **arguments)

@@ -11,6 +11,7 @@ from engine.linked_graph import LinkedGraph
 from engine.precision import Precision
 from engine.quantization.scheme import Quantization
 from engine.quantization.sidecar import read_sidecar, sidecar_path
+from engine.quantized_binding import compute_in_integers
 
 Choice = tuple[Quantization | None, ExecutorOptions, tuple[str, ...]]
 """A quantization, None for none; the options of the graph's executor then; and what is to be said of the choice."""
@@ -23,7 +24,7 @@ def choose_quantization(
     files: tuple[Path, Path],
     linked: LinkedGraph,
 ) -> Choice:
-    """Return what a graph computes in integers, and let its layers do so.
+    """Return what a graph computes in integers, and let its layers do so; kernels do those that PyTorch quantized.
 
     `INT8` does as it is given, or as the file beside the model says. `AUTO` does so where there is such a file, the
     error that was measured when it was made is tolerated, and the processor has instructions for products of bytes.
@@ -39,6 +40,19 @@ def choose_quantization(
         QuantizationError: `INT8` was asked for, and the file is missing or not what it has to be.
         BuildError: `INT8` was asked for, and the quantization does not fit the graph.
     """
+    choice = _choose(given, options, backend, files, linked)
+    if choice[0] is None and backend is Backend.NATIVE:
+        compute_in_integers(linked.order)
+    return choice
+
+
+def _choose(
+    given: Quantization | None,
+    options: ExecutorOptions,
+    backend: Backend,
+    files: tuple[Path, Path],
+    linked: LinkedGraph,
+) -> Choice:
     if options.precision is Precision.INT8:
         found = given or read_sidecar(*files)
         return found, options, apply_quantization(found, linked.order, linked.operands)

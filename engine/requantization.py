@@ -15,7 +15,7 @@ from engine.spec import QuantizedSpec, TensorSpec
 
 Kind = TypeVar("Kind")
 
-_RANGES = {
+RANGES = {
     **dict.fromkeys(("F.sigmoid", "nn.Sigmoid", "F.hardsigmoid", "nn.Hardsigmoid"), (1 / 256, 0)),
     **dict.fromkeys(("F.tanh", "nn.Tanh"), (1 / 128, 128)),
 }
@@ -55,8 +55,8 @@ def requantized(type_name: str, result: Any, source: QuantizedTensor) -> Any:
         return result
     dtype = source.values.dtype
     scale, zero_point = source.scale, source.zero_point
-    if type_name in _RANGES and dtype.itemsize == 1:
-        scale, above_lowest = _RANGES[type_name]
+    if type_name in RANGES and dtype.itemsize == 1:
+        scale, above_lowest = RANGES[type_name]
         zero_point = int(np.iinfo(dtype).min) + above_lowest
     return QuantizedTensor(quantize(result, scale, zero_point, dtype), scale, zero_point)
 

@@ -148,6 +148,12 @@ class Expression:
         self._evaluations: list[Callable[[Stack, Sequence[Any]], None]] = [step.evaluate for step in steps]
         self._inferences: list[Callable[[Stack, Sequence[Any]], None]] = [step.infer for step in steps]
 
+    @property
+    def gathers(self) -> bool:
+        """Whether it only makes a list of operands."""
+        root = self.root
+        return isinstance(root, ListNode) and all(isinstance(item, OperandNode) for item in root.items)
+
     def evaluate(self, operands: Sequence[Value]) -> Value:
         """Compute the expression over values.
 

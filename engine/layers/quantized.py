@@ -31,7 +31,7 @@ _DTYPES: dict[str, DType] = {
 _REAL = np.dtype(np.float32)
 
 
-def _quantized_dtype(dtype: str | int, zero_point: int, declared: DType | None) -> DType:
+def quantized_dtype(dtype: str | int, zero_point: int, declared: DType | None) -> DType:
     """Return the dtype of a quantized tensor's integers.
 
     Raises:
@@ -50,7 +50,7 @@ def _infer_quantize(
     input: TensorSpec, scale: float, zero_point: int, dtype: str | int, output_dtype: DType | None
 ) -> QuantizedSpec:
     check_kind("input", input, "f")
-    integers = _quantized_dtype(dtype, zero_point, output_dtype)
+    integers = quantized_dtype(dtype, zero_point, output_dtype)
     check_quantization(scale, zero_point, integers)
     return QuantizedSpec(input.shape, integers)
 

@@ -16,7 +16,7 @@ import numpy as np
 from engine.dtypes import Array
 from engine.quantization.scheme import Activation
 from engine.quantization.tensor_scale import LARGEST, TensorScale
-from engine.quantization.weights import QuantizedWeights
+from engine.quantization.weights import LARGEST_MAGNITUDE, QuantizedWeights
 
 _EXACT = 2**24
 """Sums below this are exact in float32, in whichever order they are made."""
@@ -37,6 +37,7 @@ class Int8Layer:
         bias: float32 (filters,), or None.
         input_scale: of its input; None where each row has its own.
         channel_axis: axis of the result that filters lie along, counted from the last, below 0.
+        relu: whether results below 0 become 0.
     """
 
     forward: Callable[..., Array]
@@ -45,6 +46,7 @@ class Int8Layer:
     bias: Array | None
     input_scale: TensorScale | None
     channel_axis: int
+    relu: bool = False
 
     @property
     def activation(self) -> Activation:
@@ -62,11 +64,11 @@ class Int8Layer:
             factors = np.float32(self.input_scale.scale) * self.weights.scales
             real = self._sums(steps) * self._per_channel(factors)
         real = real if self.bias is None else real + self._per_channel(self.bias)
-        return np.asarray(real, input.dtype)
+        return np.asarray(np.maximum(real, 0) if self.relu else real, input.dtype)
 
     def _sums(self, steps: Array) -> Array:
         """Return the sums of products of whole numbers, exact, then rounded to float32."""
-        dtype = np.float32 if self.weights.terms * LARGEST * DYNAMIC_LEVELS < _EXACT else np.float64
+        dtype = np.float32 if self.weights.terms * LARGEST * LARGEST_MAGNITUDE < _EXACT else np.float64
         weight = self.weights.integers.astype(dtype)
         sums = self.forward(input=steps.astype(dtype), weight=weight, bias=None, **self.static)
         return sums.astype(np.float32)

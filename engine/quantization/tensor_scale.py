@@ -21,10 +21,13 @@ class TensorScale:
     Attributes:
         scale: what one step stands for; a positive float32 whose reciprocal is finite.
         zero_point: the integer that stands for 0, 0 to 255.
+        rounds_sum: whether the zero point is added before the number is rounded, as PyTorch's `quantize` does, rather
+            than after, as its convolutions do: it tells where a number half-way between two integers goes.
     """
 
     scale: float
     zero_point: int
+    rounds_sum: bool = False
 
     @property
     def inverse(self) -> float:
@@ -44,6 +47,10 @@ class TensorScale:
 
     def integers(self, real: Array) -> Array:
         """Return the uint8 that stand for numbers: rounded half to even, saturated; NaN counts as the least number."""
+        if self.rounds_sum:
+            # in double precision: the sum is rounded to float32 once, as a fused multiply-add does
+            summed = np.asarray(real, np.float32).astype(np.float64) * self.inverse + self.zero_point
+            return np.asarray(np.rint(np.fmin(np.fmax(summed.astype(np.float32), 0), LARGEST)), np.uint8)
         scaled = np.asarray(real, np.float32) * np.float32(self.inverse)
         bounded = np.fmin(np.fmax(scaled, -self.zero_point), LARGEST - self.zero_point)
         return np.asarray(np.rint(bounded) + self.zero_point, np.uint8)

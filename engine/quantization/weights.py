@@ -10,7 +10,9 @@ from engine.quantization.tensor_scale import LARGEST
 
 _LARGEST_WEIGHT = 127
 """-128 is left out, so that the integers are symmetric."""
-MOST_TERMS = (2**31 - 1) // (LARGEST * _LARGEST_WEIGHT)
+LARGEST_MAGNITUDE = 128
+"""That of weights which PyTorch quantized: -128 is among them."""
+MOST_TERMS = (2**31 - 1) // (LARGEST * LARGEST_MAGNITUDE)
 """Products that a 32-bit sum is sure to hold, whatever they are."""
 _LEAST_SCALE = 1e-30
 
@@ -20,7 +22,7 @@ class QuantizedWeights:
     """The weights of a convolution or linear layer.
 
     Attributes:
-        integers: int8 of -127 to 127, in the shape of the weights; filters come first.
+        integers: int8, in the shape of the weights; filters come first. What `quantize_weights` gives is symmetric.
         scales: float32 (filters,), what 1 stands for in each of them.
     """
 

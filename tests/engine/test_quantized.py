@@ -30,7 +30,7 @@ LINEAR = "@weight=(2,3)i8 @bias=(2)f32 @weight.q_per_channel_scales=(2)f64"
 
 def through(folder: Path, lines: str, **weights: Array) -> Any:
     """Run operators that turn the quantized REAL, `q`, into `r`."""
-    graph = make_graph(folder, f"{HEAD}{lines}\n    pnnx.Output output 1 0 r", weights)
+    graph = make_graph(folder, f"{HEAD}{lines}\n    pnnx.Output output 1 0 r", weights, backend="numpy")
     return graph.run([REAL], trace=TraceLevel.STATISTICS, capture=["q", "r"])
 
 
@@ -92,7 +92,7 @@ def test_what_is_no_real_number_is_not_quantized_again(tmp_path: Path) -> None:
 
 def test_shapes_are_foretold(tmp_path: Path) -> None:
     lines = f"{HEAD}nn.ReLU op 1 1 q p\n nn.quantized.DeQuantize back 1 1 p r\n pnnx.Output output 1 0 r"
-    plan = make_graph(tmp_path, lines).plan([TensorSpec((2, 3), np.dtype(np.float32))])
+    plan = make_graph(tmp_path, lines, backend="numpy").plan([TensorSpec((2, 3), np.dtype(np.float32))])
     assert plan.specs["p"] == QuantizedSpec((2, 3), np.dtype(np.uint8))
     assert plan.specs["r"] == TensorSpec((2, 3), np.dtype(np.float32))
 

@@ -130,3 +130,14 @@ def test_linear(type_name: str, data: st.DataObject, params: dict[str, Any]) -> 
 )
 def test_layers_that_know_nothing_of_quantization(type_name: str, item: Any) -> None:
     attempt(type_name, [item], {"kernel_size": 2} if type_name == "nn.MaxPool2d" else {})
+
+
+@LIMITS
+@given(
+    st.sampled_from(("add", "add_relu", "mul", "mul_relu")),
+    st.tuples(*[operands(mostly(st.just((2, 3)), shapes(0, 2)))] * 2),
+    SCALES,
+    ZERO_POINTS,
+)
+def test_sums_and_products(name: str, items: tuple[Any, Any], scale: float, zero_point: int) -> None:
+    attempt(f"pnnx.custom_op.quantized.{name}", list(items), {"arg_2": scale, "arg_3": zero_point})

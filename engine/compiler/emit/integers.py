@@ -10,12 +10,13 @@ from llvmlite import ir
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import I8, I32, IRIndex, IRValue
 from engine.quantization.tensor_scale import LARGEST, TensorScale
+from engine.quantization.weights import LARGEST_MAGNITUDE
 
 WORD_CHANNELS = 4
 """Channels of a word."""
 ZERO = 128
 """The integer that stands for 0 where a scale is a row's own."""
-MOST_TAPS = 2**24 // (LARGEST * 127)
+MOST_TAPS = 2**24 // (LARGEST * LARGEST_MAGNITUDE)
 """Products of integers whose sum is exact in float32."""
 _I16 = ir.IntType(16)
 _ROUNDING = 12582912.0
@@ -64,6 +65,9 @@ def real(e: Emitter, steps: IRValue, scale: TensorScale) -> IRValue:
 
 def integers_of(e: Emitter, number: IRValue, scale: TensorScale) -> IRValue:
     """Return the integers of 0 to 255, as 32-bit ones, that stand for float32 numbers: `TensorScale.integers`."""
+    if scale.rounds_sum:
+        summed = e.fma(number, e.splat(scale.inverse), e.splat(float(scale.zero_point)))
+        return _rounded(e, e.fmin(e.fmax(summed, e.splat(0.0)), e.splat(float(LARGEST))), 0)
     scaled = e.fmul(number, e.splat(scale.inverse))
     # where the number is NaN, the limit is taken
     bounded = e.fmax(scaled, e.splat(-float(scale.zero_point)))
@@ -118,7 +122,7 @@ def largest_bytes(e: Emitter, vectors: Sequence[IRValue]) -> IRValue:
 
 
 class IntegerProducts:
-    """Sums of four products each, of integers of 0 to 255 and of -127 to 127, in 32 bits: exact.
+    """Sums of four products each, of integers of 0 to 255 and of -128 to 127, in 32 bits: exact.
 
     Where the processor has such an instruction (VNNI) it is one; else bytes become 16 bits, products of pairs are added
     in 32, or four products one by one.

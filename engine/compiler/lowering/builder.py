@@ -21,7 +21,6 @@ from engine.compiler.lowering import LAYER_RULES, RULES, TAKES_APART, LoweringCo
 from engine.compiler.lowering.integers import flowing, integer_contraction, may_be_rounded, rounded
 from engine.dtypes import Array
 from engine.errors import CompileError, KuiperError
-from engine.expression import ListNode, OperandNode, parse
 from engine.layers import BUILT_IN
 from engine.operator import OUTPUT
 from engine.plan import Plan, Step
@@ -236,20 +235,13 @@ def is_engines(step: Step) -> bool:
     Rules and folding know only what that one does. A layer that a user gives in its place may do anything, and
     something else in every run.
     """
-    return BUILT_IN.find(step.operator.type) == step.layer.layer
+    layer = step.layer.layer
+    return BUILT_IN.find(layer.type) == layer
 
 
 def _collects(step: Step) -> bool:
     """Whether an operator only makes a list or a tuple of its inputs."""
-    if not is_engines(step):
-        return False
-    if step.operator.type in ("prim::TupleConstruct", "prim::ListConstruct"):
-        return True
-    source = step.operator.params.get("expr")
-    if step.operator.type != "pnnx.Expression" or not isinstance(source, str) or not source.startswith("["):
-        return False
-    root = parse(source)
-    return isinstance(root, ListNode) and all(isinstance(item, OperandNode) for item in root.items)
+    return is_engines(step) and step.layer.gathers
 
 
 def _is_pure(step: Step) -> bool:

@@ -45,8 +45,8 @@ class LoweringContext:
 
     @property
     def type(self) -> str:
-        """PNNX type of the operator."""
-        return self.step.operator.type
+        """PNNX type of the layer that runs the operator."""
+        return self.step.layer.layer.type
 
     @property
     def operand_names(self) -> Collection[str]:

@@ -16,6 +16,7 @@ from engine.compiler.graph import (
     Constant,
     Convolution,
     Dequantize,
+    EpilogueNode,
     IntegerConvolution,
     IntegerLinear,
     IntegerPool,
@@ -52,13 +53,7 @@ def integer_contraction(add: Add, node: Node, int8: Int8Layer) -> Node | None:
         return None
     (x,) = node.inputs
     if isinstance(node, Linear):
-        if x.rank != 2:
-            return None
-        integers = int8.weights.integers[:, :, None, None]
-        weights = replace(int8.weights, integers=integers)
-        return IntegerConvolution(
-            node.steps, [integers_of(add, node, x, scale)], weights=weights, bias=int8.bias, x_scale=scale
-        )
+        return _linear(add, node, int8, scale) if x.rank > 1 else None
     integers = int8.weights.integers
     weights = replace(int8.weights, integers=integers[:, :, None] if integers.ndim == 3 else integers)
     made = IntegerConvolution(
@@ -76,7 +71,41 @@ def integer_contraction(add: Add, node: Node, int8: Int8Layer) -> Node | None:
     if taps > MOST_TAPS if made.is_depthwise else made.groups > 1 and integers.shape[1] % WORD_CHANNELS:
         return None
     made.inputs.append(integers_of(add, node, x, scale))
-    return made
+    return _with_relu(made, int8)
+
+
+def _linear(add: Add, node: Linear, int8: Int8Layer, scale: TensorScale) -> Node:
+    """Return the node of a linear layer; of more than two axes, all but the last one become rows."""
+    (x,) = node.inputs
+    (*rows, columns), filters = x.shape, len(int8.weights.integers)
+    if len(rows) > 1:
+        (x,) = add(_reshape(node, x, (prod(rows), columns)), (prod(rows), columns))
+    made = IntegerConvolution(
+        node.steps,
+        [integers_of(add, node, x, scale)],
+        weights=replace(int8.weights, integers=int8.weights.integers[:, :, None, None]),
+        bias=int8.bias,
+        x_scale=scale,
+    )
+    flat = _with_relu(made, int8)
+    if len(rows) == 1:
+        return flat
+    (result,) = add(flat, (prod(rows), filters))
+    return _reshape(node, result, (*rows, filters))
+
+
+def _reshape(node: Node, tensor: Tensor, shape: tuple[int, ...]) -> Node:
+    def look(view: View) -> list[View] | None:
+        seen = view.reshaped(shape)
+        return None if seen is None else [seen]
+
+    return Reshape([node.steps[0]], [tensor], look=look)
+
+
+def _with_relu(node: EpilogueNode, int8: Int8Layer) -> Node:
+    if int8.relu:
+        node.epilogue = apply("relu", node.epilogue)
+    return node
 
 
 def _dynamic(add: Add, node: Linear, int8: Int8Layer) -> Node:

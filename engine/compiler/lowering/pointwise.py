@@ -207,10 +207,14 @@ def batch_norm(context: LoweringContext) -> Node | None:
 @lowers("pnnx.Expression")
 def expression(context: LoweringContext) -> Node | None:
     """Lower an expression over float32 tensors and numbers."""
-    root = source.parse(str(context.step.operator.params["expr"]))
-    output = context.outputs[0]
-    if not isinstance(output, TensorSpec) or output.dtype != FLOAT:
+    given, output = context.value("expr"), context.outputs[0]
+    if (
+        not isinstance(given, source.Expression)
+        or not isinstance(output, TensorSpec)
+        or output.dtype != FLOAT
+    ):
         return None
+    root = given.root
     if len(source.postorder(root)) > MAX_NODES:
         return None
     places = sorted(source.operands(root))

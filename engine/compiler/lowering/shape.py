@@ -25,7 +25,7 @@ TAKES_APART = (
 @lowers(
     "F.dropout2d", "F.dropout3d", "F.alpha_dropout", "F.feature_alpha_dropout", "torch.clone", "Tensor.clone"
 )
-@lowers("Tensor.contiguous", "Tensor.detach", "Tensor.alias")
+@lowers("Tensor.contiguous", "Tensor.detach", "Tensor.alias", "Tensor.to")
 def same(context: LoweringContext) -> Node | None:
     """Lower an operator that gives its input as it is."""
     return (

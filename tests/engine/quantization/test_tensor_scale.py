@@ -13,6 +13,23 @@ def test_numbers_are_rounded_half_to_even_and_saturated_as_pytorch_does() -> Non
     assert scale.integers(real).tolist() == [0, 0, 10, 10, 10, 12, 12, 255, 255]
 
 
+def test_a_sum_with_the_zero_point_is_rounded_as_pytorch_does() -> None:
+    real = np.array([-9, -5, -0.25, 0, 0.25, 0.75, 1.25, 122.5, 200], np.float32)
+    # torch.quantize_per_tensor(real, 0.5, 11, torch.quint8).int_repr()
+    assert TensorScale(0.5, 11, rounds_sum=True).integers(real).tolist() == [
+        0,
+        1,
+        10,
+        11,
+        12,
+        12,
+        14,
+        255,
+        255,
+    ]
+    assert TensorScale(0.5, 11).integers(real).tolist() == [0, 1, 11, 11, 11, 13, 13, 255, 255]
+
+
 def test_what_is_no_number_has_an_integer_too() -> None:
     real = np.array([np.nan, np.inf, -np.inf, 3e38, -3e38], np.float32)
     with np.errstate(over="ignore"):

@@ -73,6 +73,64 @@ _NETWORK = """
 """
 
 
+def _residual(torch: Any) -> Any:
+    """Make a network of scales at which PyTorch computes exactly.
+
+    Activations are below 128, as its own configuration for FBGEMM has them: that adds pairs of products in 16 bits. Of
+    means half-way between two integers, it rounds some before it adds the zero point and some after: here that is even.
+    """
+
+    def run(model: Any, item: Any) -> Any:
+        first = model.first(item)
+        grouped = model.grouped(model.depthwise(first))
+        joined = torch.ops.quantized.add_relu(first, grouped, 0.041, 16)
+        pooled = torch.nn.functional.avg_pool2d(joined, 2)
+        return model.last(pooled.flatten(2).permute(0, 2, 1))
+
+    relu = "nn.intrinsic.quantized.ConvReLU2d"
+    modules = {
+        "first": with_weight(torch, relu, (3, 32, (3, 3)), (32, 3, 3, 3), (0.06, 3), True, True, stride=2),
+        "depthwise": with_weight(
+            torch, _CONV, (32, 32, (3, 3)), (32, 1, 3, 3), (0.031, 131), True, True, padding=1, groups=32
+        ),
+        "grouped": with_weight(
+            torch, _CONV, (32, 32, (1, 1)), (32, 8, 1, 1), (0.029, 127), True, True, groups=4
+        ),
+        "last": with_weight(torch, _LINEAR, (32, 10), (10, 32), (0.052, 121), True, True),
+    }
+    return quantized_model(torch, modules, run)
+
+
+_RESIDUAL = """
+    nn.intrinsic.quantized.ConvReLU2d first 1 1 q a scale=0.06 zero_point=3 stride=(2,2)
+    nn.quantized.Conv2d depthwise 1 1 a b scale=0.031 zero_point=131 padding=(1,1) groups=32
+    nn.quantized.Conv2d grouped 1 1 b c scale=0.029 zero_point=127 groups=4
+    pnnx.custom_op.quantized.add_relu sum 2 1 a c d arg_2=0.041 arg_3=16
+    F.avg_pool2d mean 1 1 d e kernel_size=(2,2)
+    torch.flatten flat 1 1 e f start_dim=2 end_dim=-1
+    Tensor.permute turn 1 1 f g dims=(0,2,1)
+    nn.quantized.Linear last 1 1 g r scale=0.052 zero_point=121
+"""
+
+
+def _pointwise(name: str) -> LayerCase:
+    """Make a case of a sum or product whose operands have scales of their own, as the exporter writes it."""
+
+    def compute(torch: Any, x: Any, y: Any) -> Any:
+        first = torch.quantize_per_tensor(x, *ACTIVATION, torch.quint8)
+        second = torch.quantize_per_tensor(y, 0.02, 130, torch.quint8)
+        return getattr(torch.ops.quantized, name)(first, second, *_OUTPUT).dequantize()
+
+    inputs = f32(2, 3, 5, 4), f32(2, 3, 5, 4)
+    return function(f"pnnx.custom_op.quantized.{name}", "two", compute, *inputs, **_EXACT)
+
+
+def _joined(torch: Any, x: Any, y: Any) -> Any:
+    first = torch.quantize_per_tensor(x, *ACTIVATION, torch.quint8)
+    second = torch.quantize_per_tensor(y, 0.02, 130, torch.quint8)
+    return torch.ops.quantized.cat([first, second], 1, *_OUTPUT).dequantize()
+
+
 def _expanded(torch: Any) -> Any:
     """Make what the exporter expands ConvReLU2d to: a convolution without a scale, ReLU, and quantization."""
     conv = with_weight(torch, "nn.quantized.Conv2d", (3, 4, (3, 3)), (4, 3, 3, 3), _OUTPUT, True, True)
@@ -198,6 +256,18 @@ CASES: list[LayerCase] = [
             pnnx.Output pnnx_output_0 1 0 y
         """,
         **_EXACT,
+    ),
+    *map(_pointwise, ("add", "add_relu", "mul", "mul_relu")),
+    function("nn.quantized.cat", "scales", _joined, f32(2, 3, 5, 4), f32(2, 8, 5, 4), **_EXACT),
+    LayerCase(
+        _CONV,
+        "residual",
+        _residual,
+        (f32(2, 3, 21, 17),),
+        also=((f32(1, 3, 9, 40),), (f32(5, 3, 31, 8),)),
+        graph=_around(_RESIDUAL, 4),
+        rtol=0,
+        atol=0.0521,  # one step: of sums of two tensors whose scales differ, the last digit depends on the order
     ),
     LayerCase(_CONV, "network", _network, (f32(2, 3, 8, 9),), graph=_around(_NETWORK, 4), **_EXACT),
     LayerCase(

@@ -1,0 +1,237 @@
+"""Lets a graph of PyTorch's quantized operators run on kernels of 8-bit integers.
+
+Its operands carry integers with a scale and a zero point, which kernels know nothing of. Where the file tells both for
+each of them, operands become float32 that is rounded to what the integers stand for, convolutions and linear layers
+multiply these integers, and kernels hand them on, as in a model that was quantized by `kuiper quantize`.
+
+Results are those of PyTorch but for one step: `quantize` there adds the zero point before it rounds half to even, and
+kernels do after, so that the two differ half-way between two integers where the zero point is odd.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from engine.binding import BoundLayer
+from engine.layers import BUILT_IN
+from engine.operator import OUTPUT, RuntimeOperand, RuntimeOperator
+from engine.quantization.layer import Int8Layer
+from engine.quantization.tensor_scale import TensorScale
+from engine.quantized_layers import (
+    CONTRACTIONS,
+    POINTWISE,
+    Integers,
+    UnfitError,
+    as_contraction,
+    as_expression,
+    as_float32,
+    as_join,
+    integers_of_quantize,
+    integers_of_result,
+    rounding_sums,
+)
+from engine.requantization import RANGES
+from engine.spec import Value
+
+_QUANTIZE = ("nn.quantized.Quantize", "torch.quantize_per_tensor", "aten::quantize_per_tensor")
+_DEQUANTIZE = ("nn.quantized.DeQuantize", "torch.dequantize")
+_SPREADS = ("prim::TupleUnpack", "prim::ListUnpack")
+_PARTS = ("torch.split", "torch.chunk", "torch.tensor_split", "torch.unbind")
+_NO_TENSORS = ("Tensor.size", "Tensor.dim", "Tensor.numel", "aten::size", "aten::dim")
+_REAL_TYPES = ("f32", "i8", "u8")
+"""Types that a file may declare for what a layer gives that is quantized as its input is."""
+_KEEPS = frozenset(
+    [
+        *(
+            "nn.ReLU",
+            "F.relu",
+            "nn.ReLU6",
+            "F.relu6",
+            "nn.Hardtanh",
+            "F.hardtanh",
+            "torch.clamp",
+            "F.hardswish",
+        ),
+        *("nn.LeakyReLU", "F.leaky_relu", "nn.ELU", "F.elu", "nn.Hardswish", *RANGES, *_PARTS),
+        *("nn.MaxPool2d", "F.max_pool2d", "nn.AvgPool2d", "F.avg_pool2d", "nn.AdaptiveAvgPool2d"),
+        *("F.adaptive_avg_pool2d", "torch.mean", "nn.Upsample", "F.upsample", "F.interpolate"),
+        *("nn.Dropout", "nn.Dropout2d", "F.dropout", "F.dropout2d", "torch.flatten", "Tensor.reshape"),
+        *("Tensor.view", "Tensor.permute", "torch.permute", "torch.transpose", "torch.squeeze", "torch.cat"),
+        *("torch.unsqueeze", "Tensor.contiguous", "torch.clone", "Tensor.slice", "Tensor.select"),
+        "nn.ChannelShuffle",
+    ]
+)
+"""Types that give real numbers for real numbers: to be known where the file does not declare what they give."""
+
+_MOVES = frozenset(
+    [
+        *("nn.ReLU", "F.relu", "nn.MaxPool2d", "F.max_pool2d", "torch.flatten", "Tensor.reshape", *_PARTS),
+        *(
+            "nn.Dropout",
+            "nn.Dropout2d",
+            "F.dropout",
+            "F.dropout2d",
+            "Tensor.view",
+            "Tensor.permute",
+            "torch.cat",
+        ),
+        *("torch.permute", "torch.transpose", "torch.squeeze", "torch.unsqueeze", "Tensor.contiguous"),
+        *("torch.clone", "Tensor.slice", "Tensor.select", "nn.ChannelShuffle"),
+    ]
+)
+"""Types that give integers of their input: nothing is rounded, and kernels hand them on where the scale is the same."""
+
+_Known: TypeAlias = "Integers | tuple[_Known | None, ...] | list[Integers] | None"
+"""How an operand is quantized: as a tensor, as a tuple of such, as a list of tensors that are all alike, or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What an operator is bound to from now on."""
+
+    operator: RuntimeOperator
+    layer: BoundLayer
+    int8: Int8Layer | None
+    scales: tuple[TensorScale | None, ...]
+
+
+def compute_in_integers(order: Sequence[RuntimeOperator]) -> bool:
+    """Bind a graph of PyTorch's quantized operators to layers that kernels know, if the whole of it can be.
+
+    Args:
+        order: the operators in the order in which they run, bound to their layers. Where only the numpy layers of
+            quantized tensors run one of them, none is changed.
+
+    Returns:
+        Whether they were changed.
+    """
+    if not any(operator.type in _QUANTIZE for operator in order):
+        return False
+    made = _Rebinding()
+    try:
+        for operator in order:
+            if operator.layer is not None:
+                made.take(operator, operator.layer)
+    except UnfitError:
+        return False
+    for change in made.changes:
+        change.layer.quantize(change.int8, change.scales)
+        change.operator.layer = change.layer
+    return True
+
+
+@dataclass(slots=True)
+class _Rebinding:
+    """What becomes of a graph's operators, found in the order in which they run."""
+
+    known: dict[str, _Known] = field(default_factory=dict)
+    constants: dict[str, Value] = field(default_factory=dict)
+    changes: list[_Change] = field(default_factory=list)
+
+    def take(self, operator: RuntimeOperator, bound: BoundLayer) -> None:
+        """Find what becomes of the next operator.
+
+        Raises:
+            UnfitError: only the layers of quantized tensors run it.
+        """
+        given = [self.known.get(operand.name) for operand in operator.inputs]
+        is_own = BUILT_IN.find(operator.type) == bound.layer
+        if operator.type in _QUANTIZE and is_own:
+            self._bind(
+                operator, as_float32(bound), None, integers_of_quantize(bound, self._numbers(operator, bound))
+            )
+        elif operator.type == "pnnx.Expression" and not operator.inputs:
+            self.constants[operator.outputs[0].name] = bound.forward([])[0]
+        elif all(item is None for item in given) or operator.type in (OUTPUT, *_NO_TENSORS):
+            return
+        elif bound.gathers and is_own:
+            self.known[operator.outputs[0].name] = tuple(given)
+        elif not bound.layer.takes_quantized:
+            self._keep(operator, bound, given)
+        elif not is_own:
+            raise UnfitError
+        elif operator.type in _SPREADS:
+            self._spread(operator, bound, given[0])
+        else:
+            self._take_quantized(operator, bound, given)
+
+    def _take_quantized(self, operator: RuntimeOperator, bound: BoundLayer, given: Sequence[_Known]) -> None:
+        first = _first(given) if all(map(_is_whole, given)) else None
+        if operator.type in CONTRACTIONS and first is not None:
+            layer, int8 = as_contraction(bound, first)
+            self._bind(operator, layer, int8, integers_of_result(bound, first))
+        elif operator.type in POINTWISE and first is not None:
+            self._bind(operator, as_expression(bound), None, integers_of_result(bound, first))
+        elif operator.type == "nn.quantized.cat" and first is not None:
+            self._bind(operator, as_join(bound), None, integers_of_result(bound, first))
+        elif operator.type in _DEQUANTIZE and isinstance(given[0], Integers):
+            self._bind(operator, as_float32(bound), None, None)
+        else:
+            raise UnfitError
+
+    def _numbers(self, operator: RuntimeOperator, bound: BoundLayer) -> dict[str, Value]:
+        """Return the arguments that the file tells by operands; None for those that only a run tells."""
+        return {
+            name: self.constants.get(operator.inputs[place].name)
+            for name, place in bound.operand_places.items()
+            if place
+        }
+
+    def _bind(
+        self, operator: RuntimeOperator, layer: BoundLayer, int8: Int8Layer | None, result: Integers | None
+    ) -> None:
+        (operand,) = operator.outputs
+        self.known[operand.name] = result
+        self.changes.append(_Change(operator, layer, int8, (None if result is None else result.scale,)))
+
+    def _spread(self, operator: RuntimeOperator, bound: BoundLayer, given: _Known) -> None:
+        """Take an operator that gives the members of a tuple or list, each as an output."""
+        members = given * len(operator.outputs) if isinstance(given, list) else given
+        if not isinstance(members, list | tuple) or len(members) != len(operator.outputs):
+            raise UnfitError
+        self._round(operator, bound, members)
+
+    def _keep(self, operator: RuntimeOperator, bound: BoundLayer, given: Sequence[_Known]) -> None:
+        """Take an operator that knows nothing of quantization: what it gives is quantized as its first input is."""
+        source = _first(given)
+        if source is None:
+            raise UnfitError
+        if operator.type in RANGES:
+            scale, above_lowest = RANGES[operator.type]
+            source = Integers(TensorScale(scale, above_lowest), source.is_signed)
+        if operator.type not in _MOVES and operator.params.get("mode") != "nearest":
+            source = rounding_sums(source)
+        if operator.type in _PARTS and len(operator.outputs) == 1:
+            self.known[operator.outputs[0].name] = [source]
+            return
+        is_real = [_is_real(operator, operand) for operand in operator.outputs]
+        self._round(operator, bound, [source if real else None for real in is_real])
+
+    def _round(self, operator: RuntimeOperator, bound: BoundLayer, results: Sequence[_Known]) -> None:
+        self.known.update(zip((operand.name for operand in operator.outputs), results, strict=True))
+        scales = tuple(item.scale if isinstance(item, Integers) else None for item in results)
+        self.changes.append(_Change(operator, bound, bound.int8, scales))
+
+
+def _is_real(operator: RuntimeOperator, operand: RuntimeOperand) -> bool:
+    """Tell whether an output of an operator on real numbers is of real numbers, too."""
+    declared = None if operand.type is None else operand.type.dtype
+    if declared in (None, "null"):
+        if operator.type not in _KEEPS:
+            raise UnfitError
+        return True
+    return declared in _REAL_TYPES
+
+
+def _is_whole(item: _Known) -> bool:
+    """Tell whether an operand is quantized, and so are all members of a tuple."""
+    return all(map(_is_whole, item)) if isinstance(item, tuple) else item is not None
+
+
+def _first(given: Sequence[_Known]) -> Integers | None:
+    """Return how the first quantized input is quantized, among the members of tuples and lists as well."""
+    for item in given:
+        found = _first(item) if isinstance(item, tuple | list) else item
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,89 @@
+"""Graphs of PyTorch's quantized operators on kernels of integers; what PyTorch computed is in the golden data."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine import Precision, RuntimeGraph, TraceLevel
+from engine.dtypes import Array
+from engine.trace import LayerTrace
+from tests.engine.models import make_graph
+from tests.golden.data import load
+
+CASE = "nn.quantized.Conv2d-residual"
+QUANTIZE = "nn.quantized.Quantize quantize 1 1 x q scale=5.0e-01 zero_point=11 dtype=torch.quint8"
+REAL: Array = np.array([[-5, 0.25, 5], [10.75, 15, 122.5]], np.float32)
+
+
+def opened(folder: Path, case: str = CASE, runs: int = 3, threads: int = 1) -> RuntimeGraph:
+    golden = load("quantized", case, runs)
+    (folder / "case.param").write_bytes(golden.param)
+    (folder / "case.bin").write_bytes(golden.bin)
+    graph = RuntimeGraph(folder / "case.param", backend="native", threads=threads, verify="always")
+    graph.build()
+    return graph
+
+
+def around(folder: Path, lines: str, backend: str) -> RuntimeGraph:
+    text = f"pnnx.Input input 0 1 x\n{QUANTIZE}\n{lines}\npnnx.Output output 1 0 r"
+    return make_graph(folder, text, backend=backend)
+
+
+def traced(graph: RuntimeGraph, inputs: Sequence[Array]) -> Sequence[LayerTrace]:
+    trace = graph.run(list(inputs), trace=TraceLevel.ON).trace
+    assert trace is not None
+    return trace.layers
+
+
+def test_every_operator_runs_on_kernels_and_products_are_of_integers(tmp_path: Path) -> None:
+    graph = opened(tmp_path)
+    (inputs, _), *_ = load("quantized", CASE, 3).runs
+    layers = traced(graph, inputs)
+    assert {layer.backend for layer in layers if layer.inputs} == {"native"}
+    of_integers = {layer.name for layer in layers if layer.precision == "int8"}
+    assert of_integers == {"first", "depthwise", "grouped", "last"}
+    assert graph.verification.checked == 1
+    assert not graph.verification.refused
+    assert graph.precision is Precision.F32
+
+
+def test_no_scale_is_left_of_a_network_that_hands_integers_on(tmp_path: Path) -> None:
+    """What is captured is what the integers of the golden data's layers stand for."""
+    (inputs, _), *_ = load("quantized", CASE, 3).runs
+    captured = opened(tmp_path).run(inputs, capture=["a", "b"]).captured
+    for name, scale in (("a", 0.06), ("b", 0.031)):
+        steps = np.asarray(captured[name]) / scale
+        np.testing.assert_allclose(steps, np.rint(steps), atol=1e-4)
+        assert np.unique(steps.round()).size > 20
+
+
+def test_bits_are_the_same_for_any_number_of_threads(tmp_path: Path) -> None:
+    inputs = load("quantized", CASE, 3).runs[2][0]
+    results = [opened(tmp_path, threads=threads).forward(inputs)[0].tobytes() for threads in (1, 2, 3)]
+    assert len(set(results)) == 1
+
+
+def test_rounding_is_that_of_pytorch_where_the_zero_point_is_odd(tmp_path: Path) -> None:
+    graph = around(tmp_path, "torch.dequantize back 1 1 q r", "native")
+    # torch.quantize_per_tensor(x, 0.5, 11, torch.quint8).dequantize()
+    np.testing.assert_array_equal(graph.forward([REAL])[0], [[-5, 0.5, 5], [10.5, 15, 122]])
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        # the scale is known in a run only; 32 bits; a type that kernels know nothing of in between
+        "pnnx.Expression e 1 1 x v expr=mul(size(@0,1),0.25)\n"
+        "torch.quantize_per_tensor o 2 1 x v p zero_point=3 dtype=torch.quint8 $input=x $scale=v\n"
+        "torch.dequantize back 1 1 p r",
+        "torch.quantize_per_tensor o 1 1 x p scale=1.0 zero_point=0 dtype=torch.qint32\n"
+        "torch.dequantize back 1 1 p r",
+        "torch.argmax o 1 1 q r dim=1 keepdim=False",
+    ],
+)
+def test_other_graphs_stay_with_the_layers_of_quantized_tensors(tmp_path: Path, lines: str) -> None:
+    native, numpy = (around(tmp_path, lines, backend) for backend in ("native", "numpy"))
+    np.testing.assert_array_equal(native.forward([REAL])[0], numpy.forward([REAL])[0])
+    assert "u8" in {operand.dtype for layer in traced(native, [REAL]) for operand in layer.outputs}
