@@ -15,7 +15,7 @@ import orjson
 from engine import Array
 from service.codec.json_array import json_data
 from service.config.limits import Limits
-from service.heavy_work import check_wanted
+from service.heavy_work import LIGHT_ANSWER_BYTES, check_wanted
 
 PIECE_ELEMENTS = 1 << 14
 """Most elements of an array that are written at once."""
@@ -23,6 +23,10 @@ _PIECE_ITEMS = 256
 """Most items of a list that are written at once."""
 _JOINED_BYTES = 1 << 16
 """Pieces are joined up to this length: to copy them costs less than to send each."""
+_SAMPLES = 1 << 10
+"""Elements of an array that tell about how many bytes each has as JSON."""
+_SURELY = 0.8
+"""The share of the estimated bytes that an answer surely has."""
 _OPTIONS = orjson.OPT_SERIALIZE_NUMPY
 
 
@@ -39,7 +43,8 @@ def dump_pieces(value: Any, limits: Limits | None = None) -> list[bytes]:
         limits: how large an answer may be; None for any size.
 
     Raises:
-        ServiceError: 413 `answer_too_large`, as soon as the pieces are larger than an answer may be.
+        ServiceError: 413 `answer_too_large`, as soon as the pieces are larger than an answer may be, or at once where
+            samples of large arrays tell that they will be.
     """
     if isinstance(value, list) and len(value) > _PIECE_ITEMS:
         steps = (value[start : start + _PIECE_ITEMS] for start in range(0, len(value), _PIECE_ITEMS))
@@ -48,6 +53,8 @@ def dump_pieces(value: Any, limits: Limits | None = None) -> list[bytes]:
     text = orjson.dumps(_prepared(value, large), option=_OPTIONS)
     if not large:
         return [text]
+    if limits is not None and sum(array.nbytes for array in large) > LIGHT_ANSWER_BYTES:
+        limits.check_text(int(_SURELY * sum(map(_estimated_bytes, large))))
     return join_small(_filled(text, large), limits)
 
 
@@ -106,6 +113,14 @@ def _array_pieces(array: Array) -> Iterator[bytes]:
     steps = (dump_json(array[start : start + rows]) for start in range(0, len(array), rows))
     for pieces in _joined([step] for step in steps):
         yield from pieces
+
+
+def _estimated_bytes(array: Array) -> float:
+    """Return about how many bytes a large array has as JSON, judged by some of its elements."""
+    places = np.random.default_rng(array.size).integers(
+        0, array.size, _SAMPLES
+    )  # equal ones for equal requests
+    return len(dump_json(array.flat[places])) / _SAMPLES * array.size
 
 
 def _prepared(value: Any, large: list[Array] | None) -> Any:

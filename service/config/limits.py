@@ -42,6 +42,17 @@ class Limits:
                 413, "answer_too_large", message, {"limit": self.answer_bytes, "unit": "bytes"}
             )
 
+    def check_text(self, size: int) -> None:
+        """Raise 413 `answer_too_large` if an answer is too large that will have about `size` bytes as JSON."""
+        if size > self.answer_bytes:
+            message = (
+                f"the answer would have about {size} bytes as JSON; at most {self.answer_bytes} are sent: "
+                "ask for fewer operands or rows, or for application/x-npz"
+            )
+            raise ServiceError(
+                413, "answer_too_large", message, {"limit": self.answer_bytes, "unit": "bytes"}
+            )
+
     def check_shape(self, shape: Sequence[int], place: str) -> None:
         """Raise 413 `tensor_too_large` if a shape has too many elements.
 

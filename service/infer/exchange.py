@@ -21,7 +21,7 @@ from service.config.limits import Limits
 from service.errors import ServiceError
 from service.heavy_work import LIGHT_ANSWER_BYTES, check_weight
 from service.images.geometry import ImageGeometry
-from service.infer.answer_size import array_bytes, planned_bytes
+from service.infer.answer_size import array_bytes, planned_size
 from service.infer.rendering import PNG_TYPE, check_drawable, render
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.answer import Answer
@@ -85,9 +85,11 @@ class InferExchange:
         if self.options.capture:
             named = find_operands(graph, self.options.capture)
             self.options = replace(self.options, capture=named)
-            size = planned_bytes(graph, decoded.inputs, named)
-            self.limits.check_answer(size)
-            check_weight(size, LIGHT_ANSWER_BYTES)
+            size = planned_size(graph, decoded.inputs, named)
+            self.limits.check_answer(size.binary)
+            if self.media_type == JSON_TYPE:
+                self.limits.check_text(size.text)
+            check_weight(size.binary, LIGHT_ANSWER_BYTES)
         self.body = b""
         return Decoded(decoded.inputs, self.options)
 

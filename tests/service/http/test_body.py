@@ -1,4 +1,5 @@
 import asyncio
+import threading
 
 import pytest
 from starlette.requests import ClientDisconnect, Request
@@ -7,7 +8,7 @@ from starlette.types import Message, Receive
 from service.config.limits import Limits
 from service.context import mark_arrived, open_context
 from service.errors import ServiceError
-from service.http.body import read_body
+from service.http.body import _LARGE_BYTES, read_body
 from service.lifecycle import Lifecycle
 
 pytestmark = pytest.mark.anyio
@@ -114,3 +115,32 @@ async def test_body_that_has_arrived_needs_no_time_limit() -> None:
     arrived = request(sending(b"0123", b"456"))
     mark_arrived(arrived.scope)
     assert await read_body(arrived, LIMITS, 0, Lifecycle()) == b"0123456"
+
+
+async def test_large_bodies_are_joined_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = []
+
+    def join(chunks: list[bytes]) -> bytes:
+        threads.append(threading.current_thread())
+        return b"".join(chunks)
+
+    monkeypatch.setattr("service.http.body._join", join)
+    half = bytes(range(256)) * (_LARGE_BYTES // 512)
+    limits = Limits(body_bytes=4 * _LARGE_BYTES)
+    assert await read_body(request(sending(half, half)), limits, 20, Lifecycle()) == 2 * half
+    assert threads == []
+    assert await read_body(request(sending(half, half, b"0")), limits, 20, Lifecycle()) == 2 * half + b"0"
+    assert len(threads) == 1
+    assert threads[0] is not threading.current_thread()
+
+
+async def test_large_bodies_are_joined_where_there_is_no_room_for_a_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def refuse(*_: object) -> bytes:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(asyncio, "to_thread", refuse)
+    whole = bytes(_LARGE_BYTES + 1)
+    limits = Limits(body_bytes=2 * _LARGE_BYTES)
+    assert await read_body(request(sending(whole[:5], whole[5:])), limits, 20, Lifecycle()) == whole

@@ -12,7 +12,7 @@ from engine import PNNX_COMPUTE, Array, RunResult
 from service.codec import Options
 from service.config.limits import Limits
 from service.errors import ServiceError
-from service.infer.answer_size import array_bytes, planned_bytes
+from service.infer.answer_size import PlannedSize, array_bytes, planned_size
 from service.infer.exchange import InferExchange
 from service.repository.loaded_model import LoadedModel
 from service.repository.version_loader import LoadOptions, load_version
@@ -46,13 +46,13 @@ def rows(count: int = ROWS) -> Array:
     return np.random.default_rng(1).standard_normal((count, 10)).astype(np.float32)
 
 
-def exchange(model: LoadedModel, limits: Limits, **options: Any) -> InferExchange:
+def exchange(
+    model: LoadedModel, limits: Limits, accepted: str = "application/json", **options: Any
+) -> InferExchange:
     body = BytesIO()
     np.save(body, rows())
     chosen = Options(**options)
-    return InferExchange(
-        model, "r", body.getvalue(), "application/x-npy", chosen, "application/json", limits, 0
-    )
+    return InferExchange(model, "r", body.getvalue(), "application/x-npy", chosen, accepted, limits, 0)
 
 
 def answer(made: InferExchange | V2Exchange) -> Answer:
@@ -70,17 +70,19 @@ def check_refused(made: InferExchange | V2Exchange, unit: str = "bytes") -> None
 
 
 def test_captures_that_are_too_large_are_refused_before_the_run(model: LoadedModel) -> None:
-    assert exchange(model, Limits(answer_bytes=2 * BYTES), capture=("1", "2")).decode()
-    with pytest.raises(ServiceError) as caught:
-        exchange(model, Limits(answer_bytes=2 * BYTES - 1), capture=("1", "2")).decode()
-    assert (caught.value.status, caught.value.code) == (413, "answer_too_large")
+    for kind, size in ("application/x-npz", 2 * BYTES), ("application/json", 4 * BYTES):
+        assert exchange(model, Limits(answer_bytes=size), kind, capture=("1", "2")).decode()
+        with pytest.raises(ServiceError) as caught:
+            exchange(model, Limits(answer_bytes=size - 1), kind, capture=("1", "2")).decode()
+        assert (caught.value.status, caught.value.code) == (413, "answer_too_large")
 
 
 def test_sizes_of_captures_are_those_of_the_run(model: LoadedModel) -> None:
     inputs, capture = {"0": rows(7)}, ("0", "1", "2", "3")
     captured = model.graph.run(inputs, capture=capture).captured
-    assert planned_bytes(model.graph, inputs, capture) == array_bytes(captured.values()) == 4 * 7 * 10 * 4
-    assert planned_bytes(model.graph, {"0": rows(7)[0]}, capture) == 0
+    assert array_bytes(captured.values()) == 4 * 7 * 10 * 4
+    assert planned_size(model.graph, inputs, capture) == PlannedSize(4 * 7 * 10 * 4, 4 * 7 * 10 * 8)
+    assert planned_size(model.graph, {"0": rows(7)[0]}, capture) == PlannedSize()
     assert array_bytes([(rows(1), [rows(2)]), 1.5, None]) == 3 * 10 * 4
 
 
