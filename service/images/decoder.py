@@ -26,12 +26,12 @@ START_SECONDS = 60.0
 """Seconds that the process may take to start."""
 _END_SECONDS = 1.0
 """Seconds that a process which answers no more may take to end by itself."""
-IDLE_SECONDS = 5.0
+IDLE_SECONDS = 2.0
 """Seconds after which the process is ended if there is nothing to decode; its memory goes with it."""
 _PATIENCE = 3.0
 """How many times as long decoding may take as the processor has time for it, which others use first."""
-_PIXEL_BYTES = 16
-"""Bytes of memory for each weighted pixel: of four bytes each, the image, it turned, and it converted."""
+_PIXEL_BYTES = 8
+"""Bytes of memory for each weighted pixel: four of the image, and what decoders and filters take besides."""
 _SPARE_BYTES = 256 << 20
 _KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT", "VIRTUAL_ENV")
 """Variables of the environment that the process gets; the others may be secrets."""

@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from typing import Literal, cast
 
@@ -12,6 +13,7 @@ from PIL.ExifTags import Base
 from service.config.image_formats import KNOWN_FORMATS
 from service.errors import ServiceError
 from service.images.image_header import ImageHeader
+from service.images.picture_strips import Picture, PictureStrips
 
 IMAGE_FORMATS = tuple(name.upper() for name in KNOWN_FORMATS)
 """The formats that are known; Pillow's readers of other formats never see a client's bytes."""
@@ -21,6 +23,8 @@ Image.MAX_IMAGE_PIXELS = None
 # blocks of this size are returned to the system; of smaller ones, hundreds of megabytes would be kept
 _imaging.set_block_size(64 << 20)
 
+_LARGE_PIXELS = 4_000_000
+"""Pixels from which on an image is not copied as a whole."""
 _STRIP_PIXELS = 1 << 20
 """Pixels of an image that are blended at a time."""
 
@@ -70,7 +74,7 @@ def open_image(data: bytes, header: ImageHeader, place: str) -> Image.Image:
     return image
 
 
-def load_image(image: Image.Image, gray: bool, place: str, background: Background = "auto") -> Image.Image:
+def load_image(image: Image.Image, gray: bool, place: str, background: Background = "auto") -> Picture:
     """Decode an opened image: first frame, turned upright, put on a background, mode `L` or `RGB`.
 
     Args:
@@ -80,13 +84,40 @@ def load_image(image: Image.Image, gray: bool, place: str, background: Backgroun
         background: red, green and blue of what is seen through transparent pixels; "auto": white, or black where
             on white nothing would be seen.
 
+    Returns:
+        The picture; a large one as strips, where it has to be turned or converted.
+
     Raises:
         ServiceError: 400 `invalid_image` where it is truncated or damaged.
         MemoryError: there is too little memory.
     """
-    try:
+    mode = "L" if gray else "RGB"
+    with _reading(image, place):
         image.load()
-        return _convert(_upright(image), "L" if gray else "RGB", background)
+        if image.width * image.height >= _LARGE_PIXELS:
+            return _as_strips(image, mode, place, background)
+        return _convert(_upright(image), mode, background)
+
+
+def _as_strips(image: Image.Image, mode: str, place: str, background: Background) -> Picture:
+    turn = _turn(image)
+    if turn is None and image.mode == mode and not image.has_transparency_data:
+        return image
+    is_auto = background == "auto" and not image.mode.startswith("I") and image.has_transparency_data
+    colour = _visible(image) if is_auto else background
+
+    def convert(strip: Image.Image) -> Image.Image:
+        with _reading(image, place):
+            return _convert(strip, mode, colour)
+
+    return PictureStrips(image, mode, convert, turn)
+
+
+@contextmanager
+def _reading(image: Image.Image, place: str) -> Iterator[None]:
+    """Raise what `load_image` raises, whatever Pillow does."""
+    try:
+        yield
     except MemoryError:
         raise
     except Exception as error:  # as above

@@ -23,9 +23,12 @@ from service.images.axis_windows import (
     smooth_bicubic,
     smooth_bilinear,
 )
+from service.images.picture_strips import Picture, PictureStrips, channels_of, crop_rows
 
 _ROWS = 64
 """Rows of the result that are made at a time."""
+_BLOCK_VALUES = 8 << 20
+"""Numbers of the picture that these rows may be made of, as far as that is more than one row's."""
 _COLUMNS = 32
 """Columns of the result that are blended at a time."""
 _SLIGHT = 1e-6
@@ -60,7 +63,7 @@ class Part:
     box: tuple[float, float, float, float]
     size: tuple[int, int]
 
-    def axes(self, image: Image.Image, dtype: type[np.floating]) -> tuple[Axis, Axis]:
+    def axes(self, image: Picture, dtype: type[np.floating]) -> tuple[Axis, Axis]:
         """Return the axes along which the image is resized, columns and rows, with places of a dtype."""
         left, top, right, bottom = self.box
         columns, rows = self.size
@@ -70,11 +73,11 @@ class Part:
         )
 
 
-def resize(image: Image.Image, part: Part, config: ImageConfig) -> Array:
+def resize(image: Picture, part: Part, config: ImageConfig) -> Array:
     """Resize a part of an image.
 
     Args:
-        image: of mode `L` or `RGB`.
+        image: the picture.
         part: the part, and its new size.
         config: whose arithmetic, and which filter.
 
@@ -91,7 +94,7 @@ def resize(image: Image.Image, part: Part, config: ImageConfig) -> Array:
     return _resize_as_opencv(image, *part.axes(image, np.float64), config.resample)
 
 
-def _resize_as_pillow(image: Image.Image, part: Part, resample: Image.Resampling) -> Image.Image:
+def _resize_as_pillow(image: Picture, part: Part, resample: Image.Resampling) -> Image.Image:
     """Resize a part; where that is what resizing and cutting at whole pixels give, it is done so.
 
     Pillow keeps boxes in single precision, which may change grey levels by one.
@@ -104,12 +107,31 @@ def _resize_as_pillow(image: Image.Image, part: Part, resample: Image.Resampling
         abs(place - whole) < _SLIGHT for place, whole in zip(exact, map(round, exact), strict=True)
     )
     if is_whole and width * height <= _MOST_CUT * part.size[0] * part.size[1]:
-        resized = image.resize((width, height), resample)
+        resized = _resize_box(image, (width, height), resample, (0, 0, image.width, image.height))
         return resized.crop((column, row, column + part.size[0], row + part.size[1]))
-    return image.resize(part.size, resample, part.box)
+    return _resize_box(image, part.size, resample, part.box)
 
 
-def _resize_as_opencv(image: Image.Image, columns: Axis, rows: Axis, resample: Resample) -> Array:
+def _resize_box(
+    image: Picture, size: tuple[int, int], resample: Image.Resampling, box: tuple[float, float, float, float]
+) -> Image.Image:
+    """Resize a box of a picture; of strips in the same two passes that Pillow makes of a whole image.
+
+    Both blend columns, round, and blend rows then: the results are equal.
+    """
+    if not isinstance(image, PictureStrips):
+        return image.resize(size, resample, box)
+    left, top, right, bottom = box
+    narrow = Image.new(image.mode, (size[0], image.height))
+    for first, last in image.strips():
+        count = last - first
+        narrow.paste(
+            image.rows(first, last).resize((size[0], count), resample, (left, 0, right, count)), (0, first)
+        )
+    return narrow.resize(size, resample, (0, top, size[0], bottom))
+
+
+def _resize_as_opencv(image: Picture, columns: Axis, rows: Axis, resample: Resample) -> Array:
     """Resize as OpenCV's `resize` does 8-bit images, to the grey level."""
     if columns.step == rows.step == 1:
         resample = "nearest"  # nothing is resized
@@ -125,7 +147,7 @@ def _resize_as_opencv(image: Image.Image, columns: Axis, rows: Axis, resample: R
     return _rounded(_blend(image, across, down, np.float64))
 
 
-def _average(image: Image.Image, columns: Axis, rows: Axis) -> Array:
+def _average(image: Picture, columns: Axis, rows: Axis) -> Array:
     """Return means over areas, as `INTER_AREA` does where it shrinks."""
     factors = columns.step, rows.step
     means = _blend(image, area(columns), area(rows), np.float32)
@@ -148,12 +170,13 @@ def _fixed(windows: Windows) -> Windows:
     return Windows(windows.taps, np.rint(windows.weights.astype(np.float32) * unit) / unit)
 
 
-def _blend(image: Image.Image, across: Windows, down: Windows, dtype: type[np.floating]) -> Array:
+def _blend(image: Picture, across: Windows, down: Windows, dtype: type[np.floating]) -> Array:
     """Blend rows, then columns; returns (rows, columns, channels)."""
-    channels = len(image.getbands())
+    channels = channels_of(image)
     height, width = len(down.taps), len(across.taps)
     out = np.empty((height, width, channels), dtype)
-    for block in _blocks(height, _ROWS):
+    most = _BLOCK_VALUES // (down.width * image.width * channels)
+    for block in _blocks(height, max(1, min(_ROWS, most))):
         used = np.unique(down.taps[block])
         rows = _read_rows(image, used).astype(dtype)
         blended = down.matrix(block, used).astype(dtype) @ rows.reshape(len(used), -1)
@@ -165,12 +188,12 @@ def _blend(image: Image.Image, across: Windows, down: Windows, dtype: type[np.fl
     return out
 
 
-def _blend_in_fixed_point(image: Image.Image, across: Windows, down: Windows) -> Array:
+def _blend_in_fixed_point(image: Picture, across: Windows, down: Windows) -> Array:
     """Blend two columns, then two rows, in OpenCV's fixed-point arithmetic with its losses; returns 8 bits."""
     unit = 1 << _FIXED_BITS
     horizontal = np.rint(across.weights * unit).astype(np.int32)[..., None]
     vertical = np.rint(down.weights * unit).astype(np.int32)[..., None, None]
-    out = np.empty((len(down.taps), len(across.taps), len(image.getbands())), np.uint8)
+    out = np.empty((len(down.taps), len(across.taps), channels_of(image)), np.uint8)
     for block in _blocks(len(out), _ROWS):
         used = np.unique(down.taps[block])
         rows = _read_rows(image, used)
@@ -191,11 +214,8 @@ def _blocks(count: int, size: int) -> Iterator[slice]:
         yield slice(start, min(start + size, count))
 
 
-def _read_rows(image: Image.Image, rows: Array) -> Array:
+def _read_rows(image: Picture, rows: Array) -> Array:
     """Return some rows of an image, in ascending order: uint8 (rows, width, channels)."""
     breaks = np.flatnonzero(np.diff(rows) != 1) + 1
-    pieces = [
-        np.asarray(image.crop((0, int(run[0]), image.width, int(run[-1]) + 1)))
-        for run in np.split(rows, breaks)
-    ]
+    pieces = [np.asarray(crop_rows(image, int(run[0]), int(run[-1]) + 1)) for run in np.split(rows, breaks)]
     return np.concatenate(pieces).reshape(len(rows), image.width, -1)

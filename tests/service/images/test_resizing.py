@@ -8,6 +8,7 @@ from engine import Port
 from service.config.image_config import ImageConfig
 from service.images import planes
 from service.images.axis_windows import Axis, smooth_bicubic, smooth_bilinear
+from service.images.picture_strips import Picture
 from service.images.preparation import ImageInput, find_image_input, open_images, prepare
 from service.images.resizing import Part, resize
 from tests.service.codec.payloads import encoded
@@ -103,8 +104,8 @@ def test_which_pictures_are_drafted(
 ) -> None:
     seen: list[tuple[int, int]] = []
 
-    def noted(image: Image.Image, *args: Any) -> Any:
-        seen.append(image.size)
+    def noted(image: Picture, *args: Any) -> Any:
+        seen.append((image.width, image.height))
         return resize(image, *args)
 
     monkeypatch.setattr(planes, "resize", noted)
