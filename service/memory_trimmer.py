@@ -95,6 +95,11 @@ class MemoryTrimmer:
             seconds = self.look()
 
 
+def resident_bytes() -> int | None:
+    """Return the resident bytes of this process; None where the system does not tell as Linux does."""
+    return _resident_bytes() if _STATM.exists() else None
+
+
 def _resident_bytes() -> int:
     return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 

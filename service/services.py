@@ -1,6 +1,7 @@
 """The parts of a running server, as routes and middleware reach them."""
 
 from dataclasses import dataclass, field, replace
+from time import monotonic
 
 from fastapi import FastAPI, Request
 
@@ -36,6 +37,7 @@ class Services:
         loading_threads: the threads that models are loaded on, at the start and later.
         inspections: the thread on which what a model consists of is looked at, for one client after the other.
         layouts: drawings of graphs that were asked for.
+        began: when the server began, on the clock of `time.monotonic`.
         opens_at_once: whether the application starts before its models are loaded.
     """
 
@@ -51,6 +53,7 @@ class Services:
     )
     inspections: PeerTurns = field(default_factory=lambda: PeerTurns("inspections"))
     layouts: LayoutCache = field(default_factory=LayoutCache)
+    began: float = field(default_factory=monotonic)
     opens_at_once: bool = False
 
     @property

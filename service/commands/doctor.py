@@ -17,7 +17,8 @@ from service.commands.output import Json, add_rows, console, print_json, table
 from service.config.environment import doubtful_variables
 from service.config.fitting import describe_fit, fit_to_memory
 from service.config.machine import this_machine
-from service.config.settings import SettingsError, load_settings
+from service.config.setting_file import SettingsError
+from service.config.settings import load_settings
 from service.version import kuiper_version
 
 EXAMPLE = "kuiper doctor"

@@ -2,7 +2,7 @@
 
 from engine import KuiperError, ModelFilesError
 from service.config.model_config import ModelConfigError
-from service.config.settings import SettingsError
+from service.config.setting_file import SettingsError
 from service.errors import ServiceError
 from service.repository.repository import RepositoryError
 

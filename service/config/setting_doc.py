@@ -24,3 +24,10 @@ class SettingDoc:
     default: str
     text: str
     field: FieldInfo
+
+
+def shown_default(value: object) -> str:
+    """Return a default as the settings file has it, lists with commas."""
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)

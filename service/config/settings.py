@@ -4,15 +4,15 @@ A flag takes precedence over a `KUIPER_…` variable in the environment, the var
 the default.
 """
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import Field, PrivateAttr, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
+    EnvSettingsSource,
     InitSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
@@ -26,16 +26,14 @@ from service.config.machine import this_machine
 from service.config.origins import Hosts, Origins
 from service.config.precision_name import PrecisionName
 from service.config.service_link import is_service_link
-from service.config.setting_doc import SettingDoc
+from service.config.setting_doc import SettingDoc, shown_default
+from service.config.setting_file import SettingsError, read_settings_file
+from service.config.setting_origin import SettingOrigin, origins_of
 from service.config.wording import problem_of
 
 ENV_PREFIX = "KUIPER_"
 
 _LIMITS = Limits()
-
-
-class SettingsError(ValueError):
-    """A setting has an invalid value; the message names the setting and says what is wrong."""
 
 
 class Settings(BaseSettings):
@@ -250,6 +248,13 @@ class Settings(BaseSettings):
         description="PEM file of certificate authorities; clients must present a certificate that one of them signed",
     )
 
+    _origins: dict[str, SettingOrigin] = PrivateAttr(default_factory=dict)
+
+    def origin(self, name: str) -> SettingOrigin:
+        """Return where the value of a setting comes from."""
+        is_default = getattr(self, name) == type(self).model_fields[name].default
+        return self._origins.get(name, "default" if is_default else "machine")
+
     @property
     def worker_count(self) -> int:
         """Number of worker threads to start."""
@@ -288,14 +293,12 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Give the file that `config` names a lower precedence than flags and environment."""
         del dotenv_settings, file_secret_settings
-        variables = {
-            name: value for name, value in env_settings().items() if not is_service_link(name, value)
-        }
+        variables = _variables(env_settings)
         path = init_settings().get("config") or variables.get("config")
         environment = InitSettingsSource(settings_cls, variables)
         if path is None:
             return init_settings, environment
-        return init_settings, environment, InitSettingsSource(settings_cls, _read_file(Path(path)))
+        return init_settings, environment, InitSettingsSource(settings_cls, read_settings_file(Path(path)))
 
 
 def load_settings(flags: Mapping[str, Any] | None = None) -> Settings:
@@ -304,16 +307,20 @@ def load_settings(flags: Mapping[str, Any] | None = None) -> Settings:
     Raises:
         SettingsError: a value is invalid, or the file cannot be read or holds a key that is no setting.
     """
+    given = dict(flags or {})
     try:
-        return Settings(**dict(flags or {}))
+        settings = Settings(**given)
     except ValidationError as error:
         raise SettingsError("; ".join(_word(fault) for fault in error.errors())) from error
+    variables = _variables(EnvSettingsSource(Settings))
+    settings._origins = origins_of(settings.model_fields_set, given, variables)
+    return settings
 
 
 def describe_settings() -> Iterator[SettingDoc]:
     """Yield the documentation of each setting, in order of definition."""
     for name, field in Settings.model_fields.items():
-        default = "" if field.default in (None, ()) else _show(field.default)
+        default = "" if field.default in (None, ()) else shown_default(field.default)
         flag = "" if _is_secret(name) else "--" + name.replace("_", "-")
         yield SettingDoc(name, flag, ENV_PREFIX + name.upper(), default, field.description or "", field)
 
@@ -324,23 +331,13 @@ def suggest(name: str) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
+def _variables(source: PydanticBaseSettingsSource) -> dict[str, Any]:
+    return {name: value for name, value in source().items() if not is_service_link(name, value)}
+
+
 def _is_secret(name: str) -> bool:
     field = Settings.model_fields.get(name)
     return field is not None and field.annotation == SecretStr | None
-
-
-def _show(value: object) -> str:
-    if isinstance(value, tuple):
-        return ",".join(value)
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _read_file(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise SettingsError(f"config: cannot read {path}: {reason}") from error
 
 
 def _word(fault: Any) -> str:

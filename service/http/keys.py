@@ -10,7 +10,7 @@ from time import monotonic
 
 from pydantic import SecretStr
 
-from service.config.settings import SettingsError
+from service.config.setting_file import SettingsError
 
 _FILE_BYTES = 1 << 20
 _LOOK_SECONDS = 1.0

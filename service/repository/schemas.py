@@ -11,6 +11,7 @@ from service.repository.loaded_model import LoadedModel
 from service.repository.model_entry import UNLOADED, WHOLE_MODEL, ModelEntry, VersionState
 from service.schemas import JsonNumber, PortView
 
+InputKind = Literal["image", "text", "tensor"]
 ModelStatus = Literal["ready", "broken", "unloaded", "loading"]
 
 
@@ -92,6 +93,7 @@ class ModelDetail(ModelSummary):
     """A model in full detail."""
 
     labels: list[str] | None = Field(default=None, description="names of the classes, in order of index")
+    accepts: list[InputKind] = Field(default=[], description="what requests may bring")
     multiply_adds: int | None = Field(default=None, description="of one run on the declared shapes")
     precision: PrecisionName | None = Field(
         default=None, description="precision that the model is configured to compute in"
@@ -118,6 +120,20 @@ class ModelDetail(ModelSummary):
     verification: VerificationView | None = None
 
 
+class SampleView(BaseModel):
+    """A file that comes with a model."""
+
+    name: str
+    media_type: str
+    bytes: int
+
+
+class SampleList(BaseModel):
+    """The files of a model's folder `samples`, by name."""
+
+    samples: list[SampleView]
+
+
 class ModelList(BaseModel):
     """All models, by name."""
 
@@ -136,6 +152,11 @@ def _describe(model: LoadedModel) -> dict[str, Any]:
         "parameter_count": model.parameter_count,
         "bytes": model.byte_count,
         "labels": model.config.labels,
+        "accepts": [
+            *(("image",) if model.config.image is not None else ()),
+            *(("text",) if model.config.text is not None else ()),
+            "tensor",
+        ],
         "multiply_adds": None if plan is None else plan.multiply_adds,
         "precision": model.graph.precision.value,
         "precisions": count_precisions(model.graph),

@@ -16,13 +16,22 @@ from service.routes import (
     metrics,
     models,
     predict_description,
+    samples,
+    settings,
+    stats,
     traces,
     v2,
 )
 
 ROUTERS: list[APIRouter] = [
     *v2.ROUTERS,
-    *(module.router for module in (docs, console, index, embeddings, graph, models, health, metrics, traces)),
+    *(
+        module.router
+        for module in (
+            *(docs, console, index, embeddings, graph, models, samples),
+            *(health, metrics, stats, traces, settings),
+        )
+    ),
 ]
 """In the order in which paths are matched: what is added at the end takes no path away from another."""
 

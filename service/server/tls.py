@@ -4,7 +4,8 @@ import ssl
 from pathlib import Path
 from typing import Any
 
-from service.config.settings import Settings, SettingsError
+from service.config.setting_file import SettingsError
+from service.config.settings import Settings
 
 _CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 """What TLS 1.2 may use, in OpenSSL's words: forward secrecy and authenticated encryption, no AES-CBC. The cipher suites

@@ -44,6 +44,10 @@ class Histogram:
         """Number of values that were counted."""
         return sum(self._counts)
 
+    def counts(self) -> list[int]:
+        """Return the number of values of each class: up to each bound and above the one before, and above the last."""
+        return list(self._counts)
+
     def cumulative(self) -> list[tuple[float, int]]:
         """Return each bound with the number of values up to it; the last bound is infinity."""
         return list(zip((*self.bounds, inf), accumulate(self._counts), strict=True))

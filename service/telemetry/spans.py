@@ -21,7 +21,7 @@ from opentelemetry.trace import (
 from starlette.types import ASGIApp
 
 from engine import LayerTrace, RunTrace
-from service.config.settings import SettingsError
+from service.config.setting_file import SettingsError
 from service.scheduling.call_record import CallRecord, CallStatus
 from service.telemetry.clock import epoch_offset_ns
 from service.telemetry.span_middleware import SpanMiddleware

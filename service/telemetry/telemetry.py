@@ -6,7 +6,8 @@ from typing import Protocol
 
 from starlette.types import ASGIApp
 
-from service.config.settings import Settings, SettingsError
+from service.config.setting_file import SettingsError
+from service.config.settings import Settings
 from service.scheduling.call_record import CallObserver
 from service.telemetry.http_durations import HttpDurations
 from service.telemetry.http_request_log import HttpRequestLog

@@ -2,7 +2,8 @@
 
 import pytest
 
-from service.config.settings import SettingsError, load_settings
+from service.config.setting_file import SettingsError
+from service.config.settings import load_settings
 
 
 def test_lists_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:

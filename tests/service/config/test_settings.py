@@ -5,12 +5,8 @@ from pathlib import Path
 import pytest
 
 from service.config.machine import Machine
-from service.config.settings import (
-    Settings,
-    SettingsError,
-    describe_settings,
-    load_settings,
-)
+from service.config.setting_file import SettingsError
+from service.config.settings import Settings, describe_settings, load_settings
 from service.config.settings_table import settings_table
 
 

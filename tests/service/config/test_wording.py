@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from service.config.model_config import ModelConfigError, load_model_config
-from service.config.settings import SettingsError, load_settings
+from service.config.setting_file import SettingsError
+from service.config.settings import load_settings
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def visitor(models: Path, settings: dict[str, Any]) -> AsyncClient:
 
 
 def path_of(template: str) -> str:
-    return template.format(name="vector", version="1", request_id="r1")
+    return template.format(name="vector", version="1", request_id="r1", file="a.png")
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=["loopback", "everywhere", "limited", "keys"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from service.config.settings import SettingsError
+from service.config.setting_file import SettingsError
 from service.http import keys as module
 from service.http.keys import KeyRing
 

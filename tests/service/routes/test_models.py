@@ -41,6 +41,7 @@ async def test_model_is_shown(client: AsyncClient) -> None:
         "parameter_count": 0,
         "bytes": 0,
         "labels": [f"p{n}" for n in range(10)],
+        "accepts": ["image", "tensor"],
         "multiply_adds": 0,
         "precision": "f32",
         "precisions": {"f32": 4},

@@ -10,7 +10,8 @@ import pytest
 import trustme
 from pydantic import SecretStr
 
-from service.config.settings import Settings, SettingsError
+from service.config.setting_file import SettingsError
+from service.config.settings import Settings
 from service.server.tls import check_tls, tls_options
 from tests.service.models import VECTOR, add_model
 from tests.service.server.process import SOON, ServerProcess, run_to_end

@@ -13,7 +13,8 @@ from opentelemetry.trace import SpanKind, StatusCode
 from starlette.types import Message, Receive, Scope, Send
 
 from engine import RunTrace
-from service.config.settings import Settings, SettingsError
+from service.config.setting_file import SettingsError
+from service.config.settings import Settings
 from service.scheduling.call_record import CallRecord, CallStatus
 from service.surfaces import POLLED_PATHS
 from service.telemetry.spans import MAX_LAYER_SPANS, OpenTelemetrySpans, make_spans

@@ -1,0 +1,65 @@
+"""Files of a model's folder `samples/`: inputs that show what the model is for."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from service.repository.loaded_model import LoadedModel
+
+FOLDER = "samples"
+MEDIA_TYPES = {
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".webp": "image/webp",
+    ".bmp": "image/bmp",
+    ".npy": "application/x-npy",
+    ".npz": "application/x-npz",
+    ".csv": "text/csv",
+    ".json": "application/json",
+    ".txt": "text/plain",
+}
+"""Media types of samples, by suffix; other files are none."""
+_MOST_FILES = 200
+_MOST_BYTES = 16 << 20
+"""Most bytes of a sample: a larger file would be an input that hardly any server takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampleFile:
+    """A sample.
+
+    Attributes:
+        name: name of the file.
+        path: where it is.
+        media_type: media type of its content.
+        size: its bytes.
+    """
+
+    name: str
+    path: Path
+    media_type: str
+    size: int
+
+
+def sample_files(model: LoadedModel) -> list[SampleFile]:
+    """Return the samples of a model in order of name: those beside its files, or beside the folders of its versions.
+
+    Only regular files that lie in the folder itself are samples: no links, nothing in folders below.
+    """
+    beside = model.graph.param_path.parent
+    for folder in (beside / FOLDER, beside.parent / FOLDER):
+        is_of_version = folder.parent == beside or beside.name == model.version
+        if is_of_version and folder.is_dir():
+            return _files(folder)
+    return []
+
+
+def _files(folder: Path) -> list[SampleFile]:
+    found = []
+    for path in sorted(folder.iterdir())[:_MOST_FILES]:
+        media_type = MEDIA_TYPES.get(path.suffix.lower())
+        if media_type is not None and path.is_file() and not path.is_symlink():
+            size = path.stat().st_size
+            if size <= _MOST_BYTES:
+                found.append(SampleFile(path.name, path, media_type, size))
+    return found

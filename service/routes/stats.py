@@ -1,0 +1,28 @@
+"""`GET /stats`: counters for charts."""
+
+from time import monotonic
+
+from fastapi import APIRouter, Request
+
+from service.description.openapi import error_responses
+from service.memory_trimmer import resident_bytes
+from service.services import services_of
+from service.telemetry.stats_view import StatsView, describe_models
+
+router = APIRouter(tags=["monitoring"])
+
+
+@router.get("/stats", responses=error_responses(500, 503))
+def show_stats(request: Request) -> StatsView:
+    """Show the counters of the server and of each model, as JSON for charts; `/metrics` has them for Prometheus."""
+    services = services_of(request)
+    settings, dispatcher = services.settings, services.dispatcher
+    return StatsView(
+        uptime_s=round(monotonic() - services.began, 3),
+        memory_bytes=resident_bytes(),
+        workers=settings.worker_count,
+        busy=dispatcher.busy_workers(),
+        heavy_workers=settings.heavy_worker_count,
+        heavy_busy=dispatcher.busy_heavy_workers(),
+        models=describe_models(services.loaded or (), dispatcher, services.telemetry.statistics),
+    )

@@ -1,0 +1,101 @@
+"""The server's counters as `GET /stats` shows them, for charts that ask every second or so."""
+
+from collections.abc import Iterable, Sequence
+
+from pydantic import BaseModel, Field
+
+from service.repository.loaded_model import LoadedModel
+from service.scheduling.dispatcher import Dispatcher
+from service.telemetry.histogram import REQUEST_SECONDS, Histogram
+from service.telemetry.statistics import InferenceStatistics, ModelStatistics
+
+
+class LatencyView(BaseModel):
+    """How many answered requests took how long."""
+
+    bounds_ms: list[float] = Field(description="upper bounds of the classes, in milliseconds, ascending")
+    counts: list[int] = Field(
+        description="requests in each class, one more than there are bounds: the last is above them all"
+    )
+    sum_ms: float = Field(description="milliseconds of all these requests together")
+
+
+class ModelStats(BaseModel):
+    """Counters of a model, of all its loaded versions together, since the server was started."""
+
+    requests: int = Field(description="requests that ended, answered or not")
+    errors: dict[str, int] = Field(description="requests that were not answered, by Triton's reasons")
+    observed: int = Field(description="answered requests that captured operands or asked for statistics")
+    queue_length: int = Field(description="requests that wait now")
+    in_flight: int = Field(description="requests that workers run now")
+    items: int = Field(description="rows of answered requests")
+    runs: int = Field(description="runs; a batch is one")
+    batch_sizes: dict[str, int] = Field(description="number of rows of a run -> how many runs had as many")
+    latency: LatencyView = Field(
+        description="from the end of a request's body to its answer; of those that were observed nothing is counted"
+    )
+
+
+class StatsView(BaseModel):
+    """The server's counters. They only grow while models stay loaded: differences of two answers are rates."""
+
+    uptime_s: float
+    memory_bytes: int | None = Field(description="resident memory of the process; null where it is not known")
+    workers: int
+    busy: int = Field(description="workers that run a model now")
+    heavy_workers: int
+    heavy_busy: int = Field(description="heavy workers that are at work on a request now")
+    models: dict[str, ModelStats]
+
+
+def describe_models(
+    models: Iterable[LoadedModel], dispatcher: Dispatcher, statistics: InferenceStatistics
+) -> dict[str, ModelStats]:
+    """Return the counters of the loaded models by name.
+
+    Args:
+        models: every version of every loaded model.
+        dispatcher: the queues and workers.
+        statistics: what was counted of the models.
+    """
+    versions: dict[str, list[LoadedModel]] = {}
+    for model in models:
+        versions.setdefault(model.name, []).append(model)
+    return {
+        name: _describe(
+            [statistics.of(model.name, model.version) for model in loaded],
+            sum(map(dispatcher.waiting, loaded)),
+            sum(map(dispatcher.running, loaded)),
+        )
+        for name, loaded in versions.items()
+    }
+
+
+def _describe(counted: Sequence[ModelStatistics], waiting: int, running: int) -> ModelStats:
+    observed = sum(one.observed_seconds.count for one in counted)
+    errors: dict[str, int] = {}
+    batch_sizes: dict[int, int] = {}
+    for one in counted:
+        for reason, count in one.failures.items():
+            errors[reason.value] = errors.get(reason.value, 0) + count
+        for size, batch in list(one.batches.items()):  # another thread may add one meanwhile
+            batch_sizes[size] = batch_sizes.get(size, 0) + batch.compute_infer.count
+    return ModelStats(
+        requests=sum(one.success.count for one in counted) + observed + sum(errors.values()),
+        errors={reason: count for reason, count in errors.items() if count},
+        observed=observed,
+        queue_length=waiting,
+        in_flight=running,
+        items=sum(one.inference_count for one in counted),
+        runs=sum(one.execution_count for one in counted),
+        batch_sizes={str(size): count for size, count in sorted(batch_sizes.items())},
+        latency=_latency([one.request_seconds for one in counted]),
+    )
+
+
+def _latency(histograms: Sequence[Histogram]) -> LatencyView:
+    return LatencyView(
+        bounds_ms=[bound * 1e3 for bound in REQUEST_SECONDS],
+        counts=[sum(counts) for counts in zip(*(one.counts() for one in histograms), strict=True)],
+        sum_ms=sum(one.total for one in histograms) * 1e3,
+    )
