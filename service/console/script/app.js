@@ -20,12 +20,6 @@ import { themeSwitch } from "./theme.js";
 /** @type {[string, string, () => Promise<{show: (context: Context) => void|Promise<void>}>][]} */
 const PAGES = [
   ["playground", "Playground", () => import("./views/playground/page.js")],
-  ["graph", "Graph", () => import("./views/graph/page.js")],
-  ["tensors", "Tensors", () => import("./views/tensors/page.js")],
-  ["timeline", "Timeline", () => import("./views/timeline/page.js")],
-  ["compare", "Compare", () => import("./views/compare/page.js")],
-  ["server", "Server", () => import("./views/server/page.js")],
-  ["learn", "Learn", () => import("./views/learn/page.js")],
 ];
 
 const WITHOUT_MODEL = new Set(["server", "learn"]);
