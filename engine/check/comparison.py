@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.check.closeness import is_close
 from engine.check.names import operands_named
 from engine.dtypes import Array
 from engine.errors import InputError
@@ -17,9 +18,6 @@ from engine.spec import TensorSpec, Value, arrays_in, tensor_spec
 
 REFERENCE, NUMPY = "the reference", "numpy"
 """What tensors are compared with."""
-
-_OUTLIER = 1000.0
-"""Over how many times the median magnitude a tensor's largest element is not what its others are measured by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +206,7 @@ def _compare(place: _Place, ours: Array, wanted: Array, tolerance: float) -> Dif
     with np.errstate(invalid="ignore", over="ignore"):
         absolute = _largest(np.abs(ours.astype(np.complex128) - wanted))
     scale = _largest(np.abs(wanted.astype(np.complex128)))
-    problem = None if _is_close(ours, wanted, tolerance) else _word(ours, wanted, absolute)
+    problem = None if is_close(ours, wanted, tolerance) else _word(ours, wanted, absolute)
     return _difference(place, problem, absolute, absolute / scale if scale else absolute)
 
 
@@ -234,20 +232,7 @@ def _is_same(ours: object, wanted: object, tolerance: float) -> bool:
     if not isinstance(ours, np.ndarray) or not isinstance(wanted, np.ndarray):
         return type(ours) is type(wanted) and ours == wanted
     alike = ours.shape == wanted.shape and ours.dtype == wanted.dtype
-    return alike and _is_close(ours, wanted, tolerance)
-
-
-def _is_close(ours: Array, wanted: Array, tolerance: float) -> bool:
-    """Whether all elements agree: whole numbers exactly, others by their own magnitude and by that of the tensor."""
-    if wanted.dtype.kind in "biu":
-        return np.array_equal(ours, wanted)
-    return np.allclose(ours, wanted, rtol=tolerance, atol=tolerance * _magnitude(wanted), equal_nan=True)
-
-
-def _magnitude(values: Array) -> float:
-    """Return what a tensor's small elements are measured by: its largest; the limit of masks and the like is none."""
-    sizes = np.abs(values[np.isfinite(values) & (values != 0)])
-    return float(min(sizes.max(), _OUTLIER * np.median(sizes))) if sizes.size else 1.0
+    return alike and is_close(ours, wanted, tolerance)
 
 
 def _word(ours: Array, wanted: Array, absolute: float) -> str:

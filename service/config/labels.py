@@ -34,12 +34,32 @@ def label_list(value: Any) -> Any:
     return [numbers.get(index, str(index)) for index in range(max(numbers, default=-1) + 1)]
 
 
-def read_labels(config: Path, name: str) -> list[str]:
+def split_labels(text: str, *, are_characters: bool) -> list[str]:
+    """Return the labels in a text, one per line.
+
+    Args:
+        text: the text; what follows the last label may be empty lines.
+        are_characters: a label is a character, so that spaces count, and a line ends at a line feed alone.
+
+    Raises:
+        ValueError: a line is empty; the message names it.
+    """
+    if are_characters:
+        labels = text.replace("\r\n", "\n").rstrip("\n").split("\n")
+    else:
+        labels = [line.strip() for line in text.rstrip().splitlines()] or [""]
+    if "" in labels:
+        raise ValueError(f"line {labels.index('') + 1} is empty")
+    return labels
+
+
+def read_labels(config: Path, name: str, *, are_characters: bool = False) -> list[str]:
     """Return the labels in a file, one per line; where all lines are like `3: cat`, by these numbers.
 
     Args:
         config: the `model.toml` that names it.
         name: its name; it lies beside that.
+        are_characters: a label is a character, so that spaces count.
 
     Raises:
         ModelConfigError: it cannot be read, has an empty line, or names a class twice.
@@ -53,11 +73,11 @@ def read_labels(config: Path, name: str) -> list[str]:
         raise ModelConfigError(
             config, "labels", f"{path} cannot be read: {error}", "UTF-8, one label per line"
         ) from error
-    labels = [line.strip() for line in text.rstrip().splitlines()]
-    if "" in labels or not labels:
-        line = labels.index("") + 1 if labels else 1
-        raise ModelConfigError(config, "labels", f"{path}, line {line} is empty", "one label per line")
-    return _by_number(config, path, labels)
+    try:
+        labels = split_labels(text, are_characters=are_characters)
+    except ValueError as error:
+        raise ModelConfigError(config, "labels", f"{path}, {error}", "one label per line") from error
+    return labels if are_characters else _by_number(config, path, labels)
 
 
 def _by_number(config: Path, path: Path, lines: list[str]) -> list[str]:

@@ -87,6 +87,7 @@ from service.config.task_keys import (
     details_of,
     find_all_tasks,
     read_task_tables,
+    reads_characters,
     task_tables,
 )
 from service.config.text_config import TextConfig, with_tokenizer
@@ -256,7 +257,8 @@ def load_model_config(folder: Path | str) -> ModelConfig:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise ModelConfigError(path, None, f"cannot be read: {error}", "TOML in UTF-8") from error
     if isinstance(values.get("labels"), str):
-        values["labels"] = read_labels(path, values["labels"])
+        are_characters = reads_characters(values.get("task"))
+        values["labels"] = read_labels(path, values["labels"], are_characters=are_characters)
     if isinstance(values.get("text"), dict):
         values["text"] = with_tokenizer(path, values["text"])
     try:

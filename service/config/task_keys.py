@@ -1,6 +1,7 @@
 """The keys of `model.toml` that belong to one task each. The tasks, in `service.tasks`, register them here."""
 
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import RLock
 from typing import Any
@@ -18,10 +19,12 @@ class TaskKeys:
     Attributes:
         table: the keys of the table that has the task's name; None for a task without one.
         takes_labels: the task names classes, so that `labels` may be given.
+        labels_are_characters: a label is a character, which may be a space.
     """
 
     table: type[TomlTable] | None = None
     takes_labels: bool = False
+    labels_are_characters: bool = False
 
 
 TASK_KEYS: dict[str, TaskKeys] = {}
@@ -61,6 +64,15 @@ def find_task(name: str) -> None:
         for finder in TASK_FINDERS:
             if name not in TASK_KEYS:
                 finder.find(name)
+
+
+def reads_characters(task: Any) -> bool:
+    """Return whether the labels of a task are characters; false where there is no such task, or it cannot be used."""
+    if not isinstance(task, str):
+        return False
+    with suppress(ValueError):  # the check of the whole configuration tells why
+        find_task(task)
+    return TASK_KEYS.get(task, TaskKeys()).labels_are_characters
 
 
 def find_all_tasks() -> None:

@@ -48,12 +48,18 @@ class Agreement:
         """Say which output differs, and from which operator on."""
         wrong = next(difference for difference in self.outputs if difference.problem)
         text = (
-            f"output {wrong.operand} of the exported model is not what {runtime} computes: it {wrong.problem}"
+            f"output {wrong.operand} of the exported model is not what {runtime} computes on {shapes_text(self.shapes)}: "
+            f"it {wrong.problem}"
         )
         if self.first_missing is None:
             return text
         after = f", after {self.line}" if self.line else ""
         return f"{text}. The first result that {runtime} has nowhere is that of {self.first_missing}{after}"
+
+
+def shapes_text(shapes: Sequence[tuple[int, ...]]) -> str:
+    """Return shapes as text, as `(1,3,224,224)`."""
+    return " ".join(f"({','.join(map(str, shape))})" for shape in shapes)
 
 
 def compare(

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from engine import Array, KuiperError, RuntimeGraph, UnsupportedOperatorError
 from service.export.agreement import TOLERANCE, Agreement, compare
-from service.export.description import Wishes, check_description, check_wishes, describe
+from service.export.description import check_description, describe
 from service.export.errors import ExportError
 from service.export.exporter import Exported, exporter_version, run_exporter
 from service.export.folder import check_place, staged
 from service.export.input_spec import InputSpec, parse_input
+from service.export.labels import read_labels
 from service.export.leftover import explain
 from service.export.merge import merge, read_param
 from service.export.onnx_source import OnnxSource
@@ -21,6 +22,7 @@ from service.export.second_shape import second_shapes
 from service.export.source import Source
 from service.export.torch_source import FactorySource, TorchScriptSource
 from service.export.trial import runnable_arrays
+from service.export.wishes import Wishes, check_wishes
 
 SECONDS = 600.0
 """How long the exporter may take, if nothing else is said."""
@@ -65,6 +67,8 @@ def export(
     """
     wishes = Wishes(task, labels, preset, None if tokenizer is None else Path(tokenizer), description)
     check_wishes(wishes)
+    if wishes.labels is not None:
+        read_labels(wishes.labels, are_characters=wishes.is_reader)
     specs = [item if isinstance(item, InputSpec) else parse_input(item) for item in inputs]
     model = open_source(source)
     place = Path(folder) if folder is not None else Path("models") / source_name(source)
@@ -73,7 +77,7 @@ def export(
         done = _Export(model, model.inputs(specs), Path(scratch), seconds, tolerance).run()
         for path in (done.files.param, done.files.bin):
             shutil.copyfile(path, made / f"{place.name}.pnnx{path.suffix}")
-        notes = describe(made, model.title, done.specs, done.outputs, wishes)
+        notes = describe(made, model, done.specs, done.outputs, wishes)
         found = check_description(made, done.graph.inputs, done.graph.outputs)
         files = tuple(sorted(path.name for path in made.iterdir()))
     return ExportReport(

@@ -1,66 +1,32 @@
 """Writes `model.toml`: what can be told of a model from its graph, its outputs, and what the user said."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from engine import Array, Port
 from service.config.model_config import FILE_NAME, ModelConfigError, load_model_config
-from service.config.regular_file import read_text
 from service.export.errors import ExportError
 from service.export.input_spec import InputSpec
-from service.export.preset import LISTS, PRESETS, Preset, Value, class_names
+from service.export.labels import choose_labels, count_classes
+from service.export.preset import Preset, Value
+from service.export.source import Source
 from service.export.text_description import TOKENIZER, text_tables
+from service.export.wishes import Wishes
 from service.tasks import TaskModel, open_task, task_class, task_names
 
 _LABELS = "labels.txt"
 
 
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What the user says of a model.
-
-    Attributes:
-        task: name of its task; None for what can be told.
-        labels: a file with one label per line, or `imagenet` or `coco`; None for those of the preset.
-        preset: name of a preset; None for none.
-        tokenizer: a `tokenizer.json`, for a model that takes text; None for none.
-        description: a sentence for people; None for what it was exported from.
-    """
-
-    task: str | None = None
-    labels: str | None = None
-    preset: str | None = None
-    tokenizer: Path | None = None
-    description: str | None = None
-
-
-def check_wishes(wishes: Wishes) -> None:
-    """Check what can be checked before the export.
-
-    Raises:
-        ExportError: there is no such preset, task or file.
-    """
-    if wishes.preset is not None and wishes.preset not in PRESETS:
-        raise ExportError(f"there is no preset {wishes.preset!r}; expected {', '.join(PRESETS)}")
-    if wishes.task is not None and wishes.task not in task_names():
-        raise ExportError(f"there is no task {wishes.task!r}; expected {', '.join(task_names())}")
-    if wishes.labels is not None:
-        _labels(wishes.labels)
-    if wishes.tokenizer is not None and not wishes.tokenizer.is_file():
-        raise ExportError(f"there is no file {wishes.tokenizer}")
-
-
 def describe(
-    folder: Path, title: str, specs: Sequence[InputSpec], outputs: Sequence[Array], wishes: Wishes
+    folder: Path, source: Source, specs: Sequence[InputSpec], outputs: Sequence[Array], wishes: Wishes
 ) -> list[str]:
     """Write `model.toml`, with labels beside it.
 
     Args:
         folder: where to.
-        title: what the model was exported from.
+        source: what the model was exported from.
         specs: its inputs.
         outputs: what it made of an example.
         wishes: what the user said.
@@ -71,10 +37,10 @@ def describe(
     Raises:
         ExportError: a file cannot be read.
     """
-    preset = PRESETS[wishes.preset] if wishes.preset is not None else None
-    labels, notes = _chosen_labels(wishes, preset, outputs)
+    preset = wishes.known_preset
+    labels, notes = choose_labels(wishes, source, outputs)
     task = wishes.task or _task(preset, labels, outputs, wishes)
-    lines = [f"description = {_quoted(wishes.description or f'Exported from {title}.')}"]
+    lines = [f"description = {_quoted(wishes.description or f'Exported from {source.title}.')}"]
     if task != "raw":
         lines.insert(0, f'task = "{task}"')
     if labels and task_class(task).keys.takes_labels:
@@ -95,6 +61,8 @@ def describe(
         lines += text_tables(wishes.tokenizer, fixed, task, outputs[0].ndim == 2)
     if task.endswith("classification"):
         lines += ["", f"[{task}]", f"softmax = {_spelled(not _are_probabilities(outputs[0]))}"]
+    if task == "ocr":
+        lines += ["", "[ocr]", *_reading(outputs[0], len(labels))]
     if any(any(spec.is_open) for spec in specs):
         shapes = [list(spec.shape) for spec in specs]
         lines += ["", "[warm_up]", f"shapes = [{shapes if len(shapes) > 1 else shapes[0]}]"]
@@ -116,22 +84,6 @@ def check_description(folder: Path, inputs: Sequence[Port], outputs: Sequence[Po
     return config.task
 
 
-def _chosen_labels(
-    wishes: Wishes, preset: Preset | None, outputs: Sequence[Array]
-) -> tuple[list[str], list[str]]:
-    """Return the labels, and what is to be said of them."""
-    if wishes.labels is not None:
-        return _labels(wishes.labels), []
-    if preset is None or preset.labels is None:
-        return [], []
-    names, count = class_names(preset.labels), _classes(outputs)
-    if preset.task != "classification" or count == len(names):
-        return names, []
-    return [], [
-        f"it has {count} classes and no labels; --labels names a file with one per line"
-    ] if count else []
-
-
 def _task(preset: Preset | None, labels: Sequence[str], outputs: Sequence[Array], wishes: Wishes) -> str:
     if wishes.tokenizer is not None:
         wanted = "text-classification" if labels else "text-embedding"
@@ -139,13 +91,7 @@ def _task(preset: Preset | None, labels: Sequence[str], outputs: Sequence[Array]
     if preset is not None and preset.task != "classification":
         return preset.task if preset.task in task_names() else "raw"
     is_wished = bool(labels) or (preset is not None and preset.labels is not None)
-    return "classification" if is_wished and _classes(outputs) else "raw"
-
-
-def _classes(outputs: Sequence[Array]) -> int:
-    """Return how many classes the first output has; 0 where it is no list of them."""
-    shape = outputs[0].shape if outputs else ()
-    return shape[1] if len(shape) >= 2 and all(size == 1 for size in shape[2:]) else 0
+    return "classification" if is_wished and count_classes(outputs) else "raw"
 
 
 def _are_probabilities(output: Array) -> bool:
@@ -170,20 +116,12 @@ def _image(spec: InputSpec, preset: Preset) -> list[str]:
     return [size, *(f"{key} = {_spelled(value)}" for key, value in keys.items())]
 
 
-def _labels(wish: str) -> list[str]:
-    if wish in LISTS:
-        return class_names(wish)
-    try:
-        labels = [line.strip() for line in read_text(Path(wish), "utf-8-sig").rstrip().splitlines()]
-    except (OSError, ValueError) as error:
-        raise ExportError(
-            f"--labels {wish} cannot be read: {error}; expected a text file with one label per line, or "
-            + " or ".join(LISTS)
-        ) from error
-    if not labels or "" in labels:
-        line = labels.index("") + 1 if labels else 1
-        raise ExportError(f"--labels {wish}: line {line} is empty; expected one label per line")
-    return labels
+def _reading(output: Array, characters: int) -> Iterator[str]:
+    """Yield the lines of `[ocr]`, told from an output (batch, steps, characters)."""
+    if output.ndim == 3:
+        yield "blank = 0"
+        yield f"space = {_spelled(output.shape[2] == characters + 2)}"
+        yield f"softmax = {_spelled(not _are_probabilities(output.reshape(-1, output.shape[2])))}"
 
 
 def _spelled(value: Value) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from engine import Array, pnnx_name
+from service.config.labels import split_labels
 from service.export.errors import ExportError
 from service.export.extra import need
 from service.export.input_spec import DTYPES, InputSpec, usual_size
@@ -15,6 +16,8 @@ from service.export.source import Result, Source, check_count
 _QUIET = 4
 """Severity from which onnxruntime logs: fatal errors alone."""
 _MOST = 240
+_CHARACTERS = "character"
+"""Key of the metadata under which RapidOCR's conversion of PP-OCR keeps the characters, one per line."""
 
 
 class OnnxSource(Source):
@@ -76,6 +79,11 @@ class OnnxSource(Source):
         except ValueError as error:  # protobuf writes no more than 2 GB
             raise ExportError(f"{self.title} is too large for the exporter: {_first_line(error)}") from error
         return path
+
+    def characters(self) -> list[str]:
+        """Return the characters that PP-OCR's tools note in the file; none where there are none."""
+        noted = {item.key: item.value for item in self._model.metadata_props}.get(_CHARACTERS, "")
+        return split_labels(noted, are_characters=True) if noted else []
 
     def lines_of(self, kind: str) -> list[str]:
         """Return the nodes that are of a type."""

@@ -58,6 +58,18 @@ PRESETS: Mapping[str, Preset] = {
         labels="coco",
         task="detection",
     ),
+    "ppocr": Preset(
+        "PP-OCR's recognisers: lines of text, scaled to the input's height, values from -1 to 1",
+        {
+            "colour": "bgr",
+            "resize": "height",
+            "resize_as": "opencv",
+            "mean": (0.5,),
+            "std": (0.5,),
+            "pad": 127,
+        },
+        task="ocr",
+    ),
     "unit": Preset("values from 0 to 1, the whole picture stretched to the size"),
 }
 """Presets by name."""

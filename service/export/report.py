@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from service.export.agreement import Agreement
+from service.export.agreement import Agreement, shapes_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class ExportReport:
         yield f"source    {self.source}"
         yield f"exporter  pnnx {self.exporter}, {self.operators} operators"
         for agreement in self.agreements:
-            shapes = " ".join(f"({','.join(map(str, shape))})" for shape in agreement.shapes)
+            shapes = shapes_text(agreement.shapes)
             largest = max((item.relative or 0.0 for item in agreement.outputs), default=0.0)
             noun = "outputs agree" if len(agreement.outputs) > 1 else "output agrees"
             yield f"checked   {shapes}: {len(agreement.outputs)} {noun} with {self.runtime} to {largest:.1e}"

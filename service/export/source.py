@@ -62,6 +62,10 @@ class Source(ABC):
             ExportError: the model cannot be traced.
         """
 
+    def characters(self) -> list[str]:
+        """Return the characters that a recogniser of text reads, in order; none where its file does not say."""
+        return []
+
     @abstractmethod
     def lines_of(self, kind: str) -> list[str]:
         """Return where the source uses an operator that the exporter did not translate."""

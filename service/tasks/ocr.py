@@ -64,7 +64,7 @@ class LineReading(Task):
     """
 
     name = "ocr"
-    keys = TaskKeys(OcrConfig, takes_labels=True)
+    keys = TaskKeys(OcrConfig, takes_labels=True, labels_are_characters=True)
     view = LineView
     answers_outputs = False
 

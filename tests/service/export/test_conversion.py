@@ -99,7 +99,7 @@ def test_a_model_that_differs_is_not_written(prepare: Prepare) -> None:
     models = prepare(bias=BIAS + 1)
     with pytest.raises(ExportError) as caught:
         export("net.pt", models / "net", inputs=["1,4"])
-    assert "output 1 of the exported model is not what numpy computes: it differs by up to 1" in str(
+    assert "output 1 of the exported model is not what numpy computes on (1,4): it differs by up to 1" in str(
         caught.value
     )
     assert "The first result that numpy has nowhere is that of nn.Linear head" in str(caught.value)

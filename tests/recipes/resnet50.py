@@ -1,0 +1,54 @@
+"""ResNet50 (He et al., "Deep Residual Learning for Image Recognition", 2015), with the stride in the 3x3 convolution."""
+
+# mypy: disallow-subclassing-any=False
+
+import torch
+from torch import nn
+
+from tests.golden.networks.common import ConvNorm
+
+REPEATS = (3, 4, 6, 3)
+_EXPANSION = 4
+
+
+class Bottleneck(nn.Module):
+    """Narrow by a 1x1 convolution, filter by a 3x3 one, widen by a 1x1 one; beside a shortcut."""
+
+    def __init__(self, channels_in: int, channels: int, stride: int) -> None:
+        super().__init__()
+        wide = _EXPANSION * channels
+        self.body = nn.Sequential(
+            ConvNorm(channels_in, channels, kernel=1),
+            ConvNorm(channels, channels, stride=stride),
+            ConvNorm(channels, wide, kernel=1, activation=None),
+        )
+        self.shortcut: nn.Module = nn.Identity()
+        if stride != 1 or channels_in != wide:
+            self.shortcut = ConvNorm(channels_in, wide, kernel=1, stride=stride, activation=None)
+        self.relu = nn.ReLU()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.relu(self.body(x) + self.shortcut(x))
+
+
+class ResNet50(nn.Module):
+    """Images (n, 3, h, w) to logits (n, classes); `width` is the channel count of the first stage."""
+
+    def __init__(self, width: int = 64, classes: int = 1000) -> None:
+        super().__init__()
+        self.stem = ConvNorm(3, width, kernel=7, stride=2)
+        self.pool = nn.MaxPool2d(3, stride=2, padding=1)
+        stages: list[nn.Module] = []
+        channels = width
+        for stage, repeats in enumerate(REPEATS):
+            for place in range(repeats):
+                stride = 2 if stage and not place else 1
+                stages.append(Bottleneck(channels, width << stage, stride))
+                channels = _EXPANSION * (width << stage)
+        self.stages = nn.Sequential(*stages)
+        self.average = nn.AdaptiveAvgPool2d(1)
+        self.head = nn.Linear(channels, classes)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.stages(self.pool(self.stem(x)))
+        return self.head(torch.flatten(self.average(x), 1))
