@@ -47,10 +47,8 @@ class Agreement:
     def problem(self, runtime: str) -> str:
         """Say which output differs, and from which operator on."""
         wrong = next(difference for difference in self.outputs if difference.problem)
-        text = (
-            f"output {wrong.operand} of the exported model is not what {runtime} computes on {shapes_text(self.shapes)}: "
-            f"it {wrong.problem}"
-        )
+        wanted = f"what {runtime} computes on {shapes_text(self.shapes)}"
+        text = f"output {wrong.operand} of the exported model is not {wanted}: it {wrong.problem}"
         if self.first_missing is None:
             return text
         after = f", after {self.line}" if self.line else ""

@@ -1,4 +1,5 @@
 """Networks that people bring, exported by `kuiper export` and compared with PyTorch or onnxruntime.
 
-`make recipes` runs `checks_with_torch.py`, on small inputs. It is not part of `make test`, which needs no PyTorch.
+`make recipes` runs the files `checks_*.py`, on small inputs, with the weights and photographs of the packages in
+`requirements.txt` where these can be installed. It is not part of `make test`, which needs no PyTorch.
 """

