@@ -101,7 +101,7 @@ def test_yolov8n_finds_the_boxes_of_its_own_processing(tmp_path: Path) -> None:
     count = 0
     for file, found in zip(files, answers(tmp_path / "yolov8n", files), strict=True):
         wanted = boxes_of(network, file)
-        ours = np.array([[*box["box"], box["probability"], box["index"]] for box in found])
+        ours = np.array([[*box["box"], box["probability"], box["index"]] for box in found]).reshape(-1, 6)
         assert are_in(wanted, ours), "boxes are missing"
         assert are_in(ours, wanted), "boxes were added"
         count += len(wanted)
