@@ -7,7 +7,7 @@ from fastapi import FastAPI, Request
 
 from service.config.machine import this_machine
 from service.config.settings import Settings
-from service.graph.layout_cache import LayoutCache
+from service.graph.document_cache import DocumentCache
 from service.lifecycle import Lifecycle, Phase
 from service.repository.early_load import EarlyLoad
 from service.repository.load_progress import LoadProgress, LoadState
@@ -36,7 +36,7 @@ class Services:
         early: the load of its models, where that began before the application was made.
         loading_threads: the threads that models are loaded on, at the start and later.
         inspections: the thread on which what a model consists of is looked at, for one client after the other.
-        layouts: drawings of graphs that were asked for.
+        documents: drawings of graphs and the like that were asked for.
         began: when the server began, on the clock of `time.monotonic`.
         opens_at_once: whether the application starts before its models are loaded.
     """
@@ -52,7 +52,7 @@ class Services:
         default_factory=lambda: LoadingThreads(this_machine().cpus + _SPARE_THREADS)
     )
     inspections: PeerTurns = field(default_factory=lambda: PeerTurns("inspections"))
-    layouts: LayoutCache = field(default_factory=LayoutCache)
+    documents: DocumentCache = field(default_factory=DocumentCache)
     began: float = field(default_factory=monotonic)
     opens_at_once: bool = False
 

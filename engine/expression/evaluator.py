@@ -1,6 +1,6 @@
 """Tree -> value, through a flat program that is made once and run often."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -173,6 +173,22 @@ class Expression:
             step(stack, operands)
         value: Value = stack.pop()
         return value
+
+    def steps(self, operands: Sequence[Value]) -> Iterator[tuple[ExpressionNode, Sequence[Value]]]:
+        """Compute the expression as `evaluate` does, and yield after each step its node and the values on the stack.
+
+        A step may write over arrays of those before: what is yielded is to be looked at before the next step is taken.
+
+        Args:
+            operands: as of `evaluate`.
+
+        Raises:
+            ExpressionError: as `evaluate`, at the step that fails.
+        """
+        stack: Stack = []
+        for node, step in zip(postorder(self.root), self._evaluations, strict=True):
+            step(stack, operands)
+            yield node, stack
 
     def infer(self, operands: Sequence[Spec]) -> Spec:
         """Compute the expression over specs: numbers are computed, tensors give shape and dtype.

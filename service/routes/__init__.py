@@ -13,6 +13,7 @@ from service.routes import (
     health,
     index,
     infer_description,
+    inspection,
     metrics,
     models,
     predict_description,
@@ -28,7 +29,7 @@ ROUTERS: list[APIRouter] = [
     *(
         module.router
         for module in (
-            *(docs, console, index, embeddings, graph, models, samples),
+            *(docs, console, index, embeddings, graph, inspection, models, samples),
             *(health, metrics, stats, traces, settings),
         )
     ),

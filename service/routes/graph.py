@@ -9,8 +9,8 @@ from starlette.concurrency import run_in_threadpool
 
 from service.context import context_of
 from service.description.openapi import MODEL_DESCRIPTION, VERSION_DESCRIPTION, error_responses
+from service.graph.document_cache import DocumentCache
 from service.graph.drawing import draw_dot, draw_mermaid
-from service.graph.layout_cache import LayoutCache
 from service.graph.layout_view import LayoutOptions, describe_layout
 from service.graph.modules import Collapse
 from service.graph.schemas import LayoutView
@@ -73,9 +73,9 @@ async def show_graph(
     if format != "layout":
         return await run_in_threadpool(_draw, loaded, format)
     options = LayoutOptions(collapse, _names(expanded), _names(collapsed))
-    document = services.layouts.find(loaded, options)
+    document = services.documents.find(loaded, options)
     if document is None:
-        lay_out = partial(_lay_out, loaded, options, services.layouts)
+        lay_out = partial(_lay_out, loaded, options, services.documents)
         document = await services.inspections.run(context.client, lay_out, services.settings.timeout)
     return answer_unless_known(request, document, "application/json")
 
@@ -93,7 +93,7 @@ def _draw(loaded: LoadedModel, format: str) -> Response:
     return Response(draw(description, loaded.name), media_type=media_type)
 
 
-def _lay_out(loaded: LoadedModel, options: LayoutOptions, cache: LayoutCache) -> TaggedDocument:
+def _lay_out(loaded: LoadedModel, options: LayoutOptions, cache: DocumentCache) -> TaggedDocument:
     wiring = wiring_of(loaded.graph)
     head = {"model": loaded.name, "version": loaded.version, "operator_count": len(wiring.names)}
     document = tagged(orjson.dumps(head | describe_layout(wiring, options)))

@@ -69,9 +69,9 @@ async def test_layout_places_operators_and_lines(app: FastAPI, client: AsyncClie
 async def test_layout_that_a_page_has_already_is_not_sent_again(app: FastAPI, client: AsyncClient) -> None:
     path = "/graph?model=pair&format=layout"
     first = await client.get(path)
-    assert len(services_of(app).layouts) == 1
+    assert len(services_of(app).documents) == 1
     again = await client.get(path, headers={"If-None-Match": first.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
     other = await client.get(f"{path}&expanded=a,b", headers={"If-None-Match": '"another"'})
     assert (other.status_code, other.content) == (200, first.content)
-    assert len(services_of(app).layouts) == 2
+    assert len(services_of(app).documents) == 2

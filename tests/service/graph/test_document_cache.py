@@ -1,8 +1,8 @@
-"""Drawings are kept for as long as their model is there, and within a number of bytes."""
+"""Documents are kept for as long as their model is there, and within a number of bytes."""
 
 import gc
 
-from service.graph.layout_cache import LayoutCache
+from service.graph.document_cache import DocumentCache
 from service.tagged_document import tagged
 
 
@@ -11,15 +11,15 @@ class Model:
 
 
 def test_what_was_kept_is_found_by_model_and_options() -> None:
-    cache, model, document = LayoutCache(), Model(), tagged(b"drawing")
+    cache, model, document = DocumentCache(), Model(), tagged(b"drawing")
     cache.keep(model, "all", document)
     assert cache.find(model, "all") is document
     assert cache.find(model, "none") is None
     assert cache.find(Model(), "all") is None
 
 
-def test_drawings_that_nobody_asked_for_give_way() -> None:
-    cache, model = LayoutCache(most_bytes=10), Model()
+def test_documents_that_nobody_asked_for_give_way() -> None:
+    cache, model = DocumentCache(most_bytes=10), Model()
     for name in ("a", "b"):
         cache.keep(model, name, tagged(b"12345"))
     assert cache.find(model, "a") is not None
@@ -29,8 +29,8 @@ def test_drawings_that_nobody_asked_for_give_way() -> None:
     assert len(cache) == 0
 
 
-def test_a_drawing_takes_the_place_of_the_one_before() -> None:
-    cache, model = LayoutCache(most_bytes=10), Model()
+def test_a_document_takes_the_place_of_the_one_before() -> None:
+    cache, model = DocumentCache(most_bytes=10), Model()
     for content in (b"123456", b"654321"):
         cache.keep(model, "a", tagged(content))
     found = cache.find(model, "a")
@@ -38,8 +38,8 @@ def test_a_drawing_takes_the_place_of_the_one_before() -> None:
     assert found.content == b"654321"
 
 
-def test_drawings_of_models_that_are_gone_are_dropped() -> None:
-    cache, model = LayoutCache(), Model()
+def test_documents_of_models_that_are_gone_are_dropped() -> None:
+    cache, model = DocumentCache(), Model()
     cache.keep(model, "a", tagged(b"1"))
     del model
     gc.collect()

@@ -1,4 +1,4 @@
-"""Drawings of loaded models that were computed before, as JSON with their entity tags."""
+"""Documents about loaded models that were made before, such as drawings, with their entity tags."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -9,16 +9,16 @@ from weakref import ref
 from service.tagged_document import TaggedDocument
 
 _MOST_BYTES = 16 << 20
-"""Most bytes of all drawings that are kept."""
+"""Most bytes of all documents that are kept."""
 
 _Key: TypeAlias = tuple[ref[object], Hashable]
 
 
-class LayoutCache:
-    """Keeps the drawings asked for last; those of a model for as long as the model is loaded. Safe to share by threads.
+class DocumentCache:
+    """Keeps the documents asked for last, each for as long as its model is loaded. Safe to share by threads.
 
     Args:
-        most_bytes: most bytes that all drawings together may have; a larger one is not kept.
+        most_bytes: most bytes that all documents together may have; a larger one is not kept.
     """
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
@@ -28,7 +28,7 @@ class LayoutCache:
         self._lock = Lock()
 
     def find(self, model: object, options: Hashable) -> TaggedDocument | None:
-        """Return a model's drawing with these options; None where it is not kept."""
+        """Return a model's document with these options; None where it is not kept."""
         key = ref(model), options
         with self._lock:
             found = self._kept.get(key)
@@ -37,12 +37,12 @@ class LayoutCache:
             return found
 
     def keep(self, model: object, options: Hashable, document: TaggedDocument) -> None:
-        """Keep a drawing; those that were not asked for the longest give way to it, and those of models that are gone.
+        """Keep a document; those that were not asked for the longest give way to it, and those of models that are gone.
 
         Args:
-            model: what it is a drawing of; anything that can be referred to weakly.
+            model: what it is about; anything that can be referred to weakly.
             options: what else it depends on.
-            document: the drawing.
+            document: the document.
         """
         with self._lock:
             for key in [key for key in self._kept if key[0]() is None]:

@@ -1,0 +1,67 @@
+"""One operator of a model in full: parameters, operands, and the values of its attributes."""
+
+from math import prod
+from typing import Any
+
+from engine import Array, RuntimeOperator, widen
+from service.graph.modules import modules_of
+from service.graph.view import describe_graph
+from service.graph.wiring import wiring_of
+from service.inspection.distribution import distribution_of, thinned
+from service.repository.loaded_model import LoadedModel
+
+
+def find_operator(model: LoadedModel, name: str) -> RuntimeOperator | None:
+    """Return an operator of a model by its name; None where it has none of that name."""
+    return next((operator for operator in model.graph.operators if operator.name == name), None)
+
+
+def describe_operator(model: LoadedModel, operator: RuntimeOperator) -> dict[str, Any]:
+    """Return what there is to tell of an operator; numbers that JSON cannot represent are None or text.
+
+    It reads the whole attributes, which takes a while where they are large.
+    """
+    described = describe_graph(model.graph)
+    node = next(node for node in described["nodes"] if node["name"] == operator.name)
+    operands = {operand["name"]: operand for operand in described["operands"]}
+    wiring = wiring_of(model.graph)
+    modules = dict(zip(wiring.names, modules_of(wiring), strict=True))
+    return {
+        "model": model.name,
+        "version": model.version,
+        "name": operator.name,
+        "type": operator.type,
+        "module": modules[operator.name],
+        "parameters": node["parameters"],
+        "multiply_adds": node["multiply_adds"],
+        "precision": node["precision"],
+        "inputs": [operands[name] for name in node["inputs"]],
+        "outputs": [operands[name] for name in node["outputs"]],
+        "attributes": [_describe_attribute(operator, key) for key in operator.attrs],
+    }
+
+
+def _describe_attribute(operator: RuntimeOperator, key: str) -> dict[str, Any]:
+    attribute = operator.attrs[key]
+    head = {
+        "name": key,
+        "shape": list(attribute.shape),
+        "dtype": attribute.dtype,
+        "bytes": attribute.data.nbytes,
+    }
+    if attribute.dtype == "null":
+        return head | {"elements": 0, "counted": 0, "histogram": None}
+    stored: Array = attribute.array()
+    is_of_pairs = attribute.dtype == "c32"  # of which no element may be left out before they are put together
+    found = distribution_of(widen(stored if is_of_pairs else thinned(stored), attribute.dtype))
+    return head | {
+        "elements": prod(attribute.shape),
+        "counted": found.counted,
+        "min": found.minimum,
+        "max": found.maximum,
+        "mean": found.mean,
+        "std": found.std,
+        "nan": found.nan,
+        "inf": found.inf,
+        "histogram": {"edges": found.edges, "counts": found.counts} if found.counts else None,
+    }
