@@ -60,6 +60,7 @@ from engine.run import RunResult
 from engine.spec import UNKNOWN, TensorSpec, Value
 from engine.stop import OVERDUE, StopSignal
 from engine.trace import LayerTrace, OperandTrace, RunTrace, Statistics, TraceLevel
+from engine.turns import short_turns
 from engine.verification import Refusal, Verification, Verify
 
 __all__ = [
@@ -137,6 +138,7 @@ __all__ = [
     "read_sidecar",
     "registry",
     "release_idle_memory",
+    "short_turns",
     "shown_name",
     "sidecar_path",
     "stray_files",

@@ -4,12 +4,15 @@ A worker that meets heavy work on its way, in the decoder of a body or the encod
 `HeavyWorkError`; one of the heavy workers begins anew. What is heavy is decided by numbers that are at hand: bytes,
 pixels that the header of an image names. The bounds are such that what is below takes some 50 ms at most.
 
-Heavy work is done in pieces. Between them it is asked whether anybody still waits for it.
+Heavy work is done in pieces. Between them it is asked whether anybody still waits for it, and other threads get the
+interpreter's lock as soon as they want it: they take turns that are a tenth as long as usual.
 """
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+from engine import short_turns
 
 LIGHT_TEXT_BYTES = 4 << 20
 """Most bytes of JSON or CSV, compressed or not, that any worker decodes."""
@@ -19,6 +22,9 @@ LIGHT_PIXELS = 4_000_000
 """Most pixels of a request's images that any worker decodes; those that take longer to decode count several times."""
 LIGHT_ANSWER_BYTES = 2 << 20
 """Most bytes of arrays that any worker captures, or writes as JSON, which are some five times as many."""
+
+_TURN_BYTES = 256 << 10
+"""Most bytes that are parsed or written within a turn with the interpreter, or little more."""
 
 
 class HeavyWorkError(Exception):
@@ -62,6 +68,11 @@ def check_weight(amount: int, light: int) -> None:
     """
     if amount > light and _duties.leaves_heavy_work:
         raise HeavyWorkError
+
+
+def turns_for(size: int) -> AbstractContextManager[None]:
+    """Return a context for parsing or writing so many bytes: where that takes longer than a turn, turns are short."""
+    return short_turns() if size > _TURN_BYTES else nullcontext()
 
 
 @contextmanager

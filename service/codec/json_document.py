@@ -16,7 +16,7 @@ import orjson
 from service.codec.json_strings import find_strings
 from service.codec.number_text import PIECE_BYTES, Bytes, NumberText, find_end
 from service.config.limits import too_large
-from service.heavy_work import check_wanted
+from service.heavy_work import check_wanted, turns_for
 
 LARGE_BYTES = 1 << 16
 """Longest document that is parsed as it is."""
@@ -54,7 +54,14 @@ def parse_document(text: Bytes, *, takes_bare_names: bool = False) -> Any:
     """
     if len(text) <= LARGE_BYTES:
         return _parse(text, takes_bare_names)
+    with turns_for(len(text)):
+        return _parse_large(text, takes_bare_names)
+
+
+def _parse_large(text: Bytes, takes_bare_names: bool) -> Any:
+    """Parse a document without its large arrays of numbers and its long strings, and put these back unparsed."""
     cuts = _find_cuts(text)
+    _check_size(len(text) - sum(end - start for start, end in cuts))  # before it is copied
     mark = os.urandom(16).hex()  # no client can guess it and write it in an array's place
     rest = _without(text, cuts, mark)
     _check_counts(rest)
@@ -165,10 +172,13 @@ def _without(text: Bytes, cuts: list[tuple[int, int]], mark: str) -> Bytes:
     return b"".join([*parts, bytes(text[position:])])
 
 
-def _check_counts(text: Bytes) -> None:
-    if len(text) > MAX_BYTES:
+def _check_size(size: int) -> None:
+    if size > MAX_BYTES:
         what = "the JSON, without large arrays of numbers and long strings without escapes,"
-        raise too_large("too_many_values", what, len(text), MAX_BYTES, "bytes")
+        raise too_large("too_many_values", what, size, MAX_BYTES, "bytes")
+
+
+def _check_counts(text: Bytes) -> None:
     lists = values = 0
     for begin in range(0, len(text), PIECE_BYTES):
         piece = np.frombuffer(text, np.uint8, min(PIECE_BYTES, len(text) - begin), begin)

@@ -17,6 +17,7 @@ from service.codec.json_array import NOT_FINITE
 from service.codec.number_text import NumberText
 from service.config.limits import Limits
 from service.errors import ServiceError
+from service.heavy_work import turns_for
 
 MAX_RANK = 32
 
@@ -54,7 +55,8 @@ def parse_data(
     if shape is not None:
         limits.check_shape(shape, place)
     if isinstance(data, NumberText):
-        return _parse_text(data, shape, dtype, limits, place)
+        with turns_for(data.size):
+            return _parse_text(data, shape, dtype, limits, place)
     if dtype is not None and dtype.kind == "f" and isinstance(data, list):
         floats = _plain_floats(data, limits)
         if floats is not None:

@@ -15,9 +15,9 @@ import orjson
 from engine import Array
 from service.codec.json_array import json_data
 from service.config.limits import Limits
-from service.heavy_work import LIGHT_ANSWER_BYTES, check_wanted
+from service.heavy_work import LIGHT_ANSWER_BYTES, check_wanted, turns_for
 
-PIECE_ELEMENTS = 1 << 14
+PIECE_ELEMENTS = 1 << 13
 """Most elements of an array that are written at once."""
 _PIECE_ITEMS = 256
 """Most items of a list that are written at once."""
@@ -55,7 +55,8 @@ def dump_pieces(value: Any, limits: Limits | None = None) -> list[bytes]:
         return [text]
     if limits is not None and sum(array.nbytes for array in large) > LIGHT_ANSWER_BYTES:
         limits.check_text(int(_SURELY * sum(map(_estimated_bytes, large))))
-    return join_small(_filled(text, large), limits)
+    with turns_for(sum(array.nbytes for array in large)):
+        return join_small(_filled(text, large), limits)
 
 
 def join_small(pieces: Iterable[bytes], limits: Limits | None) -> list[bytes]:

@@ -24,11 +24,11 @@ from service.codec.table_cells import (
 from service.codec.text import codec_of, not_of_charset
 from service.config.limits import Limits, too_large
 from service.errors import ServiceError
-from service.heavy_work import check_wanted
+from service.heavy_work import check_wanted, turns_for
 
 MAX_LINE_BYTES = 2 << 20
 """Longest line of a table."""
-_PIECE_BYTES = 1 << 17
+_PIECE_BYTES = 1 << 16
 
 _NEWLINE, _COMMA = b"\n,"
 _AS_LIST = bytes.maketrans(b"\n\r", b", ")
@@ -65,11 +65,12 @@ def read_table(
         ServiceError: 400 `invalid_csv` with line and column, 413 `tensor_too_large` or `too_many_values`, 415
             `unsupported_charset`, 422 `out_of_range` or `wrong_shape`.
     """
-    _check_counts(body, limits)
-    reader = _TableReader(dtype, limits, header, columns)
-    for piece in _whole_lines(_utf8(body, codec_of(charset), charset)):
-        reader.add(piece)
-    return reader.array()
+    with turns_for(len(body)):
+        _check_counts(body, limits)
+        reader = _TableReader(dtype, limits, header, columns)
+        for piece in _whole_lines(_utf8(body, codec_of(charset), charset)):
+            reader.add(piece)
+        return reader.array()
 
 
 def _check_counts(body: bytes, limits: Limits) -> None:

@@ -13,7 +13,7 @@ from service.errors import ServiceError
 Parser = Callable[[str], Any]
 _BOOLEANS = {"0": False, "1": True, "false": False, "true": True}
 _OTHER_SEPARATORS = {";": "';'", "\t": "tabs", "|": "'|'"}
-_STEP = 1 << 14
+_STEP = 1 << 13
 """Cells that are converted at a time, to release the interpreter's lock in between."""
 
 

@@ -1,4 +1,5 @@
 import gzip
+import sys
 import threading
 from collections.abc import Callable
 from itertools import count
@@ -6,8 +7,10 @@ from itertools import count
 import numpy as np
 import pytest
 
-from service.codec.json_document import parse_document
-from service.codec.json_text import dump_pieces
+from engine.turns import SHORT_TURN
+from service.codec.json_document import LARGE_BYTES, parse_document
+from service.codec.json_tensor import parse_data
+from service.codec.json_text import PIECE_ELEMENTS, dump_pieces
 from service.codec.number_text import NumberText
 from service.codec.table import read_table
 from service.config.limits import Limits
@@ -87,3 +90,31 @@ def test_large_bodies_and_answers_are_given_up_between_their_pieces(work: Callab
         work()
     assert next(calls) == 2, "it stops at the first piece after that"
     work()
+
+
+@pytest.mark.parametrize(("factor", "turns"), [(1, SHORT_TURN), (0, None)], ids=["long", "short"])
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda count: parse_document(b'{"data":[%b1]}' % (b"1," * count)),
+        lambda count: parse_data(
+            NumberText(b"[%b1]" % (b"1," * count), 0, 2 * count + 3),
+            None,
+            np.dtype(np.float32),
+            Limits(),
+            "x",
+        ),
+        lambda count: read_table(b"1,2\n" * (count // 2), np.dtype(np.float32), Limits()),
+        lambda count: dump_pieces(np.zeros(count // 8 + PIECE_ELEMENTS + 1)),
+    ],
+    ids=["document", "numbers", "table", "answer"],
+)
+def test_threads_take_short_turns_while_much_is_parsed_or_written(
+    work: Callable[[int], object], factor: int, turns: float | None
+) -> None:
+    usual, seen = sys.getswitchinterval(), list[float]()
+    with stoppable(lambda: seen.append(sys.getswitchinterval())):
+        work(factor * COUNT + LARGE_BYTES)
+    assert seen == pytest.approx([turns or usual] * len(seen))
+    assert seen
+    assert sys.getswitchinterval() == usual

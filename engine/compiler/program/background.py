@@ -1,18 +1,15 @@
 """Compiles programs beside runs: one at a time, on a thread of its own, in fair order among graphs."""
 
 import logging
-import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import lru_cache
 from time import perf_counter
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
-SHORT_TURN = 0.0005
-"""Seconds that the thread may keep the interpreter to itself while others want it; 0.005 is usual."""
+from engine.turns import short_turns
 
 _logger = logging.getLogger(__name__)
 _lock = threading.Lock()
@@ -90,21 +87,6 @@ def _time(backlog: Backlog, work: Callable[[], object]) -> None:
     finally:
         with _lock:
             _turns.spent[backlog] = _turns.spent.get(backlog, 0.0) + perf_counter() - started
-
-
-@contextmanager
-def short_turns() -> Iterator[None]:
-    """Have threads take shorter turns with the interpreter.
-
-    A thread that writes kernels computes in Python without a pause, and every other one that comes back from the
-    network or from a kernel waits for the end of its turn: of the usual ones, several add up to what a request takes.
-    """
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(min(usual, SHORT_TURN))
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(usual)
 
 
 def _tell(future: Future[None]) -> None:

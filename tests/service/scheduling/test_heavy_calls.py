@@ -1,6 +1,7 @@
 """Heavy calls: workers leave them to others, so that light ones pass them by."""
 
 import asyncio
+import sys
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -100,6 +101,19 @@ async def test_light_calls_pass_by_a_run_of_many_rows(start: Start, graph: StubG
     graph.open.set()
     assert len(await task) == MANY
     assert len(await light) == LIGHT_ROWS
+
+
+async def test_threads_take_short_turns_during_heavy_work(start: Start, graph: StubGraph) -> None:
+    dispatcher, model = start(), model_of(graph)
+    usual = sys.getswitchinterval()
+    graph.close()
+    task = Client(dispatcher).ask(call_of(model, rows(*range(MANY))))
+    await graph.has_begun()
+    assert sys.getswitchinterval() < usual / 2
+    graph.open.set()
+    await task
+    await settled(dispatcher)
+    assert sys.getswitchinterval() == usual
 
 
 async def test_runs_of_many_rows_that_are_known_to_be_short_are_light(start: Start, graph: StubGraph) -> None:

@@ -1,6 +1,7 @@
 """Clients that wait for one thread take turns."""
 
 import asyncio
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -39,6 +40,11 @@ async def test_a_client_with_much_to_do_delays_another_by_one_body() -> None:
     await held
     assert await asyncio.gather(*tasks) == ["A1", "A2", "A3", "B1", "C1", "B2"]
     assert thread.done == ["a1", "b1", "c1", "a2", "b2", "a3"]
+
+
+async def test_threads_take_short_turns_meanwhile() -> None:
+    usual = sys.getswitchinterval()
+    assert await PeerTurns("turns").run("a", sys.getswitchinterval, SOON) < usual / 2
 
 
 async def test_one_is_at_work_at_a_time_and_errors_are_passed_on() -> None:

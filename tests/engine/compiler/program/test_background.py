@@ -11,11 +11,12 @@ import pytest
 
 from engine import BuildTimeoutError, RunStoppedError, RuntimeGraph, TensorSpec, TraceLevel
 from engine.compiler.program import background, verifier
-from engine.compiler.program.background import SHORT_TURN, compile_beside
+from engine.compiler.program.background import compile_beside
 from engine.compiler.program.demand import FORESIGHT, LEAST_RUNS, MOST_SHAPES, Demand
 from engine.compiler.program.kept_programs import MOST_PROGRAMS, InputKey, KeptPrograms
 from engine.compiler.program.pace import Pace, PacedClock
 from engine.dtypes import Array
+from engine.turns import SHORT_TURN
 from tests.engine.compiler.plans import ROWS, linear, weights_of
 from tests.engine.models import write_model
 
