@@ -12,11 +12,12 @@ from service.images.geometry import ImageGeometry
 from service.tasks.suppression import suppress
 from service.tasks.task import TaskModel, TaskParameters
 from service.tasks.yolo_heads import Candidates, unreadable
-from service.tasks.yolo_shapes import BoxesConfig, find_head
+from service.tasks.yolo_shapes import BoxesConfig, Extra, find_head
 
 MAX_CANDIDATES = 30_000
 """Most boxes of a picture that are compared with each other, the most probable ones."""
 
+NO_EXTRA = Extra()
 Box = tuple[float, float, float, float]
 
 
@@ -44,13 +45,13 @@ class BoxFinder:
     Args:
         model: the model.
         options: the table of its task.
-        extra: values of a box besides its place and its classes.
+        extra: what a box has besides its place and its classes.
 
     Raises:
         ModelConfigError: the graph has no head that is known.
     """
 
-    def __init__(self, model: TaskModel, options: BoxesConfig, extra: int = 0) -> None:
+    def __init__(self, model: TaskModel, options: BoxesConfig, extra: Extra = NO_EXTRA) -> None:
         self.head = find_head(model, options, extra)
         self._options = options
         self._labels = model.config.labels or ()

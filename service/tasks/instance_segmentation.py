@@ -20,7 +20,7 @@ from service.tasks.boxes import Box, BoxFinder, BoxParameters, geometry_of, plac
 from service.tasks.run_lengths import decode_counts, encode_counts
 from service.tasks.task import Prediction, Task, TaskModel
 from service.tasks.yolo_heads import unreadable
-from service.tasks.yolo_shapes import BoxesConfig, input_size
+from service.tasks.yolo_shapes import BoxesConfig, Extra, input_size
 
 MaskForm = Literal["rle", "none"]
 _LIGHT_PIXELS = 8_000_000
@@ -84,7 +84,7 @@ class InstanceView(BaseModel):
 
 
 class InstanceSegmentation(Task):
-    """The task of models that find things and their pixels: YOLOv8-seg and YOLO11-seg, decoded.
+    """The task of models that find things and their pixels: YOLOv8-seg and YOLO11-seg, decoded or not.
 
     A mask is the positive part of the prototypes, mixed by the coefficients of its box, within the box. Source:
     Ultralytics YOLOv8, `process_mask`.
@@ -101,7 +101,7 @@ class InstanceSegmentation(Task):
         super().__init__(model)
         options = model.config.task_table(InstanceConfig)
         self._prototypes, count = _find_prototypes(model, options)
-        self._finder = BoxFinder(model, options, count)
+        self._finder = BoxFinder(model, options, Extra(count, taken=self._prototypes))
         self._size = input_size(model)
 
     def predict(
@@ -248,13 +248,16 @@ def _find_prototypes(model: TaskModel, options: InstanceConfig) -> tuple[int, in
         and len(port.shape) == 4
         and (name is None or name in (port.operand, port.operator))
     ]
+    rows = [shape[2] for _, shape in maps]
+    if len(maps) > 1 and None in rows:
+        raise _no_prototypes(model, "the sizes of maps are open", "which output holds them")
     chosen = max(maps, key=lambda found: found[1][2] or 0, default=None)
-    if chosen is None or chosen[1][1] is None:
+    if chosen is None or chosen[1][1] is None or rows.count(chosen[1][2]) > 1:
         ports = ", ".join(map(str, model.outputs)) or "none"
-        raise ModelConfigError(
-            FILE_NAME,
-            "instance-segmentation.prototypes",
-            f"none of the outputs {ports} holds them",
-            "an output (batch, prototypes, rows, columns)",
-        )
+        problem = f"{'more than one' if len(maps) > 1 else 'none'} of the outputs {ports} holds them"
+        raise _no_prototypes(model, problem, "an output (batch, prototypes, rows, columns), the finest map")
     return chosen[0], chosen[1][1]
+
+
+def _no_prototypes(model: TaskModel, problem: str, expected: str) -> ModelConfigError:
+    return ModelConfigError(FILE_NAME, f"{model.config.task}.prototypes", problem, expected)

@@ -14,7 +14,7 @@ from service.images.geometry import ImageGeometry
 from service.schemas import JsonNumber
 from service.tasks.boxes import Box, BoxFinder, BoxParameters, geometry_of, place_boxes
 from service.tasks.task import Prediction, Task, TaskModel
-from service.tasks.yolo_shapes import BoxesConfig
+from service.tasks.yolo_shapes import BoxesConfig, Extra
 
 COCO_SKELETON = (
     (15, 13), (13, 11), (16, 14), (14, 12), (11, 12), (5, 11), (6, 12), (5, 6), (5, 7), (6, 8),
@@ -82,7 +82,7 @@ class FigureView(BaseModel):
 
 
 class Keypoints(Task):
-    """The task of models that find figures by their points: YOLOv8-pose and YOLO11-pose, decoded."""
+    """The task of models that find figures by their points: YOLOv8-pose and YOLO11-pose, decoded or not."""
 
     name = "keypoints"
     keys = TaskKeys(KeypointsConfig, takes_labels=True)
@@ -95,7 +95,8 @@ class Keypoints(Task):
         super().__init__(model)
         options = model.config.task_table(KeypointsConfig)
         self._shape = options.points, options.dimensions
-        self._finder = BoxFinder(model, options, options.points * options.dimensions)
+        extra = Extra(options.points * options.dimensions, options.dimensions)
+        self._finder = BoxFinder(model, options, extra)
         is_coco = options.skeleton is None and options.points == _COCO_POINTS
         self._skeleton = COCO_SKELETON if is_coco else options.skeleton or ()
 

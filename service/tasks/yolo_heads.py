@@ -8,7 +8,9 @@ refused when the model is loaded.
 | `yolov5` | (batch, boxes, 5 + classes), decoded | centre, size, objectness, classes |
 | `yolov5-raw` | three maps (batch, anchors * (5 + classes), rows, columns) | the same as logits, by anchor |
 | `yolov8` | (batch, 4 + classes + extra, cells), decoded | centre, size, classes |
-| `yolov8-raw` | maps (batch, 4 * bins + classes, rows, columns), or all cells in one | distances, logits |
+| `yolov8-raw` | maps (batch, 4 * bins + classes + extra, rows, columns), or all cells in one | distances, logits |
+
+The last is read by `service.tasks.yolo_v8_raw`.
 """
 
 from abc import ABC, abstractmethod
@@ -19,9 +21,6 @@ import numpy as np
 
 from engine import Array
 from service.errors import ServiceError
-
-BINS = 16
-"""Bins of a distance in YOLOv8's heads: its expectation over them is the distance in cells (DFL)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,7 @@ class DecodedV5Head(Head):
 
     def candidates(self, outputs: Sequence[Array], item: int, confidence: float) -> Candidates:
         """Return boxes that are probable enough; the objectness alone rules most of them out."""
-        boxes = _of(outputs, self.outputs[0], item, 2)
+        boxes = item_of(outputs, self.outputs[0], item, 2)
         return _v5_candidates(boxes[boxes[:, 4] > confidence].T, confidence)
 
 
@@ -113,11 +112,11 @@ class RawV5Head(Head):
         """Return (5 + classes, boxes) of the boxes whose objectness is larger than `confidence`."""
         parts = []
         for place, anchors, stride in zip(self.outputs, self._anchors, self._strides, strict=True):
-            maps = _by_anchor(_of(outputs, place, item, None), len(anchors))
+            maps = _by_anchor(item_of(outputs, place, item, None), len(anchors))
             with np.errstate(divide="ignore"):
                 least = np.log(confidence) - np.log1p(-confidence)
             anchor, row, column = np.nonzero(maps[:, 4] > least)
-            values = _sigmoid(maps[anchor, :, row, column].T)
+            values = sigmoid(maps[anchor, :, row, column].T)
             cells = np.stack([column, row]).astype(np.float32)
             values[:2] = (values[:2] * 2 + cells - np.float32(0.5)) * np.float32(stride)
             values[2:4] = (values[2:4] * 2) ** 2 * anchors[anchor].T
@@ -126,64 +125,27 @@ class RawV5Head(Head):
 
 
 class DecodedV8Head(Head):
-    """Boxes of YOLOv8 and YOLO11 in pixels, and their probabilities."""
+    """Boxes of YOLOv8 and YOLO11 in pixels, and their probabilities.
+
+    Args:
+        outputs: as for every head.
+        extra: as for every head.
+        cells_first: whether the output is (batch, cells, 4 + classes + extra).
+    """
 
     name = "yolov8"
 
+    def __init__(self, outputs: Sequence[int], extra: int = 0, cells_first: bool = False) -> None:
+        super().__init__(outputs, extra)
+        self._cells_first = cells_first
+
     def candidates(self, outputs: Sequence[Array], item: int, confidence: float) -> Candidates:
         """Return boxes that are probable enough."""
-        rows = _of(outputs, self.outputs[0], item, 2)
+        rows = item_of(outputs, self.outputs[0], item, 2)
+        rows = rows.T if self._cells_first else rows
         classes = rows[4 : len(rows) - self.extra]
         chosen = np.flatnonzero(classes.max(axis=0, initial=0) > confidence)
         return _candidates(rows[:, chosen], len(classes))
-
-
-class RawV8Head(Head):
-    """Maps of YOLOv8 and YOLO11 before they are decoded: distances to the four sides as distributions, and logits.
-
-    Source: Ultralytics YOLOv8, `Detect._inference`, `DFL` and `dist2bbox`.
-
-    Args:
-        outputs: as for every head; one, where the maps are joined.
-        strides: pixels of the input per cell of each map.
-        size: height and width of the input, for maps that are joined.
-    """
-
-    name = "yolov8-raw"
-
-    def __init__(
-        self, outputs: Sequence[int], strides: Sequence[float], size: tuple[int, int] | None
-    ) -> None:
-        super().__init__(outputs)
-        self._strides = strides
-        self._size = size
-
-    def candidates(self, outputs: Sequence[Array], item: int, confidence: float) -> Candidates:
-        """Return boxes that are probable enough; only those are decoded."""
-        maps, grids = self._maps(outputs, item)
-        values = np.concatenate(maps, axis=1)
-        centres, strides = _cells(grids, self._strides)
-        probabilities = _sigmoid(values[4 * BINS :].max(axis=0))
-        chosen = np.flatnonzero(probabilities > confidence)
-        values, centres, strides = values[:, chosen], centres[:, chosen], strides[chosen]
-        distances = _expected(values[: 4 * BINS].reshape(4, BINS, -1))
-        sides = np.concatenate([centres - distances[:2], centres + distances[2:]]) * strides
-        sound = np.isfinite(sides).all(axis=0)
-        classes = values[4 * BINS :, sound].argmax(axis=0)
-        extra = np.empty((len(classes), 0), np.float32)
-        return Candidates(sides.T[sound], probabilities[chosen][sound], classes, extra)
-
-    def _maps(self, outputs: Sequence[Array], item: int) -> tuple[list[Array], list[tuple[int, int]]]:
-        """Return each map as (values, cells), and its rows and columns."""
-        arrays = [_of(outputs, place, item, None) for place in self.outputs]
-        if arrays[0].ndim == 3:
-            grids = [(array.shape[1], array.shape[2]) for array in arrays]
-            return [array.reshape(len(array), -1) for array in arrays], grids
-        height, width = self._size or (0, 0)
-        grids = [(int(height // stride), int(width // stride)) for stride in self._strides]
-        if sum(rows * columns for rows, columns in grids) != arrays[0].shape[1]:
-            raise unreadable(f"an output of {arrays[0].shape[1]} cells for an input of {height}x{width}")
-        return arrays, grids
 
 
 def unreadable(problem: str) -> ServiceError:
@@ -194,10 +156,21 @@ def unreadable(problem: str) -> ServiceError:
     )
 
 
-def _of(outputs: Sequence[Array], place: int, item: int, rank: int | None) -> Array:
-    """Return an item of an output as float32."""
+def item_of(outputs: Sequence[Array], place: int, item: int, rank: int | None) -> Array:
+    """Return an item of an output as float32.
+
+    Args:
+        outputs: the graph's.
+        place: of the output.
+        item: place in the batch.
+        rank: of the item; None for any.
+
+    Raises:
+        ServiceError: 422 `no_boxes` where the output has another rank, or is of another type or batch.
+    """
     output = outputs[place]
-    if output.ndim < 3 or (rank is not None and output.ndim != rank + 1) or output.dtype.kind != "f":
+    is_array = output.ndim >= 3 and rank in (None, output.ndim - 1) and item < len(output)
+    if not is_array or output.dtype.kind != "f":
         raise unreadable(f"output {place} has shape {output.shape} and dtype {output.dtype}")
     return np.asarray(output[item], np.float32)
 
@@ -234,23 +207,6 @@ def _candidates(rows: Array, count: int) -> Candidates:
     )
 
 
-def _expected(logits: Array) -> Array:
-    """Return the expectation of 0, 1, … under softmax(logits) along the second axis."""
-    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    weights = np.arange(logits.shape[1], dtype=np.float32)[:, None]
-    return np.asarray((powers * weights).sum(axis=1) / powers.sum(axis=1))
-
-
-def _cells(grids: Sequence[tuple[int, int]], strides: Sequence[float]) -> tuple[Array, Array]:
-    """Return (2, cells), the centre of each cell in cells, and the stride of each."""
-    centres, sizes = [], []
-    for (rows, columns), stride in zip(grids, strides, strict=True):
-        y, x = np.indices((rows, columns), np.float32) + np.float32(0.5)
-        centres.append(np.stack([x.ravel(), y.ravel()]))
-        sizes.append(np.full(rows * columns, stride, np.float32))
-    return np.concatenate(centres, axis=1), np.concatenate(sizes)
-
-
-def _sigmoid(values: Array) -> Array:
+def sigmoid(values: Array) -> Array:
     """Return 1 / (1 + exp(-x)); x is bounded so that nothing overflows."""
     return np.asarray(1 / (1 + np.exp(-values.clip(-80, 80))))

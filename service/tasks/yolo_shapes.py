@@ -1,6 +1,8 @@
 """Tells which head of a YOLO network a graph has, from the shapes of its outputs and from `model.toml`."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Literal, Self
 
 import numpy as np
@@ -10,11 +12,16 @@ from engine import Array, Port
 from service.config.model_config import FILE_NAME, ModelConfigError
 from service.config.toml_table import TomlTable
 from service.tasks.task import TaskModel
-from service.tasks.yolo_heads import BINS, DecodedV5Head, DecodedV8Head, Head, RawV5Head, RawV8Head
+from service.tasks.yolo_anchors import stored_anchors
+from service.tasks.yolo_heads import DecodedV5Head, DecodedV8Head, Head, RawV5Head
+from service.tasks.yolo_v8_parts import RawParts, find_parts
+from service.tasks.yolo_v8_raw import BINS, RawV8Head
 
 HeadName = Literal["auto", "yolov5", "yolov5-raw", "yolov8", "yolov8-raw"]
 _DETECT = "models.yolo.Detect"
 _STRIDES = (8.0, 16.0, 32.0)
+_ANCHORS = 3
+"""Anchors of a map, unless `model.toml` gives others."""
 _Positive = Annotated[float, Field(gt=0)]
 _MapAnchors = Annotated[tuple[_Positive, ...], Field(strict=False, min_length=2)]
 _Dim = int | None
@@ -26,7 +33,8 @@ class BoxesConfig(TomlTable):
     Attributes:
         head: which head the network has; auto tells it from the shapes of the outputs.
         output: operator or operand name of the output that holds decoded boxes; by default the one that fits.
-        anchors: for raw heads of YOLOv5: for each map, the finest first, width, height, width, … in input pixels.
+        anchors: for raw heads of YOLOv5: for each map, the finest first, width, height, width, … in input pixels; by
+            default those that stand in the file.
         strides: input pixels per cell of each map; by default the input's size divided by the map's.
         confidence: boxes whose class is less probable are left out.
         iou: of two boxes of which the intersection is a larger part of the union, only the more probable one
@@ -53,13 +61,28 @@ class BoxesConfig(TomlTable):
         return self
 
 
-def find_head(model: TaskModel, options: BoxesConfig, extra: int = 0) -> Head:
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """What a box has besides its place and its classes.
+
+    Attributes:
+        count: how many values.
+        dimensions: values of a point, where they are points: x, y, and how probable it is; else None.
+        taken: place of an output that holds other things; None where there is none.
+    """
+
+    count: int = 0
+    dimensions: int | None = None
+    taken: int | None = None
+
+
+def find_head(model: TaskModel, options: BoxesConfig, extra: Extra) -> Head:
     """Return the head of a graph.
 
     Args:
         model: the model.
         options: the table of the model's task.
-        extra: values of a box besides its place and its classes.
+        extra: what its boxes have besides.
 
     Raises:
         ModelConfigError: none fits, several do, or a key contradicts the graph.
@@ -68,12 +91,14 @@ def find_head(model: TaskModel, options: BoxesConfig, extra: int = 0) -> Head:
 
 
 class _Finder:
-    def __init__(self, model: TaskModel, options: BoxesConfig, extra: int) -> None:
-        self._model, self._options, self._extra = model, options, extra
+    def __init__(self, model: TaskModel, options: BoxesConfig, extra: Extra) -> None:
+        self._model, self._options = model, options
+        self._extra, self._dimensions = extra.count, extra.dimensions
         self._classes = None if model.config.labels is None else len(model.config.labels)
         self._size = input_size(model)
         self._strides = options.strides or _STRIDES
         self._cells = self._count_cells()
+        self._ports = [pair for pair in enumerate(model.outputs) if pair[0] != extra.taken]
 
     def find(self) -> Head:
         fitting = self._decoded() or self._maps()
@@ -95,7 +120,8 @@ class _Finder:
     def _decoded(self) -> dict[str, Callable[[], Head]]:
         """Return the heads that outputs of rank 3 may be of; those that decode themselves come first."""
         found: dict[str, Callable[[], Head]] = {}
-        for place, port in self._named():
+        ports = self._named()
+        for place, port in ports:
             if port.shape is None or len(port.shape) != 3:
                 continue
             _, first, second = port.shape
@@ -103,45 +129,70 @@ class _Finder:
                 return {"yolov5": lambda place=place: DecodedV5Head([place])}  # type: ignore[misc]
             if not self._extra and self._is_boxes(first) and _fits(second, self._plus(5)):
                 found["yolov5"] = lambda place=place: DecodedV5Head([place])  # type: ignore[misc]
-            if not _fits(second, self._cells):
-                continue
-            if _fits(first, self._plus(4 + self._extra), least=5 + self._extra):
-                found["yolov8"] = lambda place=place: DecodedV8Head([place], self._extra)  # type: ignore[misc]
-            if not self._extra and _fits(first, self._plus(4 * BINS), least=4 * BINS + 1):
-                found["yolov8-raw"] = lambda place=place: RawV8Head([place], self._strides, self._size)  # type: ignore[misc]
+            cells_first = self._is_cells_first(first, second)
+            cells, values = (first, second) if cells_first else (second, first)
+            if _fits(cells, self._cells) and _fits(
+                values, self._plus(4 + self._extra), least=5 + self._extra
+            ):
+                found["yolov8"] = partial(DecodedV8Head, [place], self._extra, cells_first)
+        joined = self._parts([(place, port) for place, port in ports if _has_rank(port, 3)])
+        if joined:
+            found["yolov8-raw"] = lambda: self._raw_v8(joined)
         return found
+
+    def _is_cells_first(self, first: _Dim, second: _Dim) -> bool:
+        """Tell whether an output of rank 3 is (batch, cells, values), as far as its shape says."""
+        if self._cells is not None:
+            return first == self._cells != second
+        return first is None and second is not None
 
     def _maps(self) -> dict[str, Callable[[], Head]]:
         """Return the heads that outputs which are maps may be of."""
-        if self._extra:
-            return {}
         found: dict[str, Callable[[], Head]] = {}
         anchors = self._anchors()
-        v5 = [place for place, port in enumerate(self._model.outputs) if self._is_v5_map(port, anchors)]
-        v8 = [
-            place
-            for place, port in enumerate(self._model.outputs)
-            if _has_rank(port, 4) and _fits(_dim(port, 1), self._plus(4 * BINS), least=4 * BINS + 1)
-        ]
-        if len(v5) > 1 and (anchors is not None or self._classes is not None):
+        v5 = [place for place, port in self._ports if self._is_v5_map(port, anchors)]
+        v8 = self._parts(self._ports)
+        if not self._extra and len(v5) > 1 and (anchors is not None or self._classes is not None):
             found["yolov5-raw"] = lambda: self._raw_v5(v5, anchors)
-        if len(v8) > 1:
-            found["yolov8-raw"] = lambda: RawV8Head(self._ordered(v8), self._strides_of(v8), None)
+        if v8:
+            found["yolov8-raw"] = lambda: self._raw_v8(v8)
         if anchors is not None and "yolov5-raw" in found and self._classes is None:
             found.pop("yolov8-raw", None)  # anchors are of no use to it
         return found
 
+    def _parts(self, ports: Sequence[tuple[int, Port]]) -> list[RawParts]:
+        return find_parts(ports, self._classes, self._extra, self._cells, self._ordered)
+
+    def _raw_v8(self, ways: Sequence[RawParts]) -> Head:
+        if len(ways) > 1:
+            ports = ", ".join(map(str, self._model.outputs))
+            problem = f"the outputs {ports} may be read as yolov8-raw in more than one way"
+            raise self._error("head", problem, "labels, to tell how many channels are classes")
+        (parts,) = ways
+        strides = self._strides_of(parts.maps) if parts.maps else self._strides
+        return RawV8Head(parts.boxes, parts.classes, parts.extra, strides, self._size, self._dimensions)
+
     def _raw_v5(self, places: Sequence[int], anchors: Array | None) -> Head:
+        strides = self._strides_of(places)
         if anchors is None:
-            problem = "are not given, and the file does not hold them"
-            raise self._error("anchors", problem, "for each map width, height, width, … in pixels")
+            anchors = self._stored_anchors(strides)
         if len(anchors) != len(places):
             problem = f"there are {len(places)} maps, and anchors for {len(anchors)}"
             raise self._error("anchors", problem, "a list for each map, the finest first")
-        return RawV5Head(self._ordered(places), anchors, self._strides_of(places))
+        return RawV5Head(self._ordered(places), anchors, strides)
+
+    def _stored_anchors(self, strides: Sequence[float]) -> Array:
+        """Return the anchors that the file holds, three for each map."""
+        found = stored_anchors(self._model.operators, strides)
+        fitting = [anchors for anchors in found if anchors.shape[1] == _ANCHORS]
+        if len(fitting) != 1:
+            held = "holds several that fit" if fitting else "does not hold them"
+            problem = f"are not given, and the file {held}"
+            raise self._error("anchors", problem, "for each map width, height, width, … in pixels")
+        return fitting[0]
 
     def _is_v5_map(self, port: Port, anchors: Array | None) -> bool:
-        count = 3 if anchors is None else anchors.shape[1]
+        count = _ANCHORS if anchors is None else anchors.shape[1]
         if _has_rank(port, 5):
             return _fits(_dim(port, 1), count) and _fits(_dim(port, 4), self._plus(5), least=6)
         channels = _dim(port, 1)
@@ -191,7 +242,7 @@ class _Finder:
 
     def _named(self) -> list[tuple[int, Port]]:
         """Return the outputs that may hold boxes."""
-        ports, name = list(enumerate(self._model.outputs)), self._options.output
+        ports, name = self._ports, self._options.output
         if name is None:
             return ports
         named = [(place, port) for place, port in ports if name in (port.operand, port.operator)]
@@ -210,7 +261,7 @@ class _Finder:
         more = f" + {self._extra}" if self._extra else ""
         return (
             f"(batch, boxes, 5 + classes), (batch, 4 + classes{more}, {cells}){size}, or maps of "
-            f"anchors * (5 + classes) or {4 * BINS} + classes channels"
+            f"anchors * (5 + classes) or {4 * BINS} + classes{more} channels"
         )
 
     def _error(self, key: str, problem: str, expected: str) -> ModelConfigError:

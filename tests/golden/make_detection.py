@@ -91,6 +91,26 @@ def make_instances(decoded: torch.Tensor, generator: torch.Generator) -> dict[st
     return made
 
 
+def make_points(maps: list[torch.Tensor], generator: torch.Generator) -> dict[str, np.ndarray]:
+    """Return undecoded points, five of a box, and the boxes that remain with those that Ultralytics' `Pose` decodes."""
+    values = [torch.randn(2, 15, *one.shape[2:], generator=generator) for one in maps]
+    made = {f"points/map_{index}": one.numpy() for index, one in enumerate(values)}
+    points = []
+    for one, stride in zip(values, STRIDES, strict=True):
+        y, x = torch.meshgrid(torch.arange(one.shape[2]), torch.arange(one.shape[3]), indexing="ij")
+        triples = one.view(2, 5, 3, *one.shape[2:])
+        decoded = [
+            (triples[:, :, 0] * 2 + x) * stride,
+            (triples[:, :, 1] * 2 + y) * stride,
+            triples[:, :, 2].sigmoid(),
+        ]
+        points.append(torch.stack(decoded, dim=2).flatten(3).flatten(1, 2))
+    whole = torch.cat([decode_v8([one[:, :65] for one in maps], 1), torch.cat(points, dim=2)], dim=1)
+    for item, rows in enumerate(whole):
+        made[f"points/{item}"] = with_extra(rows, 1)
+    return made
+
+
 def with_extra(values: torch.Tensor, classes: int) -> np.ndarray:
     """Return (boxes, 6 + values): the boxes that remain of (4 + classes + values, cells), with what follows."""
     best, labels = values[4 : 4 + classes].max(dim=0)
@@ -131,6 +151,7 @@ def main() -> None:
     for item, rows in enumerate(whole):
         made[f"yolov8/{item}"] = remaining(rows[:2].T, rows[2:4].T, rows[4:].T, 0.25, 0.7)
     made |= make_figures(whole, generator) | make_instances(whole, generator)
+    made |= make_points(maps, generator)
     np.savez_compressed(FILE, **made)  # type: ignore[arg-type]
 
 

@@ -11,7 +11,7 @@ import pytest
 from httpx import AsyncClient
 from PIL import Image
 
-from engine import Array, Port
+from engine import Array, Port, RuntimeOperator, pnnx
 from service.config.model_config import ModelConfig, ModelConfigError
 from service.errors import ServiceError
 from service.images.geometry import ImageGeometry
@@ -91,10 +91,50 @@ def test_yolov5_raw(form: str) -> None:
     check(backwards.predict(outputs[::-1], (), {}), "yolov5")
 
 
-@pytest.mark.parametrize("form", ["maps", "joined", "decoded"])
+@pytest.mark.parametrize(
+    ("constants", "problem"),
+    [
+        ([np.array(ANCHORS).reshape(3, 3, 2)], ""),
+        ([np.array(ANCHORS).reshape(3, 3, 2) / np.array([8, 16, 32]).reshape(3, 1, 1)], ""),
+        ([np.array(ANCHORS).reshape(3, 1, 3, 1, 1, 2)[::-1], np.ones((3, 3, 4))], ""),
+        ([np.array(sizes).reshape(1, 3, 1, 1, 2) for sizes in ANCHORS], ""),
+        ([np.broadcast_to(np.array(one).reshape(1, 3, 1, 1, 2), (1, 3, 8, 8, 2)) for one in ANCHORS], ""),
+        ([], "the file does not hold them"),
+        ([np.array(ANCHORS).reshape(3, 3, 2) - 20], "the file does not hold them"),
+        ([np.array(ANCHORS).reshape(3, 3, 2) / 8], "the file does not hold them"),
+        ([np.array(ANCHORS).reshape(3, 3, 2), np.full((3, 3, 2), 50.0)], "the file holds several that fit"),
+    ],
+)
+def test_anchors_that_stand_in_the_file(constants: list[Array], problem: str) -> None:
+    graph = open_network("yolov5_raw")
+    outputs = graph.forward([arrays("yolov5_moduleop", "other", "in")[0]])
+    ports = [port(None, 3, side, side, 8) for side in (8, 4, 2)]
+    operators = [constant(str(index), array) for index, array in enumerate(constants)]
+    model = TaskModel(config(), [port(None, 3, 64, 64, name="in")], ports, operators)
+    if problem:
+        with pytest.raises(ModelConfigError, match=problem):
+            open_task(model)
+    else:
+        found = open_task(model).predict(outputs, (), {})
+        check(found, "yolov5")  # type: ignore[arg-type]
+
+
+def constant(name: str, array: Array) -> RuntimeOperator:
+    attribute = pnnx.Attribute.from_array(array.astype(np.float32))
+    return RuntimeOperator(pnnx.Operator("pnnx.Attribute", name, attrs={"data": attribute}), 0)
+
+
+@pytest.mark.parametrize(
+    "form", ["maps", "joined", "decoded", "apart", "joined, cells first", "decoded, cells first"]
+)
 def test_yolov8(form: str) -> None:
     maps = [golden(f"yolov8/map_{index}") for index in range(3)]
     outputs = {
+        "apart": [*(one[:, :64] for one in maps), *(one[:, 64:] for one in maps)],
+        "joined, cells first": [
+            np.concatenate([one.reshape(2, 67, -1) for one in maps], axis=2).transpose(0, 2, 1)
+        ],
+        "decoded, cells first": [golden("yolov8/decoded").transpose(0, 2, 1)],
         "maps": maps,
         "joined": [np.concatenate([one.reshape(2, 67, -1) for one in maps], axis=2)],
         "decoded": [golden("yolov8/decoded"), *maps],
@@ -139,6 +179,7 @@ def test_numbers_that_are_none_are_no_boxes() -> None:
     [
         ([port(1, 10)], {}, "head", "do not fit any head that is known for 3 labels"),
         ([port(1, 7, 126)], {"labels": ["a", "b"]}, "head", "do not fit any head that is known for 2 labels"),
+        ([port(1, 126, 85)], {"labels": None}, "head", "may be those of yolov5 or yolov8"),
         ([port(1, 84, 126)], {"labels": None}, "head", "may be those of yolov8 or yolov8-raw"),
         ([port(1, 7, 126)], {"head": "yolov5"}, "head", "do not fit a head yolov5"),
         ([port(1, 24, 8, 12), port(1, 24, 4, 6)], {}, "anchors", "are not given"),

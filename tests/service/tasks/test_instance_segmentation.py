@@ -44,8 +44,32 @@ def mask_of(one: Instance) -> Array:
     return decode_counts(one.mask["counts"], one.mask["size"])
 
 
-def test_masks_that_pytorch_makes() -> None:
-    for item, instances in enumerate(task().predict(outputs(), (), {})):
+def undecoded(form: str) -> list[Array]:
+    """The maps that the decoded boxes were made of, with their coefficients, and the prototypes."""
+    maps = [golden(f"yolov8/map_{index}") for index in range(3)]
+    coefficients, prototypes = golden("instances/decoded")[:, 7:], golden("instances/prototypes")
+    ends = np.cumsum([one.shape[2] * one.shape[3] for one in maps])[:-1]
+    pieces = np.split(coefficients, ends, axis=2)
+    split = [part.reshape(2, 4, *one.shape[2:]) for part, one in zip(pieces, maps, strict=True)]
+    return {
+        "decoded": outputs(),
+        "decoded, cells first": [golden("instances/decoded").transpose(0, 2, 1), prototypes],
+        "coefficients apart": [*maps, coefficients, prototypes],
+        "coefficients as maps": [prototypes, *split, *maps],
+        "one set of maps": [
+            *(np.concatenate(pair, axis=1) for pair in zip(maps, split, strict=True)),
+            prototypes,
+        ],
+    }[form]
+
+
+FORMS = ["decoded", "decoded, cells first", "coefficients apart", "coefficients as maps", "one set of maps"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_masks_that_pytorch_makes(form: str) -> None:
+    arrays = undecoded(form)
+    for item, instances in enumerate(task(*(one.shape for one in arrays)).predict(arrays, (), {})):
         wanted = golden(f"instances/{item}")
         masks = np.unpackbits(golden(f"instances/masks/{item}"))[: len(wanted) * 64 * 96]
         assert [one.index for one in instances] == wanted[:, 5].astype(int).tolist()
@@ -92,6 +116,16 @@ def test_masks_of_boxes_that_reach_beyond_the_input_keep_their_place() -> None:
 def test_boxes_without_masks() -> None:
     (first, *_), _ = task().predict(outputs(), (), {"mask": "none"})
     assert (first.mask, first.area) == (None, None)
+
+
+def test_graphs_of_which_it_is_not_clear_what_their_maps_are() -> None:
+    open_maps = [(None, 67, None, None)] * 3 + [(None, 4, None, None)]
+    with pytest.raises(ModelConfigError, match="the sizes of maps are open; expected which output"):
+        task(*open_maps)
+    with pytest.raises(ModelConfigError, match="more than one of the outputs"):
+        task((None, 67, 8, 12), (None, 67, 8, 12))
+    with pytest.raises(ModelConfigError, match="do not fit any head that is known for 3 labels"):
+        task((None, 66, 8, 12), (None, 66, 4, 6), (None, 66, 2, 3), (None, 4, 126), (None, 4, 16, 24))
 
 
 def test_graphs_without_prototypes() -> None:

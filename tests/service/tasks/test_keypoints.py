@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from engine import Array, Port
 from service.config.model_config import ModelConfig, ModelConfigError
+from service.errors import ServiceError
 from service.images.drawing import Drawing
 from service.images.geometry import ImageGeometry
 from service.tasks import TaskModel, open_task
@@ -22,11 +23,12 @@ def golden(name: str) -> Array:
         return np.asarray(archive[name])
 
 
-def keypoints(channels: int = 20, **keys: Any) -> Keypoints:
+def keypoints(*outputs: tuple[int | None, ...], **keys: Any) -> Keypoints:
     table = {"points": 5, "skeleton": SKELETON, "max_detections": 1000, **keys}
     config = ModelConfig.model_validate({"task": "keypoints", "labels": ["person"], "keypoints": table})
-    shapes = [Port("in", "in", (None, 3, 64, 96), "f32")], [Port("out", "out", (None, channels, 126), "f32")]
-    task = open_task(TaskModel(config, *shapes))
+    shapes = outputs or ((None, 20, 126),)
+    ports = [Port(f"out{index}", str(index), shape, "f32") for index, shape in enumerate(shapes)]
+    task = open_task(TaskModel(config, [Port("in", "in", (None, 3, 64, 96), "f32")], ports))
     assert isinstance(task, Keypoints)
     return task
 
@@ -40,6 +42,48 @@ def test_figures_that_pytorch_finds() -> None:
         np.testing.assert_allclose([one.probability for one in figures], wanted[:, 4], rtol=1e-6)
         points = np.array([one.points for one in figures])
         np.testing.assert_allclose(points, wanted[:, 6:].reshape(-1, 5, 3), rtol=1e-6)
+
+
+FORMS = ["points apart", "points as maps", "one set of maps", "all apart", "joined", "cells first"]
+
+
+def raw_outputs(form: str) -> list[Array]:
+    """The same undecoded boxes of one class and their points, as graphs give them."""
+    maps = [golden(f"yolov8/map_{index}")[:, :65] for index in range(3)]
+    points = [golden(f"points/map_{index}") for index in range(3)]
+    joined = np.concatenate([one.reshape(2, 15, -1) for one in points], axis=2)
+    whole = [np.concatenate(pair, axis=1) for pair in zip(maps, points, strict=True)]
+    cells = np.concatenate([one.reshape(2, 80, -1) for one in whole], axis=2)
+    return {
+        "points apart": [*maps, joined],
+        "points as maps": [*maps[::-1], *points],
+        "one set of maps": whole,
+        "all apart": [*(one[:, :64] for one in maps), *(one[:, 64:] for one in maps), joined],
+        "joined": [cells],
+        "cells first": [cells.transpose(0, 2, 1)],
+    }[form]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_undecoded_figures_that_pytorch_finds(form: str) -> None:
+    outputs = raw_outputs(form)
+    found = keypoints(*(one.shape for one in outputs)).predict(outputs, (), {})
+    for item, figures in enumerate(found):
+        wanted = golden(f"points/{item}")
+        assert len(figures) == len(wanted) > 3
+        np.testing.assert_allclose([one.box for one in figures], wanted[:, :4], rtol=1e-4, atol=1e-3)
+        np.testing.assert_allclose([one.probability for one in figures], wanted[:, 4], rtol=1e-5)
+        points = np.array([one.points for one in figures])
+        np.testing.assert_allclose(points, wanted[:, 6:].reshape(-1, 5, 3), rtol=1e-4, atol=1e-3)
+
+
+def test_undecoded_outputs_of_a_request_that_do_not_belong_together() -> None:
+    outputs = raw_outputs("points apart")
+    task = keypoints(*(one.shape for one in outputs))
+    for wrong in (outputs[3][..., :-1], outputs[3][:, :-1], outputs[3][:1]):
+        with pytest.raises(ServiceError) as caught:
+            task.predict([*outputs[:3], wrong], (), {})
+        assert (caught.value.status, caught.value.code) == (422, "no_boxes")
 
 
 def test_points_are_those_of_the_original_picture() -> None:
@@ -67,6 +111,6 @@ def test_points_and_lines_are_drawn_where_they_are_probable() -> None:
 
 def test_configurations_that_do_not_fit() -> None:
     with pytest.raises(ModelConfigError, match=re.escape("(batch, 4 + classes + 15, 126 cells)")):
-        keypoints(channels=21)
+        keypoints((None, 21, 126))
     with pytest.raises(ValidationError, match="there is no point 9"):
         keypoints(skeleton=[[0, 9]])
