@@ -1,13 +1,14 @@
 """Draws what a model has found on the picture that it was shown."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import BytesIO
-from math import isfinite
+from math import ceil, floor, isfinite
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from engine import Array
+from service.heavy_work import check_wanted
 
 COLOURS = (
     (230, 159, 0),
@@ -92,8 +93,36 @@ class Drawing:
             mask: bool (height, width) of the original picture.
             index: class, which chooses the colour.
         """
-        cover = Image.fromarray(mask.astype(np.uint8) * round(255 * _MASK_OPACITY))
-        self._image.paste(colour_of(index), mask=cover.resize(self._image.size, Image.Resampling.BILINEAR))
+        whole = (0.0, 0.0, float(mask.shape[1]), float(mask.shape[0]))
+        self.part_of_mask(whole, lambda rows, columns: mask[rows[:, None], columns], index)
+
+    def part_of_mask(
+        self, corners: tuple[float, float, float, float], sample: Callable[[Array, Array], Array], index: int
+    ) -> None:
+        """Colour the pixels of a mask that has none outside a box.
+
+        Args:
+            corners: left, top, right and bottom of the box.
+            sample: returns for rows and columns of the original picture, both in ascending order, which of their pixels
+                belong to the mask: bool (rows, columns).
+            index: class, which chooses the colour.
+
+        Raises:
+            WorkStoppedError: nobody waits for the picture any more.
+        """
+        check_wanted()
+        (left, top), (right, bottom) = self._points([corners[:2], corners[2:]])
+        x = np.arange(max(0, floor(left)), min(self._image.width, ceil(right)))
+        y = np.arange(max(0, floor(top)), min(self._image.height, ceil(bottom)))
+        if not len(x) or not len(y):
+            return
+        columns, rows = (
+            ((places + 0.5) / scale).astype(np.int64)
+            for places, scale in zip((x, y), self._scale, strict=True)
+        )
+        cover = Image.fromarray(sample(rows, columns) * np.uint8(round(255 * _MASK_OPACITY)))
+        place = int(x[0]), int(y[0]), int(x[-1]) + 1, int(y[-1]) + 1
+        self._image.paste(colour_of(index), place, cover)
 
     def bars(self, rows: Sequence[tuple[str, float, int]]) -> None:
         """Draw a bar for each class on the lower part of the picture, most probable first.

@@ -28,10 +28,13 @@ def check_drawable(task: Task, pictures: Sequence[Picture]) -> None:
         ServiceError: 422 `not_drawable`.
     """
     if not task.draws:
-        raise _not_drawable(f"the task {task.name!r} of the model draws nothing")
+        raise _not_drawable(f"the task {task.name!r} of the model draws nothing; ask for JSON")
     if len(pictures) != 1:
+        cure = (
+            "send each picture by itself, or ask for JSON" if pictures else "send a picture, or ask for JSON"
+        )
         raise _not_drawable(
-            f"the request has {len(pictures)} pictures; predictions are drawn on a single one"
+            f"the request has {len(pictures)} pictures, and an answer of {PNG_TYPE} is a single one; {cure}"
         )
 
 
@@ -86,5 +89,4 @@ def drawn_size(geometry: ImageGeometry) -> tuple[int, int]:
 
 
 def _not_drawable(problem: str) -> ServiceError:
-    message = f"{problem}; ask for JSON instead of {PNG_TYPE}"
-    return ServiceError(422, "not_drawable", message, {"expected": "one picture, for a task that draws"})
+    return ServiceError(422, "not_drawable", problem, {"expected": "one picture, for a task that draws"})

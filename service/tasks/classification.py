@@ -16,6 +16,7 @@ from service.errors import ServiceError
 from service.images.drawing import Drawing
 from service.images.geometry import ImageGeometry
 from service.schemas import JsonNumber
+from service.tasks.chosen_output import choose_output
 from service.tasks.task import Prediction, Task, TaskModel, TaskParameters
 
 _LISTED = 10
@@ -110,7 +111,7 @@ class Classification(Task):
         super().__init__(model)
         self._options = model.config.task_table(ClassificationConfig)
         self._labels = model.config.labels or ()
-        self._chosen = _chosen(self._options.output, model.outputs)
+        self._chosen = choose_output(model.outputs, self._options.output, "classification.output")
         self._port = model.outputs[self._chosen]
         self._check(self._port, model.config)
 
@@ -187,8 +188,6 @@ class Classification(Task):
 
     @staticmethod
     def _check(port: Port, config: ModelConfig) -> None:
-        if port.dtype is not None and port.dtype[0] == "c":
-            raise ModelConfigError(FILE_NAME, "classification.output", f"{port} is complex", "real numbers")
         if port.shape is None:
             return
         # further dimensions may be 1; anything larger would not be a list of classes
@@ -198,16 +197,6 @@ class Classification(Task):
         if config.labels is not None and classes is not None and classes != len(config.labels):
             expected = f"{classes}, the classes of output {port}"
             raise ModelConfigError(FILE_NAME, "labels", f"there are {len(config.labels)}", expected)
-
-
-def _chosen(name: str | None, outputs: Sequence[Port]) -> int:
-    if name is None and outputs:
-        return 0
-    for index, port in enumerate(outputs):
-        if name in (port.operand, port.operator):
-            return index
-    known = ", ".join(port.operand for port in outputs) or "an output"
-    raise ModelConfigError(FILE_NAME, "classification.output", f"the graph has no output {name!r}", known)
 
 
 def _too_many(shape: tuple[int, ...]) -> ServiceError:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import ceil, floor
 from typing import Any, Literal
 
@@ -12,19 +13,22 @@ from pydantic import BaseModel, Field
 from engine import Array
 from service.config.model_config import FILE_NAME, ModelConfigError
 from service.config.task_keys import TaskKeys
+from service.errors import ServiceError
 from service.heavy_work import check_wanted, check_weight
 from service.images.drawing import Drawing
 from service.images.geometry import ImageGeometry
 from service.schemas import JsonNumber
 from service.tasks.boxes import Box, BoxFinder, BoxParameters, geometry_of, place_boxes
-from service.tasks.run_lengths import decode_counts, encode_counts
+from service.tasks.run_lengths import encode_counts, sample_counts
 from service.tasks.task import Prediction, Task, TaskModel
 from service.tasks.yolo_heads import unreadable
 from service.tasks.yolo_shapes import BoxesConfig, Extra, input_size
 
 MaskForm = Literal["rle", "none"]
+MAX_MASK_PIXELS = 1 << 28
+"""Most pixels of the boxes of a request, in its pictures, of which masks are made."""
 _LIGHT_PIXELS = 8_000_000
-"""Most pixels of the boxes of a picture that any worker makes masks of."""
+"""Most of them that any worker makes masks of."""
 
 _STRIP_PIXELS = 1 << 20
 """Pixels of a mask that are decided at a time."""
@@ -110,20 +114,23 @@ class InstanceSegmentation(Task):
         """Return the instances of each item of the batch, most probable first.
 
         Raises:
-            ServiceError: 422 `no_boxes`.
+            ServiceError: 422 `no_boxes`; 413 `answer_too_large` where the boxes have more than `MAX_MASK_PIXELS`.
             HeavyWorkError: this thread leaves such work to others.
         """
         prototypes = outputs[self._prototypes]
         if prototypes.ndim != 4:
             raise unreadable(f"output {self._prototypes} has shape {prototypes.shape}")
-        answers = []
+        answers, pixels = [], 0
         for item, found in enumerate(self._finder.find(outputs, parameters)):
             geometry = geometry_of(images, item) or self._own_geometry(prototypes)
             placed = place_boxes(found.boxes, geometry)
-            areas = [(right - left) * (bottom - top) for left, top, right, bottom in placed]
-            check_weight(int(sum(areas)), _LIGHT_PIXELS)
             rows = zip(found.classes.tolist(), found.scores.tolist(), placed, found.extra, strict=True)
             wants_masks = parameters.get("mask", "rle") == "rle"
+            if wants_masks:
+                pixels += int(sum((right - left) * (bottom - top) for left, top, right, bottom in placed))
+                check_weight(pixels, _LIGHT_PIXELS)
+                if pixels > MAX_MASK_PIXELS:
+                    raise _too_large(pixels)
             answers.append(
                 [
                     self._instance(
@@ -139,7 +146,8 @@ class InstanceSegmentation(Task):
         found = [one for one in reversed(predictions) if isinstance(one, Instance)]
         for one in found:
             if one.mask is not None:
-                drawing.mask(decode_counts(one.mask["counts"], one.mask["size"]), one.index)
+                sample = partial(sample_counts, one.mask["counts"], one.mask["size"][0])
+                drawing.part_of_mask(one.box, sample, one.index)
         for one in found:
             drawing.box(one.box, f"{one.label} {one.probability:.2f}", one.index)
 
@@ -257,6 +265,14 @@ def _find_prototypes(model: TaskModel, options: InstanceConfig) -> tuple[int, in
         problem = f"{'more than one' if len(maps) > 1 else 'none'} of the outputs {ports} holds them"
         raise _no_prototypes(model, problem, "an output (batch, prototypes, rows, columns), the finest map")
     return chosen[0], chosen[1][1]
+
+
+def _too_large(pixels: int) -> ServiceError:
+    message = (
+        f"the masks of all boxes would have {pixels} pixels; at most {MAX_MASK_PIXELS} are made: ask for mask=none, "
+        "for fewer boxes with max_detections, or send a smaller picture"
+    )
+    return ServiceError(413, "answer_too_large", message, {"limit": MAX_MASK_PIXELS, "unit": "pixels"})
 
 
 def _no_prototypes(model: TaskModel, problem: str, expected: str) -> ModelConfigError:

@@ -104,7 +104,7 @@ class LineReading(Task):
             message = f"the output has shape {output.shape}; expected (batch, steps, {len(self._characters)})"
             raise ServiceError(422, "no_text", message, {"shape": list(output.shape)})
         steps = output.transpose(1, 0, 2) if self._options.steps_first else output
-        return [[self._read(item)] if np.isfinite(item).all() else [] for item in steps.astype(np.float64)]
+        return [[self._read(item)] if _is_readable(item) else [] for item in steps.astype(np.float64)]
 
     def remark(self, predictions: Sequence[Sequence[Prediction]]) -> str | None:
         """Name the items that could not be read."""
@@ -139,3 +139,9 @@ class LineReading(Task):
                 f"there are {characters} with the blank{' and the space' if self._options.space else ''}"
             )
             raise ModelConfigError(FILE_NAME, "labels", problem, expected)
+
+
+def _is_readable(scores: Array) -> bool:
+    """Tell whether each step has a most probable character; minus infinity rules a character out."""
+    best = scores.max(axis=1)  # NaN where a score is
+    return bool(np.isfinite(best).all())

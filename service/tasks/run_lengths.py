@@ -96,17 +96,42 @@ def encode_counts(counts: Array) -> str:
 
 def decode_counts(text: str, size: tuple[int, int]) -> Array:
     """Return the mask, bool (height, width), that `encode_counts` made a text of."""
-    counts: list[int] = []
-    number = shift = 0
-    for code in text.encode("ascii"):
-        chunk = code - 48
-        number |= (chunk & 31) << shift
-        shift += _CHUNK_BITS
-        if chunk & 32:
-            continue
-        if chunk & 16:
-            number -= 1 << shift
-        counts.append(number + counts[-2] if len(counts) > 2 else number)
-        number = shift = 0
+    counts = _read_counts(text)
     inside = np.arange(len(counts)) % 2 == 1
     return np.repeat(inside, counts).reshape(size[1], size[0]).T
+
+
+def sample_counts(text: str, height: int, rows: Array, columns: Array) -> Array:
+    """Return some pixels of the mask that `encode_counts` made a text of, without making the others.
+
+    Args:
+        text: run lengths.
+        height: rows of the mask.
+        rows: which of its rows, in ascending order.
+        columns: which of its columns, in ascending order.
+
+    Returns:
+        bool (rows, columns).
+    """
+    ends = np.cumsum(_read_counts(text))
+    places = columns.astype(np.int64)[:, None] * height + rows
+    return np.asarray(np.searchsorted(ends, places, side="right") % 2 == 1).T
+
+
+def _read_counts(text: str) -> Array:
+    """Return run lengths, int64, of their text: see `encode_counts`."""
+    chunks = np.frombuffer(text.encode("ascii"), np.uint8).astype(np.int64) - 48
+    if not len(chunks):
+        return chunks
+    is_last = chunks & 32 == 0
+    firsts = np.concatenate([[0], np.flatnonzero(is_last)[:-1] + 1])
+    lengths = np.diff(np.append(firsts, len(chunks)))
+    shifts = _CHUNK_BITS * (np.arange(len(chunks)) - np.repeat(firsts, lengths))
+    numbers = np.add.reduceat((chunks & 31) << shifts, firsts)
+    signs = chunks[is_last] & 16 != 0
+    numbers -= np.where(signs, np.int64(1) << (_CHUNK_BITS * lengths), 0)
+    numbers[1::2] = numbers[
+        1::2
+    ].cumsum()  # each but the first three is what it differs from the last but one
+    numbers[2::2] = numbers[2::2].cumsum()
+    return numbers

@@ -14,6 +14,10 @@ _STRIP_SCORES = 1 << 22
 """Scores that are computed at a time, which bounds the memory that large pictures of many classes take."""
 
 
+_LOWEST = np.float32(-1e37)
+"""Stands for a score of minus infinity."""
+
+
 @dataclass(frozen=True, slots=True)
 class PictureAxes:
     """How the pixels of a picture lie on a map of scores that covers the model's input.
@@ -53,6 +57,25 @@ def picture_axes(
         shown = np.flatnonzero((centres >= 0) & (centres <= extent))
         seen.append((int(shown[0]), int(shown[-1]) + 1) if len(shown) else (0, 0))
     return PictureAxes(axes[0], axes[1], (seen[0], seen[1]))
+
+
+def sound_scores(scores: Array, is_argmax: bool) -> Array | None:
+    """Return scores (classes, rows, columns) that can be interpolated; None where they decide nothing.
+
+    A score of minus infinity rules a class out, as networks do that mask classes: a very low number does the same, and
+    its product with a weight of 0 is a number. Pixels of which every class is ruled out belong to no most probable one.
+
+    Args:
+        scores: (classes, rows, columns).
+        is_argmax: whether each pixel belongs to the class of its highest score.
+    """
+    if scores.dtype.kind != "f" or np.isfinite(scores).all():
+        return scores
+    if not (scores < np.inf).all():  # NaN is not, either
+        return None
+    if is_argmax and not np.isfinite(scores.max(axis=0)).all():
+        return None
+    return np.maximum(scores.astype(np.float32), _LOWEST)
 
 
 def decide_pixels(

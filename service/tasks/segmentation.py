@@ -1,8 +1,9 @@
 """Semantic segmentation: which class each pixel of a picture belongs to."""
 
 from base64 import b64decode, b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 from math import log
 from typing import Any, Literal
@@ -21,8 +22,8 @@ from service.images.drawing import COLOURS, Drawing
 from service.images.geometry import ImageGeometry
 from service.images.preparation import ImageInput, find_image_input
 from service.tasks.chosen_output import choose_output
-from service.tasks.run_lengths import Runs, decode_counts, encode_counts, find_runs
-from service.tasks.score_map import PictureAxes, decide_pixels, picture_axes, spread_classes
+from service.tasks.run_lengths import Runs, encode_counts, find_runs, sample_counts
+from service.tasks.score_map import PictureAxes, decide_pixels, picture_axes, sound_scores, spread_classes
 from service.tasks.task import Prediction, Task, TaskModel, TaskParameters
 
 MaskFormat = Literal["rle", "png", "array", "none"]
@@ -32,6 +33,8 @@ MAX_ARRAY_PIXELS = 1 << 22
 """Most pixels of masks in an answer that are written as numbers."""
 MAX_MASK_PIXELS = 1 << 28
 """Most pixels of masks of all classes that may overlap; each takes a byte of memory."""
+MAX_SCORES = 1 << 31
+"""Most scores of all classes that are interpolated for the pixels of a request's pictures."""
 _MAX_CLASS = 1 << 30
 _LIGHT_SCORES = 1 << 22
 """Most scores of pictures that any worker interpolates."""
@@ -146,7 +149,8 @@ class SemanticSegmentation(Task):
         Raises:
             ServiceError: 422 `no_mask` where the input's size made an output of another shape, `invalid_parameter` for
                 a threshold where each pixel belongs to the class of its highest score; 413
-                `answer_too_large` for arrays of more than `MAX_ARRAY_PIXELS`, or more than `MAX_MASK_PIXELS`.
+                `answer_too_large` for arrays of more than `MAX_ARRAY_PIXELS`, or more than `MAX_MASK_PIXELS` or
+                `MAX_SCORES`.
             HeavyWorkError: this thread leaves such work to others.
         """
         maps = self._maps(outputs[self._chosen])
@@ -160,22 +164,30 @@ class SemanticSegmentation(Task):
         if form == "array" and pixels > MAX_ARRAY_PIXELS:
             raise _too_many(pixels)
         if self._options.activation != "argmax" and pixels * maps.shape[1] > MAX_MASK_PIXELS:
-            raise _too_large(pixels, maps.shape[1])
+            raise _too_large(pixels, maps.shape[1], MAX_MASK_PIXELS, "pixels")
         check_weight(pixels * maps.shape[1], _LIGHT_SCORES)
+        if pixels * maps.shape[1] > MAX_SCORES:
+            raise _too_large(pixels, maps.shape[1], MAX_SCORES, "scores")
+        is_argmax = self._options.activation == "argmax"
+        found = [sound_scores(item, is_argmax) for item in maps]
         return [
-            [self._segment(item, one, form, threshold)] if np.isfinite(item).all() else []
-            for item, one in zip(maps, axes, strict=True)
+            [] if item is None else [self._segment(item, one, form, threshold)]
+            for item, one in zip(found, axes, strict=True)
         ]
 
     def draw(self, drawing: Drawing, predictions: Sequence[Prediction]) -> None:
-        """Colour the pixels of each class."""
+        """Colour the pixels of each class; without masks, draw the box of each."""
         for one in predictions:
             if isinstance(one, Segmentation):
                 shown = None if one.mask is None else _read_mask(one.mask)
                 for region in one.regions:
-                    mask = _region_mask(region, one) if shown is None else shown == region["index"]
-                    if mask is not None:
-                        drawing.mask(mask, region["index"])
+                    sample = _sampler(region, one, shown)
+                    if sample is None:
+                        drawing.box(
+                            region["box"], f"{region['label']} {region['share']:.2f}", region["index"]
+                        )
+                    else:
+                        drawing.part_of_mask(region["box"], sample, region["index"])
 
     def remark(self, predictions: Sequence[Sequence[Prediction]]) -> str | None:
         """Say which items have no mask."""
@@ -303,8 +315,13 @@ def _read_mask(mask: Any) -> Array:
     return np.asarray(Image.open(BytesIO(b64decode(mask)))) if isinstance(mask, str) else np.asarray(mask)
 
 
-def _region_mask(region: dict[str, Any], one: Segmentation) -> Array | None:
-    return decode_counts(region["rle"]["counts"], (one.height, one.width)) if "rle" in region else None
+def _sampler(
+    region: dict[str, Any], one: Segmentation, shown: Array | None
+) -> Callable[[Array, Array], Array] | None:
+    """Return what tells which pixels of rows and columns belong to a region; None where there is no mask."""
+    if shown is not None:
+        return lambda rows, columns: shown[rows[:, None], columns] == region["index"]
+    return partial(sample_counts, region["rle"]["counts"], one.height) if "rle" in region else None
 
 
 def _without_threshold() -> ServiceError:
@@ -314,9 +331,9 @@ def _without_threshold() -> ServiceError:
     return ServiceError(422, "invalid_parameter", message, {"parameter": "threshold", "expected": "mask"})
 
 
-def _too_large(pixels: int, classes: int) -> ServiceError:
+def _too_large(pixels: int, classes: int, limit: int, unit: str) -> ServiceError:
     message = f"masks of {pixels} pixels for {classes} classes are too many; send a smaller picture"
-    return ServiceError(413, "answer_too_large", message, {"limit": MAX_MASK_PIXELS, "unit": "pixels"})
+    return ServiceError(413, "answer_too_large", message, {"limit": limit, "unit": unit})
 
 
 def _too_many(pixels: int) -> ServiceError:

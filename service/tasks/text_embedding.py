@@ -13,6 +13,7 @@ from service.config.task_keys import TaskKeys
 from service.config.toml_table import TomlTable
 from service.errors import ServiceError
 from service.schemas import JsonNumber
+from service.tasks.chosen_output import choose_output
 from service.tasks.task import Prediction, Task, TaskModel
 from service.tasks.text_span import TextSpan
 
@@ -67,7 +68,7 @@ class TextEmbedding(Task):
     def __init__(self, model: TaskModel) -> None:
         super().__init__(model)
         self._options = model.config.task_table(TextEmbeddingConfig)
-        self._chosen = self._find_output()
+        self._chosen = choose_output(model.outputs, self._options.output, "text-embedding.output")
         port = model.outputs[self._chosen]
         if port.shape is not None and len(port.shape) not in (2, 3):
             expected = "(batch, features) or (batch, tokens, features)"
@@ -112,11 +113,3 @@ class TextEmbedding(Task):
         return np.stack([row[:count].mean(axis=0, dtype=np.float64) for row, count in rows]).astype(
             np.float32
         )
-
-    def _find_output(self) -> int:
-        name = self._options.output
-        for index, port in enumerate(self.model.outputs):
-            if name is None or name in (port.operand, port.operator):
-                return index
-        known = ", ".join(port.operand for port in self.model.outputs) or "an output"
-        raise ModelConfigError(FILE_NAME, "text-embedding.output", f"the graph has no output {name!r}", known)

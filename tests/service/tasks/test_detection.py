@@ -269,6 +269,10 @@ async def test_requests_that_cannot_be_drawn_or_read(tmp_path: Path) -> None:
         tensors = {"inputs": [{"data": np.zeros((1, 3, 64, 64)).tolist()}], "parameters": {"render": True}}
         refused = await client.post("/infer", json=tensors)
         assert (refused.status_code, refused.json()["code"]) == (422, "not_drawable")
+        pair = [("a", ("a.png", png(64, 64), "image/png")), ("b", ("b.png", png(64, 64), "image/png"))]
+        several = await client.post("/infer?render=true", files=pair)
+        assert (several.status_code, several.json()["code"]) == (422, "not_drawable")
+        assert "send each picture by itself, or ask for JSON" in several.json()["error"]
         wrong = await post(client, "?confidence=2")
         assert (wrong.status_code, wrong.json()["code"]) == (422, "invalid_parameter")
         assert "'confidence' is '2'; expected less than 1" in wrong.json()["error"]

@@ -7,6 +7,7 @@ import pytest
 
 from engine import Array, Port
 from service.config.model_config import ModelConfig, ModelConfigError
+from service.errors import ServiceError
 from service.images.drawing import Drawing
 from service.images.geometry import ImageGeometry
 from service.tasks import TaskModel, open_task
@@ -116,6 +117,18 @@ def test_masks_of_boxes_that_reach_beyond_the_input_keep_their_place() -> None:
 def test_boxes_without_masks() -> None:
     (first, *_), _ = task().predict(outputs(), (), {"mask": "none"})
     assert (first.mask, first.area) == (None, None)
+
+
+def test_masks_of_very_many_pixels_are_refused_before_they_are_made() -> None:
+    rows = np.zeros((1, 11, 126), np.float32)
+    rows[0, :4] = [[48], [32], [96], [64]]
+    rows[0, 4] = np.linspace(0.9, 0.3, 126)
+    arrays = [rows, golden("yolov8/map_0")[:1], np.ones((1, 4, 16, 24), np.float32)]
+    picture = [ImageGeometry(9600, 6400, (0.01, 0.01), (0, 0))]
+    with pytest.raises(ServiceError, match="at most 268435456 are made: ask for mask=none") as caught:
+        task(iou=1.0).predict(arrays, picture, {})
+    assert (caught.value.status, caught.value.code) == (413, "answer_too_large")
+    assert len(task(iou=1.0).predict(arrays, picture, {"mask": "none"})[0]) == 126
 
 
 def test_graphs_of_which_it_is_not_clear_what_their_maps_are() -> None:

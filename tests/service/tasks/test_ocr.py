@@ -68,6 +68,18 @@ def test_random_paths_against_a_plain_loop_and_pytorch() -> None:
         assert line.probability == pytest.approx(np.mean([value for _, value in kept]), rel=1e-5)
 
 
+@pytest.mark.parametrize("keys", [{}, {"softmax": True}])
+def test_characters_that_are_ruled_out_by_minus_infinity(keys: dict[str, Any]) -> None:
+    scores = path(1, 2, 2, 0, 3)
+    ruled_out = np.where(scores == scores.max(axis=2, keepdims=True), scores, -np.inf).astype(np.float32)
+    ((line,),) = task(**keys).predict([ruled_out], (), {})
+    assert line.text == task(**keys).predict([scores], (), {})[0][0].text != ""
+    assert np.isfinite(line.probability)
+    for value in (np.inf, -np.inf):
+        scores[0, 1] = value
+        assert task(**keys).predict([scores], (), {}) == [[]], "a step without a most probable character"
+
+
 def test_scores_that_are_no_numbers() -> None:
     scores = path(1, 2)
     scores[0, 0, 0] = np.nan

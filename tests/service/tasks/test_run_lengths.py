@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from service.tasks.run_lengths import decode_counts, encode_counts, encode_mask, find_runs
+from service.tasks.run_lengths import decode_counts, encode_counts, encode_mask, find_runs, sample_counts
 from tests.service.tasks.masks import GOLDEN, draw_masks
 
 MASKS = draw_masks()
@@ -17,6 +17,9 @@ def test_as_the_tools_of_coco(name: str) -> None:
     assert runs.area(1) == expected["area"]
     assert list(runs.box(1)) == expected["box"]
     np.testing.assert_array_equal(decode_counts(expected["counts"], mask.shape), mask)
+    rows, columns = np.arange(0, mask.shape[0], 3), np.arange(1, mask.shape[1], 2)
+    sampled = sample_counts(expected["counts"], mask.shape[0], rows, columns)
+    np.testing.assert_array_equal(sampled, mask[::3, 1::2])
 
 
 def test_an_empty_mask() -> None:

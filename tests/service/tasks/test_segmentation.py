@@ -16,7 +16,7 @@ from service.images.drawing import COLOURS, Drawing
 from service.images.geometry import ImageGeometry, place_image
 from service.tasks import TaskModel
 from service.tasks.run_lengths import decode_counts
-from service.tasks.segmentation import Segmentation, SemanticSegmentation
+from service.tasks.segmentation import MAX_SCORES, Segmentation, SemanticSegmentation
 
 LABELS = ["ground", "wall", "door"]
 
@@ -161,6 +161,60 @@ def test_scores_that_are_no_numbers() -> None:
     assert task().remark(found[:1]) is None
 
 
+def test_a_class_that_is_ruled_out_by_minus_infinity() -> None:
+    maps = scores(1, 3, 8, 8)
+    maps[0, 1] = 9
+    maps[0, 1, :, 4:] = -np.inf
+    geometry = place_image(ImageConfig(resize="fit"), (21, 13), (8, 8))
+    ((found,),) = task().predict([maps], [geometry], {"mask": "array"})
+    low = np.where(np.isinf(maps), -1e20, maps)
+    np.testing.assert_array_equal(found.mask, expected_classes(low[0], geometry))
+    assert {0, 1, 2} <= set(np.unique(found.mask))
+    ((alone,),) = task(activation="sigmoid").predict([maps], [geometry], {})
+    assert any(region["index"] == 1 for region in alone.regions)
+
+
+def test_pixels_without_a_highest_score_make_no_mask() -> None:
+    for value in (np.inf, -np.inf, np.nan):
+        maps = scores(1, 3, 8, 8)
+        maps[0, :, 2, 2] = value
+        assert task().predict([maps], (), {}) == [[]]
+    maps[0, :, 2, 2] = -np.inf
+    ((found,),) = task(activation="sigmoid").predict([maps], (), {"mask": "array"})
+    assert found.mask[2, 2] == -1
+
+
+def test_boxes_are_drawn_where_there_are_no_masks() -> None:
+    maps = np.full((1, 3, 8, 8), -1, np.float32)
+    maps[0, 1, 2:, 2:] = 1
+    maps[0, 0, :, :2] = maps[0, 0, :2] = 1
+    model = task(background=0)
+    geometry = ImageGeometry(400, 400, (0.02, 0.02), (0, 0))
+    (found,) = model.predict([maps], [geometry], {"mask": "none"})
+    drawing = Drawing(np.zeros((400, 400, 3), np.uint8), (400, 400))
+    model.draw(drawing, found)
+    pixels = np.asarray(Image.open(BytesIO(drawing.encode())))
+    left, top, right, bottom = found[0].regions[0]["box"]
+    assert tuple(pixels[bottom - 1, (left + right) // 2]) == COLOURS[1]
+    assert not pixels[(top + bottom) // 2, (left + right) // 2].any()
+
+
+@pytest.mark.parametrize("form", ["rle", "png", "array"])
+def test_masks_of_a_picture_that_is_drawn_smaller(form: str) -> None:
+    maps = np.full((1, 3, 8, 8), -1, np.float32)
+    maps[0, 1, 3:, 5:] = 1
+    maps[0, 0] = -0.5
+    model = task(background=0)
+    (found,) = model.predict([maps], [ImageGeometry(400, 800, (0.02, 0.01), (0, 0))], {"mask": form})
+    drawing = Drawing(np.zeros((200, 100, 3), np.uint8), (400, 800))
+    model.draw(drawing, found)
+    pixels = np.asarray(Image.open(BytesIO(drawing.encode())).convert("L")) > 0
+    left, top, right, bottom = (value // 4 for value in found[0].regions[0]["box"])
+    assert pixels[top + 1 : bottom, left + 1 : right].mean() > 0.9
+    assert not pixels[: top - 1].any()
+    assert not pixels[:, : left - 1].any()
+
+
 @pytest.mark.parametrize("form", ["rle", "png", "array"])
 def test_masks_are_drawn(form: str) -> None:
     maps = np.full((1, 3, 8, 8), -1, np.float32)
@@ -223,6 +277,10 @@ def test_masks_of_many_classes_of_a_large_picture_are_refused() -> None:
     picture = ImageGeometry(10_000, 10_000, (0.0008, 0.0008), (0, 0))
     with pytest.raises(ServiceError, match="smaller picture"):
         task(activation="sigmoid").predict([scores(1, 3, 8, 8)], [picture], {})
+    many = [str(index) for index in range(30)]
+    with pytest.raises(ServiceError, match="100000000 pixels for 30 classes are too many") as caught:
+        task((None, 30, 8, 8), labels=many).predict([scores(1, 30, 8, 8)], [picture], {})
+    assert caught.value.details["limit"] == MAX_SCORES
 
 
 @pytest.mark.parametrize("strip", [1, 30, 100])
