@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.compiler.emit.jit import Kernel
+from engine.compiler.emit.jit import Kernel, sizes_of
 from engine.compiler.emit.target import Target
 from engine.compiler.memory.alignment import WORD, address_of
 from engine.compiler.memory.region import Region
@@ -88,7 +88,7 @@ def run_call(
         addresses.append(address_of(scratch))
         shadow = np.zeros(scratch.size, np.int32)
         check.add(address_of(scratch), shadow)
-    table = np.array(addresses, np.uint64)
+    table = np.array([*addresses, *sizes_of(call.kernel)], np.uint64)
     chunks = list(range(call.kernel.chunks))
     order.random.shuffle(chunks)
     for chunk in chunks:

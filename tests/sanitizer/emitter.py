@@ -41,11 +41,17 @@ class CheckedEmitter(Emitter):
         self._addresses += 1
         return super().argument(place)
 
-    def load(self, base: IRValue, *offset: IRIndex, count: int | None = None, rest: float = 0.0) -> IRValue:
+    def size(self, place: int) -> IRValue:
+        self._accesses += 1
+        return super().size(place)
+
+    def load(
+        self, base: IRValue, *offset: IRIndex, count: IRIndex | None = None, rest: float = 0.0
+    ) -> IRValue:
         place = self._asked("read", self.address(base, *offset), self.lanes if count is None else count)
         return super().load(place, count=count, rest=rest)
 
-    def store(self, value: IRValue, base: IRValue, *offset: IRIndex, count: int | None = None) -> None:
+    def store(self, value: IRValue, base: IRValue, *offset: IRIndex, count: IRIndex | None = None) -> None:
         place = self._asked("write", self.address(base, *offset), self.lanes if count is None else count)
         super().store(value, place, count=count)
 
@@ -83,13 +89,27 @@ class CheckedEmitter(Emitter):
             self._asked(kind, self.address(base, row * step), shape.words)
             self._accesses -= 1  # tiles are moved by calls that are not counted
 
-    def _asked(self, kind: str, place: IRValue, lanes: int) -> IRValue:
+    def _asked(self, kind: str, place: IRValue, lanes: IRIndex) -> IRValue:
         """Return the address that may be used for an access."""
         self._accesses += 1
+        if not isinstance(lanes, int):
+            return self._asked_each(kind, place, lanes)
         if isinstance(_root(place), ir.GlobalVariable) or not lanes:
             return place
         function = self.intrinsic(name_of(kind, lanes), POINTER, [POINTER])
         return self.builder.call(function, [place])
+
+
+    def _asked_each(self, kind: str, place: IRValue, lanes: IRValue) -> IRValue:
+        """Return the address that may be used for an access of so many lanes as only the call tells."""
+        most = self.minimum(lanes, self.lanes)
+        for count in range(1, self.lanes + 1):
+            before = self.builder.block
+            with self.when(self.compare("==", most, count)):
+                function = self.intrinsic(name_of(kind, count), POINTER, [POINTER])
+                answer, there = self.builder.call(function, [place]), self.builder.block
+            place = self._phi(POINTER, (place, before), (answer, there))
+        return place
 
 
 def _root(address: IRValue) -> IRValue:

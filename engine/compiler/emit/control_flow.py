@@ -69,6 +69,11 @@ class ControlFlow:
         address = self.builder.gep(self._arguments, [self.index(place)], source_etype=POINTER)
         return self.builder.load(address, typ=POINTER)
 
+    def size(self, place: int) -> IRValue:
+        """Return the integer at a place among the arguments, of those that the code is told when it is called."""
+        address = self.builder.gep(self._arguments, [self.index(place)], source_etype=I64)
+        return self.builder.load(address, typ=I64)
+
     def index(self, value: IRIndex) -> IRValue:
         """Return an i64 of a Python number; values pass through."""
         return constants.index(value) if isinstance(value, int) else value
@@ -92,16 +97,24 @@ class ControlFlow:
                 return other if one else 0
         return self._binary("mul", left, right)
 
-    def divmod(self, left: IRIndex, right: int) -> tuple[IRIndex, IRIndex]:
-        """Return quotient and remainder of an index that is not negative."""
-        if isinstance(left, int):
-            return divmod(left, right)
-        if right == 1:
-            return left, 0
-        divisor = self.index(right)
-        return self.builder.udiv(left, divisor), self.builder.urem(left, divisor)
+    def product(self, factors: Sequence[IRIndex]) -> IRIndex:
+        """Return the product of indices, 1 of none."""
+        total: IRIndex = 1
+        for factor in factors:
+            total = self.mul(total, factor)
+        return total
 
-    def unravel(self, index: IRIndex, extents: Sequence[int]) -> list[IRIndex]:
+    def divmod(self, left: IRIndex, right: IRIndex) -> tuple[IRIndex, IRIndex]:
+        """Return quotient and remainder of an index that is not negative."""
+        if isinstance(right, int):
+            if isinstance(left, int):
+                return divmod(left, right)
+            if right == 1:
+                return left, 0
+        dividend, divisor = self.index(left), self.index(right)
+        return self.builder.udiv(dividend, divisor), self.builder.urem(dividend, divisor)
+
+    def unravel(self, index: IRIndex, extents: Sequence[IRIndex]) -> list[IRIndex]:
         """Return the coordinates that an index stands for, last one fastest."""
         coordinates: list[IRIndex] = []
         for extent in reversed(extents[1:]):

@@ -50,19 +50,21 @@ class Emitter(ControlFlow):
             return base
         return self.builder.gep(base, [self.index(total)], source_etype=F32)
 
-    def load(self, base: IRValue, *offset: IRIndex, count: int | None = None, rest: float = 0.0) -> IRValue:
+    def load(
+        self, base: IRValue, *offset: IRIndex, count: IRIndex | None = None, rest: float = 0.0
+    ) -> IRValue:
         """Load a vector; of `count` lanes only, the others `rest`, where a count is given."""
         place = self.address(base, *offset)
-        if count is None or count == self.lanes:
+        if count is None or self._is_whole(count):
             return self.builder.load(place, align=4, typ=self.vector_type)
         return self._masked("load", self.vector_type, [POINTER, I32, self._mask_type, self.vector_type])(
             place, constants.integer(4), self._mask(count), self.splat(rest)
         )
 
-    def store(self, value: IRValue, base: IRValue, *offset: IRIndex, count: int | None = None) -> None:
+    def store(self, value: IRValue, base: IRValue, *offset: IRIndex, count: IRIndex | None = None) -> None:
         """Store a vector, or its first `count` lanes."""
         place = self.address(base, *offset)
-        if count is None or count == self.lanes:
+        if count is None or self._is_whole(count):
             self.builder.store(value, place, align=4)
             return
         self._masked("store", ir.VoidType(), [self.vector_type, POINTER, I32, self._mask_type])(
@@ -156,9 +158,13 @@ class Emitter(ControlFlow):
         """Return a number as a scalar."""
         return constants.number(value)
 
-    def keep(self, vector: IRValue, count: int) -> IRValue:
+    def keep(self, vector: IRValue, count: IRIndex) -> IRValue:
         """Return a vector's first `count` lanes, the others 0."""
-        return vector if count == self.lanes else self.select(self._mask(count), vector, self.splat(0.0))
+        return vector if self._is_whole(count) else self.select(self._mask(count), vector, self.splat(0.0))
+
+    def to_float(self, value: IRIndex) -> IRValue:
+        """Return an index as a float32 scalar."""
+        return self.builder.sitofp(self.index(value), F32)
 
     def constant(self, values: Sequence[float]) -> IRValue:
         """Return a vector of given numbers, one per lane."""
@@ -247,8 +253,19 @@ class Emitter(ControlFlow):
     def _mask_type(self) -> IRValue:
         return ir.VectorType(I1, self.lanes)
 
-    def _mask(self, count: int) -> IRValue:
-        return constants.mask(self.lanes, count)
+    def _is_whole(self, count: IRIndex) -> bool:
+        """Whether a count of lanes is known to be all of them."""
+        return isinstance(count, int) and count == self.lanes
+
+    def _mask(self, count: IRIndex) -> IRValue:
+        """Return a vector of i1, of which the first `count` are set: none below 1, all from the number of lanes on."""
+        if isinstance(count, int):
+            return constants.mask(self.lanes, count)
+        narrow = self.builder.trunc(count, I32)
+        undefined = constants.undefined(ir.VectorType(I32, self.lanes))
+        first = self.builder.insert_element(undefined, narrow, constants.integer(0))
+        limits = self.builder.shuffle_vector(first, undefined, constants.integers((0,) * self.lanes))
+        return self.builder.icmp_signed("<", constants.integers(tuple(range(self.lanes))), limits)
 
     def _masked(self, what: str, result: IRValue, operands: Sequence[IRValue]) -> Any:
         # with an operand for the alignment, as LLVM 20 has it; LLVM 22 has an attribute instead, and translates this

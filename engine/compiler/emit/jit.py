@@ -23,6 +23,7 @@ class Kernel(Protocol):
     """A kernel for one exact shape: a frozen dataclass, so that equal kernels are compiled once.
 
     Kernels that differ in what an argument tells them may run the code of one, which their property `general` names.
+    The integers that it is told are in their property `sizes`, if they have it: they follow the addresses.
     """
 
     @property
@@ -150,6 +151,12 @@ def general(kernel: Kernel) -> Kernel:
     """
     other: Kernel = getattr(kernel, "general", kernel)
     return other
+
+
+def sizes_of(kernel: Kernel) -> tuple[int, ...]:
+    """Return the integers that a kernel's code is told: they follow the addresses of its arguments and scratch."""
+    sizes: tuple[int, ...] = getattr(kernel, "sizes", ())
+    return sizes
 
 
 def _code(made: ObjectFile, engine: Any) -> Code:

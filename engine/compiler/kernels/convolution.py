@@ -8,6 +8,7 @@ The input has its padding around it, or is staged: then each chunk first copies 
 memory, with zeros around them. That costs little, since the rows have to come into the cache in any case.
 """
 
+from collections.abc import Sequence
 from math import prod
 
 from engine.compiler.emit.emitter import Emitter
@@ -114,7 +115,7 @@ class DirectConvolution:
     def emit(self, e: Emitter) -> None:
         """Write the kernel: the loop over a chunk's blocks of filters."""
         x, *arguments = (e.argument(place) for place in range(4 + len(self.epilogue.operands)))
-        part = e.unravel(e.chunk, self._parts)
+        part = e.unravel(e.chunk, self._grid(e))
         first_block = e.mul(part[0], self.chunk.blocks)
         last_block = e.minimum(e.add(first_block, self.chunk.blocks), self.shape.groups * self.group_blocks)
         chunk = self._chunk(e, arguments, self._source(e, x, part), part)
@@ -129,6 +130,11 @@ class DirectConvolution:
                 self._emit_block(e, chunk, Block(group, place, last))
             with e.when(e.builder.not_(is_last)):
                 self._emit_block(e, chunk, Block(group, place, [self.lanes] * self.tile.vectors))
+
+    def _grid(self, e: Emitter) -> Sequence[IRIndex]:
+        """Return the parts of the work as the code knows them."""
+        del e
+        return self._parts
 
     def _chunk(self, e: Emitter, arguments: list[IRValue], source: Source, part: list[IRIndex]) -> Chunk:
         first_row = e.mul(part[2], self.chunk.rows)

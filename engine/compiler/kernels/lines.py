@@ -125,15 +125,22 @@ def _emit_dealt(e: Emitter, compute: Compute, sources: Sequence[Cursor], out: Cu
 
 def emit_fold(
     e: Emitter,
-    length: int,
+    length: IRIndex,
     totals: Sequence[IRValue],
-    body: Callable[[IRIndex, int, list[IRValue]], list[IRValue]],
+    body: Callable[[IRIndex, IRIndex, list[IRValue]], list[IRValue]],
 ) -> list[IRValue]:
     """Write a pass over a line of `length` elements, vector by vector; `body` makes new totals of the old ones.
 
     It is given the first element of a vector, how many elements the vector has, and the totals.
     """
     totals = list(totals)
+    if not isinstance(length, int):
+        whole = e.mul(e.divmod(length, e.lanes)[0], e.lanes)
+        for first, last, count in ((0, whole, e.lanes), (whole, length, e.sub(length, whole))):
+            with e.loop(first, last, e.lanes, carry=totals) as loop:
+                loop.following = body(loop.index, count, loop.carried)
+            totals = loop.results
+        return totals
     whole = length - length % e.lanes
     if whole:
         with e.loop(0, whole, e.lanes, carry=totals) as loop:
@@ -144,15 +151,16 @@ def emit_fold(
 
 def emit_fold_blocks(
     e: Emitter,
-    length: int,
+    length: IRIndex,
     start: Sequence[IRValue],
     body: Callable[[IRIndex, list[IRValue]], list[IRValue]],
     combine: Callable[[IRValue, IRValue], IRValue],
 ) -> list[IRValue]:
     """Write a pass over `length` steps with totals of their own for each `BLOCK` of them: long sums lose digits."""
+    is_one = isinstance(length, int) and length <= BLOCK
     with e.loop(0, length, BLOCK, carry=start) as blocks:
-        stop = e.minimum(e.add(blocks.index, BLOCK), length) if length > BLOCK else length
-        first = blocks.index if length > BLOCK else 0
+        stop = length if is_one else e.minimum(e.add(blocks.index, BLOCK), length)
+        first = 0 if is_one else blocks.index
         with e.loop(first, stop, carry=start) as loop:
             loop.following = body(loop.index, loop.carried)
         blocks.following = [combine(*pair) for pair in zip(blocks.carried, loop.results, strict=True)]

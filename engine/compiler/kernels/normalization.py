@@ -4,6 +4,7 @@ Arguments: input, weight and bias where there are such, output.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
@@ -29,6 +30,7 @@ class LayerNormKernel:
         has_weight: whether results are multiplied by a weight for each place on a line.
         has_bias: whether a bias is added likewise.
         is_centred: whether the mean is taken off first; RMS normalization does not.
+        is_open: whether the code is told how many lines there are, and serves any number.
     """
 
     lines: int
@@ -39,6 +41,17 @@ class LayerNormKernel:
     has_weight: bool = True
     has_bias: bool = True
     is_centred: bool = True
+    is_open: bool = False
+
+    @property
+    def general(self) -> "LayerNormKernel":
+        """The kernel whose code this one runs."""
+        return replace(self, lines=0) if self.is_open else self
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """What the code is told."""
+        return (self.lines,) if self.is_open else ()
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -64,8 +77,9 @@ class LayerNormKernel:
     def emit(self, e: Emitter) -> None:
         """Write the kernel, line by line."""
         x, *parameters, out = [e.argument(place) for place in range(2 + self.has_weight + self.has_bias)]
+        lines = e.size(2 + len(parameters)) if self.is_open else self.lines
         first = e.mul(e.chunk, self._grain)
-        with e.loop(first, e.minimum(e.add(first, self._grain), self.lines)) as loop:
+        with e.loop(first, e.minimum(e.add(first, self._grain), lines)) as loop:
             source, target = (
                 e.address(base, e.mul(loop.index, step))
                 for base, step in ((x, self.x_step), (out, self.out_step))
@@ -79,13 +93,13 @@ class LayerNormKernel:
             else e.splat(0.0)
         )
 
-        def square(index: IRIndex, count: int) -> IRValue:
+        def square(index: IRIndex, count: IRIndex) -> IRValue:
             distance = e.keep(e.fsub(e.load(x, index, count=count), mean), count)
             return e.fmul(distance, distance)
 
         scale = rsqrt(e, e.fadd(self._mean(e, square), e.splat(self.eps)))
 
-        def write(index: IRIndex, count: int, totals: list[IRValue]) -> list[IRValue]:
+        def write(index: IRIndex, count: IRIndex, totals: list[IRValue]) -> list[IRValue]:
             value = e.fmul(e.fsub(e.load(x, index, count=count), mean), scale)
             extra = [e.load(parameter, index, count=count) for parameter in parameters]
             if self.has_weight:
@@ -97,7 +111,7 @@ class LayerNormKernel:
 
         emit_fold(e, self.length, [], write)
 
-    def _mean(self, e: Emitter, term: Callable[[IRIndex, int], IRValue]) -> IRValue:
+    def _mean(self, e: Emitter, term: Callable[[IRIndex, IRIndex], IRValue]) -> IRValue:
         """Return the mean of terms along a line, in all lanes."""
         (sums,) = emit_fold(
             e,
@@ -187,7 +201,7 @@ class GroupNormKernel:
     def _emit_sums(self, e: Emitter, x: IRValue, means: IRValue | None, sums: IRValue) -> None:
         """Write each channel's sum, or its sum of squared distances from a mean."""
 
-        def emit_vector(channel: IRIndex, count: int, totals: list[IRValue]) -> list[IRValue]:
+        def emit_vector(channel: IRIndex, count: IRIndex, totals: list[IRValue]) -> list[IRValue]:
             mean = e.load(means, channel, count=count) if means is not None else None
 
             def add(pixel: IRIndex, sums: list[IRValue]) -> list[IRValue]:
@@ -224,7 +238,7 @@ class GroupNormKernel:
     ) -> None:
         means, scales = statistics
 
-        def emit_vector(channel: IRIndex, count: int, totals: list[IRValue]) -> list[IRValue]:
+        def emit_vector(channel: IRIndex, count: IRIndex, totals: list[IRValue]) -> list[IRValue]:
             mean, scale = (e.load(base, channel, count=count) for base in (means, scales))
             extra = [e.load(parameter, channel, count=count) for parameter in parameters]
             scale = e.fmul(scale, extra.pop(0)) if self.has_weight else scale

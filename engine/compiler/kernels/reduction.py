@@ -5,11 +5,13 @@ Arguments: input, output. A vector runs across results that lie side by side, or
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.emit.vector_math import maximum, minimum
 from engine.compiler.kernels.lines import emit_fold, emit_fold_blocks
+from engine.compiler.kernels.told_sizes import ToldSizes, only_ones
 from engine.compiler.memory.region import Region
 from engine.light_dataclass import dataclass
 
@@ -28,6 +30,8 @@ class ReductionKernel:
         out_strides: the same in the output.
         reduced: extents of the reduced axes, in order of their strides, largest first.
         steps: elements between neighbours on them in the input.
+        is_open: whether the code is told extents and strides: all but strides of 1, and the extent that vectors run
+            across.
     """
 
     how: str
@@ -36,6 +40,35 @@ class ReductionKernel:
     out_strides: tuple[int, ...]
     reduced: tuple[int, ...]
     steps: tuple[int, ...]
+    is_open: bool = False
+
+    @property
+    def general(self) -> "ReductionKernel":
+        """The kernel whose code this one runs."""
+        if not self.is_open:
+            return self
+        last = self.shape[-1] if self._is_across else 0
+        return replace(
+            self,
+            shape=(*(0,) * (len(self.shape) - 1), last),
+            x_strides=only_ones(self.x_strides),
+            out_strides=only_ones(self.out_strides),
+            reduced=(0,) * len(self.reduced),
+            steps=only_ones(self.steps),
+        )
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """What the code is told."""
+        if not self.is_open:
+            return ()
+        return *self.shape, *self.x_strides, *self.out_strides, *self.reduced, *self.steps, self.chunks
+
+    def _told(self, e: Emitter) -> "ReductionKernel":
+        """Return the kernel with the extents and strides that its code is told."""
+        told = ToldSizes(e, 2)
+        names = ("shape", "x_strides", "out_strides", "reduced", "steps")
+        return replace(self, **{name: told.some(getattr(self, name)) for name in names})
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -62,12 +95,25 @@ class ReductionKernel:
 
     def emit(self, e: Emitter) -> None:
         """Write the kernel: units of one result, or of one vector of results."""
-        x, out = e.argument(0), e.argument(1)
-        extents = list(self.shape)
+        if not self.is_open:
+            units = math.prod(self._extents(e))
+            self._emit_units(e, units, -(-units // self.chunks))
+            return
+        sizes = sum(map(len, (self.shape, self.x_strides, self.out_strides, self.reduced, self.steps)))
+        told = self._told(e)
+        units, chunks = e.product(told._extents(e)), e.size(2 + sizes)  # noqa: SLF001
+        told._emit_units(e, units, e.divmod(e.sub(e.add(units, chunks), 1), chunks)[0])  # noqa: SLF001
+
+    def _extents(self, e: Emitter) -> list[IRIndex]:
+        """Return how many units of work there are along each axis of the result."""
+        extents: list[IRIndex] = list(self.shape)
         if self._is_across:
             extents[-1] = -(-extents[-1] // e.lanes)
-        units = math.prod(extents)
-        grain = -(-units // self.chunks)
+        return extents
+
+    def _emit_units(self, e: Emitter, units: IRIndex, grain: IRIndex) -> None:
+        x, out = e.argument(0), e.argument(1)
+        extents = self._extents(e)
         first = e.mul(e.chunk, grain)
         with e.loop(first, e.minimum(e.add(first, grain), units)) as loop:
             place = e.unravel(loop.index, extents)
@@ -108,7 +154,7 @@ class ReductionKernel:
             )
             return [self._combine(e, totals[0], total)]
 
-        with e.loop(0, math.prod(outer), carry=[e.splat(neutral)]) as loop:
+        with e.loop(0, e.product(outer), carry=[e.splat(neutral)]) as loop:
             loop.following = add(loop.index, loop.carried)
         return e.reduce("add" if self.how in ("sum", "mean") else self.how, loop.results[0])
 
@@ -135,7 +181,11 @@ class ReductionKernel:
     def _scaled(self, e: Emitter, total: IRValue) -> IRValue:
         if self.how != "mean":
             return total
-        return e.fmul(total, e.like(total, 1 / math.prod(self.reduced)))
+        count = e.product(self.reduced)
+        if isinstance(count, int):
+            return e.fmul(total, e.like(total, 1 / count))
+        inverse = e.fdiv(e.scalar(1.0), e.to_float(count))
+        return e.fmul(total, e.broadcast(inverse) if self._is_across else inverse)
 
 
 def reduction(

@@ -5,16 +5,20 @@ Arguments: input, output. Where the axis' elements lie side by side a vector run
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.emit.vector_math import exp, log
 from engine.compiler.kernels.lines import emit_fold
+from engine.compiler.kernels.told_sizes import ToldSizes
 from engine.compiler.memory.region import Region
 from engine.light_dataclass import dataclass
 
 _CHUNK = 8192
 """Elements of a chunk."""
+_TOGETHER = 4
+"""Lines at most that are computed together: the processor works on one while it waits for another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,7 @@ class SoftmaxKernel:
         out_strides: the same in the output.
         is_log: whether the logarithm is wanted.
         skip_masked: whether results are 0 where all of a line is -inf, instead of NaN.
+        is_open: whether the code is told extents and strides, and serves any where the axis' elements lie side by side.
     """
 
     length: int
@@ -40,6 +45,42 @@ class SoftmaxKernel:
     out_strides: tuple[int, ...]
     is_log: bool = False
     skip_masked: bool = False
+    is_open: bool = False
+
+    @property
+    def general(self) -> "SoftmaxKernel":
+        """The kernel whose code this one runs."""
+        if not self.is_open:
+            return self
+        none = (0,) * len(self.shape)
+        return replace(self, length=0, shape=none, x_strides=none, out_strides=none)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """What the code is told."""
+        if not self.is_open:
+            return ()
+        units = -(-math.prod(self.shape) // _TOGETHER)
+        return self.length, *self.shape, *self.x_strides, *self.out_strides, units, -(-units // self.chunks)
+
+    def _told(self, e: Emitter) -> "SoftmaxKernel":
+        """Return the kernel with the extents and strides that its code is told."""
+        told = ToldSizes(e, 2)
+        names = ("shape", "x_strides", "out_strides")
+        return replace(self, length=told.one(), **{name: told.some(getattr(self, name)) for name in names})
+
+    def _emit_open(self, e: Emitter) -> None:
+        """Write units of lines; those beyond the last one repeat it."""
+        x, out = e.argument(0), e.argument(1)
+        units, grain = (e.size(3 + 3 * len(self.shape) + place) for place in range(2))
+        told = self._told(e)
+        last = e.sub(e.product(told.shape), 1)
+        first = e.mul(e.chunk, grain)
+        with e.loop(first, e.minimum(e.add(first, grain), units)) as loop:
+            unit = e.mul(loop.index, _TOGETHER)
+            these = [e.minimum(e.add(unit, line), last) for line in range(_TOGETHER)]
+            places = [told._addresses(e, x, out, e.unravel(line, told.shape)) for line in these]  # noqa: SLF001
+            told._emit_along(e, *(list(side) for side in zip(*places, strict=True)))  # noqa: SLF001
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -71,12 +112,15 @@ class SoftmaxKernel:
 
     @property
     def _together(self) -> int:
-        """Lines that are computed together: the processor works on one while it waits for another."""
+        """Lines that are computed together, a part of all."""
         lines = math.prod(self.shape)
-        return next(count for count in (4, 2, 1) if lines % count == 0)
+        return next(count for count in (_TOGETHER, 2, 1) if lines % count == 0)
 
     def emit(self, e: Emitter) -> None:
         """Write the kernel: units of some lines along vectors, or of one vector of lines, or of one line."""
+        if self.is_open:
+            self._emit_open(e)
+            return
         x, out = e.argument(0), e.argument(1)
         extents = list(self.shape) or [1]
         units = math.prod(extents)
@@ -119,20 +163,20 @@ class SoftmaxKernel:
         """Write some lines, vector by vector; lanes past the end hold -inf, whose exponential is 0."""
         lines = range(len(sources))
 
-        def load(bases: list[IRValue], index: IRIndex, count: int) -> list[IRValue]:
+        def load(bases: list[IRValue], index: IRIndex, count: IRIndex) -> list[IRValue]:
             return [e.load(base, index, count=count, rest=-math.inf) for base in bases]
 
-        def store(values: list[IRValue], index: IRIndex, count: int) -> None:
+        def store(values: list[IRValue], index: IRIndex, count: IRIndex) -> None:
             for value, target in zip(values, targets, strict=True):
                 e.store(value, target, index, count=count)
 
-        def largest(index: IRIndex, count: int, totals: list[IRValue]) -> list[IRValue]:
+        def largest(index: IRIndex, count: IRIndex, totals: list[IRValue]) -> list[IRValue]:
             return [e.fmax(*pair) for pair in zip(load(sources, index, count), totals, strict=True)]
 
         peaks = emit_fold(e, self.length, [e.splat(-math.inf) for _ in lines], largest)
         peaks = [self._peak(e, e.broadcast(e.reduce("max", peak))) for peak in peaks]
 
-        def add(index: IRIndex, count: int, totals: list[IRValue]) -> list[IRValue]:
+        def add(index: IRIndex, count: IRIndex, totals: list[IRValue]) -> list[IRValue]:
             values = zip(load(sources, index, count), peaks, strict=True)
             powers = [exp(e, e.fsub(value, peak)) for value, peak in values]
             if not self.is_log:
@@ -143,7 +187,7 @@ class SoftmaxKernel:
         sums = [e.broadcast(e.reduce("add", total)) for total in sums]
         finish = [self._finish(e, *pair) for pair in zip(peaks, sums, strict=True)]
 
-        def write(index: IRIndex, count: int, totals: list[IRValue]) -> list[IRValue]:
+        def write(index: IRIndex, count: IRIndex, totals: list[IRValue]) -> list[IRValue]:
             values = load(sources if self.is_log else targets, index, count)
             store([function(value) for function, value in zip(finish, values, strict=True)], index, count)
             return totals

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.target import Target
-from engine.compiler.emit.types import IRValue
+from engine.compiler.emit.types import IRIndex, IRValue
 from engine.light_dataclass import dataclass
 
 LINE = 16
@@ -41,11 +41,13 @@ class Axis:
         count: steps.
         x_step: elements between two steps in the input.
         w_step: elements between two steps in the weights.
+        unroll: steps that a loop does at a time, a divisor of the count; 0 where the count tells which suits it.
     """
 
-    count: int
-    x_step: int
+    count: IRIndex
+    x_step: IRIndex
     w_step: int
+    unroll: int = 0
 
 
 def merged(axes: Sequence[Axis]) -> tuple[Axis, ...]:
@@ -88,13 +90,18 @@ def _worth(pixels: int, vectors: int, mr: int, nv: int) -> float:
     return useful * (mr * nv / 2) / (cycles + 0.02 * (mr + nv) + 0.15)
 
 
+def tails(pixels: int) -> tuple[int, ...]:
+    """Return the heights of tiles that any number of pixels is put together of: the whole one, then ever smaller."""
+    return (pixels, *(height for height in (4, 2, 1) if height < pixels))
+
+
 class Products(Protocol):
     """How a tile multiplies: what it loads of weights and input, and how products are added up."""
 
     def weight(self, e: Emitter, base: IRValue, offset: int) -> Any:
         """Load a vector of weights, in the form that `add` takes it in."""
 
-    def number(self, e: Emitter, base: IRValue, offset: int) -> Any:
+    def number(self, e: Emitter, base: IRValue, offset: IRIndex) -> Any:
         """Load an element of the input into all lanes, in the form that `add` takes it in."""
 
     def add(self, e: Emitter, number: Any, weight: Any, total: IRValue) -> IRValue:
@@ -108,7 +115,7 @@ class FloatProducts:
         """Load a vector of weights."""
         return e.load(base, offset)
 
-    def number(self, e: Emitter, base: IRValue, offset: int) -> IRValue:
+    def number(self, e: Emitter, base: IRValue, offset: IRIndex) -> IRValue:
         """Load an element of the input into all lanes."""
         return e.load_broadcast(base, offset)
 
@@ -143,7 +150,7 @@ def emit_tile(
     tile: Tile,
     axes: Sequence[Axis],
     x: IRValue,
-    pixel_step: int,
+    pixel_step: IRIndex,
     w: IRValue,
     start: Sequence[IRValue],
     prefetch: Prefetch | None = None,
@@ -176,7 +183,7 @@ class _Reduction:
 
     e: Emitter
     tile: Tile
-    pixel_step: int
+    pixel_step: IRIndex
     lines: int
     products: Products
 
@@ -191,7 +198,7 @@ class _Reduction:
                 loop.following = self.emit(inner, here, weights, loop.carried)
             else:
                 for step in range(unroll):
-                    at = e.address(here, step * axis.x_step), e.address(weights, step * axis.w_step)
+                    at = e.address(here, e.mul(step, axis.x_step)), e.address(weights, step * axis.w_step)
                     loop.following = self._multiply(*at, loop.following)
                 loop.following = self._bring(loop.following)
         return loop.results
@@ -202,7 +209,7 @@ class _Reduction:
         weights = [products.weight(e, w, vector * e.lanes) for vector in range(vectors)]
         results = []
         for pixel in range(self.tile.pixels):
-            number = products.number(e, x, pixel * self.pixel_step)
+            number = products.number(e, x, e.mul(pixel, self.pixel_step))
             row = carried[pixel * vectors : (pixel + 1) * vectors]
             results += [
                 products.add(e, number, weight, total) for weight, total in zip(weights, row, strict=True)
@@ -219,4 +226,4 @@ class _Reduction:
 
 
 def _unroll(axis: Axis) -> int:
-    return next(u for u in (_UNROLL, 3, 2, 1) if axis.count % u == 0)
+    return axis.unroll or next(u for u in (_UNROLL, 3, 2, 1) if axis.count % u == 0)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from engine.compiler.emit.jit import sizes_of
 from engine.compiler.memory.alignment import WORD, address_of
 from engine.compiler.memory.region import RegionError
 from engine.compiler.memory.view import Buffer, BufferKind
@@ -43,6 +44,7 @@ class AddressTable:
         if call.kernel.scratch:
             self._relative.append(len(self._words))
             self._words.append(self._scratch)
+        self._words.extend(sizes_of(call.kernel))
         return first
 
     def patches(self, kind: BufferKind, shapes: Mapping[int, tuple[int, ...]]) -> tuple[Patch, ...]:

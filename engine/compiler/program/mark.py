@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from engine.compiler.emit.code_store import MARK, CodeStore, code_key
-from engine.compiler.emit.jit import Code
+from engine.compiler.emit.jit import Code, sizes_of
 from engine.compiler.lowering.builder import is_engines
 from engine.compiler.memory.view import Buffer, View
 from engine.compiler.memory.weights import PackedWeights
@@ -83,7 +83,7 @@ def _describe(program: Program) -> Iterator[str]:
     constants = {load: place for place, load in enumerate(program.loads)}
     for call, code in zip(program.calls, _codes(program), strict=True):
         places = [_place(program.offsets, constants, view) for view in call.arguments]
-        yield f"{code.key} {call.kernel.chunks} {places}"
+        yield f"{code.key} {call.kernel.chunks} {sizes_of(call.kernel)} {places}"
     for slot, view in program.exports.items():
         yield f"{slot} {_place(program.offsets, constants, view)}"
     for load in program.loads:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from engine.compiler.emit.jit import Kernel, cache
+from engine.compiler.emit.jit import Kernel, cache, sizes_of
 from engine.compiler.emit.target import Target, supported_targets
 from engine.compiler.memory.region import Region
 from engine.dtypes import Array
@@ -79,7 +79,7 @@ def _run_once(
     kernel: Kernel, address: int, arrays: Sequence[Array], threads: int, against_end: bool
 ) -> list[Array]:
     places = [_Guarded(array, against_end) for array in arrays]
-    arguments = np.array([place.address for place in places], np.uint64)
+    arguments = np.array([*(place.address for place in places), *sizes_of(kernel)], np.uint64)
     chunks = list(range(kernel.chunks))
     random.Random(kernel.chunks + against_end).shuffle(chunks)
     function = _FUNCTION(address)

@@ -1,0 +1,117 @@
+"""An expression over arrays whose extents and strides the code is told: one code for tensors of all lengths.
+
+Arguments: the operands, then the output, then `sizes`. A broadcast axis has stride 0.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from engine.compiler.emit import pointwise
+from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.pointwise import PointwiseExpression
+from engine.compiler.emit.types import IRIndex, IRValue
+from engine.compiler.kernels.elementwise import Elementwise, Strides
+from engine.compiler.kernels.lines import Cursor, emit_fold, emit_scalar_line
+from engine.compiler.memory.region import Region
+from engine.light_dataclass import dataclass
+
+_PIECE = 4096
+"""Elements of a line that are done at a time; a multiple of every vector."""
+_CHUNK = 1 << 16
+"""Elements of a chunk: some 10 microseconds of copying."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenElementwise:
+    """An expression over arrays; only the strides of the last axis are in the code.
+
+    Attributes:
+        shape: of the output; axes in order of the output's strides, largest first.
+        operands: strides of each operand.
+        out: strides of the output.
+        expression: over the operands.
+    """
+
+    shape: tuple[int, ...]
+    operands: tuple[Strides, ...]
+    out: Strides
+    expression: PointwiseExpression
+
+    @property
+    def general(self) -> "OpenElementwise":
+        """The kernel whose code this one runs."""
+        none = (0,) * (len(self.shape) - 1)
+        operands = tuple((*none, strides[-1]) for strides in self.operands)
+        return replace(self, shape=(*none, 0), operands=operands, out=(*none, self.out[-1]))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """What the code is told: extents, units of work of a chunk, and the strides of all axes but the last."""
+        strides = [step for array in (*self.operands, self.out) for step in array[:-1]]
+        units = math.prod(self.shape[:-1]) * -(-self.shape[-1] // _PIECE)
+        return *self.shape, -(-units // self.chunks), *strides
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """What the kernel touches of its arguments, in their order."""
+        out = Region(self.shape, self.out, is_written=True)
+        return *(Region(self.shape, strides) for strides in self.operands), out
+
+    @property
+    def scratch(self) -> int:
+        """None is needed."""
+        return 0
+
+    @property
+    def chunks(self) -> int:
+        """Parts that the work is split into."""
+        return -(-math.prod(self.shape) // _CHUNK)
+
+    def emit(self, e: Emitter) -> None:
+        """Write the kernel: units of work, the same number in each chunk; a unit is a piece of a line."""
+        rank, count = len(self.shape), len(self.operands) + 1
+        bases = [e.argument(place) for place in range(count)]
+        sizes = [e.size(count + place) for place in range(rank + 1 + count * (rank - 1))]
+        shape, grain, strides = sizes[:rank], sizes[rank], sizes[rank + 1 :]
+        extents = [*shape[:-1], e.divmod(e.add(shape[-1], _PIECE - 1), _PIECE)[0]]
+        first = e.mul(e.chunk, grain)
+        with e.loop(first, e.minimum(e.add(first, grain), e.product(extents))) as loop:
+            place = e.unravel(loop.index, extents)
+            lines = [
+                e.address(base, *map(e.mul, place[:-1], strides[number * (rank - 1) :][: rank - 1]))
+                for number, base in enumerate(bases)
+            ]
+            start = e.mul(place[-1], _PIECE)
+            self._emit_piece(e, lines, start, e.minimum(e.sub(shape[-1], start), _PIECE))
+
+    def _emit_piece(self, e: Emitter, lines: Sequence[IRValue], start: IRIndex, length: IRIndex) -> None:
+        """Write so many elements of a line."""
+        steps = [strides[-1] for strides in (*self.operands, self.out)]
+        *sources, out = [
+            Cursor(e.address(line, e.mul(start, step)), 0, step)
+            for line, step in zip(lines, steps, strict=True)
+        ]
+
+        def compute(values: list[IRValue]) -> IRValue:
+            return pointwise.emit(e, self.expression, values)
+
+        if steps[-1] != 1 or any(step not in (0, 1) for step in steps):
+            emit_scalar_line(e, compute, sources, out, 0, length)
+            return
+        shared = {place: e.load_broadcast(s.base) for place, s in enumerate(sources) if s.along == 0}
+
+        def write(index: IRIndex, count: IRIndex, totals: list[IRValue]) -> list[IRValue]:
+            values = [
+                shared[place] if place in shared else e.load(source.base, index, count=count)
+                for place, source in enumerate(sources)
+            ]
+            e.store(compute(values), out.base, index, count=count)
+            return totals
+
+        emit_fold(e, length, [], write)
+
+
+def opened(kernel: Elementwise) -> OpenElementwise:
+    """Return the kernel that does the same, and whose code serves tensors of other extents and strides as well."""
+    return OpenElementwise(kernel.shape, kernel.operands, kernel.out, kernel.expression)
