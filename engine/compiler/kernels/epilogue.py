@@ -100,7 +100,7 @@ def finish(
     result: IRValue,
     bases: Sequence[IRValue],
     place: Place,
-    count: int | None = None,
+    count: IRIndex | None = None,
 ) -> IRValue:
     """Write an epilogue for the result at a place, a vector of `count` channels (all lanes by default)."""
     leaves = [result]

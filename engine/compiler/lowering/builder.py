@@ -34,7 +34,11 @@ LARGEST_CONSTANT = 16 << 20
 
 
 def make_graph(
-    plan: Plan, leaving: Sequence[int], kinds: Collection[type[Node]], clock: BuildClock = UNLIMITED
+    plan: Plan,
+    leaving: Sequence[int],
+    kinds: Collection[type[Node]],
+    clock: BuildClock = UNLIMITED,
+    is_open: bool = False,
 ) -> LoweredGraph:
     """Lower every operator of a plan that a rule takes; numpy keeps the others.
 
@@ -43,12 +47,13 @@ def make_graph(
         leaving: slots that leave the graph.
         kinds: kinds of nodes that there are kernels for.
         clock: asked before each operator.
+        is_open: whether the graph is for other extents of the inputs as well: no tensor is computed of them now.
 
     Raises:
         CompileError: a rule failed at an operator.
         BuildTimeoutError: it takes too long.
     """
-    builder = _Builder(plan, leaving, kinds)
+    builder = _Builder(plan, leaving, kinds, is_open)
     for index, step in enumerate(plan.steps):
         clock.check(step.operator.type, step.operator.name)
         with at_operator(step.operator.type, step.operator.name, "cannot be lowered", CompileError):
@@ -57,8 +62,12 @@ def make_graph(
 
 
 class _Builder:
-    def __init__(self, plan: Plan, leaving: Sequence[int], kinds: Collection[type[Node]]) -> None:
+    def __init__(
+        self, plan: Plan, leaving: Sequence[int], kinds: Collection[type[Node]], is_open: bool
+    ) -> None:
         self._kinds = kinds
+        self._is_open = is_open
+        self._told: set[int] = set()  # slots of scalars that shapes of the inputs tell
         names = {slot: name for name, slot in plan.slots.items()}
         self._specs: dict[int, Spec] = {
             slot: plan.specs[name] for slot, name in names.items() if name in plan.specs
@@ -159,6 +168,10 @@ class _Builder:
         constants = self.graph.constants
         if specs and all(_is_scalar(spec) for spec in specs):
             constants.update(zip(step.outputs, specs, strict=True))
+            if not all(slot in constants and slot not in self._told for slot in step.inputs):
+                self._told.update(step.outputs)
+        elif self._is_open and not self._told.isdisjoint(step.inputs):
+            return False
         elif _is_pure(step) and all(slot in constants for slot in step.inputs):
             if not specs or not all(map(_is_small, specs)):
                 return False

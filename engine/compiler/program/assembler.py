@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import field
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import field, replace
 
 from engine.boundary import at_operator
 from engine.build_clock import UNLIMITED, BuildClock
@@ -21,30 +21,23 @@ from engine.compiler.graph import (
     Placeholder,
 )
 from engine.compiler.lowering.builder import make_graph
-from engine.compiler.memory.alignment import WORD
-from engine.compiler.memory.arena import ArenaPool, Lifetime, arrange, least_size
 from engine.compiler.memory.release import release_compiler_memory
 from engine.compiler.memory.view import Buffer, BufferKind, View
 from engine.compiler.memory.weights import PackedStore
 from engine.compiler.passes.fusion import fuse
 from engine.compiler.passes.integers import keep_integers
 from engine.compiler.passes.storage import place
-from engine.compiler.program.address_table import AddressTable
-from engine.compiler.program.instruction import NativeSteps, NumpyStep
+from engine.compiler.program.draft import Draft
+from engine.compiler.program.instruction import NumpyStep
 from engine.compiler.program.observable import find_observables, written_by
 from engine.compiler.program.program import Program
 from engine.compiler.selection import RULES, KernelCall, Selector
 from engine.compiler.threads.runner import runner
-from engine.compiler.threads.segment import NativeStep, Segment
 from engine.errors import CompileError
 from engine.light_dataclass import dataclass
 from engine.operator import OUTPUT
-from engine.plan import MAX_RUN_BYTES, Plan
+from engine.plan import Plan
 from engine.precision import Precision
-from engine.spec import TensorSpec
-
-MAX_ARENA_BYTES = 2 * MAX_RUN_BYTES
-"""Bytes of intermediate tensors and scratch memory of a program at most: kernels may need more than the plan counts."""
 
 
 def compile_plan(
@@ -71,14 +64,33 @@ def compile_plan(
         CompileError: the compiler failed at an operator.
         BuildTimeoutError: it takes too long.
     """
-    graph = make_graph(plan, leaving, RULES, clock)
-    fuse(graph, folds_scales=precision in (Precision.F32, Precision.INT8))
+    packed = PackedStore() if packed is None else packed
+    with assembling(plan, leaving, Selector(target, threads, packed, precision), clock) as assembler:
+        draft = assembler.draft()
+        return draft.finish(plan, assembler.codes, threads)
+
+
+@contextmanager
+def assembling(
+    plan: Plan, leaving: Sequence[int], selector: Selector, clock: BuildClock = UNLIMITED
+) -> Iterator["Assembler"]:
+    """Enclose the use of what drafts the program of a plan.
+
+    Args:
+        plan: the plan.
+        leaving: slots that leave the graph.
+        selector: what kernels are chosen for; that of each node is a copy.
+        clock: asked before each operator, and before each kernel.
+
+    Raises:
+        CompileError, BuildTimeoutError: as `compile_plan`.
+    """
+    graph = make_graph(plan, leaving, RULES, clock, selector.is_open)
+    fuse(graph, folds_scales=selector.precision in (Precision.F32, Precision.INT8))
     keep_integers(graph)
     place(graph)
     try:
-        return _Assembler(
-            plan, graph, target, threads, PackedStore() if packed is None else packed, clock, precision
-        ).assemble()
+        yield Assembler(plan, graph, selector, clock)
     finally:
         graph.dissolve()
 
@@ -90,14 +102,13 @@ class _Use:
 
 
 @dataclass(slots=True)
-class _Assembler:
+class Assembler:
+    """Chooses the kernels of a graph's nodes, and says where their arguments lie; see `assembling`."""
+
     plan: Plan
     graph: LoweredGraph
-    target: Target
-    threads: int
-    packed: PackedStore
+    selector: Selector
     clock: BuildClock
-    precision: Precision
     calls: list[tuple[KernelCall, Node]] = field(default_factory=list)
     instructions: list[list[int] | NumpyStep] = field(default_factory=list)
     uses: dict[Buffer, _Use] = field(default_factory=dict)
@@ -105,41 +116,20 @@ class _Assembler:
     given: dict[int, int] = field(default_factory=dict)
     moment: int = 0
 
-    def assemble(self) -> Program:
-        """Choose kernels, lay out memory and fill the table of addresses."""
+    def draft(self) -> Draft:
+        """Choose kernels; returns what the program will do."""
         for node in self.graph.nodes:
             with self._compiling(node):
                 self._add(node)
-        buffers = list(self.uses)
-        lifetimes = [Lifetime(b.size * WORD, use.first, use.last) for b, use in self.uses.items()]
-        arrangement = arrange(lifetimes)
-        offsets = dict(zip(buffers, arrangement.offsets, strict=True))
-        scratch = max((call.kernel.scratch for call, _ in self.calls), default=0) * WORD * self.threads
-        if arrangement.size + scratch > MAX_ARENA_BYTES:
-            problem = (
-                f"a program would take {arrangement.size + scratch:,} bytes beside its inputs and outputs"
-            )
-            raise CompileError(f"{problem}; expected at most {MAX_ARENA_BYTES:,}")
-        codes = self._codes()
-        runner()
-        # weights are packed when the compiler has let go of its memory: never are both held at once
-        release_compiler_memory()
-        table = AddressTable(offsets, arrangement.size)
-        steps = [
-            NativeStep(code, table.add(call), call.kernel.chunks)
-            for code, (call, _) in zip(codes, self.calls, strict=True)
-        ]
-        template, relative = table.finish()
-        specs = self.plan.specs
-        tensors = {slot: specs.get(name) for name, slot in self.plan.slots.items()}
-        shapes = {slot: spec.shape for slot, spec in tensors.items() if isinstance(spec, TensorSpec)}
-        return Program(
-            plan=self.plan,
-            instructions=tuple(self._in_order(steps)),
+        return Draft(
             calls=tuple(call for call, _ in self.calls),
-            values=self._values(),
-            inputs=table.patches(BufferKind.VALUE, shapes),
-            outputs=table.patches(BufferKind.OUTPUT, shapes),
+            owners=tuple(node.steps[0] for _, node in self.calls),
+            instructions=tuple(
+                instruction if isinstance(instruction, NumpyStep) else tuple(instruction)
+                for instruction in self.instructions
+            ),
+            uses=tuple((buffer, use.first, use.last) for buffer, use in self.uses.items()),
+            constants=dict(self.graph.constants),
             exports=self._exports(),
             releases=self._releases(),
             order=self._order(),
@@ -147,13 +137,6 @@ class _Assembler:
             fused=self.graph.fused(),
             native=self._native(),
             folded=frozenset(self.graph.folded),
-            arenas=ArenaPool(arrangement.size + scratch, template, relative),
-            arrangement=arrangement,
-            least_bytes=least_size(lifetimes),
-            scratch_bytes=scratch,
-            threads=self.threads,
-            offsets=offsets,
-            loads=tuple(table.loads),
             observables=find_observables(self.plan, self.graph, self.written, self.given),
             precisions=(precisions := self._precisions()),
             roughly_known=frozenset(self._with_several_products() & precisions.keys()),
@@ -171,7 +154,7 @@ class _Assembler:
         rule = RULES.get(type(node))
         if rule is None:
             return  # it is only a place in memory
-        selector = Selector(self.target, self.threads, self.packed, self.precision)
+        selector = replace(self.selector, calls=[])
         rule(selector, node)
         for call in selector.calls:
             for view in call.arguments:
@@ -181,17 +164,21 @@ class _Assembler:
             self.written.update(dict.fromkeys(written_by(node), self.moment))
             self.moment += 1
 
-    def _codes(self) -> list[Code]:
+    def codes(self) -> list[Code]:
         """Return the code of the kernel of each call; while LLVM compiles one, the next is written."""
         started: list[Code | ObjectFile] = []
         for call, node in self.calls:
             with self._compiling(node):
-                started.append(cache.start(call.kernel, self.target))
+                started.append(cache.start(call.kernel, self.selector.target))
         for made, (_, node) in zip(started, self.calls, strict=True):
             with self._compiling(node):
                 if isinstance(made, ObjectFile):
                     made.content()
-        return cache.link([call.kernel for call, _ in self.calls], started, self.target)
+        codes = cache.link([call.kernel for call, _ in self.calls], started, self.selector.target)
+        runner()
+        # weights are packed when the compiler has let go of its memory: never are both held at once
+        release_compiler_memory()
+        return codes
 
     def _compiling(self, node: Node) -> AbstractContextManager[None]:
         """Return what names a node's operator where its kernel cannot be made, if there is time to make it."""
@@ -209,28 +196,11 @@ class _Assembler:
         if isinstance(current, list):
             current.append(len(self.calls))
 
-    def _in_order(self, steps: Sequence[NativeStep]) -> Iterator[NativeSteps | NumpyStep]:
-        done = 0
-        for instruction in self.instructions:
-            if isinstance(instruction, NumpyStep):
-                yield instruction
-                done += 1
-                continue
-            owners = tuple(self.calls[place][1].steps[0] for place in instruction)
-            yield NativeSteps(Segment([steps[place] for place in instruction]), owners, done)
-            done += len(instruction)
-
     def _use(self, view: View) -> None:
         buffer = view.buffer
         if buffer.kind is BufferKind.ARENA:
             use = self.uses.setdefault(buffer, _Use(self.moment, self.moment))
             use.last = self.moment
-
-    def _values(self) -> tuple[object, ...]:
-        values: list[object] = [None] * len(self.plan.slots)
-        for slot, value in self.graph.constants.items():
-            values[slot] = value
-        return tuple(values)
 
     def _exports(self) -> dict[int, View]:
         return {

@@ -57,6 +57,7 @@ class Selector:
         threads: threads that share a run.
         packed: weights that were packed before.
         precision: what kernels may round the operands of products to.
+        is_open: whether kernels are wanted whose code is told extents, where there are such.
         calls: the calls of the node at hand.
     """
 
@@ -64,6 +65,7 @@ class Selector:
     threads: int
     packed: PackedStore
     precision: Precision = Precision.F32
+    is_open: bool = False
     calls: list[KernelCall] = field(default_factory=list)
 
     @property

@@ -7,8 +7,9 @@ from engine.compiler.graph import Linear
 from engine.compiler.kernels.convolution import DirectConvolution
 from engine.compiler.kernels.convolution_chunk import ChunkSize
 from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
+from engine.compiler.kernels.open_linear import OpenLinear
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
-from engine.compiler.kernels.tile import choose_tile
+from engine.compiler.kernels.tile import MANY_ROWS, choose_tile
 from engine.compiler.memory.view import View
 from engine.compiler.selection.call import Selector, selects, view_of
 from engine.compiler.selection.paired import (
@@ -42,11 +43,39 @@ def select_linear(selector: Selector, node: Linear) -> None:
     if may_round(selector) and _is_faster_paired(selector, _of_one_item(node, paired.shape)):
         convolve_paired(selector, paired)
     else:
-        kernel = linear_kernel(selector, x, out, epilogue)
-        weights, bias = selector.weights(node, kernel, node.weight[:, :, None, None], node.bias)
+        kernel, packing = _kernels(selector, x, out, epilogue)
+        weights, bias = selector.weights(node, packing, node.weight[:, :, None, None], node.bias)
         selector.call(kernel, x, weights, bias, out, *operands)
     if target is not node.output.view:
         selector.copy(target, view_of(node.output))
+
+
+def _kernels(
+    selector: Selector, x: View, out: View, epilogue: Epilogue
+) -> tuple[DirectConvolution, DirectConvolution]:
+    """Return the kernel, and the one whose packed weights it reads."""
+    if selector.is_open:
+        kernel = _open_kernel(selector, x, out, epilogue)
+        return kernel, kernel.packing
+    plain = linear_kernel(selector, x, out, epilogue)
+    return plain, plain
+
+
+def _open_kernel(selector: Selector, x: View, out: View, epilogue: Epilogue) -> OpenLinear:
+    """Return the kernel of a matrix times packed weights for any number of rows."""
+    (rows, columns), channels = out.shape, x.shape[1]
+    blocks = -(-columns // selector.lanes)
+    tile = choose_tile(selector.target, MANY_ROWS, blocks, _WIDTH_WORTH)
+    parts = -(-blocks // tile.vectors)
+    height = max(1, NEAR_CACHE // (4 * channels) // tile.pixels)
+    return OpenLinear(
+        shape=ConvShape(images=1, size=(1, rows), channels=channels, filters=columns),
+        strides=ImageStrides((0, 0, x.strides[0]), (0, 0, out.strides[0])),
+        tile=tile,
+        chunk=ChunkSize(1, height, max(1, parts // (_FEW_TILES * selector.threads))),
+        lanes=selector.lanes,
+        epilogue=epilogue,
+    )
 
 
 def _paired(node: Linear, x: View, out: View, epilogue: Epilogue, operands: list[View]) -> PairedWork:

@@ -4,8 +4,10 @@ from engine.compiler.emit.tiles import ROWS
 from engine.compiler.graph import MatrixProduct
 from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
 from engine.compiler.kernels.matmul import MatrixProductKernel
+from engine.compiler.kernels.open_matmul import OpenMatrixProduct
 from engine.compiler.kernels.paired_matmul import PairedMatrixProduct
 from engine.compiler.kernels.shapes import ConvShape, MatrixShape
+from engine.compiler.kernels.tile import MANY_ROWS, choose_tile
 from engine.compiler.memory.view import View
 from engine.compiler.selection.call import Selector, row_by_row, selects, view_of
 from engine.compiler.selection.paired import (
@@ -18,6 +20,8 @@ from engine.compiler.selection.paired import (
 )
 from engine.precision import Precision
 
+_OPEN_VECTORS = 2
+"""Vectors of a panel where the number of columns is not known: what the last one lacks is computed all the same."""
 RANK = 4
 """Axes of a product as its kernel sees it: two of batches, rows, columns."""
 
@@ -35,6 +39,9 @@ def select_matrix_product(selector: Selector, node: MatrixProduct) -> None:
         paired = _paired(selector, shape, (left, right, out), epilogue)
         selector.call(paired, left, right, out, *operands, precision=Precision.BF16)
         return
+    if selector.is_open:
+        selector.call(_open(selector, shape, (left, right, out), epilogue), left, right, out, *operands)
+        return
     kernel = MatrixProductKernel.tuned(
         selector.target,
         shape=shape,
@@ -44,6 +51,22 @@ def select_matrix_product(selector: Selector, node: MatrixProduct) -> None:
         epilogue=epilogue,
     )
     selector.call(kernel, left, right, out, *operands)
+
+
+def _open(
+    selector: Selector, shape: MatrixShape, views: tuple[View, View, View], epilogue: Epilogue
+) -> OpenMatrixProduct:
+    """Return the kernel whose code is told extents and strides."""
+    left, right, out = views
+    return OpenMatrixProduct(
+        shape=shape,
+        a_strides=left.strides,
+        b_strides=right.strides,
+        out_strides=out.strides[:3],
+        tile=choose_tile(selector.target, MANY_ROWS, _OPEN_VECTORS),
+        lanes=selector.lanes,
+        epilogue=epilogue,
+    )
 
 
 def _can_pair(left: View, right: View) -> bool:

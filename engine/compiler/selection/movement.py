@@ -6,6 +6,7 @@ from engine.compiler.emit.pointwise import ZERO, Leaf, Literal, PointwiseExpress
 from engine.compiler.graph import Pad as PadNode
 from engine.compiler.graph import Pointwise, Rearrangement
 from engine.compiler.kernels.elementwise import elementwise
+from engine.compiler.kernels.open_elementwise import opened
 from engine.compiler.kernels.padding import PadKernel
 from engine.compiler.memory.view import View
 from engine.compiler.passes.storage import Copy
@@ -39,7 +40,7 @@ def select_rearrangement(selector: Selector, node: Rearrangement) -> None:
 def move(selector: Selector, expression: PointwiseExpression, views: list[View], output: View) -> None:
     """Compute an expression over views of one shape into another."""
     kernel = elementwise(output.shape, [view.strides for view in views], output.strides, expression)
-    selector.call(kernel, *views, output)
+    selector.call(opened(kernel) if selector.is_open else kernel, *views, output)
 
 
 @selects(PadNode)

@@ -25,6 +25,7 @@ def select_softmax(selector: Selector, node: Softmax) -> None:
         out_strides=tuple(out.strides[axis] for axis in others),
         is_log=node.is_log,
         skip_masked=node.skip_masked,
+        is_open=selector.is_open and x.strides[node.axis] == out.strides[node.axis] == 1,
     )
     selector.call(kernel, x, out)
 
@@ -47,6 +48,7 @@ def select_layer_norm(selector: Selector, node: LayerNorm) -> None:
         has_weight=node.weight is not None,
         has_bias=node.bias is not None,
         is_centred=node.is_centred,
+        is_open=selector.is_open,
     )
     selector.call(kernel, lines, *map(selector.constant, parameters), target)
 

@@ -1,5 +1,7 @@
 """Kernels for pooling and reductions."""
 
+from dataclasses import replace
+
 from engine.compiler.graph import AdaptivePool, Pool, Reduction
 from engine.compiler.kernels.pooling import Cells, Pooling, Window, cells
 from engine.compiler.kernels.reduction import reduction
@@ -74,4 +76,5 @@ def _pool(
 
 def _reduce(selector: Selector, how: str, x: View, out: View, axes: tuple[int, ...]) -> None:
     steps = [step for axis, step in enumerate(out.strides) if axis not in axes]
-    selector.call(reduction(how, x.shape, x.strides, axes, steps), x, out)
+    kernel = reduction(how, x.shape, x.strides, axes, steps)
+    selector.call(replace(kernel, is_open=selector.is_open), x, out)
