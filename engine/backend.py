@@ -85,6 +85,7 @@ def make_executor(
         max_seconds=options.max_build_seconds,
         precision=options.precision,
         tolerance=options.tolerance,
+        axes=options.open_axes,
     )
     return NativeExecutor(programs, layers, plan, outputs, options.max_run_bytes)
 

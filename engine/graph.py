@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from engine.graph_state import GraphState
 from engine.int8_choice import choose_quantization
 from engine.linked_graph import LinkedGraph, link_graph
 from engine.model_folder import bin_beside
+from engine.open_axes import open_axes
 from engine.operator import RuntimeOperand, RuntimeOperator
 from engine.plan import MAX_RUN_BYTES, Plan
 from engine.plan_cache import cached_planner
@@ -136,14 +138,14 @@ class RuntimeGraph:
         clock = BuildClock(self._options.max_build_seconds, "building")
         linked = self._linked
         bound = bind(linked.operators, linked.order, self._registry, clock)
-        files = self.param_path, self.bin_path
         quantization, options, doubtful = choose_quantization(
-            self._quantization, self._options, self._backend, files, linked
+            self._quantization, self._options, self._backend, (self.param_path, self.bin_path), linked
         )
         harmless = refuse_contradictions(bound, lambda: declared_failures(linked.inputs, self._plan))
         self._warnings = (*bound.assumed, *harmless, *doubtful)
         for warning in self._warnings:
             _logger.warning("%s: %s", self.param_path, warning)
+        options = replace(options, open_axes=open_axes(linked.inputs))
         digest = delayed_digest(linked.operators, quantization, options)
         names = linked.input_names, linked.leaving
         self._executor = make_executor(self._backend, self._plan, *names, options, digest)

@@ -99,7 +99,6 @@ class CheckedEmitter(Emitter):
         function = self.intrinsic(name_of(kind, lanes), POINTER, [POINTER])
         return self.builder.call(function, [place])
 
-
     def _asked_each(self, kind: str, place: IRValue, lanes: IRValue) -> IRValue:
         """Return the address that may be used for an access of so many lanes as only the call tells."""
         most = self.minimum(lanes, self.lanes)

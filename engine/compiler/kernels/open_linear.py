@@ -16,7 +16,7 @@ from engine.light_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenLinear(DirectConvolution):
-    """A linear layer; all but the number of rows is in the code. What is left by whole tiles is done in smaller ones."""
+    """A linear layer; all but the number of rows is in the code. What whole tiles leave is done in smaller ones."""
 
     @property
     def general(self) -> "OpenLinear":

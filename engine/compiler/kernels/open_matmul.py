@@ -1,6 +1,6 @@
 """Matrix products of two computed tensors of any extents and strides, with one code: the code is told them all.
 
-Arguments: a, b, output, the epilogue's operands, scratch memory, then `sizes`. Where a stride is 1, that is in the code.
+Arguments: a, b, output, the epilogue's operands, scratch memory, then `sizes`. Strides of 1 are in the code.
 
 b is cut into panels as wide as the register tile. A chunk copies each of its panels into scratch memory, row below row.
 Of the last panel, lanes beyond the columns hold anything: the results that they lead to are never stored.
@@ -42,9 +42,9 @@ class OpenMatrixProduct:
     """
 
     shape: MatrixShape
-    a_strides: tuple[int, ...]
-    b_strides: tuple[int, ...]
-    out_strides: tuple[int, ...]
+    a_strides: tuple[int, int, int, int]
+    b_strides: tuple[int, int, int, int]
+    out_strides: tuple[int, int, int]
     tile: Tile
     lanes: int
     epilogue: Epilogue = NOTHING
@@ -76,7 +76,7 @@ class OpenMatrixProduct:
             *(self._row_parts, self._chunk_rows, self.scratch),
         )
 
-    def _told(self, e: Emitter, told: ToldSizes) -> "OpenMatrixProduct":
+    def _told(self, told: ToldSizes) -> "OpenMatrixProduct":
         """Return the kernel with the extents and strides that its code is told."""
         batch = (told.one(), told.one())
         shape = MatrixShape(batch=batch, rows=told.one(), depth=told.one(), columns=told.one())
@@ -90,8 +90,7 @@ class OpenMatrixProduct:
     @property
     def regions(self) -> tuple[Region, ...]:
         """What the kernel touches of its arguments, in their order."""
-        a, b, out = self.a_strides, self.b_strides, self.out_strides
-        return self.shape.regions((*a[:3], a[3]), (*b[:3], b[3]), (*out[:2], out[2]), self.epilogue)
+        return self.shape.regions(self.a_strides, self.b_strides, self.out_strides, self.epilogue)
 
     @property
     def scratch(self) -> int:
@@ -122,15 +121,20 @@ class OpenMatrixProduct:
         """Columns of a panel."""
         return self.tile.vectors * self.lanes
 
+    @property
+    def _b_steps(self) -> tuple[IRIndex, IRIndex]:
+        """Elements between b's rows and its columns; Python numbers where they are in the code."""
+        return self.b_strides[2], self.b_strides[3]
+
     def emit(self, e: Emitter) -> None:
         """Write the kernel: the loop over the panels of a chunk's rows."""
         count = 4 + len(self.epilogue.operands)
         *arguments, scratch = (e.argument(place) for place in range(count))
         sizes = ToldSizes(e, count)
-        told = self._told(e, sizes)
+        told = self._told(sizes)
         row_parts, chunk_rows, scratch_size = (sizes.one() for _ in range(3))
         panel = e.address(scratch, e.mul(e.thread, scratch_size))
-        told._emit_chunk(e, arguments, panel, (row_parts, chunk_rows))  # noqa: SLF001
+        told._emit_chunk(e, arguments, panel, (row_parts, chunk_rows))
 
     def _emit_chunk(
         self, e: Emitter, arguments: list[IRValue], panel: IRValue, parts: tuple[IRIndex, IRIndex]
@@ -191,7 +195,7 @@ class OpenMatrixProduct:
 
     def _pack(self, e: Emitter, source: IRValue, panel: IRValue, count: IRIndex) -> None:
         """Write the copy of a panel of `count` columns into scratch memory."""
-        *_, row_step, column_step = self.b_strides
+        row_step, column_step = self._b_steps
         if isinstance(row_step, int) and not isinstance(column_step, int):
             self._pack_turned(e, source, panel, count)
             return
@@ -202,7 +206,7 @@ class OpenMatrixProduct:
 
     def _pack_row(self, e: Emitter, source: IRValue, target: IRValue, count: IRIndex) -> None:
         """Write the copy of a row of a panel."""
-        step = self.b_strides[3]
+        step = self._b_steps[1]
         if not isinstance(step, int):
             with e.loop(0, count) as loop:
                 e.store_scalar(e.load_scalar(source, e.mul(loop.index, step)), target, loop.index)

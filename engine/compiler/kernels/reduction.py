@@ -67,8 +67,14 @@ class ReductionKernel:
     def _told(self, e: Emitter) -> "ReductionKernel":
         """Return the kernel with the extents and strides that its code is told."""
         told = ToldSizes(e, 2)
-        names = ("shape", "x_strides", "out_strides", "reduced", "steps")
-        return replace(self, **{name: told.some(getattr(self, name)) for name in names})
+        return replace(
+            self,
+            shape=told.some(self.shape),
+            x_strides=told.some(self.x_strides),
+            out_strides=told.some(self.out_strides),
+            reduced=told.some(self.reduced),
+            steps=told.some(self.steps),
+        )
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -101,8 +107,8 @@ class ReductionKernel:
             return
         sizes = sum(map(len, (self.shape, self.x_strides, self.out_strides, self.reduced, self.steps)))
         told = self._told(e)
-        units, chunks = e.product(told._extents(e)), e.size(2 + sizes)  # noqa: SLF001
-        told._emit_units(e, units, e.divmod(e.sub(e.add(units, chunks), 1), chunks)[0])  # noqa: SLF001
+        units, chunks = e.product(told._extents(e)), e.size(2 + sizes)
+        told._emit_units(e, units, e.divmod(e.sub(e.add(units, chunks), 1), chunks)[0])
 
     def _extents(self, e: Emitter) -> list[IRIndex]:
         """Return how many units of work there are along each axis of the result."""

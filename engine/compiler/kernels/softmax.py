@@ -66,8 +66,9 @@ class SoftmaxKernel:
     def _told(self, e: Emitter) -> "SoftmaxKernel":
         """Return the kernel with the extents and strides that its code is told."""
         told = ToldSizes(e, 2)
-        names = ("shape", "x_strides", "out_strides")
-        return replace(self, length=told.one(), **{name: told.some(getattr(self, name)) for name in names})
+        length = told.one()
+        shape, x_strides, out_strides = map(told.some, (self.shape, self.x_strides, self.out_strides))
+        return replace(self, length=length, shape=shape, x_strides=x_strides, out_strides=out_strides)
 
     def _emit_open(self, e: Emitter) -> None:
         """Write units of lines; those beyond the last one repeat it."""
@@ -79,8 +80,8 @@ class SoftmaxKernel:
         with e.loop(first, e.minimum(e.add(first, grain), units)) as loop:
             unit = e.mul(loop.index, _TOGETHER)
             these = [e.minimum(e.add(unit, line), last) for line in range(_TOGETHER)]
-            places = [told._addresses(e, x, out, e.unravel(line, told.shape)) for line in these]  # noqa: SLF001
-            told._emit_along(e, *(list(side) for side in zip(*places, strict=True)))  # noqa: SLF001
+            places = [told._addresses(e, x, out, e.unravel(line, told.shape)) for line in these]
+            told._emit_along(e, *(list(side) for side in zip(*places, strict=True)))
 
     @property
     def regions(self) -> tuple[Region, ...]:

@@ -1,13 +1,14 @@
 """Extents and strides that the code of a kernel is told when it is called."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.types import IRIndex, IRValue
+from engine.compiler.emit.types import IRValue
 
 
-def only_ones(strides: Sequence[int]) -> tuple[int, ...]:
-    """Return the strides that are in the code: those of 1, which vectors need; 0 stands for one that it is told."""
+def only_ones(strides: Sequence[int]) -> Any:
+    """Return a tuple of the strides that are in the code: those of 1, which vectors need; 0 for what it is told."""
     return tuple(int(stride == 1) for stride in strides)
 
 
@@ -28,6 +29,6 @@ class ToldSizes:
         self._place += 1
         return known or self._e.size(self._place - 1)
 
-    def some(self, known: Sequence[int]) -> tuple[IRIndex, ...]:
-        """Return as many integers, each as `one` does."""
+    def some(self, known: Sequence[int]) -> Any:
+        """Return a tuple of as many integers, each as `one` does."""
         return tuple([self.one(value) for value in known])

@@ -36,8 +36,8 @@ class Polynomial:
     c: int
     d: int
 
-    def at(self, size: int, made: Made) -> int:
-        """Return it for a size; MisfitError where it is no integer."""
+    def at(self, size: int, made: Made) -> Any:
+        """Return the int for a size; MisfitError where there is none."""
         del made
         value, rest = divmod((self.a * size + self.b) * size + self.c, self.d)
         if rest:
@@ -91,7 +91,9 @@ def interpolate(samples: Sequence[Any], sizes: Sequence[int]) -> Part:
         MisfitError: they differ in more than integers that follow from the size.
     """
     if len(samples) < LEAST_SAMPLES or len(set(sizes)) < len(samples):
-        raise MisfitError(f"{len(samples)} samples at {sizes}; expected {LEAST_SAMPLES} at least, at other sizes")
+        raise MisfitError(
+            f"{len(samples)} samples at {sizes}; expected {LEAST_SAMPLES} at least, at other sizes"
+        )
     return _Interpolation(tuple(sizes)).of(tuple(samples))
 
 
@@ -134,7 +136,7 @@ class _Interpolation:
             return Same(values[0])
         a, b, c = _square_through(list(zip(self._sizes[:3], values[:3], strict=True)))
         divisor = int(np.lcm.reduce([a.denominator, b.denominator, c.denominator]))
-        result = Polynomial(*(int(factor * divisor) for factor in (a, b, c)), divisor)
+        result = Polynomial(int(a * divisor), int(b * divisor), int(c * divisor), divisor)
         for size, value in zip(self._sizes, values, strict=True):
             if result.at(size, {}) != value:
                 raise MisfitError(f"{values} at {self._sizes} are no squares of the size")
@@ -193,7 +195,7 @@ class _Interpolation:
 
 
 def _has_bytes(value: Any, other: Any) -> bool:
-    return value.shape == other.shape and value.tobytes() == other.tobytes()
+    return bool(value.shape == other.shape and value.tobytes() == other.tobytes())
 
 
 def _composed(make: Callable[[list[Any]], Any], parts: Sequence[Part], first: Any) -> Part:

@@ -24,9 +24,19 @@ class KeptPrograms:
 
     Where there is no place, one that is still in use is not given up for another: clients that go through more shapes
     than there are places would have all of them compiled again and again.
+
+    Args:
+        most: programs that are kept.
+        most_bytes: what they may take together.
+        call_bytes: what a call of a kernel takes.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, most: int = MOST_PROGRAMS, most_bytes: int = MOST_BYTES, call_bytes: int = CALL_BYTES
+    ) -> None:
+        self._most = most
+        self._most_bytes = most_bytes
+        self._call_bytes = call_bytes
         self._programs: OrderedDict[InputKey, tuple[Program | None, int, int]] = OrderedDict()
         self._bytes = 0
         self._clock = 0
@@ -37,10 +47,10 @@ class KeptPrograms:
     @property
     def has_place(self) -> bool:
         """Whether one more program may be kept."""
-        if len(self._programs) < MOST_PROGRAMS and self._bytes < MOST_BYTES:
+        if len(self._programs) < self._most and self._bytes < self._most_bytes:
             return True
         _, _, last_use = next(iter(self._programs.values()))
-        return self._clock - last_use > _STALE * MOST_PROGRAMS
+        return self._clock - last_use > _STALE * self._most
 
     def look_up(self, key: InputKey) -> tuple[bool, Program | None]:
         """Return whether a program is kept, and which; None stands for one that is known to be of no use."""
@@ -55,14 +65,16 @@ class KeptPrograms:
 
     def add(self, key: InputKey, program: Program | None) -> None:
         """Keep a program, in the place of those that were not used for longest."""
-        size = 0 if program is None else own_bytes(program)
+        size = 0 if program is None else own_bytes(program, self._call_bytes)
         self._programs[key] = (program, size, self._clock)
         self._bytes += size
-        while len(self._programs) > 1 and (len(self._programs) > MOST_PROGRAMS or self._bytes > MOST_BYTES):
+        while len(self._programs) > 1 and (
+            len(self._programs) > self._most or self._bytes > self._most_bytes
+        ):
             _, (_, freed, _) = self._programs.popitem(last=False)
             self._bytes -= freed
 
 
-def own_bytes(program: Program) -> int:
+def own_bytes(program: Program, call_bytes: int = CALL_BYTES) -> int:
     """Return roughly how many bytes a program takes that are not those of a run, and not of weights that all share."""
-    return CALL_BYTES * (1 + len(program.calls))
+    return call_bytes * (1 + len(program.calls))

@@ -98,6 +98,7 @@ class NativeExecutor:
             BuildTimeoutError: compiling takes too long; runs on such inputs use the numpy layers.
         """
         program = self._programs.find(inputs, self._plan(inputs))
+        self._programs.prepare_open(inputs, self._plan)
         if program is None:
             self._programs.check_given_up(inputs)
             return None
@@ -133,10 +134,16 @@ class NativeExecutor:
         None if no kernel can do any of it, if it is refused, or if it is not compiled yet and the run does not wait.
         """
         known = self._programs.known(inputs.values())
-        if known is not None or not waits:
+        if known is not None:
             return known
         specs = tuple(map(tensor_spec, inputs.values()))
-        return self._programs.find(specs, self._plan(specs))
+        shared = self._programs.shared(specs, self._plan)
+        if shared is not None or not waits:
+            return shared
+        if self._programs.is_worth_opening(specs):
+            self._programs.open(specs, self._plan)
+            shared = self._programs.shared(specs, self._plan)
+        return shared or self._programs.find(specs, self._plan(specs))
 
     def _run_observed(self, program: Program, inputs: Mapping[str, Array], options: RunOptions) -> RunResult:
         level, capture, stop, _ = options

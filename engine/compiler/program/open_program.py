@@ -1,8 +1,8 @@
-"""A program for inputs of all lengths: its kernels are told extents, and its memory is laid out for each length anew.
+"""A program for inputs of all lengths: kernels are told extents, and memory is laid out for each length anew.
 
-It is drafted for a few lengths. What the drafts differ in are integers that follow from the length; so the draft for any
-other is computed, in a fraction of the time that drafting takes. Nothing of it is taken on trust: each kernel's regions
-are checked against its arguments, and each tensor's shape is compared with the one that the plan has for it.
+It is drafted for a few lengths. What the drafts differ in are integers that follow from the length: so the draft for
+any other is computed, in a fraction of the time that drafting takes. Nothing of it is taken on trust: each kernel's
+regions are checked against its arguments, and each tensor's shape is compared with the one that the plan has for it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -77,7 +77,9 @@ class OpenProgram:
             check_arguments(type(call.kernel).__name__, call.kernel.regions, call.arguments)
 
 
-def open_program(plan_at: PlanAt, leaving: Sequence[str], selector: Selector, clock: BuildClock) -> OpenProgram:
+def open_program(
+    plan_at: PlanAt, leaving: Sequence[str], selector: Selector, clock: BuildClock
+) -> OpenProgram:
     """Return the program for inputs of all lengths, its kernels compiled.
 
     Args:
@@ -90,7 +92,8 @@ def open_program(plan_at: PlanAt, leaving: Sequence[str], selector: Selector, cl
         MisfitError: there is none for this model.
         RegionError, CompileError, BuildTimeoutError: as of any program.
     """
-    lengths, drafts = [], []
+    lengths: list[int] = []
+    drafts: list[Draft] = []
     kernels: tuple[Kernel, ...] = ()
     for length, plan in _plans(plan_at):
         with assembling(plan, _slots(plan, leaving), selector, clock) as assembler:

@@ -1,10 +1,8 @@
 """The compiled programs of one graph, one per combination of input shapes, the latest kept."""
 
-import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
@@ -18,21 +16,26 @@ from engine.compiler.memory.region import RegionError
 from engine.compiler.memory.weights import PackedStore
 from engine.compiler.program.assembler import compile_plan
 from engine.compiler.program.background import compile_beside
+from engine.compiler.program.checker import Checker
 from engine.compiler.program.demand import Demand
 from engine.compiler.program.instruction import NativeSteps
+from engine.compiler.program.interpolation import MisfitError
 from engine.compiler.program.kept_programs import InputKey, KeptPrograms
 from engine.compiler.program.loss import is_worth_its_loss
 from engine.compiler.program.mark import Marks
+from engine.compiler.program.open_program import OpenProgram, PlanAt, open_program
+from engine.compiler.program.open_programs import OpenPrograms
 from engine.compiler.program.pace import PacedClock, pace
 from engine.compiler.program.program import Program
-from engine.compiler.program.verifier import verify
+from engine.compiler.selection import Selector
 from engine.dtypes import Array
 from engine.errors import BuildTimeoutError, CompileError
 from engine.executor import PROGRAMS_KEPT, InputSpecs, Planner
+from engine.open_axes import NO_OPEN_AXES, OpenAxes
 from engine.plan import Plan
 from engine.precision import LOSS_TOLERATED, Precision
 from engine.spec import TensorSpec
-from engine.verification import REFUSALS_KEPT, Refusal, Verification
+from engine.verification import Refusal, Verification
 
 _FAULTS = (
     CompileError,
@@ -54,8 +57,6 @@ FIRST_COST = 0.5
 _NEWEST_PART = 0.3
 """How much the latest program counts in what the next is expected to take."""
 
-_logger = logging.getLogger(__name__)
-
 
 class Programs:
     """Compiles plans the first time that their shapes come, and verifies them. Safe to use from any thread.
@@ -73,9 +74,9 @@ class Programs:
         max_seconds: how long compiling a program may take, verification not counted; None for as long as it takes.
         precision: what kernels round the operands of products to.
         tolerance: loss that `AUTO` may take.
+        axes: which axes of the inputs vary together: programs in F32 may serve all their lengths.
 
     Attributes:
-        verification: what came of it so far.
         precisions: in what operators are computed, by name, in the program compiled last; F32 for those left out.
     """
 
@@ -91,17 +92,18 @@ class Programs:
         max_seconds: float | None = None,
         precision: Precision = Precision.F32,
         tolerance: float = LOSS_TOLERATED,
+        axes: OpenAxes = NO_OPEN_AXES,
     ) -> None:
         self._inputs = tuple(inputs)
         self._leaving = tuple(leaving)
         self._threads = threads
         self._kept = kept
-        self._verifies = verifies
-        self._marks = marks
+        self._checker = Checker(inputs, leaving, verifies=verifies, marks=marks)
         self._max_seconds = max_seconds
         self._precision = precision
         self._tolerance = tolerance
         self._given_up: OrderedDict[InputSpecs, BuildTimeoutError] = OrderedDict()
+        self._paces = False
         self._lock = threading.Lock()
         self._compiling = threading.Lock()
         self._known: OrderedDict[InputKey, Program | None] = OrderedDict()
@@ -112,8 +114,13 @@ class Programs:
         self._compiled = 0
         self._blocks = BlockPool()
         self._packed = PackedStore(packed_files())
-        self.verification = Verification()
+        self._openness = OpenPrograms(axes, self._make_open, self._checker, self._blocks)
         self.precisions: Mapping[str, Precision] = {}
+
+    @property
+    def verification(self) -> Verification:
+        """What came of verification so far."""
+        return self._checker.verification
 
     def known(self, arrays: Iterable[Array | TensorSpec]) -> Program | None:
         """Return the program for inputs like these arrays; None where it is not there, or is known to be of no use."""
@@ -162,17 +169,74 @@ class Programs:
         if self._look_up(_key(inputs))[0]:  # refused, or no kernel can do any of it
             return
         self._planner = planner
-        if self._demand.note(inputs, seconds, self._cost):
+        is_open = self._openness.note(inputs)
+        if self._demand.note(inputs, seconds, self._cost) or is_open:
             compile_beside(self)
 
     def next(self) -> Callable[[], None] | None:
         """Return what compiles the program that is worth most; None where none is, or there is no place for one."""
-        inputs, planner = self._demand.best(self._cost), self._planner
+        wanted, planner = self._openness.wanted, self._planner
+        if wanted is not None and planner is not None:
+            return lambda: self.open(wanted, planner, is_beside=True)
+        inputs = self._demand.best(self._cost)
         with self._lock:
             has_place = self._beside.has_place
         if inputs is None or planner is None or not has_place:
-            return None
+            return self._openness.next_check()
         return lambda: self._compile_beside(inputs, planner)
+
+    def shared(self, inputs: InputSpecs, planner: Planner) -> Program | None:
+        """Return the program for such inputs that an open program makes at once; None where none serves them.
+
+        Raises:
+            LayerError: a layer cannot run on the shapes that would reach it.
+        """
+        program = self._openness.find(inputs, planner)
+        if program is not None:
+            self._demand.forget(inputs)
+            compile_beside(self)  # to be compared with the numpy layers
+        return program
+
+    def open(self, inputs: InputSpecs, planner: Planner, *, is_beside: bool = False) -> None:
+        """Make the program for inputs like these of all lengths, if there is none, and there can be one.
+
+        Args:
+            inputs: of any length.
+            planner: makes plans.
+            is_beside: whether runs have the precedence over it.
+        """
+        with self._compiling:
+            self._paces = is_beside
+            try:
+                self._openness.open(inputs, planner)
+            except _FAULTS as error:
+                reason = f"the compiler failed: {type(error).__name__}: {error}"
+                self._checker.refuse(
+                    Refusal(inputs=inputs, operator=None, type=None, fused=(), difference=None, reason=reason)
+                )
+
+    def prepare_open(self, inputs: InputSpecs, planner: Planner) -> None:
+        """Make the first open program of the graph."""
+        if self._openness.is_empty:
+            self.open(inputs, planner)
+
+    def is_worth_opening(self, inputs: InputSpecs) -> bool:
+        """Count a run that would have its program compiled; tells whether an open one is worth it by now."""
+        return self._openness.note(inputs)
+
+    def _make_open(self, plan_at: PlanAt) -> OpenProgram:
+        if self._precision is not Precision.F32:
+            raise MisfitError("precision is not f32")
+        clock = (
+            PacedClock(self._max_seconds, "compiling", pace)
+            if self._paces
+            else BuildClock(self._max_seconds, "compiling")
+        )
+        selector = Selector(host_target(), self._threads, self._packed, is_open=True)
+        with np.errstate(all="ignore"):
+            made = open_program(plan_at, self._leaving, selector, clock)
+        self._compiled += 1
+        return made
 
     def _compile_beside(self, inputs: InputSpecs, planner: Planner) -> None:
         self._demand.forget(inputs)
@@ -196,7 +260,8 @@ class Programs:
             try:
                 program = self._known[key]
             except KeyError:
-                return self._beside.look_up(key)
+                found = self._beside.look_up(key)
+                return found if found[0] else self._openness.look_up(key)
             self._known.move_to_end(key)
             return True, program
 
@@ -242,41 +307,19 @@ class Programs:
         stage = "the compiler"
         try:
             program = self._compile(plan, precision, clock)
-            if program is None or not self._verifies:
-                return program
+            if program is None:
+                return None
             stage = "verification"
-            mark = None if self._marks is None else self._marks.of(program, inputs)
-            if self._marks is not None and mark is not None and self._marks.is_set(mark):
-                self.verification = replace(self.verification, recalled=self.verification.recalled + 1)
-                return program
-            verdict = verify(program, inputs, self._inputs, self._leaving)
+            return program if self._checker.passes(program, inputs) else None
         except _FAULTS as error:
             if isinstance(error, BuildTimeoutError):
                 self._note_given_up(inputs, error)
             what = "" if isinstance(error, CompileError | BuildTimeoutError) else f"{type(error).__name__}: "
             reason = f"{stage} failed: {what}{error}"
-            self._refuse(
+            self._checker.refuse(
                 Refusal(inputs=inputs, operator=None, type=None, fused=(), difference=None, reason=reason)
             )
             return None
-        known = self.verification
-        self.verification = replace(
-            known,
-            checked=known.checked + verdict.is_checked,
-            unchecked=known.unchecked + (not verdict.is_checked),
-        )
-        if verdict.refusal is not None:
-            self._refuse(verdict.refusal)
-            return None
-        if self._marks is not None and mark is not None and verdict.is_checked:
-            self._marks.set(mark)
-        return program
-
-    def _refuse(self, refusal: Refusal) -> None:
-        known = self.verification
-        kept = (*known.refused, refusal)[-REFUSALS_KEPT:]
-        self.verification = replace(known, refused=kept, refused_count=known.refused_count + 1)
-        _logger.warning("a compiled program is not used, the numpy layers run in its place: %s", refusal)
 
     def _compile(self, plan: Plan, precision: Precision, clock: BuildClock) -> Program | None:
         slots = [plan.slots[name] for name in self._leaving]

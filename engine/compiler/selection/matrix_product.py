@@ -60,9 +60,9 @@ def _open(
     left, right, out = views
     return OpenMatrixProduct(
         shape=shape,
-        a_strides=left.strides,
-        b_strides=right.strides,
-        out_strides=out.strides[:3],
+        a_strides=_strides(left),
+        b_strides=_strides(right),
+        out_strides=(out.strides[0], out.strides[1], out.strides[2]),
         tile=choose_tile(selector.target, MANY_ROWS, _OPEN_VECTORS),
         lanes=selector.lanes,
         epilogue=epilogue,

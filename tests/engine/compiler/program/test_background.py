@@ -85,7 +85,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
         assert may_go_on.wait(SECONDS)
         return verifier.verify(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("engine.compiler.program.programs.verify", verify_later)
+    monkeypatch.setattr("engine.compiler.program.checker.verify", verify_later)
     yield may_go_on
     may_go_on.set()
     settle()
@@ -231,7 +231,7 @@ def test_programs_in_use_are_not_displaced() -> None:
 
 
 def test_programs_are_kept_by_bytes_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.compiler.program.kept_programs.own_bytes", lambda _: 10 << 20)
+    monkeypatch.setattr("engine.compiler.program.kept_programs.own_bytes", lambda *_: 10 << 20)
     kept = KeptPrograms()
     for number in range(8):
         kept.add(key(number), object())  # type: ignore[arg-type]  # it is only kept

@@ -12,8 +12,8 @@ from engine.compiler.emit import code_store as stores
 from engine.compiler.emit.code_store import MARK, CodeStore
 from engine.compiler.emit.jit import KernelCache
 from engine.compiler.kernels.winograd import Winograd
+from engine.compiler.program import checker, verifier
 from engine.compiler.program import mark as module
-from engine.compiler.program import programs, verifier
 from engine.compiler.selection import convolution as selection
 from engine.dtypes import Array
 from engine.quantization.scheme import Quantization
@@ -43,7 +43,7 @@ def comparisons(monkeypatch: pytest.MonkeyPatch) -> Comparisons:
         made.append(len(made))
         return verify(*arguments)
 
-    monkeypatch.setattr(programs, "verify", count)
+    monkeypatch.setattr(checker, "verify", count)
     return made
 
 

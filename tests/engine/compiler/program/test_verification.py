@@ -184,7 +184,7 @@ def test_a_verification_that_fails_leaves_the_model_to_numpy(
     def fail(*_: object) -> verifier.Verdict:
         raise IndexError("planted")
 
-    monkeypatch.setattr("engine.compiler.program.programs.verify", fail)
+    monkeypatch.setattr("engine.compiler.program.checker.verify", fail)
     graph = open_graph(tmp_path, *LINES)
     assert backends(graph, X) == {"numpy"}
     (refusal,) = graph.verification.refused
@@ -209,7 +209,7 @@ def test_only_the_latest_refusals_are_kept_and_all_are_counted(
     def fail(*_: object) -> int:
         raise ValueError("planted")
 
-    monkeypatch.setattr("engine.compiler.program.programs.REFUSALS_KEPT", 2)
+    monkeypatch.setattr("engine.compiler.program.checker.REFUSALS_KEPT", 2)
     monkeypatch.setattr(selection, "best_tile", fail)
     graph = open_graph(tmp_path, *LINES)
     for batch in (1, 2, 3):

@@ -1,0 +1,177 @@
+"""The programs of one graph that serve inputs of all lengths, and what was made of them for the lengths that came."""
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+
+from engine.compiler.memory.block_pool import BlockPool
+from engine.compiler.memory.region import RegionError
+from engine.compiler.program.checker import Checker
+from engine.compiler.program.interpolation import MisfitError
+from engine.compiler.program.kept_programs import InputKey, KeptPrograms
+from engine.compiler.program.open_program import OpenProgram, PlanAt
+from engine.compiler.program.program import Program
+from engine.errors import CompileError, KuiperError
+from engine.executor import InputSpecs, Planner
+from engine.open_axes import OpenAxes
+
+CHECKED = (2, 13, 40, 71)
+"""Lengths at which an open program is compared with the numpy layers before it is used: none that it was drafted for.
+"""
+_MOST_OPEN = 8
+"""Open programs of a graph, one for each number of rows."""
+_MOST_PROGRAMS = 128
+_MOST_BYTES = 32 << 20
+_CALL_BYTES = 4 << 10
+"""What a call takes in a program for one length, as measured: its code is that of all lengths."""
+_MOST_UNCHECKED = 64
+
+Maker = Callable[[PlanAt], OpenProgram]
+"""Makes an open program; raises what `open_program` raises."""
+
+_logger = logging.getLogger(__name__)
+
+
+class OpenPrograms:
+    """Open programs by what inputs of all lengths have in common. Safe to use from any thread.
+
+    Args:
+        axes: which axes of the inputs vary together.
+        make: makes an open program.
+        checker: says whether a program may be used.
+        blocks: memory of runs, shared by all programs of the graph.
+    """
+
+    def __init__(self, axes: OpenAxes, make: Maker, checker: Checker, blocks: BlockPool) -> None:
+        self._axes = axes
+        self._make = make
+        self._checker = checker
+        self._blocks = blocks
+        self._lock = threading.Lock()
+        self._open: OrderedDict[InputSpecs, OpenProgram | None] = OrderedDict()
+        self._lengths: OrderedDict[InputSpecs, set[int]] = OrderedDict()
+        self._programs = KeptPrograms(_MOST_PROGRAMS, _MOST_BYTES, _CALL_BYTES)
+        self._unchecked: OrderedDict[InputSpecs, Program] = OrderedDict()
+
+    def look_up(self, key: InputKey) -> tuple[bool, Program | None]:
+        """Return whether a program for such inputs is there, and which."""
+        if not self._axes.by_input:
+            return False, None
+        with self._lock:
+            return self._programs.look_up(key)
+
+    def find(self, inputs: InputSpecs, planner: Planner) -> Program | None:
+        """Return the program for such inputs, of the open program that serves them; None where there is none.
+
+        Raises:
+            LayerError: a layer cannot run on the shapes that would reach it.
+        """
+        split = self._axes.split(inputs)
+        found = None if split is None else self._open.get(split[0])
+        if split is None or found is None:
+            return None
+        plan = planner(inputs)
+        try:
+            program = found.at(plan, split[1])
+        except (MisfitError, RegionError, CompileError) as error:
+            _logger.debug("no program for length %d: %s", split[1], error)
+            return None
+        program.arenas.share(self._blocks)
+        with self._lock:
+            self._programs.add(_key(inputs), program)
+            self._unchecked[inputs] = program
+            if len(self._unchecked) > _MOST_UNCHECKED:
+                self._unchecked.popitem(last=False)
+        return program
+
+    def note(self, inputs: InputSpecs) -> bool:
+        """Count a run on inputs that nothing is compiled for; tells whether an open program is worth it by now."""
+        split = self._axes.split(inputs)
+        if split is None:
+            return False
+        common, length = split
+        with self._lock:
+            if common in self._open:
+                return False
+            lengths = self._lengths.setdefault(common, set())
+            lengths.add(length)
+            if len(self._lengths) > _MOST_OPEN:
+                self._lengths.popitem(last=False)
+            return len(lengths) > 1
+
+    @property
+    def wanted(self) -> InputSpecs | None:
+        """Inputs of a kind that came in several lengths, and that nothing was opened for; None where there are none."""
+        with self._lock:
+            for common, lengths in self._lengths.items():
+                if len(lengths) > 1:
+                    return self._axes.at(common, min(lengths))
+        return None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was opened yet."""
+        return not self._open
+
+    def open(self, inputs: InputSpecs, planner: Planner) -> None:
+        """Make, and verify, the open program for inputs like these of all lengths; once for all of them.
+
+        Raises:
+            Exception: what a mistake in the compiler raises.
+        """
+        split = self._axes.split(inputs)
+        if split is None:
+            return
+        common = split[0]
+        with self._lock:
+            self._lengths.pop(common, None)
+            if common in self._open:
+                return
+            self._open[common] = None
+            if len(self._open) > _MOST_OPEN:
+                self._open.popitem(last=False)
+        try:
+            made = self._make(lambda length: planner(self._axes.at(common, length)))
+            if self._agrees(made, common, planner):
+                self._open[common] = made
+        except MisfitError as error:
+            _logger.info("each length of %s needs a program of its own: %s", common, error)
+
+    def _agrees(self, made: OpenProgram, common: InputSpecs, planner: Planner) -> bool:
+        """Whether an open program agrees with the numpy layers at some lengths."""
+        for length in CHECKED:
+            inputs = self._axes.at(common, length)
+            try:
+                plan = planner(inputs)
+            except KuiperError:  # the model does not take that length
+                continue
+            if not self._checker.passes(made.at(plan, length), inputs):
+                return False
+        return True
+
+    def next_check(self) -> Callable[[], None] | None:
+        """Return what compares the program for a length that came with the numpy layers; None where all were."""
+        with self._lock:
+            if not self._unchecked:
+                return None
+            inputs, program = self._unchecked.popitem(last=False)
+        return lambda: self._check(inputs, program)
+
+    def _check(self, inputs: InputSpecs, program: Program) -> None:
+        split = self._axes.split(inputs)
+        if split is None:
+            return
+        common, length = split
+        open_program = self._open.get(common)
+        # of its own, as verification fills the memory with NaN, which no run may take
+        if open_program is None or self._checker.passes(open_program.at(program.plan, length), inputs):
+            return
+        with self._lock:
+            self._open[common] = None
+            self._programs = KeptPrograms(_MOST_PROGRAMS, _MOST_BYTES, _CALL_BYTES)
+            self._unchecked.clear()
+
+
+def _key(inputs: InputSpecs) -> InputKey:
+    return tuple([(of.shape, of.dtype) for of in inputs])

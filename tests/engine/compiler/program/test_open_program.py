@@ -1,0 +1,269 @@
+"""Programs for inputs of all lengths: an encoder of sentences, length by length against its numpy layers."""
+
+import random
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine import RuntimeGraph, TensorSpec, TraceLevel
+from engine.build_clock import UNLIMITED
+from engine.compiler.emit.target import Target, host_target
+from engine.compiler.memory.region import RegionError
+from engine.compiler.memory.weights import PackedStore
+from engine.compiler.program.execution import NativeRun
+from engine.compiler.program.interpolation import MisfitError
+from engine.compiler.program.open_program import OpenProgram, open_program
+from engine.compiler.program.program import Program
+from engine.compiler.program.verifier import verify
+from engine.compiler.selection import Selector
+from engine.dtypes import Array
+from engine.plan import MAX_RUN_BYTES
+from tests.bench.encoder import POSITIONS, WORDS, write_encoder
+from tests.engine.compiler.harness import every_target
+from tests.engine.compiler.plans import weights_of
+from tests.engine.compiler.program.test_background import settle
+from tests.engine.models import write_model
+
+LONGEST = 130
+TOLERANCE = 1e-5
+FLOAT, INDEX = np.dtype(np.float32), np.dtype(np.int64)
+
+
+def sentence(length: int, rows: int = 1) -> Array:
+    return np.random.default_rng(length).integers(0, WORDS, (rows, length))
+
+
+def specs(length: int, rows: int = 1) -> tuple[TensorSpec, ...]:
+    return (TensorSpec((rows, length), INDEX),)
+
+
+@pytest.fixture(scope="module")
+def param(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_encoder(tmp_path_factory.mktemp("encoder"), 2, 32)
+
+
+@pytest.fixture
+def graph(param: Path) -> RuntimeGraph:
+    return opened(param)
+
+
+def opened(param: Path, backend: str = "native", threads: int = 1) -> RuntimeGraph:
+    graph = RuntimeGraph(param, backend=backend, threads=threads)
+    graph.build()
+    return graph
+
+
+@pytest.fixture(scope="module")
+def expected(param: Path) -> list[Array]:
+    """What the numpy layers give for sentences of 0 to `LONGEST` tokens; of none, nothing."""
+    graph = opened(param, "numpy")
+    return [
+        graph.run([sentence(length)]).outputs[0] if length else np.empty(0) for length in range(LONGEST + 1)
+    ]
+
+
+def make(graph: RuntimeGraph, target: Target, threads: int) -> OpenProgram:
+    leaving = [port.operand for port in graph.outputs]
+    selector = Selector(target, threads, PackedStore(), is_open=True)
+    return open_program(lambda length: graph.plan(specs(length)), leaving, selector, UNLIMITED)
+
+
+def run(program: Program, x: Array) -> Array:
+    plan = program.plan
+    (name,) = (step.operator.outputs[0].name for step in plan.steps if step.is_input)
+    (out,) = (step.operator.inputs[0].name for step in plan.steps if step.operator.type == "pnnx.Output")
+    return NativeRun(program, None, False, MAX_RUN_BYTES).execute({name: x}, [out])[0]
+
+
+@every_target
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_every_length_in_any_order(
+    graph: RuntimeGraph, expected: Sequence[Array], target: Target, threads: int
+) -> None:
+    program = make(graph, target, threads)
+    lengths = list(range(2, LONGEST + 1))
+    random.Random(threads).shuffle(lengths)
+    for length in lengths:
+        result = run(program.at(graph.plan(specs(length)), length), sentence(length))
+        np.testing.assert_allclose(result, expected[length], atol=TOLERANCE, err_msg=f"{length} tokens")
+
+
+@every_target
+def test_threads_change_no_bit(graph: RuntimeGraph, target: Target) -> None:
+    one, three = (make(graph, target, threads) for threads in (1, 3))
+    for length in (2, 17, 100):
+        plan, x = graph.plan(specs(length)), sentence(length)
+        np.testing.assert_array_equal(run(one.at(plan, length), x), run(three.at(plan, length), x))
+
+
+@every_target
+@pytest.mark.parametrize("length", [2, 9, 16, 50])
+def test_each_operator_agrees_with_its_numpy_layer(graph: RuntimeGraph, target: Target, length: int) -> None:
+    program = make(graph, target, 1).at(graph.plan(specs(length)), length)
+    names = [port.operand for port in graph.inputs], [port.operand for port in graph.outputs]
+    verdict = verify(program, specs(length), *names)
+    assert verdict.is_checked
+    assert verdict.refusal is None
+
+
+def test_one_code_and_one_copy_of_the_weights_serve_all_lengths(graph: RuntimeGraph) -> None:
+    program = make(graph, host_target(), 1)
+    short, long = (program.at(graph.plan(specs(length)), length) for length in (5, 50))
+    assert {id(array) for array in short.constants} == {id(array) for array in long.constants}
+    assert short.arrangement.size < long.arrangement.size
+    codes = [[step.code for part in one.instructions if hasattr(part, "segment") for step in part.segment.steps]
+             for one in (short, long)]  # fmt: skip
+    assert codes[0] == codes[1]
+
+
+def test_one_token_has_a_program_of_its_own(graph: RuntimeGraph, expected: Sequence[Array]) -> None:
+    with pytest.raises(MisfitError, match="2 at least"):
+        make(graph, host_target(), 1).at(graph.plan(specs(1)), 1)
+    np.testing.assert_allclose(graph.run([sentence(1)]).outputs[0], expected[1], atol=TOLERANCE)
+
+
+def test_a_plan_of_another_length_is_refused(graph: RuntimeGraph) -> None:
+    program = make(graph, host_target(), 1)
+    with pytest.raises((MisfitError, RegionError), match="planned"):
+        program.at(graph.plan(specs(20)), 21)
+
+
+def backends(graph: RuntimeGraph, x: Array) -> set[str]:
+    trace = graph.run([x], trace=TraceLevel.ON, waits=False).trace
+    assert trace is not None
+    return {layer.backend for layer in trace.layers if layer.type == "nn.Linear"}
+
+
+def test_a_graph_that_was_prepared_runs_each_new_length_in_kernels(
+    graph: RuntimeGraph, expected: Sequence[Array]
+) -> None:
+    graph.prepare(specs(1))
+    for length in (60, 7, 2, 33):
+        assert backends(graph, sentence(length)) == {"native"}
+        np.testing.assert_allclose(
+            graph.run([sentence(length)], waits=False).outputs[0], expected[length], atol=TOLERANCE
+        )
+    assert graph.compilation.compiled == 2
+    settle()
+    assert graph.verification.refused_count == 0
+
+
+def test_two_lengths_are_worth_a_program_for_all(graph: RuntimeGraph) -> None:
+    assert backends(graph, sentence(9)) == {"numpy"}
+    settle()
+    assert backends(graph, sentence(12)) == {"numpy"}
+    settle()
+    assert backends(graph, sentence(9)) == backends(graph, sentence(40)) == {"native"}
+    assert graph.compilation.compiled == 1
+
+
+def test_a_run_that_waits_has_it_made_at_the_second_length(
+    graph: RuntimeGraph, expected: Sequence[Array]
+) -> None:
+    for length in (9, 12, 40, 41, 42):
+        np.testing.assert_allclose(graph.run([sentence(length)]).outputs[0], expected[length], atol=TOLERANCE)
+    assert graph.compilation.compiled == 2
+
+
+def test_a_length_that_the_model_does_not_take_is_an_error_of_its_layer(graph: RuntimeGraph) -> None:
+    graph.prepare(specs(1))
+    with pytest.raises(Exception, match="places"):
+        graph.run([sentence(POSITIONS + 1)], waits=False)
+    assert backends(graph, sentence(POSITIONS)) == {"native"}
+
+
+def test_a_program_that_differs_is_not_used(graph: RuntimeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = OpenProgram.at
+
+    def wrong(self: OpenProgram, plan: object, length: int) -> Program:
+        program = at(self, plan, length)  # type: ignore[arg-type]
+        next(iter(program.constants))[...] = 1.0
+        return program
+
+    monkeypatch.setattr(OpenProgram, "at", wrong)
+    graph.prepare(specs(1))
+    assert graph.verification.refused_count == 1
+    assert backends(graph, sentence(20)) == {"numpy"}
+
+
+def test_a_length_that_differs_ends_the_use_of_the_program(
+    graph: RuntimeGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph.prepare(specs(1))
+    at = OpenProgram.at
+
+    def wrong(self: OpenProgram, plan: object, length: int) -> Program:
+        program = at(self, plan, length)  # type: ignore[arg-type]
+        next(iter(program.constants))[...] = 1.0
+        return program
+
+    monkeypatch.setattr(OpenProgram, "at", wrong)
+    backends(graph, sentence(20))
+    settle()
+    assert graph.verification.refused_count == 1
+    assert backends(graph, sentence(21)) == {"numpy"}
+
+
+ROWS = "pnnx.Input in 0 1 x #x=(1,?,6)f32"
+LINEAR = "nn.Linear l 1 1 x y bias=False in_features=6 out_features=6 @weight=(6,6)f32"
+END = "pnnx.Output out 1 0 y"
+REFUSED = {
+    "a kernel of its own for each length": (
+        ROWS,
+        "nn.LSTM l 1 1 x y batch_first=True bidirectional=False bias=False hidden_size=6 input_size=6 num_layers=1 "
+        "proj_size=0 outputs=output @weight_hh_l0=(24,6)f32 @weight_ih_l0=(24,6)f32",
+        END,
+    ),
+    "a number that follows from the length": (
+        ROWS,
+        "pnnx.Expression size 1 1 x n expr=size(@0,1)",
+        "pnnx.Expression scale 2 1 x n y expr=div(@0,@1)",
+        END,
+    ),
+}
+
+
+@pytest.mark.parametrize("lines", REFUSED.values(), ids=REFUSED.keys())
+def test_models_without_an_open_program_are_compiled_for_each_length(
+    lines: Sequence[str], tmp_path: Path
+) -> None:
+    text = "\n".join(lines)
+    path = write_model(tmp_path, text, weights_of(text))
+    graph, plain = opened(path), opened(path, "numpy")
+    for length in (3, 20, 21, 50, 20):
+        x = np.random.default_rng(length).standard_normal((1, length, 6)).astype(np.float32)
+        np.testing.assert_allclose(graph.run([x]).outputs[0], plain.run([x]).outputs[0], atol=TOLERANCE)
+    assert graph.verification.refused_count == 0
+    assert graph.compilation.compiled == 4
+
+
+def test_other_numbers_of_rows_have_open_programs_of_their_own(tmp_path: Path) -> None:
+    text = "\n".join(("pnnx.Input in 0 1 x #x=(?,?,6)f32", LINEAR, END))
+    path = write_model(tmp_path, text, weights_of(text))
+    graph, plain = opened(path), opened(path, "numpy")
+    for rows in (1, 3):
+        for length in (9, 12, 40, 41):
+            x = np.random.default_rng(length).standard_normal((rows, length, 6)).astype(np.float32)
+            np.testing.assert_allclose(graph.run([x]).outputs[0], plain.run([x]).outputs[0], atol=TOLERANCE)
+    assert graph.compilation.compiled == 4
+
+
+@pytest.mark.parametrize(
+    ("declared", "has_one"),
+    [
+        ("(1,?,6)", True),
+        ("(?,?,6)", True),
+        ("(?,4,6)", False),
+        ("(1,4,6)", False),
+    ],
+)
+def test_only_lengths_that_the_file_leaves_open_vary(declared: str, has_one: bool, tmp_path: Path) -> None:
+    text = "\n".join((f"pnnx.Input in 0 1 x #x={declared}f32", LINEAR, END))
+    graph = opened(write_model(tmp_path, text, weights_of(text)))
+    draw = partial(np.full, fill_value=0.5, dtype=np.float32)
+    for length in (3, 20, 21, 50):
+        graph.run([draw((1, length, 6))])
+    assert graph.compilation.compiled == (2 if has_one else 4)
