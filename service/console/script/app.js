@@ -20,6 +20,7 @@ import { themeSwitch } from "./theme.js";
 /** @type {[string, string, () => Promise<{show: (context: Context) => void|Promise<void>}>][]} */
 const PAGES = [
   ["playground", "Playground", () => import("./views/playground/page.js")],
+  ["graph", "Graph", () => import("./views/graph/page.js")],
 ];
 
 const WITHOUT_MODEL = new Set(["server", "learn"]);
