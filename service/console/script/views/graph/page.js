@@ -20,7 +20,7 @@ import * as format from "../../format.js";
  * @param {import("../../app.js").Context} context of the page
  */
 export async function show(context) {
-  const { root, model, version, state, signal } = context;
+  const { root, model, state, signal } = context;
   if (!model) return;
   stylesheet("graph");
   fill(root, loading("The server lays the graph out …"));
@@ -87,7 +87,10 @@ class GraphPage {
         h("div", { class: "graph-frame" }, this.graph.element, this.map.element),
         this.panel),
       this.help,
-      operatorTable(this.drawing, this.layers, (name) => this.pick(name, true)));
+      operatorTable(this.drawing, this.layers, (name) => {
+        this.pick(name, true);
+        this.graph.element.scrollIntoView({ block: "nearest" });
+      }));
     fill(this.panel, h("h2", {}, "Operator"), h("p", { class: "quiet" }, "Click an operator, or walk along its lines with the arrow keys. Drag to move, Ctrl + wheel to zoom."));
     const observer = new ResizeObserver(() => this.graph.changed());
     observer.observe(this.graph.element);
