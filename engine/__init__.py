@@ -52,6 +52,7 @@ from engine.operator import RuntimeOperand, RuntimeOperator
 from engine.plan import MAX_RUN_BYTES, Plan, Step
 from engine.ports import Port
 from engine.precision import LOSS_TOLERATED, Precision
+from engine.quantization.figures import LayerFigures, OutputFigures, QuantizationFigures
 from engine.quantization.scheme import Activation, Calibration, Quantization
 from engine.quantization.sidecar import read_sidecar, sidecar_path, write_sidecar
 from engine.quantization.tensor_scale import TensorScale
@@ -93,11 +94,13 @@ __all__ = [
     "KuiperError",
     "Layer",
     "LayerError",
+    "LayerFigures",
     "LayerRegistry",
     "LayerTrace",
     "ModelFiles",
     "ModelFilesError",
     "OperandTrace",
+    "OutputFigures",
     "ParamError",
     "ParameterError",
     "Plan",
@@ -106,6 +109,7 @@ __all__ = [
     "Precision",
     "Quantization",
     "QuantizationError",
+    "QuantizationFigures",
     "Refusal",
     "RunResult",
     "RunStoppedError",

@@ -12,6 +12,7 @@ from service.lifecycle import Lifecycle, Phase
 from service.repository.early_load import EarlyLoad
 from service.repository.load_progress import LoadProgress, LoadState
 from service.repository.loading_threads import LoadingThreads
+from service.repository.quantization_files import QuantizationFiles
 from service.repository.repository import ModelRepository
 from service.scheduling.dispatcher import Dispatcher
 from service.scheduling.peer_turns import PeerTurns
@@ -37,6 +38,7 @@ class Services:
         loading_threads: the threads that models are loaded on, at the start and later.
         inspections: the thread on which what a model consists of is looked at, for one client after the other.
         documents: drawings of graphs and the like that were asked for.
+        quantizations: files of `kuiper quantize` that were asked for.
         began: when the server began, on the clock of `time.monotonic`.
         opens_at_once: whether the application starts before its models are loaded.
     """
@@ -53,6 +55,7 @@ class Services:
     )
     inspections: PeerTurns = field(default_factory=lambda: PeerTurns("inspections"))
     documents: DocumentCache = field(default_factory=DocumentCache)
+    quantizations: QuantizationFiles = field(default_factory=QuantizationFiles)
     began: float = field(default_factory=monotonic)
     opens_at_once: bool = False
 

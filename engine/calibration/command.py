@@ -16,7 +16,7 @@ from engine.calibration.calibrator import DEFAULT_PERCENTILE, METHODS, Calibrato
 from engine.calibration.candidates import Candidate
 from engine.calibration.examples import ArrayExamples, Examples, chosen
 from engine.calibration.progress import ProgressLine
-from engine.calibration.report import print_layers, print_outcome
+from engine.calibration.report import figures_of, print_layers, print_outcome
 from engine.calibration.sensitivity import LayerReport, Sensitivity, choose_layers
 from engine.errors import InputError, KuiperError
 from engine.graph import RuntimeGraph
@@ -162,7 +162,9 @@ def _quantize(options: argparse.Namespace, open_pictures: OpenPictures | None) -
     )
     reports = sensitivity.reports()
     layers, outcome = _chosen(options, sensitivity, reports)
-    quantization = _with_error(calibrator.quantization(layers), outcome)
+    quantization = replace(
+        _with_error(calibrator.quantization(layers), outcome), figures=figures_of(reports, layers, outcome)
+    )
     path = write_sidecar(quantization, param, binary)
     progress.clear()
     print_layers(reports, layers)

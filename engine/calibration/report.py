@@ -5,8 +5,42 @@ from collections.abc import Collection, Sequence
 from engine.calibration.agreement import Outcome
 from engine.calibration.candidates import Candidate
 from engine.calibration.sensitivity import LayerReport
+from engine.quantization.figures import LayerFigures, OutputFigures, QuantizationFigures, finite
 
 _HEAD = ("layer", "type", "in", "ratio", "cosine", "f32", "bf16", "int8", "alone: ratio", "class")
+
+
+def figures_of(
+    reports: Sequence[LayerReport], layers: Collection[Candidate], outcome: Outcome
+) -> QuantizationFigures:
+    """Return what was measured as it is kept beside the model.
+
+    Args:
+        reports: of all layers.
+        layers: those in int8.
+        outcome: how the outputs compare then.
+    """
+    return QuantizationFigures(
+        _outputs(outcome),
+        {
+            report.candidate.operator.name: LayerFigures(
+                type=report.candidate.operator.type,
+                activation=report.candidate.activation.value,
+                quantized=report.candidate in layers,
+                ratio=finite(report.likeness.ratio),
+                cosine=report.likeness.cosine,
+                f32_us=report.f32_us,
+                bf16_us=report.bf16_us,
+                int8_us=report.int8_us,
+                alone=_outputs(report.alone),
+            )
+            for report in reports
+        },
+    )
+
+
+def _outputs(outcome: Outcome) -> OutputFigures:
+    return OutputFigures(outcome.agreement, finite(outcome.error), finite(outcome.ratio))
 
 
 def print_layers(reports: Sequence[LayerReport], layers: Collection[Candidate]) -> None:

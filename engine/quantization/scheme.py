@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from engine.quantization.figures import QuantizationFigures
 from engine.quantization.tensor_scale import TensorScale
 
 
@@ -43,8 +44,10 @@ class Quantization:
         tensors: operand -> its scale. The value of such an operand, if it is float32 and no input of the graph, is
             rounded to what its integers stand for, whoever reads it: so it may be stored as integers.
         calibration: what the scales were determined from; None where a program chose them.
+        figures: what was measured of it; no part of what it says.
     """
 
     layers: Mapping[str, Activation] = field(default_factory=dict)
     tensors: Mapping[str, TensorScale] = field(default_factory=dict)
     calibration: Calibration | None = None
+    figures: QuantizationFigures | None = field(default=None, repr=False, compare=False)

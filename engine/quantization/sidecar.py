@@ -5,7 +5,8 @@
       "model": {"param": "sha256:…", "bin": "sha256:…"},
       "calibration": {"data": "photographs", "examples": 64, "method": "mse", "error": 0.012},
       "layers": {"conv1": "static", "fc": "dynamic"},
-      "tensors": {"0": {"scale": 0.0187, "zero_point": 114}}
+      "tensors": {"0": {"scale": 0.0187, "zero_point": 114}},
+      "figures": what was measured; see `engine.quantization.figures`
     }
 
 `model` names the files that it was made for: one that belongs to others is refused, as their layers may have the same
@@ -17,13 +18,14 @@ import json
 import math
 import os
 import stat
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from engine.errors import QuantizationError
+from engine.quantization.document import Node
+from engine.quantization.figures import figures_document, read_figures
 from engine.quantization.scheme import Activation, Calibration, Quantization
 from engine.quantization.tensor_scale import LARGEST, TensorScale
 
@@ -31,16 +33,12 @@ FORMAT = 1
 SUFFIX = ".quantization.json"
 MAX_BYTES = 16 << 20
 """Bytes of the largest file that is read."""
-MAX_ENTRIES = 100_000
-"""Layers, and tensors, of the largest one."""
 SCALES = (1e-30, 1e30)
 """The least and the greatest scale: reciprocals and products of such are normal float32 numbers."""
-_LONGEST = 1024
-_MOST_ERROR = 1e30
 _KEYS = ("format", "model", "calibration", "layers", "tensors")
+_FIGURES = "figures"
+"""What need not be there: files that were made by programs have none."""
 _BLOCK = 1 << 20
-
-Item = TypeVar("Item")
 
 
 def sidecar_path(param_path: Path) -> Path:
@@ -70,7 +68,7 @@ def write_sidecar(quantization: Quantization, param_path: Path, bin_path: Path) 
     """
     path = sidecar_path(param_path)
     calibration = quantization.calibration
-    document = {
+    document: dict[str, Any] = {
         "format": FORMAT,
         "model": {"param": file_digest(param_path), "bin": file_digest(bin_path)},
         "calibration": None if calibration is None else _told(calibration),
@@ -80,6 +78,8 @@ def write_sidecar(quantization: Quantization, param_path: Path, bin_path: Path) 
             for name, scale in quantization.tensors.items()
         },
     }
+    if quantization.figures is not None:
+        document[_FIGURES] = figures_document(quantization.figures)
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
         partial.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -133,17 +133,18 @@ def _read(path: Path) -> bytes:
         return file.read(MAX_BYTES + 1)
 
 
-def _parse(path: Path, data: bytes) -> "_Node":
+def _parse(path: Path, data: bytes) -> Node:
     try:
         document = json.loads(data.decode(), parse_constant=_refuse, object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as error:
         raise QuantizationError(path, None, f"is no JSON: {error}") from error
-    root = _Node(path, "", document)
+    root = Node(path, "", document)
     number = root.mapping("").take("format")
     if number != FORMAT or isinstance(number, bool):
         raise QuantizationError(path, "format", f"got {str(number)[:40]}", f"{FORMAT}")
-    for key in root.items(_KEYS):
-        root.take(key)
+    for key in root.items((*_KEYS, _FIGURES)):
+        if key != _FIGURES:
+            root.take(key)
     return root
 
 
@@ -158,7 +159,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _quantization(root: "_Node") -> Quantization:
+def _quantization(root: Node) -> Quantization:
     calibration = None
     if root.take("calibration") is not None:
         told = root.mapping("calibration")
@@ -167,16 +168,17 @@ def _quantization(root: "_Node") -> Quantization:
             told.text("data"),
             told.whole("examples", 1, 2**31 - 1),
             told.text("method"),
-            told.share(known[-1]) if told.has(known[-1]) else None,
+            told.number(known[-1], 0) if told.has(known[-1]) else None,
         )
     return Quantization(
         layers=root.mapping("layers").each(_activation),
         tensors=root.mapping("tensors").each(lambda node, name: _scale(node.mapping(name))),
         calibration=calibration,
+        figures=read_figures(root.mapping(_FIGURES)) if root.has(_FIGURES) else None,
     )
 
 
-def _activation(node: "_Node", name: str) -> Activation:
+def _activation(node: Node, name: str) -> Activation:
     text = node.text(name)
     try:
         return Activation(text)
@@ -185,80 +187,10 @@ def _activation(node: "_Node", name: str) -> Activation:
         raise node.error(name, f"got {text!r:.80}", f"one of {names}") from error
 
 
-def _scale(node: "_Node") -> TensorScale:
+def _scale(node: Node) -> TensorScale:
     node.items(("scale", "zero_point"))
     scale = node.take("scale")
     least, greatest = SCALES
     if isinstance(scale, bool) or not isinstance(scale, int | float) or not least <= scale <= greatest:
         raise node.error("scale", f"got {repr(scale)[:40]}", f"a number from {least:g} to {greatest:g}")
     return TensorScale(float(np.float32(scale)), node.whole("zero_point", 0, LARGEST))
-
-
-def _shown(place: str) -> str:
-    """Return names from the file as messages may hold them: not too long, and without what cannot be printed."""
-    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in place[:_LONGEST])
-
-
-class _Node:
-    """A value of the document, and where it stands."""
-
-    def __init__(self, path: Path, place: str, value: Any) -> None:
-        self._path, self._place, self._value = path, place, value
-
-    def error(self, key: str, problem: str, expected: str | None = None) -> QuantizationError:
-        """Return what is wrong with the value of a key."""
-        place = _shown(".".join(filter(None, (self._place, key))))
-        return QuantizationError(self._path, place or None, problem, expected)
-
-    def mapping(self, key: str) -> "_Node":
-        """Return an object that is the value of a key, or the value itself where there is none."""
-        value = self.take(key) if key else self._value
-        if not isinstance(value, dict):
-            raise self.error(key, f"is {type(value).__name__}", "an object")
-        return _Node(self._path, ".".join(filter(None, (self._place, key))), value)
-
-    def take(self, key: str) -> Any:
-        """Return the value of a key that has to be there."""
-        if key not in self._value:
-            raise self.error(key, "is missing")
-        return self._value[key]
-
-    def text(self, key: str) -> str:
-        """Return a text."""
-        value = self.take(key)
-        if not isinstance(value, str):
-            raise self.error(key, f"is {type(value).__name__}", "a text")
-        if len(value) > _LONGEST:
-            raise self.error(key, f"has {len(value):,} characters", f"at most {_LONGEST:,}")
-        return value
-
-    def whole(self, key: str, least: int, greatest: int) -> int:
-        """Return a whole number within bounds."""
-        value = self.take(key)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= greatest:
-            raise self.error(key, f"got {repr(value)[:40]}", f"a whole number from {least} to {greatest}")
-        return value
-
-    def has(self, key: str) -> bool:
-        """Return whether there is such a key."""
-        return key in self._value
-
-    def share(self, key: str) -> float:
-        """Return a number from 0 on."""
-        value = self.take(key)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST_ERROR:
-            raise self.error(key, f"got {repr(value)[:40]}", f"a number from 0 to {_MOST_ERROR:g}")
-        return float(value)
-
-    def items(self, known: tuple[str, ...]) -> tuple[str, ...]:
-        """Check that there are no keys but the known ones; returns these."""
-        for key in self._value:
-            if key not in known:
-                raise self.error(key, "is not known", f"one of {', '.join(known)}")
-        return known
-
-    def each(self, make: "Callable[[_Node, str], Item]") -> Mapping[str, Item]:
-        """Return what is made of each key."""
-        if len(self._value) > MAX_ENTRIES:
-            raise self.error("", f"has {len(self._value):,} entries", f"at most {MAX_ENTRIES:,}")
-        return {name: make(self, name) for name in self._value}

@@ -17,6 +17,7 @@ from service.routes import (
     metrics,
     models,
     predict_description,
+    quantization,
     samples,
     settings,
     stats,
@@ -29,7 +30,7 @@ ROUTERS: list[APIRouter] = [
     *(
         module.router
         for module in (
-            *(docs, console, index, embeddings, graph, inspection, models, samples),
+            *(docs, console, index, embeddings, graph, inspection, models, samples, quantization),
             *(health, metrics, stats, traces, settings),
         )
     ),

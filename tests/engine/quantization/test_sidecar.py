@@ -1,6 +1,7 @@
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,12 @@ import pytest
 from engine import (
     Activation,
     Calibration,
+    LayerFigures,
+    OutputFigures,
     Precision,
     Quantization,
     QuantizationError,
+    QuantizationFigures,
     RuntimeGraph,
     TensorScale,
     TraceLevel,
@@ -20,7 +24,7 @@ from engine import (
     sidecar_path,
     write_sidecar,
 )
-from engine.quantization import sidecar
+from engine.quantization import document, sidecar
 from tests.engine.quantization.test_layer import write_convolution
 
 KNOWN = Quantization(
@@ -132,7 +136,7 @@ def test_huge_files_are_not_read(files: tuple[Path, Path], monkeypatch: pytest.M
     with pytest.raises(QuantizationError, match="has more than 100 bytes"):
         read_sidecar(*files)
     monkeypatch.undo()
-    monkeypatch.setattr(sidecar, "MAX_ENTRIES", 1)
+    monkeypatch.setattr(document, "MAX_ENTRIES", 1)
     with pytest.raises(QuantizationError, match="has 2 entries; expected at most 1"):
         read_sidecar(*files)
 
@@ -174,3 +178,48 @@ def test_a_graph_in_int8_finds_its_file(tmp_path: Path) -> None:
         trace = graph.run(np.zeros((1, 3, 6, 7), np.float32), trace=TraceLevel.ON).trace
         assert trace is not None
         assert [layer.precision for layer in trace.layers] == ["f32", "int8", "f32"]
+
+
+def test_figures_are_read_as_they_were_written(files: tuple[Path, Path]) -> None:
+    outputs = OutputFigures(0.5, None, -3.5)
+    layer = LayerFigures("nn.Conv2d", "static", True, None, 0.25, 3.0, 2.0, 1.0, OutputFigures(1, 0.0, None))
+    figures = QuantizationFigures(outputs, {"conv": layer})
+    write_sidecar(replace(KNOWN, figures=figures), *files)
+    found = read_sidecar(*files)
+    assert found.figures == figures
+    assert found == KNOWN
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "message"),
+    [
+        (
+            ("outputs", "agreement"),
+            1.5,
+            r"figures\.outputs\.agreement: got 1\.5; expected a number from 0 to 1",
+        ),
+        (("outputs", "ratio"), "much", r"figures\.outputs\.ratio: got 'much'; expected a number"),
+        (
+            ("layers", "conv", "quantized"),
+            1,
+            r"figures\.layers\.conv\.quantized: got 1; expected true or false",
+        ),
+        (("layers", "conv", "cosine"), True, r"figures\.layers\.conv\.cosine: got True; expected a number"),
+        (("layers", "conv", "alone"), None, r"figures\.layers\.conv\.alone: is NoneType; expected an object"),
+        (("layers", "conv", "fast"), 1, r"figures\.layers\.conv\.fast: is not known"),
+    ],
+)
+def test_figures_that_are_none_are_refused(
+    files: tuple[Path, Path], keys: tuple[str, ...], value: object, message: str
+) -> None:
+    layer = LayerFigures("nn.Conv2d", "static", True, 1.0, 0.25, 3.0, 2.0, 1.0, OutputFigures(1, 0.0, None))
+    figures = QuantizationFigures(OutputFigures(1.0, 0.0, 1.0), {"conv": layer})
+    path = write_sidecar(replace(KNOWN, figures=figures), *files)
+    document = json.loads(path.read_text())
+    place = document["figures"]
+    for key in keys[:-1]:
+        place = place[key]
+    place[keys[-1]] = value
+    path.write_text(json.dumps(document))
+    with pytest.raises(QuantizationError, match=message):
+        read_sidecar(*files)

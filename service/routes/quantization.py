@@ -1,0 +1,28 @@
+"""`GET /models/{name}/quantization`: what int8 does to a model, layer by layer."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+
+from service.context import context_of
+from service.description.openapi import VERSION_DESCRIPTION, error_responses
+from service.repository.quantization_view import QuantizationView
+from service.services import services_of
+
+router = APIRouter(tags=["models"])
+
+
+@router.get("/models/{name}/quantization", responses=error_responses(404, 409, 422, 500, 503))
+def show_quantization(
+    request: Request,
+    name: str,
+    version: Annotated[str | None, Query(description=VERSION_DESCRIPTION)] = None,
+) -> QuantizationView:
+    """Show what `kuiper quantize` wrote beside a model: which layers are computed in int8, what each gains and loses.
+
+    The file is read anew when it has changed. What is served changes when the model is loaded again.
+    """
+    services = services_of(request)
+    model = services.repository.find(name, version)
+    context_of(request).model = model.name
+    return QuantizationView.of(model, services.quantizations.find(model))
