@@ -21,6 +21,7 @@ import { themeSwitch } from "./theme.js";
 const PAGES = [
   ["playground", "Playground", () => import("./views/playground/page.js")],
   ["graph", "Graph", () => import("./views/graph/page.js")],
+  ["tensors", "Tensors", () => import("./views/tensors/page.js")],
 ];
 
 const WITHOUT_MODEL = new Set(["server", "learn"]);

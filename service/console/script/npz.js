@@ -53,20 +53,12 @@ async function content(buffer, view, at) {
 }
 
 /**
- * The array of an entry, and the text of an entry that holds one string.
+ * The array of an entry, or its text where it holds no array.
  * @param {Uint8Array} bytes of the entry
  * @returns {Tensor|string}
  */
 export function readEntry(bytes) {
-  const header = new TextDecoder("latin1").decode(bytes.subarray(0, 160));
-  if (!/'descr':\s*'[<|>=]?[US]\d+'/.test(header)) return readNpy(bytes);
-  const wide = /'descr':\s*'[<|>=]?U/.test(header);
-  const start = 10 + new DataView(bytes.buffer, bytes.byteOffset).getUint16(8, true);
-  if (!wide) return new TextDecoder().decode(bytes.subarray(start)).replace(/\0+$/, "");
-  const points = new Uint32Array(bytes.slice(start).buffer);
-  let text = "";
-  for (const point of points) if (point) text += String.fromCodePoint(point);
-  return text;
+  return bytes[0] === 0x93 ? readNpy(bytes) : new TextDecoder().decode(bytes);
 }
 
 /**

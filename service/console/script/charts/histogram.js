@@ -27,6 +27,6 @@ export function histogram(edges, counts, label) {
   return h("figure", { class: "histogram" },
     s("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", preserveAspectRatio: "none",
       "aria-label": `Histogram of ${label}: from ${format.value(low)} to ${format.value(high)}, at most ${most} in a class` },
-    zero !== null && s("line", { x1: zero, x2: zero, y1: 0, y2: HEIGHT, class: "histogram-zero" }), ...bars),
+    ...bars, zero !== null && s("line", { x1: zero, x2: zero, y1: 0, y2: HEIGHT, class: "histogram-zero" })),
     h("figcaption", { class: "row between number quiet" }, h("span", {}, format.value(low)), zero !== null && h("span", {}, "0 is marked"), h("span", {}, format.value(high))));
 }

@@ -63,7 +63,9 @@ export class GraphCanvas {
     const { width, height } = this.size;
     const { layout } = this.drawing;
     const whole = Math.min(width / (layout.width + 40), height / (layout.height + 40));
-    this.scale = Math.min(1.25, Math.max(whole, Math.min(1, Math.max(0.3, width / (layout.width + 40)))));
+    // as large as the page's own letters, which grow with the screen
+    const usual = parseFloat(getComputedStyle(document.documentElement).fontSize) / 15;
+    this.scale = usual * Math.min(1.2, Math.max(whole / usual, Math.min(1, Math.max(0.3, width / usual / (layout.width + 40)))));
     this.x = (width - layout.width * this.scale) / 2;
     this.y = Math.max(8, layout.height * this.scale < height ? (height - layout.height * this.scale) / 2 : 8);
     if (layout.width * this.scale > width) {

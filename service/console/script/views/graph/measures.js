@@ -7,7 +7,7 @@ import * as format from "../../format.js";
 
 /** @typedef {import("../../store.js").Layer} Layer */
 /** @typedef {{fill: string, ink: string, text: string, part: number}} Look how a node is drawn; part is of the most, 0 to 1 */
-/** @typedef {{id: string, operators: string[]}} Drawn */
+/** @typedef {{id: string, kind: string, operators: string[]}} Drawn */
 
 /**
  * @typedef {object} Measure
@@ -58,7 +58,8 @@ export function looksOf(measure, nodes, layers, losses) {
   const values = new Map();
   /** @type {Map<string, string>} */
   const kinds = new Map();
-  for (const { id, operators } of nodes) {
+  for (const { id, operators, kind: sort } of nodes) {
+    if (sort === "input" || sort === "output") continue;
     const own = operators.map((name) => layers.get(name)).filter((layer) => layer !== undefined);
     const value = measure.name === "loss" ? lossOf(operators, losses) : own.length ? measure.sum?.(own) ?? null : null;
     if (value !== null) values.set(id, value);

@@ -103,7 +103,7 @@ class GraphPage {
   /** @returns {string} */
   runText() {
     if (!this.run) return "";
-    const native = this.run.trace.layers.filter(({ backend }) => backend === "numpy").length === 0;
+    const native = this.run.trace.layers.every(({ backend, type }) => backend !== "numpy" || /^pnnx\.(In|Out)put$/.test(type));
     const { total_ms: total, observed } = this.run.trace;
     return `The run shown took ${format.milliseconds(total)}${native ? ", all in native kernels" : ""}${observed ? "; it was observed, which makes it slower than others" : ""}.`;
   }
