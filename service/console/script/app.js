@@ -22,6 +22,7 @@ const PAGES = [
   ["playground", "Playground", () => import("./views/playground/page.js")],
   ["graph", "Graph", () => import("./views/graph/page.js")],
   ["tensors", "Tensors", () => import("./views/tensors/page.js")],
+  ["timeline", "Timeline", () => import("./views/timeline/page.js")],
 ];
 
 const WITHOUT_MODEL = new Set(["server", "learn"]);
