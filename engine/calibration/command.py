@@ -18,6 +18,7 @@ from engine.calibration.examples import ArrayExamples, Examples, chosen
 from engine.calibration.progress import ProgressLine
 from engine.calibration.report import figures_of, print_layers, print_outcome
 from engine.calibration.sensitivity import LayerReport, Sensitivity, choose_layers
+from engine.command_parser import CommandParser
 from engine.errors import InputError, KuiperError
 from engine.graph import RuntimeGraph
 from engine.model_folder import files_at
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str] | None = None, open_pictures: OpenPictures | N
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="kuiper quantize",
         description="Determine from examples how a model computes in int8, write that beside the model, and tell what "
         "each layer loses and gains.",

@@ -22,6 +22,7 @@ from engine.check.outcome import print_backends, print_layers, print_outputs
 from engine.check.precision_loss import compare_precision, print_precision
 from engine.check.report import Report, inspect
 from engine.check.shapes import choose_shapes
+from engine.command_parser import CommandParser
 from engine.compiler.program.trial import trial_inputs
 from engine.dtypes import Array
 from engine.errors import InputError, KuiperError
@@ -80,7 +81,7 @@ def _print_report(report: Report) -> None:
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="kuiper check",
         description="Tell whether a PNNX model runs, which inputs it takes, and where it differs from a reference.",
         epilog="Exit code: 0 if the model runs and agrees, 1 if it does not, 2 if that cannot be determined: "

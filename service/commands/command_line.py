@@ -14,22 +14,35 @@ from typing import Annotated, Any
 import typer
 
 from service.commands import COMMANDS, PARSED_BY_ARGPARSE
+from service.commands.failure import CommandUsageError
 from service.version import kuiper_version
 
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
 _NAME = "kuiper"
+_UsageError: Any = typer.BadParameter.__base__
+"""All that can be wrong with arguments: a class of click's, of which newer releases of typer have a copy."""
 _WORDS = ("_TYPER_COMPLETE_ARGS", "COMP_WORDS")
 """Variables in which shells give the words that are to be completed."""
 
 
 def run_typed(arguments: Sequence[str]) -> int:
-    """Run a command of typer's; return the exit code of the process."""
+    """Run a command of typer's; return the exit code of the process.
+
+    Raises:
+        CommandUsageError: an argument is wrong.
+    """
     app = make_app(_asked_for(arguments))
     try:
-        app(list(arguments), prog_name=_NAME)
-    except SystemExit as ended:
-        return ended.code if isinstance(ended.code, int) else 0
-    return 0
+        code = app(list(arguments), prog_name=_NAME, standalone_mode=False)
+    except _UsageError as error:
+        command = error.ctx.command_path if error.ctx is not None else _NAME
+        problem = error.format_message().rstrip(".")
+        raise CommandUsageError(
+            f"{problem[:1].lower()}{problem[1:]}; {command} --help tells what there is"
+        ) from error
+    except SystemExit as ended:  # shell completion
+        code = ended.code
+    return code if isinstance(code, int) else 0
 
 
 def make_app(name: str | None) -> typer.Typer:

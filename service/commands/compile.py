@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine import code_folder_in_use
+from service.commands.parser import CommandParser
 from service.commands.setting_flags import add_flags, settings_of
 from service.config.settings import Settings
 from service.repository.load_progress import LoadProgress
@@ -58,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the arguments: folders, and those settings that decide what a server compiles."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="kuiper compile",
         description="Compile models as a server with the same settings does when it starts, and keep the code in the "
         "folder that KUIPER_CACHE names, so that later starts need not.",

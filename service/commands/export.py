@@ -16,6 +16,7 @@ from service.commands.output import Json, print_json
 from service.export import PRESETS, ExportError, InputSpec, export, parse_input
 from service.export.agreement import TOLERANCE
 from service.export.conversion import SECONDS, source_name
+from service.export.errors import WishError
 
 EXAMPLE = "kuiper export mynet.pt --input '?,3,32,32'"
 EXAMPLE_MARK = "export"
@@ -98,6 +99,8 @@ def run(
                 seconds=time_limit,
                 tolerance=tolerance,
             )
+        except WishError as error:
+            raise CommandUsageError(str(error)) from error
         except ExportError as error:
             raise CommandError(str(error)) from error
     if json:

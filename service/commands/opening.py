@@ -8,8 +8,9 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from engine import Array, InputError, RuntimeGraph, TensorSpec, files_at
+from engine import PNNX_COMPUTE, Array, InputError, RuntimeGraph, TensorSpec, files_at
 from engine.check import UNREADABLE, choose_shapes, load_inputs, trial_inputs
+from service.codec.conversion import convert
 from service.commands.failure import CommandError, CommandUsageError
 from service.config.settings import load_settings
 from service.pictures import prepare_picture
@@ -108,12 +109,13 @@ def run_inputs(graph: RuntimeGraph, file: Path | None, shapes: Sequence[str] | N
         raise CommandUsageError(f"--shape: is for random numbers; {file} has shapes of its own")
     if file.suffix == ".npz":
         arrays = load_inputs(graph, file)
-        return RunInputs(_in_order(graph, arrays), str(file))
+        return RunInputs(_as_declared(graph, _in_order(graph, arrays), file), str(file))
     if file.suffix == ".npy":
         try:
-            return RunInputs([np.load(file, allow_pickle=False)], str(file))
+            loaded = np.load(file, allow_pickle=False)
         except UNREADABLE as error:
             raise CommandError(f"{file}: {error}; expected an .npy of numbers") from error
+        return RunInputs(_as_declared(graph, [loaded], file), str(file))
     return RunInputs([prepare_picture(file, graph.param_path.parent, graph.inputs)], str(file))
 
 
@@ -158,6 +160,22 @@ def short_names(first: str, second: str) -> tuple[str, str]:
     """Return names for the headings of two models: those of their folders, where they differ and are short."""
     names = Path(first).name, Path(second).name
     return names if names[0] != names[1] and max(map(len, names)) <= _LONGEST_NAME else ("first", "second")
+
+
+def _as_declared(graph: RuntimeGraph, arrays: list[Array], file: Path) -> list[Array]:
+    """Return arrays in the dtypes that the inputs declare, converted as a server converts those of a request.
+
+    Raises:
+        ServiceError: one is of another kind, or holds a number too large.
+    """
+    if len(arrays) != len(graph.inputs):
+        return arrays  # the run tells how many there are to be
+    return [
+        convert(array, PNNX_COMPUTE[port.dtype], f"{file}, for input {port.operand!r},")
+        if port.dtype
+        else array
+        for array, port in zip(arrays, graph.inputs, strict=True)
+    ]
 
 
 def _in_order(graph: RuntimeGraph, arrays: list[Array] | dict[str, Array]) -> list[Array]:

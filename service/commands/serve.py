@@ -9,6 +9,7 @@ import os
 from collections.abc import Sequence
 
 from service.collection import without_collection
+from service.commands.parser import CommandParser
 from service.commands.setting_flags import add_flags, settings_of
 from service.config.environment import doubtful_variables
 from service.config.settings import Settings, describe_settings
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the arguments."""
     secrets = ", ".join(doc.variable for doc in describe_settings() if not doc.flag)
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="kuiper serve",
         description="Serve the models of a directory. Every flag can also be set in the environment or in a "
         "TOML file. Flags take precedence over the environment, and the environment over the file.",

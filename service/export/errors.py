@@ -3,3 +3,7 @@
 
 class ExportError(Exception):
     """A model cannot be exported; the text says what was found, where, and what can be done. Nothing was written."""
+
+
+class WishError(ExportError):
+    """What was asked for is nothing that there is: a preset, a task."""

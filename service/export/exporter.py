@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine import Array, pnnx_name
+from service.export import guard
 from service.export.errors import ExportError
 from service.export.extra import INSTALL
 from service.export.torch_graph import own_line
 
 _SAID = re.compile(r"error|exception|fail|abort|terminate|unsupported|unknown", re.IGNORECASE)
 _SHOWN = 3
+_MOST_SIGNAL = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +99,9 @@ def _run(command: Sequence[str], folder: Path, seconds: float) -> tuple[int, str
     log = folder / "exporter.log"
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603  # no shell, and all names are this package's own
-            command,
+            [sys.executable, "-I", "-S", guard.__file__, *command],
             cwd=folder,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
             env={**os.environ, "TMPDIR": str(folder)},
@@ -113,6 +115,8 @@ def _run(command: Sequence[str], folder: Path, seconds: float) -> tuple[int, str
             ) from error
         finally:
             _end(process)
+    if guard.SIGNALLED < code <= guard.SIGNALLED + _MOST_SIGNAL:
+        code = guard.SIGNALLED - code
     return code, log.read_bytes().decode(errors="replace")
 
 
@@ -125,6 +129,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             else:
                 process.kill()
         process.wait()
+    if process.stdin is not None:
+        process.stdin.close()
 
 
 def _failure(code: int, said: str) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from service.config.task_keys import reads_characters
-from service.export.errors import ExportError
+from service.export.errors import ExportError, WishError
 from service.export.preset import PRESETS, Preset
 from service.tasks import task_names
 
@@ -43,11 +43,12 @@ def check_wishes(wishes: Wishes) -> None:
     """Check what can be checked before the export.
 
     Raises:
-        ExportError: there is no such preset, task or tokenizer.
+        WishError: there is no such preset or task.
+        ExportError: there is no such tokenizer.
     """
     if wishes.preset is not None and wishes.preset not in PRESETS:
-        raise ExportError(f"there is no preset {wishes.preset!r}; expected {', '.join(PRESETS)}")
+        raise WishError(f"there is no preset {wishes.preset!r}; expected {', '.join(PRESETS)}")
     if wishes.task is not None and wishes.task not in task_names():
-        raise ExportError(f"there is no task {wishes.task!r}; expected {', '.join(task_names())}")
+        raise WishError(f"there is no task {wishes.task!r}; expected {', '.join(task_names())}")
     if wishes.tokenizer is not None and not wishes.tokenizer.is_file():
         raise ExportError(f"there is no file {wishes.tokenizer}")

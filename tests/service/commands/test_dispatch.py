@@ -41,8 +41,23 @@ def test_help_of_a_command_has_an_example(name: str, capsys: pytest.CaptureFixtu
 def test_wrong_usage_is_told(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(arguments) == 2
     printed = capsys.readouterr()
-    assert "Error:" in printed.err
+    assert printed.err.startswith("kuiper: ")
+    assert printed.err.count("\n") == 1
+    assert printed.err.endswith(" --help tells what there is\n")
     assert not printed.out
+
+
+@pytest.mark.parametrize("name", sorted(PARSED_BY_ARGPARSE))
+def test_wrong_usage_of_a_command_of_argparse_is_one_line(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run_command([name, "--jsn"])
+    assert ended.value.code == 2
+    printed = capsys.readouterr()
+    assert printed.err.startswith("kuiper: ")
+    assert printed.err.endswith(f"; kuiper {name} --help tells what there is\n")
+    assert printed.err.count("\n") == 1
 
 
 def test_an_error_is_one_line_without_traceback(capsys: pytest.CaptureFixture[str]) -> None:

@@ -104,3 +104,25 @@ def test_a_signal_ends_the_exporter_and_leaves_nothing(tmp_path: Path, number: s
     assert process.returncode == 128 + number
     assert said == f"kuiper: stopped by {number.name}\n"
     assert names_in(temporary) == names_in(tmp_path / "models") == []
+
+
+def test_the_exporter_ends_with_an_export_that_is_killed(tmp_path: Path) -> None:
+    pipe = tmp_path / "alive"
+    os.mkfifo(pipe)
+    write_files(tmp_path)
+    exporter = make_exporter(
+        tmp_path, f"held = open({str(pipe)!r}, 'w'); held.write('x'); held.flush(); time.sleep(600)"
+    )
+    command = [sys.executable, "-c", _SCRIPT, str(exporter), str(tmp_path / "models")]
+    with (
+        subprocess.Popen(command, env={**os.environ, "TMPDIR": str(tmp_path)}) as process,
+        pipe.open() as alive,
+    ):
+        assert alive.read(1) == "x"
+        process.kill()
+        assert alive.read(1) == ""  # ends with the exporter
+
+
+def test_a_preset_that_is_none_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["export", "net.pt", "--preset", "nope"]) == 2
+    assert capsys.readouterr().err.startswith("kuiper: there is no preset 'nope'; expected imagenet, ")

@@ -71,6 +71,22 @@ def test_comparison_pairs_layers_by_name(tmp_path: Path, capsys: pytest.CaptureF
     assert "times as long" in shown
 
 
+@pytest.mark.parametrize("suffix", ["npy", "npz"])
+def test_arrays_are_converted_as_a_server_does(
+    pair: Path, tmp_path: Path, suffix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = add_model(tmp_path, "one", VECTOR)
+    doubles, wholes = (np.ones((2, 3)).astype(kind) for kind in (np.float64, np.int64))
+    for values, code, told in ((doubles, 0, ""), (wholes, 1, "is i64; expected f32 (floats)")):
+        file = tmp_path / f"in.{suffix}"
+        if suffix == "npy":
+            np.save(file, values)
+        else:
+            np.savez(file, values)
+        assert run_command(["trace", str(one), str(file)]) == code
+        assert told in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "problem"),
     [
