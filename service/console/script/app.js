@@ -23,6 +23,7 @@ const PAGES = [
   ["graph", "Graph", () => import("./views/graph/page.js")],
   ["tensors", "Tensors", () => import("./views/tensors/page.js")],
   ["timeline", "Timeline", () => import("./views/timeline/page.js")],
+  ["server", "Server", () => import("./views/server/page.js")],
 ];
 
 const WITHOUT_MODEL = new Set(["server", "learn"]);
