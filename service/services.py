@@ -37,6 +37,7 @@ class Services:
         early: the load of its models, where that began before the application was made.
         loading_threads: the threads that models are loaded on, at the start and later.
         inspections: the thread on which what a model consists of is looked at, for one client after the other.
+        comparisons: the thread on which models are run beside others, for one client after the other.
         documents: drawings of graphs and the like that were asked for.
         quantizations: files of `kuiper quantize` that were asked for.
         began: when the server began, on the clock of `time.monotonic`.
@@ -54,6 +55,7 @@ class Services:
         default_factory=lambda: LoadingThreads(this_machine().cpus + _SPARE_THREADS)
     )
     inspections: PeerTurns = field(default_factory=lambda: PeerTurns("inspections"))
+    comparisons: PeerTurns = field(default_factory=lambda: PeerTurns("comparisons"))
     documents: DocumentCache = field(default_factory=DocumentCache)
     quantizations: QuantizationFiles = field(default_factory=QuantizationFiles)
     began: float = field(default_factory=monotonic)

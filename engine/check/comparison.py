@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from engine.check.closeness import is_close
+from engine.check.decibels import decibels
 from engine.check.names import operands_named
 from engine.dtypes import Array
 from engine.errors import InputError
@@ -38,6 +39,8 @@ class Difference:
             layers is compared with the reference, and at the end what the kernel computes with numpy. None for all
             others.
         against: what it was compared with: `REFERENCE` for what the caller brings, `NUMPY` for a run of numpy layers.
+        ratio: signal-to-noise ratio in decibels, infinite where there is no difference; None where shapes differ, and
+            for what is no tensor of real numbers.
     """
 
     operand: str
@@ -50,6 +53,7 @@ class Difference:
     group: tuple[str, ...] = ()
     seen_at: str | None = None
     against: str = REFERENCE
+    ratio: float | None = None
 
 
 def compare_outputs(
@@ -207,7 +211,8 @@ def _compare(place: _Place, ours: Array, wanted: Array, tolerance: float) -> Dif
         absolute = _largest(np.abs(ours.astype(np.complex128) - wanted))
     scale = _largest(np.abs(wanted.astype(np.complex128)))
     problem = None if is_close(ours, wanted, tolerance) else _word(ours, wanted, absolute)
-    return _difference(place, problem, absolute, absolute / scale if scale else absolute)
+    found = _difference(place, problem, absolute, absolute / scale if scale else absolute)
+    return found if ours.dtype.kind == "c" else replace(found, ratio=decibels(ours, wanted))
 
 
 def _difference(

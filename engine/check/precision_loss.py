@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.dtypes import Array
+from engine.check.decibels import decibels
 from engine.graph import RuntimeGraph
 from engine.ports import Inputs, check_inputs
 from engine.precision import Precision
@@ -59,20 +59,6 @@ def compare_precision(graph: RuntimeGraph, plain: RuntimeGraph, inputs: Inputs) 
         if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
             precision = graph.precisions[operator.name]
             yield LayerLoss(operator.name, operator.type, precision, end, decibels(one, other))
-
-
-def decibels(ours: Array, reference: Array) -> float:
-    """Return the signal-to-noise ratio of a tensor against its reference; infinite where there is no difference.
-
-    What is not finite in the reference does not count.
-    """
-    known = np.isfinite(reference)
-    ours, reference = ours[known].astype(np.float64), reference[known].astype(np.float64)
-    if not np.isfinite(ours).all():
-        return -np.inf
-    signal, noise = np.square(reference).sum(), np.square(ours - reference).sum()
-    with np.errstate(divide="ignore"):
-        return float(10 * np.log10(signal / noise)) if noise else float(np.inf)
 
 
 def print_precision(losses: Iterable[LayerLoss], least: float) -> bool:

@@ -42,7 +42,7 @@ _ERRORS = {
     404: "There is no such model.",
     406: "The answer is JSON or npz, and the request accepts neither.",
     408: "The body took too long to arrive.",
-    409: "What the server has of the model contradicts itself.",
+    409: "What the server has of the model contradicts itself, or its files have changed since it was loaded.",
     413: "The body, an image, a tensor or the answer exceeds a limit of the server.",
     415: "The content type of the body is not supported.",
     422: "The request does not fit the model, or a parameter has an invalid value.",

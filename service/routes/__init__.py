@@ -6,6 +6,7 @@ A module has a `router`. To add an endpoint, write a module and list its router 
 from fastapi import APIRouter
 
 from service.routes import (
+    compare,
     console,
     docs,
     embeddings,
@@ -30,7 +31,7 @@ ROUTERS: list[APIRouter] = [
     *(
         module.router
         for module in (
-            *(docs, console, index, embeddings, graph, inspection, models, samples, quantization),
+            *(docs, console, index, embeddings, graph, inspection, compare, models, samples, quantization),
             *(health, metrics, stats, traces, settings),
         )
     ),

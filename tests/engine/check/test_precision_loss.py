@@ -5,7 +5,7 @@ import pytest
 
 from engine import Activation, Quantization, TensorScale, write_sidecar
 from engine.check import main
-from engine.check.precision_loss import decibels
+from engine.check.decibels import decibels
 from tests.engine.quantization.test_layer import write_convolution
 
 
