@@ -22,7 +22,7 @@ RELEASE ?= .venv-release
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help serve recipes test test-lowest test-newest lint format bench bench-service bench-start wrk soak attack mixed fuzz schemathesis conformance differential golden figures examples docs train dev dist sbom audit notes constraints clean
+.PHONY: help serve recipes test test-lowest test-newest lint format bench bench-service bench-start wrk soak attack mixed fuzz schemathesis conformance differential console golden figures examples docs train dev dist sbom audit notes constraints clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
@@ -48,6 +48,10 @@ $(VENV)/fuzz.installed: $(BIN)/python pyproject.toml
 
 $(VENV)/train.installed: $(BIN)/python pyproject.toml
 	$(PIP) install -e '.[dev,train]'
+	@touch $@ $(VENV)/serve.installed $(VENV)/test.installed
+
+$(VENV)/console.installed: $(BIN)/python pyproject.toml
+	$(PIP) install -e '.[dev,console-test]'
 	@touch $@ $(VENV)/serve.installed $(VENV)/test.installed
 
 $(VENV)/docs.installed: $(BIN)/python pyproject.toml
@@ -123,6 +127,13 @@ fuzz: $(VENV)/fuzz.installed ## Fuzz model files, expressions, bodies and heads 
 
 schemathesis: $(VENV)/test.installed ## Try many requests made from the API's description
 	TEST_SCHEMATHESIS_EXAMPLES=300 $(BIN)/python -m pytest -q tests/service/test_schemathesis.py
+
+# without a browser, and without the right to install one, the tests are skipped and say so
+console: $(VENV)/console.installed ## Try the console in Chromium: every page, what it weighs, how fast it is
+	@command -v chromium || command -v chromium-browser || command -v google-chrome \
+	|| { [ "$$(id -u)" = 0 ] && apt-get update --quiet && apt-get install --quiet --yes --no-install-recommends chromium; } \
+	|| echo 'there is no browser: apt install chromium'
+	$(BIN)/python -m pytest -q tests/console tests/console/checks_speed.py
 
 conformance: $(VENV)/serve.installed ## Run the exported models of tests/golden, or of CORPUS, against PyTorch's outputs (BACKEND=numpy or native)
 	$(BIN)/python -m tests.conformance $(CORPUS) --backend $(or $(BACKEND),auto)
