@@ -2,7 +2,6 @@
  * Calls to the server that this page came from.
  * @module
  */
-import { askForKey } from "./key.js";
 
 /** What the server answered when it refused: its sentence, its code, its status. */
 export class ApiError extends Error {
@@ -48,6 +47,7 @@ export async function send(path, call = {}) {
     const refusal = await explain(answer);
     const wantsKey = answer.status === 401 || (answer.status === 403 && refusal.code.includes("key"));
     if (!wantsKey || attempt > 4) throw refusal;
+    const { askForKey } = await import("./key.js");
     // another call may have asked meanwhile
     if (used === key) key = await askForKey(refusal.message, refusal);
   }

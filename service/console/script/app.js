@@ -2,11 +2,10 @@
  * The frame of the console: pages, models, theme. A page is loaded when it is first opened.
  * @module
  */
+import { showPickers, themeSwitch } from "./bar.js";
 import { failure, fill, h, loading } from "./dom.js";
-import { showPickers } from "./pickers.js";
 import { address, place } from "./router.js";
 import { models } from "./store.js";
-import { themeSwitch } from "./theme.js";
 
 /**
  * @typedef {object} Context what a page is given
@@ -24,6 +23,7 @@ const PAGES = [
   ["tensors", "Tensors", () => import("./views/tensors/page.js")],
   ["timeline", "Timeline", () => import("./views/timeline/page.js")],
   ["server", "Server", () => import("./views/server/page.js")],
+  ["learn", "Learn", () => import("./views/learn/page.js")],
 ];
 
 const WITHOUT_MODEL = new Set(["server", "learn"]);
@@ -32,8 +32,11 @@ let leave = new AbortController();
 /** @type {string|null} */
 let shown = null;
 
-/** Show the page of the address. */
-async function route() {
+/**
+ * Show the page of the address.
+ * @param {import("./store.js").Model[]|null} [known] models, where they were asked for just now
+ */
+async function route(known = null) {
   leave.abort();
   leave = new AbortController();
   const { signal } = leave;
@@ -44,7 +47,7 @@ async function route() {
   document.title = `${entry[1]}${wanted ? ` · ${wanted}` : ""} · Kuiper console`;
   if (shown !== entry[0]) fill(main, loading(`Loading ${entry[1].toLowerCase()} …`));
   try {
-    const [view, all] = await Promise.all([entry[2](), models()]);
+    const [view, all] = await Promise.all([entry[2](), known ?? models()]);
     if (signal.aborted) return;
     const model = all.find(({ name }) => name === wanted) ?? null;
     if (!model && !WITHOUT_MODEL.has(entry[0])) {
@@ -81,7 +84,7 @@ function chooseModel(main, wanted, page, all) {
   showTabs(null, page, null);
   if (wanted === null && first) {
     history.replaceState(null, "", address(first.name, page));
-    void route();
+    void route(all);
     return;
   }
   const text = wanted === null ? "The server serves no models yet." : `The server has no model “${wanted}”.`;

@@ -3,7 +3,6 @@
  * @module
  */
 import { query, send } from "./api.js";
-import { readEntry, readNpz } from "./npz.js";
 
 /** @typedef {import("./store.js").Input} Input */
 /** @typedef {Record<string, string|number|boolean|null>} Options */
@@ -72,6 +71,7 @@ export async function capture(model, version, input, operands, signal) {
   const answer = await send(inferPath(model, version, options), {
     method: "POST", headers: { ...headers, Accept: "application/x-npz" }, body, signal: signal ?? null,
   });
+  const { readEntry, readNpz } = await import("./npz.js");
   const entries = await readNpz(await answer.arrayBuffer());
   /** @type {Map<string, import("./npy.js").Tensor>} */
   const tensors = new Map();

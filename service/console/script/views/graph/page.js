@@ -9,10 +9,9 @@ import { Drawing } from "./model.js";
 import { showPanel } from "./panel.js";
 import { operatorTable } from "./table.js";
 import { json, query } from "../../api.js";
-import { failure, fill, h, loading } from "../../dom.js";
+import { failure, fill, h, loading, stylesheet } from "../../dom.js";
 import { remember } from "../../router.js";
 import { findRun, noRun } from "../../runs.js";
-import { stylesheet } from "../../style.js";
 import * as format from "../../format.js";
 
 /**

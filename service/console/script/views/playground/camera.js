@@ -37,21 +37,21 @@ export function camera(panel, bench) {
       fill(message, h("p", { class: "notice warn", role: "alert" }, explain(error)));
       return;
     }
-    if (bench.signal.aborted || !panel.contains(video)) return end();
+    if (bench.signal.aborted || !video.isConnected) return end();
     video.srcObject = stream;
     start.hidden = true;
     stop.hidden = false;
-    await loop(video, rate, bench, () => stream !== null && panel.contains(video));
+    await loop(video, rate, bench, () => stream !== null && video.isConnected);
     end();
   });
   stop.addEventListener("click", end);
   bench.signal.addEventListener("abort", end);
   // another kind of input takes the panel's children away
   new MutationObserver((_, observer) => {
-    if (panel.contains(video)) return;
+    if (video.isConnected) return;
     end();
     observer.disconnect();
-  }).observe(panel, { childList: true });
+  }).observe(panel.parentElement ?? panel, { childList: true });
 }
 
 /**

@@ -3,17 +3,10 @@
  * @module
  */
 import { hint, options } from "./request.js";
-import { showAnswer } from "./answer.js";
-import { camera } from "./camera.js";
-import { drawing } from "./draw.js";
-import { picture } from "./picture.js";
-import { tensor } from "./tensor.js";
-import { text } from "./text.js";
-import { failure, fill, h, loading, nothing } from "../../dom.js";
+import { failure, fill, h, loading, nothing, stylesheet } from "../../dom.js";
 import { infer, inputOfFile } from "../../inference.js";
 import { remember } from "../../router.js";
 import { keepInput, keptInput, modelDetail } from "../../store.js";
-import { stylesheet } from "../../style.js";
 import { tabs } from "../../tabs.js";
 import * as format from "../../format.js";
 
@@ -52,6 +45,7 @@ export async function show({ root, model: summary, version, state, signal }) {
       if (own.signal.aborted) return false;
       const seconds = performance.now() - started;
       clearTimeout(slow);
+      const { showAnswer } = await import("./answer.js");
       await showAnswer(answer, { model, version, input, result, options: sent, roundTrip: seconds, live, signal });
       if (!live) await keepInput(model.name, input, result.request_id);
       return true;
@@ -72,23 +66,46 @@ export async function show({ root, model: summary, version, state, signal }) {
   fill(answer, h("h2", {}, "Answer"), nothing("Nothing asked yet", model.state === "ready"
     ? "Give the model something on the left; its answer appears here." : `The model is ${model.state}: ${model.reason ?? "load it first"}.`));
   takeFiles(root, run, signal);
-  input.append(tabs("Kind of input", sources.map(([name, title, build]) => ({ name, title, show: (panel) => build(panel, bench) })),
+  input.append(tabs("Kind of input", sources.map(([name, title, load]) => ({ name, title, show: (panel) => void open(panel, load, bench) })),
     state.get("source"), (name) => remember({ source: name === sources[0]?.[0] ? null : name })));
   const before = keptInput(model.name);
   if (before && state.get("source") !== "camera") void run(before.input);
 }
 
 /**
+ * Load a kind of input and show it, unless another one was chosen meanwhile.
+ * @param {HTMLElement} panel
+ * @param {() => Promise<Source>} load
+ * @param {Bench} bench
+ */
+async function open(panel, load, bench) {
+  const place = h("div", { class: "stack" });
+  panel.append(place);
+  try {
+    const show = await load();
+    if (place.isConnected && !bench.signal.aborted) show(place, bench);
+  } catch (error) {
+    fill(place, failure(error));
+  }
+}
+
+/** @typedef {(panel: HTMLElement, bench: Bench) => void} Source shows a kind of input */
+
+/**
+ * The kinds of input that a model takes; each is loaded when it is opened.
  * @param {import("../../store.js").ModelDetail} model
- * @returns {[string, string, (panel: HTMLElement, bench: Bench) => void][]}
+ * @returns {[string, string, () => Promise<Source>][]}
  */
 function sourcesOf(model) {
   const takes = model.accepts ?? guess(model);
-  /** @type {[string, string, (panel: HTMLElement, bench: Bench) => void][]} */
+  /** @type {[string, string, () => Promise<Source>][]} */
   const sources = [];
-  if (takes.includes("image")) sources.push(["picture", "Picture", picture], ["draw", "Draw", drawing], ["camera", "Camera", camera]);
-  if (takes.includes("text")) sources.push(["text", "Text", text]);
-  sources.push(["tensor", "Tensor", tensor]);
+  if (takes.includes("image")) {
+    sources.push(["picture", "Picture", async () => (await import("./picture.js")).picture], ["draw", "Draw", async () => (await import("./draw.js")).drawing],
+      ["camera", "Camera", async () => (await import("./camera.js")).camera]);
+  }
+  if (takes.includes("text")) sources.push(["text", "Text", async () => (await import("./text.js")).text]);
+  sources.push(["tensor", "Tensor", async () => (await import("./tensor.js")).tensor]);
   return sources;
 }
 

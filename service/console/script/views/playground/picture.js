@@ -41,6 +41,7 @@ async function samples(strip, { model, version, run, signal }) {
 }
 
 /**
+ * A button for a sample. Its picture is fetched when somebody moves or types: the first view then needs few requests.
  * @param {string} path
  * @param {string} name
  * @param {string|null} version
@@ -48,21 +49,29 @@ async function samples(strip, { model, version, run, signal }) {
  * @param {AbortSignal} signal
  */
 function sample(path, name, version, run, signal) {
-  const image = h("img", { alt: "", width: 56, height: 56 });
-  const loaded = send(`${path}/${encodeURIComponent(name)}${query({ version })}`, { signal })
-    .then((answer) => answer.blob())
-    .then((blob) => {
-      const url = URL.createObjectURL(blob);
-      image.src = url;
-      signal.addEventListener("abort", () => URL.revokeObjectURL(url));
-      return blob;
-    });
-  loaded.catch(() => image.remove());
-  return h("button", {
-    class: "sample", title: name, "aria-label": `Sample ${name}`,
-    onclick: async () => {
-      const blob = await loaded;
-      await run({ body: blob, type: blob.type, name, kind: "picture" });
-    },
-  }, image);
+  /** @type {Promise<Blob>|null} */
+  let loaded = null;
+  const label = h("span", { class: "sample-name" }, name.replace(/\.[^.]+$/, ""));
+  const button = h("button", { class: "sample", title: name, "aria-label": `Sample ${name}`, onclick: async () => {
+    const blob = await load();
+    await run({ body: blob, type: blob.type, name, kind: "picture" });
+  } }, label);
+  /** @returns {Promise<Blob>} */
+  function load() {
+    loaded ??= send(`${path}/${encodeURIComponent(name)}${query({ version })}`, { signal }).then((answer) => answer.blob());
+    return loaded;
+  }
+  /** Show the picture in place of the name. */
+  async function thumbnail() {
+    if (signal.aborted) return;
+    const url = URL.createObjectURL(await load());
+    signal.addEventListener("abort", () => URL.revokeObjectURL(url));
+    fill(button, h("img", { src: url, alt: "", width: 56, height: 56 }));
+  }
+  const seen = new AbortController();
+  signal.addEventListener("abort", () => seen.abort());
+  for (const event of ["pointermove", "pointerdown", "keydown", "scroll"]) {
+    addEventListener(event, () => { seen.abort(); thumbnail().catch(() => {}); }, { signal: seen.signal, passive: true });
+  }
+  return button;
 }

@@ -6,10 +6,9 @@ import { live } from "./live.js";
 import { modelTable } from "./models.js";
 import { controls } from "./controls.js";
 import { json, jsonOrNull } from "../../api.js";
-import { failure, fill, h } from "../../dom.js";
+import { failure, fill, h, stylesheet } from "../../dom.js";
 import { address } from "../../router.js";
 import { sortedTable } from "../../sorting.js";
-import { stylesheet } from "../../style.js";
 import * as format from "../../format.js";
 
 /**

@@ -7,13 +7,12 @@ import { statisticsOf } from "./statistics.js";
 import { STEP, cut, tile } from "./tiles.js";
 import { json, query } from "../../api.js";
 import { histogram } from "../../charts/histogram.js";
-import { failure, fill, h, loading } from "../../dom.js";
+import { failure, fill, h, loading, stylesheet } from "../../dom.js";
 import { capture, download } from "../../inference.js";
 import { DTYPES, writeNpy } from "../../npy.js";
 import { remember } from "../../router.js";
 import { firstSample, noRun } from "../../runs.js";
 import { keptInput } from "../../store.js";
-import { stylesheet } from "../../style.js";
 import { tabs } from "../../tabs.js";
 import * as format from "../../format.js";
 

@@ -5,13 +5,12 @@
 import { Flame } from "./flame.js";
 import { spansOf } from "./spans.js";
 import { jsonOrNull, send } from "../../api.js";
-import { fill, h, loading } from "../../dom.js";
+import { fill, h, loading, stylesheet } from "../../dom.js";
 import { download } from "../../inference.js";
 import { address } from "../../router.js";
 import { findRun, noRun, runAgain } from "../../runs.js";
 import { sortedTable } from "../../sorting.js";
 import { keptInput } from "../../store.js";
-import { stylesheet } from "../../style.js";
 import * as format from "../../format.js";
 
 /** @typedef {import("./spans.js").Span} Span */
