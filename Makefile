@@ -158,7 +158,7 @@ recipes: $(VENV)/recipes.installed ## Export networks that people bring, and com
 	$(BIN)/python -m pytest -q tests/recipes/checks_*.py
 	$(BIN)/python -m pytest -q $(shell grep -rl --include='test_*.py' 'importorskip("torch")' tests/engine tests/service)
 
-examples: $(VENV)/train.installed ## Run every example of README and docs, those that need PyTorch included
+examples: $(VENV)/recipes.installed ## Run every example of README and docs, those that need PyTorch included
 	TEST_EXAMPLES_WITH_TORCH=1 $(BIN)/python -m pytest -q tests/docs/test_examples.py
 
 docs: $(VENV)/docs.installed ## Build the documentation into build/site; a broken link is an error

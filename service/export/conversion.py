@@ -12,6 +12,7 @@ from service.export.description import check_description, describe
 from service.export.errors import ExportError
 from service.export.exporter import Exported, exporter_version, run_exporter
 from service.export.folder import check_place, staged
+from service.export.input_names import name_inputs
 from service.export.input_spec import InputSpec, parse_input
 from service.export.labels import read_labels
 from service.export.leftover import explain
@@ -163,6 +164,7 @@ class _Export:
     def _checked(
         self, files: Exported, examples: Sequence[Sequence[Array]], outputs: Sequence[Array]
     ) -> _Done:
+        name_inputs(files.param, [spec.name for spec in self.specs])
         graph = RuntimeGraph(files.param, files.bin)
         try:
             graph.build()

@@ -1,6 +1,7 @@
 """Models of PyTorch: a TorchScript file, or a function that makes a module."""
 
 import importlib
+import inspect
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -79,12 +80,15 @@ class FactorySource(Source):
         self._traced: Any = None
 
     def inputs(self, given: Sequence[InputSpec]) -> list[InputSpec]:
-        """Return the inputs as given: a module does not tell how many it takes."""
+        """Return the inputs as given, called as `forward` calls them: it does not tell how many it takes."""
         if not given:
             raise ExportError(
                 f"{self.title}: the shapes of the inputs are needed; give --input, as 1,3,224,224"
             )
-        return list(given)
+        names = _argument_names(self._module)
+        if len(names) < len(given):
+            return list(given)
+        return [replace(spec, name=name) for spec, name in zip(given, names, strict=False)]
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """Return the outputs of the module itself, not of its trace."""
@@ -115,6 +119,13 @@ class FactorySource(Source):
     def lines_of(self, kind: str) -> list[str]:
         """Return the lines of the model that use an operator."""
         return [] if self._traced is None else lines_of(self._traced, kind)
+
+
+def _argument_names(module: Any) -> list[str]:
+    """Return the names of the arguments of `forward`; none where they are not all given by place."""
+    arguments = list(inspect.signature(module.forward).parameters.values())
+    by_place = [argument for argument in arguments if argument.kind is argument.POSITIONAL_OR_KEYWORD]
+    return [argument.name for argument in by_place] if by_place == arguments else []
 
 
 def _with_flat_outputs(module: Any, arrays: Sequence[Array]) -> Any:

