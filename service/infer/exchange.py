@@ -106,7 +106,7 @@ class InferExchange:
         if self.media_type == JSON_TYPE:
             written = size if self._answers_outputs else array_bytes(result.captured.values())
             check_weight(written, LIGHT_ANSWER_BYTES)
-        items: Sequence[Any] = self._geometries() if self.pictures else self.spans
+        items: Sequence[Any] = geometries(self.pictures) if self.pictures else self.spans
         predictions = self.model.task.predict(result.outputs, items, self.options.task)
         if self.media_type == PNG_TYPE:
             return self._draw(predictions)
@@ -149,11 +149,6 @@ class InferExchange:
         elif self.pictures:
             self.pictures = tuple(replace(picture, data=b"") for picture in self.pictures)
 
-    def _geometries(self) -> list[ImageGeometry]:
-        """Return where the pictures of the first input that has some lie in it."""
-        first = self.pictures[0].input
-        return [picture.geometry for picture in self.pictures if picture.input == first]
-
     def _draw(self, predictions: Sequence[Sequence[Prediction]] | None) -> Answer:
         """Answer the picture, with predictions drawn on it."""
         config = self.model.config.image
@@ -163,6 +158,11 @@ class InferExchange:
             else render(self.model.task, self.pictures[0], predictions, config, self.limits)
         )
         return Answer((picture,), PNG_TYPE)
+
+
+def geometries(pictures: Sequence[Picture]) -> tuple[ImageGeometry, ...]:
+    """Return where pictures lie in the first input that has some; none where there are none."""
+    return tuple(picture.geometry for picture in pictures if picture.input == pictures[0].input)
 
 
 def find_operands(graph: RuntimeGraph, names: Collection[str]) -> tuple[str, ...]:

@@ -7,9 +7,9 @@ from starlette.requests import Request
 
 from service.codec import Options, negotiate, parse_options
 from service.config.limits import Limits
-from service.context import context_of
 from service.errors import ServiceError, shown
 from service.infer.exchange import InferExchange
+from service.infer.plain_head import PlainHead
 from service.infer.rendering import PNG_TYPE
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.answer import Answer
@@ -21,41 +21,21 @@ _HEAD_NAMES = ("model", "version", _TIMEOUT)
 """Parameters that are read before the body, and are no options that it may set as well."""
 
 
-class InferHead:
+class InferHead(PlainHead):
     """A request to `POST /infer` whose body has not arrived yet.
-
-    Args:
-        request: the request.
-        model: the model that it names.
-        request_id: its id.
-        limits: how much it may ask for.
-
-    Attributes:
-        model: the model.
-        takes_encoded_body: always false.
-        padding: always 0.
 
     Raises:
         ServiceError: 422 `invalid_parameter`, 406 `not_acceptable`.
     """
 
-    takes_encoded_body = False
-    padding = 0
+    surface = SurfaceName.INFER
 
     def __init__(self, request: Request, model: LoadedModel, request_id: str, limits: Limits) -> None:
-        self.model = model
-        self._request_id = request_id
-        self._client = context_of(request).client
-        self._limits = limits
+        super().__init__(request, model, request_id, limits)
         self._content_type = _header(request, "content-type")
         self._options = _parse_query(request.query_params, model.task)
         self._timeout = _parse_timeout(request.query_params.get(_TIMEOUT))
         self._media_type = negotiate(_header(request, "accept"), (PNG_TYPE,))
-
-    def is_heavy(self, size: int) -> bool:
-        """Return false: a worker decodes the body, whatever its size."""
-        del size
-        return False
 
     def call(self, body: bytes, received_ns: int) -> Call[Answer]:
         """Return the call. Raises nothing: the body is decoded later, by a worker."""
@@ -69,16 +49,7 @@ class InferHead:
             limits=self._limits,
             received_ns=received_ns,
         )
-        return Call(
-            model=self.model,
-            surface=SurfaceName.INFER,
-            request_id=self._request_id,
-            decode=exchange.decode,
-            encode=exchange.encode,
-            received_ns=received_ns,
-            client=self._client,
-            timeout=self._timeout,
-        )
+        return self._call(exchange, received_ns, self._timeout)
 
 
 def _header(request: Request, name: str) -> str | None:

@@ -11,7 +11,6 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from starlette.requests import Request
 
 from engine import TraceLevel
 from service.codec import JSON_TYPE, Decoded, Options, describe_predictions
@@ -20,11 +19,12 @@ from service.codec.json_document import MAX_VALUES
 from service.codec.json_text import dump_pieces
 from service.codec.number_text import NumberText
 from service.config.limits import Limits, too_large
-from service.context import context_of
 from service.errors import ServiceError
 from service.heavy_work import LIGHT_ANSWER_BYTES, LIGHT_TEXT_BYTES, check_weight
 from service.images.geometry import ImageGeometry
 from service.infer.answer_size import array_bytes
+from service.infer.exchange import geometries
+from service.infer.plain_head import PlainHead
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.answer import Answer
 from service.scheduling.call import Call, RunOutcome, SurfaceName
@@ -33,39 +33,14 @@ _KEYS = ("instances", "inputs", "signature_name")
 _IMAGE = "b64"
 
 
-class PredictHead:
-    """A request to predict whose body has not arrived yet; see `service.scheduling.inference_head.InferenceHead`.
+class PredictHead(PlainHead):
+    """A request to predict whose body has not arrived yet."""
 
-    Args:
-        request, model, request_id, limits: as for `service.infer.head.InferHead`.
-    """
-
-    takes_encoded_body = False
-    padding = 0
-
-    def __init__(self, request: Request, model: LoadedModel, request_id: str, limits: Limits) -> None:
-        self.model = model
-        self._request_id = request_id
-        self._client = context_of(request).client
-        self._limits = limits
-
-    def is_heavy(self, size: int) -> bool:
-        """Return false: a worker decodes the body, whatever its size."""
-        del size
-        return False
+    surface = SurfaceName.V1
 
     def call(self, body: bytes, received_ns: int) -> Call[Answer]:
         """Return the call. Raises nothing: the body is decoded later, by a worker."""
-        exchange = PredictExchange(self.model, body, self._limits)
-        return Call(
-            model=self.model,
-            surface=SurfaceName.V1,
-            request_id=self._request_id,
-            decode=exchange.decode,
-            encode=exchange.encode,
-            received_ns=received_ns,
-            client=self._client,
-        )
+        return self._call(PredictExchange(self.model, body, self._limits), received_ns)
 
 
 @dataclass(slots=True)
@@ -76,7 +51,7 @@ class PredictExchange:
         model: the model.
         body: the request's whole body; dropped when it is decoded.
         limits: how much it may ask for.
-        images: where its pictures lie in the input.
+        images: where its pictures lie in the first input that has some.
         by_rows: whether it was sent, and is to be answered, row by row.
     """
 
@@ -106,7 +81,7 @@ class PredictExchange:
         payload = self._rows(document["instances"]) if self.by_rows else {"inputs": self._columns(document)}
         model = self.model
         decoded = decode_document(payload, model.graph.inputs, model.config, self.limits)
-        self.images = tuple(picture.geometry for picture in decoded.pictures)
+        self.images = geometries(decoded.pictures)
         self.body = b""
         return Decoded(decoded.inputs, Options(trace=TraceLevel.OFF, capture=()))
 
