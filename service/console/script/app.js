@@ -22,6 +22,7 @@ const PAGES = [
   ["graph", "Graph", () => import("./views/graph/page.js")],
   ["tensors", "Tensors", () => import("./views/tensors/page.js")],
   ["timeline", "Timeline", () => import("./views/timeline/page.js")],
+  ["compare", "Compare", () => import("./views/compare/page.js")],
   ["server", "Server", () => import("./views/server/page.js")],
   ["learn", "Learn", () => import("./views/learn/page.js")],
 ];
