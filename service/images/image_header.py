@@ -83,7 +83,8 @@ def read_header(data: bytes, formats: Collection[str], place: str) -> ImageHeade
     """
     read = next((reader for signature, reader in _READERS if signature.match(data)), None)
     if read is None:
-        raise _unreadable(place, formats)
+        other = next((name for signature, name in _OTHERS if signature.match(data)), None)
+        raise _unreadable(place, formats, f"it is a {other} file" if other else "")
     try:
         header = read(data)
     except (struct.error, _DamagedError) as error:
@@ -254,3 +255,13 @@ _READERS: tuple[tuple[re.Pattern[bytes], Callable[[bytes], ImageHeader]], ...] =
     (re.compile(rb"RIFF....WEBP", re.DOTALL), _read_webp),
     (re.compile(rb"BM"), _read_bmp),
 )
+_OTHERS = (
+    (re.compile(rb"GIF8[79]a"), "GIF"),
+    (re.compile(rb"II[*+]\x00|MM\x00[*+]"), "TIFF"),
+    (re.compile(rb"....ftyp(?:heic|heix|hevc|mif1|msf1)", re.DOTALL), "HEIC"),
+    (re.compile(rb"....ftypavi[fs]", re.DOTALL), "AVIF"),
+    (re.compile(rb"%PDF-"), "PDF"),
+    (re.compile(rb"\xff\x0a|\x00\x00\x00\x0cJXL "), "JPEG XL"),
+    (re.compile(rb"\s{0,64}<(?:\?xml|svg|!DOCTYPE svg)", re.IGNORECASE), "SVG"),
+)
+"""Formats that people send and that are not taken, so that a message can tell what was sent."""

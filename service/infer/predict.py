@@ -2,8 +2,9 @@
 
 {"instances": [row, …]}               answered {"predictions": [row, …]}
 {"instances": [{"name": row}, …]}     rows of several inputs
-{"instances": [{"b64": text}, …]}     encoded pictures
+{"instances": [{"b64": text}, …]}     encoded pictures; also {"name": {"b64": text}}, and `image` as the name
 {"inputs": {"name": tensor}}          answered {"outputs": tensor}, or an object of several
+{"inputs": {"name": {"b64": text}}}   an encoded picture, or a list of them; the name may be left out
 """
 
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import numpy as np
 
 from engine import TraceLevel
 from service.codec import JSON_TYPE, Decoded, Options, describe_predictions
+from service.codec.binding import find_port
 from service.codec.json_body import decode_document, parse_json
 from service.codec.json_document import MAX_VALUES
 from service.codec.json_text import dump_pieces
@@ -31,6 +33,8 @@ from service.scheduling.call import Call, RunOutcome, SurfaceName
 
 _KEYS = ("instances", "inputs", "signature_name")
 _IMAGE = "b64"
+_ANY_PICTURE = "image"
+"""A name for the input that takes pictures, whatever the graph calls it, as `POST /infer` has it."""
 
 
 class PredictHead(PlainHead):
@@ -78,7 +82,7 @@ class PredictExchange:
         self.by_rows = "instances" in document
         if self.by_rows == ("inputs" in document):
             raise ServiceError(400, "invalid_json", "expected one of instances and inputs in the body")
-        payload = self._rows(document["instances"]) if self.by_rows else {"inputs": self._columns(document)}
+        payload = self._rows(document["instances"]) if self.by_rows else self._columns(document["inputs"])
         model = self.model
         decoded = decode_document(payload, model.graph.inputs, model.config, self.limits)
         self.images = geometries(decoded.pictures)
@@ -110,8 +114,9 @@ class PredictExchange:
         """Return the payload of instances, each a row of every input."""
         if not isinstance(instances, list) or not instances:
             raise ServiceError(400, "invalid_json", "instances is not a list of rows; expected one at least")
-        if all(isinstance(row, dict) and set(row) == {_IMAGE} for row in instances):
-            return {"images": [row[_IMAGE] for row in instances]}
+        pictures = self._pictures(instances)
+        if pictures is not None:
+            return pictures
         if not any(isinstance(row, dict) for row in instances):
             return {"inputs": [{"data": instances}]}
         names = list(instances[0]) if isinstance(instances[0], dict) else []
@@ -120,10 +125,35 @@ class PredictExchange:
             raise ServiceError(400, "invalid_json", message)
         return {"inputs": {name: _column([row[name] for row in instances], name) for name in names}}
 
-    def _columns(self, document: dict[str, Any]) -> Any:
-        """Return the inputs of a document, each as a whole tensor."""
-        inputs = document["inputs"]
-        return inputs if isinstance(inputs, dict) else [{"data": inputs}]
+    def _columns(self, inputs: Any) -> dict[str, Any]:
+        """Return the payload of inputs, each a whole tensor or pictures."""
+        name, column = None, inputs
+        if isinstance(inputs, dict) and len(inputs) == 1 and _IMAGE not in inputs:
+            ((name, column),) = inputs.items()
+        cells = column if isinstance(column, list) else [column]
+        pictures = self._pictures(cells if name is None else [{name: cell} for cell in cells])
+        if pictures is not None:
+            return pictures
+        return {"inputs": inputs if isinstance(inputs, dict) else [{"data": inputs}]}
+
+    def _pictures(self, rows: list[Any]) -> dict[str, Any] | None:
+        """Return the payload of rows that are encoded pictures, by the name of an input or without; else None.
+
+        Raises:
+            ServiceError: 422 `unknown_input` where there is no such input.
+        """
+        if not rows or not all(isinstance(row, dict) and len(row) == 1 for row in rows):
+            return None
+        if all(_is_picture(row) for row in rows):
+            return {"images": [row[_IMAGE] for row in rows]}
+        (name,) = rows[0]
+        if not all(row.keys() == {name} and _is_picture(row[name]) for row in rows):
+            return None
+        if name != _ANY_PICTURE:
+            port = find_port(self.model.graph.inputs, name)
+            if len(rows) == 1:
+                return {"inputs": {port.operator: rows[0][name][_IMAGE]}}
+        return {"images": [row[name][_IMAGE] for row in rows]}
 
     def _split(self, outputs: Any) -> Any:
         """Return the outputs row by row."""
@@ -144,6 +174,10 @@ class PredictExchange:
             return outputs[0]
         names = [port.operator for port in self.model.graph.outputs]
         return dict(zip(names, outputs, strict=True))
+
+
+def _is_picture(value: Any) -> bool:
+    return isinstance(value, dict) and value.keys() == {_IMAGE} and isinstance(value[_IMAGE], str)
 
 
 def _column(values: list[Any], name: str) -> list[Any]:

@@ -41,8 +41,18 @@ async def test_instances_and_inputs(tmp_path: Path) -> None:
         assert refused != "invalid_json"  # the order of keys means nothing
         both = {"left": [1, 2], "right": [3, -5]}
         assert await ask("pair", {"inputs": both}) == {"outputs": {"first": [4, -3], "second": [4, 0]}}
-        seen = await ask("digit", {"instances": [{"b64": b64encode(encoded(picture)).decode()}]})
-        assert max(range(10), key=seen["predictions"][0].__getitem__) == 6
+        sent = {"b64": b64encode(encoded(picture)).decode()}
+        for row in (sent, {"image": sent}, {"pnnx_input_0": sent}, {"0": sent}):
+            seen = await ask("digit", {"instances": [row]})
+            assert max(range(10), key=seen["predictions"][0].__getitem__) == 6
+        for column in (sent, [sent], {"image": sent}, {"image": [sent]}, {"pnnx_input_0": [sent]}):
+            seen = await ask("digit", {"inputs": column})
+            assert max(range(10), key=seen["outputs"][0].__getitem__) == 6
+        two = await ask("digit", {"inputs": {"pnnx_input_0": [sent, sent]}})
+        assert two == await ask("digit", {"inputs": [sent, sent]})
+        assert two["code"] == "wrong_image_count"  # its graph is not proved to take several
+        for body in ({"instances": [{"other": sent}]}, {"inputs": {"other": sent}}):
+            assert (await ask("digit", body))["code"] == "unknown_input"
 
 
 async def test_long_rows_of_an_input_that_is_called_data(tmp_path: Path) -> None:
