@@ -1,20 +1,25 @@
 """Examples of requests for the models that are served, for the OpenAPI description."""
 
+from base64 import b64decode
 from collections.abc import Iterable
 from math import prod
 from typing import Any, TypeAlias
+from urllib.parse import quote
 
 import numpy as np
 from PIL import Image, ImageDraw
 
 from engine import PNNX_COMPUTE, Array, Port
 from service.codec import FORMATS, Sample
+from service.codec.format import BINARY_SCHEMA
 from service.images.preparation import ImageInput, find_image_input
 from service.repository.loaded_model import LoadedModel
 
 Examples: TypeAlias = dict[str, dict[str, Any]]
 """Media type -> name of the example -> OpenAPI example object."""
 
+_FORM_TYPE, _FORM_PICTURE = "multipart/form-data", "image/png"
+"""Forms have a picture as their file."""
 _TEXT = "A man is eating food."
 _MOST_ELEMENTS = 4096
 _MOST_CHARACTERS = 8192
@@ -24,24 +29,53 @@ _MOST_CHARACTERS = 8192
 def examples_for(models: Iterable[LoadedModel]) -> Examples:
     """Return an example of each kind of body that each model takes, with the curl command that sends one.
 
-    JSON and CSV are shown as they are sent; images, npy and npz in base64, as is usual for bytes in OpenAPI.
+    JSON and CSV are shown as they are sent; images, npy and npz are files, which `example_file` returns.
     """
     examples: Examples = {}
     for model in models:
-        sample = Sample(
-            _sample_image(model), _sample_arrays(model), None if model.config.text is None else _TEXT
-        )
+        sample = _sample(model)
         for example in (example for known in FORMATS.values() for example in known.examples(sample)):
             command = f"curl {example.curl} 'http://127.0.0.1:8000/infer?model={model.name}'"
             shown: dict[str, Any] = {
                 "summary": f"{model.name}: {example.title}",
                 "description": f"`{command}`",
             }
-            if not isinstance(example.value, str) or len(example.value) <= _MOST_CHARACTERS:
+            if example.media_type in _binary_types() or example.media_type == _FORM_TYPE:
+                kind = _FORM_PICTURE if example.media_type == _FORM_TYPE else example.media_type
+                shown["externalValue"] = f"docs/examples/{model.name}?media_type={quote(kind, safe='')}"
+            elif not isinstance(example.value, str) or len(example.value) <= _MOST_CHARACTERS:
                 shown["value"] = example.value
             named = examples.setdefault(example.media_type, {})
             named[f"{model.name}-{example.title.replace(' ', '-')}"] = shown
     return examples
+
+
+def example_file(model: LoadedModel, media_type: str) -> bytes | None:
+    """Return the body of the example of a binary kind for a model; None where there is none.
+
+    Args:
+        model: the model.
+        media_type: the kind of the body.
+    """
+    if media_type not in _binary_types():
+        return None
+    sample = _sample(model)
+    found = (example for known in FORMATS.values() for example in known.examples(sample))
+    return next((b64decode(example.value) for example in found if example.media_type == media_type), None)
+
+
+def _binary_types() -> set[str]:
+    """Return the media types of bodies that are bytes."""
+    return {
+        media_type
+        for known in FORMATS.values()
+        if known.schema().get("format") == BINARY_SCHEMA["format"]
+        for media_type in known.media_types
+    }
+
+
+def _sample(model: LoadedModel) -> Sample:
+    return Sample(_sample_image(model), _sample_arrays(model), None if model.config.text is None else _TEXT)
 
 
 def _sample_image(model: LoadedModel) -> Image.Image | None:

@@ -1,4 +1,4 @@
-"""The OpenAPI description as a page of plain HTML that loads nothing else."""
+"""The OpenAPI description as a page of plain HTML; a script of the server's own adds forms that try each call."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -7,21 +7,6 @@ from typing import Any, TypeAlias
 
 OpenApiObject: TypeAlias = Mapping[str, Any]
 
-_STYLE = """
-:root { color-scheme: light dark; --line: #8886; --soft: #8881; --get: #0a7a4b; --post: #0b63c5; }
-@media (prefers-color-scheme: dark) { :root { --get: #4fd39a; --post: #7ab8ff; } }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 1rem; }
-h2 { margin: 2rem 0 .5rem; border-bottom: 1px solid var(--line); }
-h4 { margin: 1rem 0 .25rem; }
-code, pre { font: 13px/1.45 ui-monospace, monospace; }
-pre { background: var(--soft); padding: .5rem; overflow-x: auto; border-radius: .25rem; margin: .25rem 0; }
-details { border: 1px solid var(--line); border-radius: .25rem; margin: .5rem 0; padding: .4rem .75rem; }
-summary { cursor: pointer; overflow-wrap: anywhere; }
-table { border-collapse: collapse; width: 100%; }
-td, th { border-top: 1px solid var(--line); padding: .25rem .5rem .25rem 0; text-align: left; vertical-align: top; }
-.method { font-weight: 700; display: inline-block; min-width: 3.5rem; }
-.get { color: var(--get); } .post { color: var(--post); }
-"""
 _METHODS = ("get", "post", "put", "patch", "delete")
 
 
@@ -32,7 +17,9 @@ def render_docs(description: OpenApiObject) -> str:
     parts = [
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width">',
-        f"<title>{title}</title><style>{_STYLE}</style></head><body>",
+        f'<title>{title}</title><link rel="icon" href="docs/icon.svg">',
+        '<link rel="stylesheet" href="docs/page.css">',
+        '<script type="module" src="docs/try.js"></script></head><body>',
         f"<h1>{title}</h1>{_paragraphs(info.get('description', ''))}",
         '<p><a href="openapi.json">openapi.json</a> is this page for programs.</p>',
         *_operations(description["paths"]),
@@ -101,6 +88,8 @@ def _example(example: OpenApiObject) -> Iterator[str]:
     yield f"<h4>{escape(example.get('summary', 'example'))}</h4>"
     if command := example.get("description", "").strip("`"):
         yield f"<pre>{escape(command)}</pre>"
+    if "externalValue" in example:
+        yield f'<p><a href="{escape(example["externalValue"])}" download>body</a></p>'
     if "value" in example:
         value = example["value"]
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

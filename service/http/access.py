@@ -32,6 +32,7 @@ class Access:
         if settings.open_docs:
             self._open |= DOCS_PATHS
         self._has_console = settings.console == "on"
+        self._has_open_docs = settings.open_docs
 
     @property
     def is_limited(self) -> bool:
@@ -47,6 +48,8 @@ class Access:
 
     def _guards(self, path: str, admin: bool) -> bool:
         if path in self._open or (self._has_console and is_console_path(path)):
+            return False
+        if self._has_open_docs and path.startswith("/docs/"):
             return False
         return self._api.is_set or (admin and self._admin.is_set)
 

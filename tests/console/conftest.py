@@ -27,7 +27,7 @@ def executable() -> str:
     return found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # its event loop must have ended before other tests start theirs
 def browser(executable: str) -> "Iterator[Browser]":
     driver_module = pytest.importorskip(
         "playwright.sync_api", reason="playwright is not installed: pip install -e '.[console-test]'"

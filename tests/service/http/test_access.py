@@ -85,7 +85,8 @@ def test_metrics_and_documentation_can_be_opened() -> None:
     assert (status(opened, "GET", "/metrics"), status(opened, "GET", "/docs")) == (200, 401)
     opened = access(api_keys=API, open_docs=True)
     assert (status(opened, "GET", "/docs"), status(opened, "GET", "/openapi.json")) == (200, 200)
-    assert status(opened, "GET", "/metrics") == 401
+    assert (status(opened, "GET", "/docs/try.js"), status(opened, "GET", "/metrics")) == (200, 401)
+    assert status(access(api_keys=API), "GET", "/docs/try.js") == 401
 
 
 @pytest.mark.parametrize("path", ADMIN_CALLS)
@@ -136,7 +137,10 @@ async def test_every_route_that_changes_something_is_an_admin_call(keyed: FastAP
     harmless = {
         path
         for path in writing
-        if path == "/infer" or re.search(r"/infer$|^/v2/repository/index$|:predict$|^/v1/embeddings$", path)
+        if path == "/infer"
+        or re.search(
+            r"/infer$|^/v2/repository/index$|:predict$|^/v1/embeddings$|^/compare$|^/expression$", path
+        )
     }
     assert {path for path in writing if not surface_of(path).is_admin_call("POST", path)} == harmless
 

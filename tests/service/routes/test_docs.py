@@ -12,7 +12,8 @@ from service.description.page import render_docs
 
 pytestmark = pytest.mark.anyio
 
-VOID = {"meta", "br"}
+VOID = {"meta", "br", "link"}
+NAMES = {"href", "id", "class", "lang", "charset", "name", "content", "rel", "type", "src", "download"}
 
 
 class Page(HTMLParser):
@@ -23,6 +24,7 @@ class Page(HTMLParser):
         self.open: list[str] = []
         self.tags: set[str] = set()
         self.links: list[str] = []
+        self.assets: list[str] = []
         self.ids: list[str] = []
         self.text = ""
         self.feed(text)
@@ -33,8 +35,10 @@ class Page(HTMLParser):
         if tag not in VOID:
             self.open.append(tag)
         for name, value in attrs:
-            assert name in {"href", "id", "class", "lang", "charset", "name", "content"}, name
-            if name == "href":
+            assert name in NAMES, name
+            if name == "src" or (name == "href" and tag == "link"):
+                self.assets.append(value or "")
+            elif name == "href":
                 self.links.append(value or "")
             if name == "id":
                 self.ids.append(value or "")
@@ -66,20 +70,36 @@ async def test_page_shows_every_operation(app: FastAPI, client: AsyncClient) -> 
         assert f"schema-{name}" in page.ids
 
 
-async def test_page_loads_nothing_and_runs_nothing(client: AsyncClient) -> None:
+async def test_page_loads_files_of_its_own_only(client: AsyncClient) -> None:
     answer = await client.get("/docs")
     page = Page(answer.text)
-    assert not page.tags & {"script", "link", "img", "iframe", "object", "embed", "form", "base"}
+    assert not page.tags & {"style", "img", "iframe", "object", "embed", "base"}
     for link in page.links:
-        assert link == "openapi.json" or (link[0] == "#" and link[1:] in page.ids), link
-    style = re.findall(r"<style>(.*?)</style>", answer.text, re.DOTALL)
-    assert len(style) == 1
-    assert not re.search(r"url|@import|expression", style[0])
-    assert "default-src 'none'" in answer.headers["content-security-policy"]
+        is_example = link.startswith("docs/examples/")
+        assert is_example or link == "openapi.json" or (link[0] == "#" and link[1:] in page.ids), link
+    assert page.assets == ["docs/icon.svg", "docs/page.css", "docs/try.js"]
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    for path in page.assets:
+        asset = await client.get(f"/{path}")
+        assert asset.status_code == 200
+        assert asset.headers["x-content-type-options"] == "nosniff"
+        assert not re.search(r"url\(|@import|https?:", asset.text.replace("http://www.w3.org/2000/svg", ""))
+    assert (await client.get("/docs/none.js")).status_code == 404
+
+
+async def test_examples_of_binary_bodies_are_files(client: AsyncClient) -> None:
+    answer = await client.get("/docs/examples/digit?media_type=image/png")
+    assert answer.content.startswith(b"\x89PNG")
+    assert answer.headers["content-type"] == "image/png"
+    for query in ("digit?media_type=text/csv", "vector?media_type=image/png"):
+        assert (await client.get(f"/docs/examples/{query}")).status_code == 404
+    assert (await client.get("/docs/examples/none?media_type=image/png")).status_code == 404
 
 
 async def test_page_follows_the_theme_of_the_reader(client: AsyncClient) -> None:
-    assert "color-scheme: light dark" in (await client.get("/docs")).text
+    assert "color-scheme: light dark" in (await client.get("/docs/page.css")).text
 
 
 def test_whatever_the_description_holds_stays_text() -> None:
@@ -109,7 +129,8 @@ def test_whatever_the_description_holds_stays_text() -> None:
     }
     page = Page(render_docs(description))
     assert not page.open
-    assert "script" not in page.tags
+    assert page.assets == ["docs/icon.svg", "docs/page.css", "docs/try.js"]
+    assert not page.links or all(hostile not in link for link in page.links)
 
 
 @pytest.mark.parametrize(
