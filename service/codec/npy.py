@@ -50,11 +50,11 @@ class NpyHeader:
         return prod(self.shape) * self.dtype.itemsize
 
 
-def read_npy(body: bytes, limits: Limits, place: str = "the body") -> Array:
+def read_npy(body: bytes | bytearray, limits: Limits, place: str = "the body") -> Array:
     """Read a whole `.npy` file.
 
     Returns:
-        A read-only view of the body, in C order.
+        A view of the body, in C order; read-only where the body is.
 
     Raises:
         ServiceError: 400 `invalid_npy`, 413 `tensor_too_large`.
@@ -72,7 +72,7 @@ def read_npy(body: bytes, limits: Limits, place: str = "the body") -> Array:
     return np.asarray(array.reshape(header.shape, order="F" if header.fortran else "C"), order="C")
 
 
-def read_header(start: bytes, place: str) -> NpyHeader:
+def read_header(start: bytes | bytearray, place: str) -> NpyHeader:
     """Read the header of a `.npy` file from its first `MAX_HEADER` bytes or more.
 
     Raises:

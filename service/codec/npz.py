@@ -4,15 +4,18 @@ import struct
 import zipfile
 import zlib
 from io import BytesIO
+from typing import IO
 
 from engine import Array
 from service.codec.inflation import check_memory
 from service.codec.npy import MAX_HEADER, read_header, read_npy
 from service.config.limits import Limits, too_large
 from service.errors import ServiceError
-from service.heavy_work import LIGHT_PACKED_BYTES, check_weight
+from service.heavy_work import LIGHT_PACKED_BYTES, check_wanted, check_weight
 
 MAX_ENTRIES = 256
+_PIECE_BYTES = 1 << 18
+"""Bytes of an entry that are unpacked at a time."""
 _DIRECTORY_RECORD = b"PK\x01\x02"
 _ENCRYPTED = 1
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -79,7 +82,32 @@ def _read_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, limits: Limits
         if entry.file_size != header.size + header.data_bytes:
             size = f"{entry.file_size} bytes"
             raise _invalid(f"has {place} of {size}; its header asks for {header.size + header.data_bytes}")
-        return read_npy(start + file.read(), limits, place)
+        return read_npy(_unpacked(file, start, entry.file_size), limits, place)
+
+
+def _unpacked(file: IO[bytes], start: bytes, size: int) -> bytes | bytearray:
+    """Return an entry that is large in pieces: all at once, it would be copied twice under the interpreter's lock.
+
+    Args:
+        file: the entry.
+        start: what was read of it.
+        size: bytes of the entry.
+
+    Raises:
+        EOFError: it has fewer.
+    """
+    if size <= _PIECE_BYTES:
+        return start + file.read()
+    whole, filled = bytearray(size), len(start)
+    whole[:filled] = start
+    while filled < size:
+        check_wanted()
+        piece = file.read(min(_PIECE_BYTES, size - filled))
+        if not piece:
+            raise EOFError(f"the entry ends after {filled} of {size} bytes")
+        whole[filled : filled + len(piece)] = piece
+        filled += len(piece)
+    return whole
 
 
 def _invalid(problem: str) -> ServiceError:

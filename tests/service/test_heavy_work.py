@@ -11,6 +11,7 @@ from engine.turns import SHORT_TURN
 from service.codec.json_document import LARGE_BYTES, parse_document
 from service.codec.json_tensor import parse_data
 from service.codec.json_text import PIECE_ELEMENTS, dump_pieces
+from service.codec.npz import read_npz
 from service.codec.number_text import NumberText
 from service.codec.table import read_table
 from service.config.limits import Limits
@@ -23,6 +24,7 @@ from service.heavy_work import (
     stoppable,
 )
 from service.v2.compression import compress, decompress
+from tests.service.codec.payloads import npz
 
 
 def in_thread(work: Callable[[], object]) -> list[BaseException]:
@@ -78,11 +80,12 @@ MANY = b"1," * COUNT
             and list(NumberText(b"[%b1]" % MANY, 0, len(MANY) + 3).elements("x"))
         ),
         lambda: read_table(b"1,2\n" * COUNT, np.dtype(np.float32), Limits()),
+        lambda: read_npz(npz(np.zeros(COUNT), compressed=True), Limits()),
         lambda: decompress(gzip.compress(bytes(COUNT)), "gzip", Limits()),
         lambda: dump_pieces(np.zeros(COUNT)),
         lambda: compress([bytes(COUNT << 4)], "gzip"),
     ],
-    ids=["document", "numbers", "table", "gzip", "answer", "compressed answer"],
+    ids=["document", "numbers", "table", "npz", "gzip", "answer", "compressed answer"],
 )
 def test_large_bodies_and_answers_are_given_up_between_their_pieces(work: Callable[[], object]) -> None:
     calls = count()

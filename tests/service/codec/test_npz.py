@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from service.codec import decode
-from service.codec.npz import MAX_ENTRIES
+from service.codec.npz import MAX_ENTRIES, read_npz
 from service.config.limits import Limits
+from service.errors import ServiceError
 from tests.service.codec.payloads import LIMITS, RAW, TWO, VECTOR, npy, npz, refused
 
 A = np.array([1, 2], np.float32)
@@ -123,3 +124,16 @@ def test_memory_that_zlib_lacks_is_no_fault_of_the_body(monkeypatch: pytest.Monk
     monkeypatch.setattr(zlib, "decompressobj", lambda bits: Unpacker())
     with pytest.raises(MemoryError):
         decode(npz(a=A, b=B, compressed=True), None, TWO, RAW, LIMITS)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_large_entries_are_unpacked_in_pieces(compressed: bool) -> None:
+    array = np.random.default_rng(0).integers(0, 9, (7, 50_001)).astype(np.float32)
+    body = npz(array, compressed=compressed)
+    (read,) = read_npz(body, Limits()).values()
+    np.testing.assert_array_equal(read, array)
+    damaged = bytearray(body)
+    damaged[len(body) // 2] ^= 1
+    with pytest.raises(ServiceError) as caught:
+        read_npz(bytes(damaged), Limits())
+    assert (caught.value.status, caught.value.code) == (400, "invalid_npz")
