@@ -3,7 +3,8 @@
 from tests.attack.attack import Attack
 from tests.attack.attacks.address_space import ADDRESS_SPACE
 from tests.attack.attacks.batch_sizes import BATCH_SIZES
-from tests.attack.attacks.captures import CAPTURES
+from tests.attack.attacks.bodies import LARGE_BODIES, REFUSED_BODIES
+from tests.attack.attacks.captures import CAPTURES, LARGE_ANSWERS
 from tests.attack.attacks.descriptors import DESCRIPTORS
 from tests.attack.attacks.documents import COMPRESSED_DOCUMENTS, NAMED_OUTPUTS
 from tests.attack.attacks.floods import FLOODS
@@ -22,11 +23,14 @@ ATTACKS: tuple[Attack, ...] = (
     DESCRIPTORS,
     BATCH_SIZES,
     LENGTHS,
+    REFUSED_BODIES,
+    LARGE_BODIES,
     COMPRESSED_DOCUMENTS,
     NAMED_OUTPUTS,
     TABLES,
     IMAGES,
     CAPTURES,
+    LARGE_ANSWERS,
     ADDRESS_SPACE,
     OTHER_ORIGINS,
     FLOODS,
