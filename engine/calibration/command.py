@@ -4,6 +4,7 @@ Its exit code is 0 where the scales were written, 1 where they could not be.
 """
 
 import argparse
+import json
 import logging
 import sys
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ from engine.graph import RuntimeGraph
 from engine.model_folder import files_at
 from engine.ports import Port
 from engine.precision import Precision
+from engine.quantization.figures import figures_document
 from engine.quantization.scheme import Quantization
 from engine.quantization.sidecar import write_sidecar
 
@@ -118,6 +120,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--threads", type=_count, default=1, metavar="N", help="threads that a run uses (default 1)"
     )
+    parser.add_argument("--json", action="store_true", help="print one JSON document, for programs")
     return parser
 
 
@@ -163,15 +166,18 @@ def _quantize(options: argparse.Namespace, open_pictures: OpenPictures | None) -
     )
     reports = sensitivity.reports()
     layers, outcome = _chosen(options, sensitivity, reports)
-    quantization = replace(
-        _with_error(calibrator.quantization(layers), outcome), figures=figures_of(reports, layers, outcome)
-    )
+    figures = figures_of(reports, layers, outcome)
+    quantization = replace(_with_error(calibrator.quantization(layers), outcome), figures=figures)
     path = write_sidecar(quantization, param, binary)
     progress.clear()
+    zeros = [name for name, scale in quantization.tensors.items() if scale.is_of_zeros]
+    if options.json:
+        print(json.dumps({"written": str(path), "zeros": zeros, **figures_document(figures)}, indent=2))
+        return GOOD
     print_layers(reports, layers)
     print_outcome(reports, layers, outcome)
     print(f"written {path}")
-    for name in (name for name, scale in quantization.tensors.items() if scale.is_of_zeros):
+    for name in zeros:
         print(
             f"warning: operand {name!r} is 0 in all examples, and would count as 0 in every run",
             file=sys.stderr,

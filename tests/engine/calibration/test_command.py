@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +72,16 @@ def test_scales_are_written_and_each_layer_is_reported(
     x = np.load(data)["in_0"][:1]
     (ours,), (wanted,) = quantized(param).forward([x]), plain.forward([x])
     assert 0 < np.abs(ours - wanted).max() < 0.05 * np.abs(wanted).max()
+
+
+def test_the_report_is_json_as_well(param: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(param), "--data", str(data), "--keep", "two", "--json"]) == GOOD
+    document = json.loads(capsys.readouterr().out)
+    assert document["written"] == str(sidecar_path(param))
+    assert document["zeros"] == []
+    assert document["outputs"]["agreement"] >= 0
+    assert {"one", "fc"} <= document["layers"].keys()
+    assert document["layers"]["one"]["f32_us"] > 0
 
 
 def test_integers_flow_through_pooling_and_flattening(param: Path, data: Path) -> None:
