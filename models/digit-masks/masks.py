@@ -21,7 +21,7 @@ LEAST = 0.5  # probability from which on a pixel is ink
 SAMPLES = ((320, 240), (240, 320), (480, 360))
 
 
-def finish(network: nn.Module, maker: SceneMaker, folder: Path, side: int, training: dict[str, Any]) -> None:
+def finish(network: nn.Module, maker: SceneMaker, training: dict[str, Any], folder: Path, side: int) -> None:
     """Write the exported graph, labels, samples and metrics.json of a network for squares of `side` pixels.
 
     Its arguments are those of the namesake in `training.finish`.

@@ -2,20 +2,18 @@
 
 The scenes are those of digit-scenes beside it. Writes everything that stands beside this file but model.toml and the
 card: the exported graph, labels, samples and metrics.json. Needs the extra `train` (`pip install -e .[train]`).
-`--checkpoint FILE` goes on where an earlier run of the same settings was stopped. `--measure` trains nothing, and
-measures and exports what the checkpoint holds.
+`--checkpoint FILE` goes on where an earlier run of the same settings was stopped. `--processes N` shares
+each batch among N processes. `--measure` trains nothing, and measures and exports what the checkpoint holds.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
-import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
-from sklearn.datasets import load_digits
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -24,70 +22,45 @@ sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent / "digit-scenes")]
 
 from masks import finish  # noqa: E402
 from training.batches import SceneBatches, strokes_of  # noqa: E402
-from training.progress import Progress  # noqa: E402
+from training.command import Training, run_training  # noqa: E402
+from training.progress import Progress, Schedule  # noqa: E402
 from training.scene import SceneMaker  # noqa: E402
 
 from tests.golden.networks.unet import UNet  # noqa: E402
 
 SEED = 41
-THREADS = 1  # the result does not then depend on the number of cores
 SIDE = 320
 CHANNELS, DEPTH = 8, 4  # of the first level, which double four times
-TRAIN_SHARE = 0.8
-STEPS = 1600
-WARM_UP = 50
-PEAK_RATE = 4e-3
+SCHEDULE = Schedule(rate=4e-3, steps=1600, warm_up=50, averaged_over=150)
 SMALL_SHARE = (
     0.85  # of the steps, the first, on squares of half the side: a convolution learns there what it needs
 )
-SMALL_SIDE, SMALL_BATCH, BATCH = SIDE // 2, 16, 4
-SMALL_HEIGHTS, HEIGHTS = (0.1, 0.95), (0.05, 0.5)
+SMALL = (16, SIDE // 2, (0.1, 0.95))  # scenes of a batch, side, and heights of digits in parts of it
+LARGE = (4, SIDE, (0.05, 0.5))
 
 
-def main() -> None:
-    """Parse the command line, train, measure, and write the files."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--checkpoint", type=Path)
-    parser.add_argument("--steps", type=int, default=STEPS)
-    parser.add_argument("--measure", action="store_true")
-    options = parser.parse_args()
-    torch.set_num_threads(THREADS)
+def make_network() -> UNet:
+    """Return the network with random weights."""
     torch.manual_seed(SEED)
-    data = load_digits()
-    scans, digits = (data.images / 16).astype(np.float32), data.target
-    trained = int(TRAIN_SHARE * len(scans))
-    progress = Progress(UNet(CHANNELS, 1, DEPTH), PEAK_RATE, options.steps, WARM_UP, options.checkpoint)
-    if not options.measure:
-        train(progress, SceneMaker(scans[:trained], digits[:trained]))
-    finish(
-        progress.averaged(),
-        SceneMaker(scans[trained:], digits[trained:]),
-        HERE,
-        SIDE,
-        {"steps": progress.step},
-    )
+    return UNet(CHANNELS, 1, DEPTH)
 
 
-def train(progress: Progress, maker: SceneMaker) -> None:
+def train(progress: Progress, scans: np.ndarray, digits: np.ndarray) -> None:
     """Train to the end of the schedule."""
-    batches = SceneBatches(maker, strokes_of, SEED + progress.step)
-    started, total = time.monotonic(), 0.0
+    batches = SceneBatches(
+        SceneMaker(scans, digits), strokes_of, (SEED + progress.step, progress.rank), progress.processes
+    )
     network = progress.network.train().to(memory_format=torch.channels_last)
     network.mask = nn.Identity()  # the loss takes what the sigmoid would get
-    for step in progress.steps_left():
-        if step < SMALL_SHARE * progress.total:
-            images, strokes = batches(SMALL_BATCH, SMALL_SIDE, SMALL_HEIGHTS)
-        else:
-            images, strokes = batches(BATCH, SIDE, HEIGHTS)
+
+    def loss_of(done: float) -> Tensor:
+        images, strokes = batches(*(SMALL if done < SMALL_SHARE else LARGE))
         wanted = torch.from_numpy(np.stack(strokes))[:, None].float() / 255
         with torch.autocast("cpu", torch.bfloat16):
             scores = network(images.contiguous(memory_format=torch.channels_last))
-        loss = mask_loss(scores.float(), wanted)
-        progress.descend(loss)
-        total += loss.item()
-        if step % 50 == 49:
-            print(f"step {step + 1}: loss {total / 50:.4f}, {time.monotonic() - started:.0f} s", flush=True)
-            total = 0.0
+        return mask_loss(scores.float(), wanted)
+
+    progress.run(loss_of)
 
 
 def mask_loss(scores: Tensor, wanted: Tensor) -> Tensor:
@@ -98,4 +71,5 @@ def mask_loss(scores: Tensor, wanted: Tensor) -> Tensor:
 
 
 if __name__ == "__main__":
-    main()
+    finish_here = partial(finish, folder=HERE, side=SIDE)
+    run_training(__doc__, Training(make_network, SCHEDULE, train, finish_here))

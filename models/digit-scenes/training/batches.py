@@ -75,26 +75,29 @@ class SceneBatches:
     Args:
         maker: makes the scenes.
         truth: what is to be kept of a scene beside its picture: `boxes_of` or `strokes_of`.
-        seed: of all chance.
+        seed: of all chance, and the number of the process.
+        processes: how many a batch is made by; each makes a part.
     """
 
-    def __init__(self, maker: SceneMaker, truth: Truth, seed: int) -> None:
+    def __init__(self, maker: SceneMaker, truth: Truth, seed: tuple[int, int], processes: int) -> None:
         self.maker = maker
         self.truth = truth
-        self.rng = np.random.default_rng(seed)
+        self.rng = np.random.default_rng(seed if seed[1] else seed[0])
+        self.processes = processes
         self.pool: list[tuple[np.ndarray, np.ndarray]] = []
         self.side = 0
 
     def __call__(
         self, count: int, side: int, heights: tuple[float, float]
     ) -> tuple[Tensor, list[np.ndarray]]:
-        """Return `count` scenes (count, 3, side, side) of values 0 to 1, and the truth of each.
+        """Return this process's part of `count` scenes (part, 3, side, side), values 0 to 1, and the truth of each.
 
         Args:
             count: scenes.
             side: of the square that they are fitted to.
             heights: of digits, in parts of a scene's longer side.
         """
+        count //= self.processes
         if side != self.side:
             self.pool, self.side = [], side
         for _ in range(max(1, count // USES) if len(self.pool) >= count else count):

@@ -24,15 +24,15 @@ SHOWN = 0.25  # confidence from which on the server shows a box
 SAMPLES = ((320, 240), (240, 320), (640, 480), (400, 400), (200, 150))
 
 
-def finish(network: nn.Module, maker: SceneMaker, folder: Path, side: int, training: dict[str, Any]) -> None:
+def finish(network: nn.Module, maker: SceneMaker, training: dict[str, Any], folder: Path, side: int) -> None:
     """Write the exported graph, labels, samples and metrics.json of a detector for squares of `side` pixels.
 
     Args:
         network: the trained detector.
         maker: makes scenes of held-out digits.
+        training: what metrics.json says of it.
         folder: where the files go.
         side: of the square that the network takes.
-        training: what metrics.json says of it.
     """
     metrics = {
         "held_out": measure(network, maker, side),

@@ -8,17 +8,23 @@ from PIL import Image
 MARGIN = 1  # pixels of empty ground around the 8x8 scan
 SIDE = 90  # of the enlarged scan that is turned and slanted before it gets its size
 VISIBLE = 0.4  # ink from here on counts as a stroke, in masks and in boxes
+CELLS = 3  # of the mesh that bends a scan, along each side
+BEND = 3.2  # deviation of the mesh's corners, in pixels of the enlarged scan
 
 
-def draw_ink(scan: np.ndarray, height: int, rng: np.random.Generator) -> np.ndarray:
+def draw_ink(scan: np.ndarray, height: int, rng: np.random.Generator, bent: bool = False) -> np.ndarray:
     """Return the ink of a scan (8, 8), cut to its strokes: (about `height`, any width) float32 of values 0 to 1.
 
     One in three is as soft as the scan, one in eight shows its pixels, and the others have the crisp edges of a pen.
+    With `bent` three in four are bent as well, so that they look like the writing of more people than there were.
     """
     kind = rng.random()
     filters = Image.Resampling.NEAREST if kind < 1 / 8 else Image.Resampling.BICUBIC
     padded = Image.fromarray(np.pad(np.round(scan * 255).astype(np.uint8), MARGIN))
-    turned = _turn(padded.resize((SIDE, SIDE), filters), rng)
+    enlarged = padded.resize((SIDE, SIDE), filters)
+    if bent and rng.random() < 0.75:
+        enlarged = _bend(enlarged, rng)
+    turned = _turn(enlarged, rng)
     whole = height * SIDE / _rows_of_ink(turned)
     size = (max(4, round(whole * float(np.exp(rng.uniform(-0.25, 0.2))))), max(4, round(whole)))
     ink = np.asarray(turned.resize(size, Image.Resampling.BICUBIC), np.float32) / 255
@@ -39,6 +45,23 @@ def _crispen(ink: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     level = rng.uniform(0.28, 0.62)
     steepness = np.exp(rng.uniform(1.8, 3.2))
     return np.asarray(1 / (1 + np.exp((level - ink) * steepness)), np.float32) * (ink > 0.05)
+
+
+def _bend(picture: Image.Image, rng: np.random.Generator) -> Image.Image:
+    """Move the corners of a mesh by chance, and what lies between them with them."""
+    grid = np.linspace(0, SIDE, CELLS + 1)
+    corners = np.stack(np.meshgrid(grid, grid), 2) + rng.normal(0, BEND, (CELLS + 1, CELLS + 1, 2))
+    step = SIDE // CELLS
+    mesh = []
+    for row in range(CELLS):
+        for column in range(CELLS):
+            quad = (
+                corners[row, column], corners[row + 1, column],
+                corners[row + 1, column + 1], corners[row, column + 1],
+            )  # fmt: skip
+            left, top = column * step, row * step
+            mesh.append(((left, top, left + step, top + step), np.concatenate(quad).tolist()))
+    return picture.transform((SIDE, SIDE), Image.Transform.MESH, mesh, Image.Resampling.BILINEAR)
 
 
 def _turn(picture: Image.Image, rng: np.random.Generator) -> Image.Image:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-BOX_GAIN, OBJECT_GAIN, CLASS_GAIN = 0.1, 0.4, 0.6
+BOX_GAIN, OBJECT_GAIN, CLASS_GAIN = 0.15, 0.4, 1.0
 STAGE_WEIGHTS = (4.0, 1.0, 0.4)  # of objectness: the coarser the stage, the fewer its cells
 MOST_RATIO = 4.0
 

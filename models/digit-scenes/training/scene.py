@@ -41,16 +41,22 @@ class SceneMaker:
     Args:
         scans: (n, 8, 8) of values 0 to 1.
         digits: (n,) what they show.
+        bent: have the digits bent, for training.
+        most: digits of a scene.
     """
 
-    def __init__(self, scans: np.ndarray, digits: np.ndarray) -> None:
+    def __init__(
+        self, scans: np.ndarray, digits: np.ndarray, bent: bool = False, most: int = MOST_DIGITS
+    ) -> None:
         self.scans = scans
         self.digits = digits
+        self.bent = bent
+        self.most = most
 
     def __call__(
         self, width: int, height: int, rng: np.random.Generator, heights: tuple[float, float] = HEIGHTS
     ) -> Scene:
-        """Make a scene of `width` x `height` pixels with 1 to 16 digits whose boxes do not overlap.
+        """Make a scene of `width` x `height` pixels with 1 to `most` digits whose boxes do not overlap.
 
         A digit is between `heights` of the longer side high, small ones more often than large ones.
         """
@@ -60,7 +66,7 @@ class SceneMaker:
         strokes = np.zeros((height, width), bool)
         boxes: list[tuple[int, int, int, int]] = []
         digits: list[int] = []
-        for _ in range(int(rng.integers(1, MOST_DIGITS + 1))):
+        for _ in range(int(rng.integers(1, self.most + 1))):
             chosen = int(rng.integers(len(self.scans)))
             box = self._add(self.scans[chosen], canvas, strokes, boxes, heights, rng)
             if box is not None:
@@ -86,7 +92,7 @@ class SceneMaker:
         longer, shorter = max(canvas.shape[:2]), min(canvas.shape[:2])
         low, high = (np.log(part * longer) for part in heights)
         tall = min(float(np.exp(rng.uniform(low, high))), 0.8 * shorter)
-        ink = draw_ink(scan, max(6, round(tall)), rng)
+        ink = draw_ink(scan, max(6, round(tall)), rng, self.bent)
         rows, columns = ink.shape
         for _ in range(TRIES):
             if columns >= canvas.shape[1] or rows >= canvas.shape[0]:
