@@ -8,7 +8,7 @@ ones prove it. Whatever else differs has no place in a program for all lengths.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from fractions import Fraction
+from math import gcd
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -134,9 +134,7 @@ class _Interpolation:
     def _integer(self, values: tuple[int, ...]) -> Part:
         if all(value == values[0] for value in values):
             return Same(values[0])
-        a, b, c = _square_through(list(zip(self._sizes[:3], values[:3], strict=True)))
-        divisor = int(np.lcm.reduce([a.denominator, b.denominator, c.denominator]))
-        result = Polynomial(int(a * divisor), int(b * divisor), int(c * divisor), divisor)
+        result = _square_through(list(zip(self._sizes[:3], values[:3], strict=True)))
         for size, value in zip(self._sizes, values, strict=True):
             if result.at(size, {}) != value:
                 raise MisfitError(f"{values} at {self._sizes} are no squares of the size")
@@ -205,10 +203,12 @@ def _composed(make: Callable[[list[Any]], Any], parts: Sequence[Part], first: An
     return Composed(make, tuple(parts))
 
 
-def _square_through(points: Sequence[tuple[int, int]]) -> tuple[Fraction, Fraction, Fraction]:
-    """Return a, b and c of the a n² + b n + c that goes through three points (Newton's divided differences)."""
+def _square_through(points: Sequence[tuple[int, int]]) -> Polynomial:
+    """Return the polynomial that goes through three points (Newton's divided differences, in whole numbers)."""
     (n0, v0), (n1, v1), (n2, v2) = points
-    first, second = Fraction(v1 - v0, n1 - n0), Fraction(v2 - v1, n2 - n1)
-    a = (second - first) / (n2 - n0)
-    b = first - a * (n0 + n1)
-    return a, b, v0 - b * n0 - a * n0 * n0
+    d0, d1, d = n1 - n0, n2 - n1, (n1 - n0) * (n2 - n1) * (n2 - n0)
+    a = (v2 - v1) * d0 - (v1 - v0) * d1
+    b = (v1 - v0) * d1 * (n2 - n0) - a * (n0 + n1)
+    c = v0 * d - b * n0 - a * n0 * n0
+    shared = gcd(a, b, c, d)
+    return Polynomial(a // shared, b // shared, c // shared, d // shared)

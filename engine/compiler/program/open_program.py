@@ -99,6 +99,8 @@ def open_program(
         with assembling(plan, _slots(plan, leaving), selector, clock) as assembler:
             draft = assembler.draft()
             needed = tuple(general(call.kernel) for call in draft.calls)
+            if not needed:
+                raise MisfitError("no kernel can do any of it")
             if drafts and needed != kernels:
                 raise MisfitError(f"the kernels for length {length} are others than for {lengths[0]}")
             lengths.append(length)

@@ -25,7 +25,8 @@ _MOST_PROGRAMS = 128
 _MOST_BYTES = 32 << 20
 _CALL_BYTES = 4 << 10
 """What a call takes in a program for one length, as measured: its code is that of all lengths."""
-_MOST_UNCHECKED = 64
+_MOST_CHECKS = 8
+"""Lengths of the first runs at which an open program is compared once more, beside runs."""
 
 Maker = Callable[[PlanAt], OpenProgram]
 """Makes an open program; raises what `open_program` raises."""
@@ -52,7 +53,8 @@ class OpenPrograms:
         self._open: OrderedDict[InputSpecs, OpenProgram | None] = OrderedDict()
         self._lengths: OrderedDict[InputSpecs, set[int]] = OrderedDict()
         self._programs = KeptPrograms(_MOST_PROGRAMS, _MOST_BYTES, _CALL_BYTES)
-        self._unchecked: OrderedDict[InputSpecs, Program] = OrderedDict()
+        self._unchecked: dict[InputSpecs, Program] = {}
+        self._checks_left: dict[InputSpecs, int] = {}
 
     def look_up(self, key: InputKey) -> tuple[bool, Program | None]:
         """Return whether a program for such inputs is there, and which."""
@@ -80,9 +82,9 @@ class OpenPrograms:
         program.arenas.share(self._blocks)
         with self._lock:
             self._programs.add(_key(inputs), program)
-            self._unchecked[inputs] = program
-            if len(self._unchecked) > _MOST_UNCHECKED:
-                self._unchecked.popitem(last=False)
+            if self._checks_left.get(split[0], 0):
+                self._checks_left[split[0]] -= 1
+                self._unchecked[inputs] = program
         return program
 
     def note(self, inputs: InputSpecs) -> bool:
@@ -130,12 +132,13 @@ class OpenPrograms:
                 return
             self._open[common] = None
             if len(self._open) > _MOST_OPEN:
-                self._open.popitem(last=False)
+                self._checks_left.pop(self._open.popitem(last=False)[0], None)
         try:
             made = self._make(lambda length: planner(self._axes.at(common, length)))
             if self._agrees(made, common, planner):
+                self._checks_left[common] = _MOST_CHECKS
                 self._open[common] = made
-        except MisfitError as error:
+        except (MisfitError, RegionError) as error:
             _logger.info("each length of %s needs a program of its own: %s", common, error)
 
     def _agrees(self, made: OpenProgram, common: InputSpecs, planner: Planner) -> bool:
@@ -151,11 +154,12 @@ class OpenPrograms:
         return True
 
     def next_check(self) -> Callable[[], None] | None:
-        """Return what compares the program for a length that came with the numpy layers; None where all were."""
+        """Return what compares the program for a length that came with the numpy layers; None where none is to be."""
         with self._lock:
             if not self._unchecked:
                 return None
-            inputs, program = self._unchecked.popitem(last=False)
+            inputs = next(iter(self._unchecked))
+            program = self._unchecked.pop(inputs)
         return lambda: self._check(inputs, program)
 
     def _check(self, inputs: InputSpecs, program: Program) -> None:
@@ -169,6 +173,7 @@ class OpenPrograms:
             return
         with self._lock:
             self._open[common] = None
+            self._checks_left.pop(common)
             self._programs = KeptPrograms(_MOST_PROGRAMS, _MOST_BYTES, _CALL_BYTES)
             self._unchecked.clear()
 

@@ -182,8 +182,13 @@ class Programs:
         with self._lock:
             has_place = self._beside.has_place
         if inputs is None or planner is None or not has_place:
-            return self._openness.next_check()
+            check = self._openness.next_check()
+            return None if check is None else lambda: self._check_beside(check)
         return lambda: self._compile_beside(inputs, planner)
+
+    def _check_beside(self, check: Callable[[], None]) -> None:
+        with self._compiling:  # what came of checks is noted by one at a time
+            check()
 
     def shared(self, inputs: InputSpecs, planner: Planner) -> Program | None:
         """Return the program for such inputs that an open program makes at once; None where none serves them.

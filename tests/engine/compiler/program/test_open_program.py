@@ -21,19 +21,15 @@ from engine.compiler.program.verifier import verify
 from engine.compiler.selection import Selector
 from engine.dtypes import Array
 from engine.plan import MAX_RUN_BYTES
-from tests.bench.encoder import POSITIONS, WORDS, write_encoder
+from tests.bench.encoder import POSITIONS
 from tests.engine.compiler.harness import every_target
 from tests.engine.compiler.plans import weights_of
 from tests.engine.compiler.program.test_background import settle
 from tests.engine.models import write_model
+from tests.golden.encoder import LONGEST, golden_outputs, sentence, write_golden_encoder
 
-LONGEST = 130
 TOLERANCE = 1e-5
 FLOAT, INDEX = np.dtype(np.float32), np.dtype(np.int64)
-
-
-def sentence(length: int, rows: int = 1) -> Array:
-    return np.random.default_rng(length).integers(0, WORDS, (rows, length))
 
 
 def specs(length: int, rows: int = 1) -> tuple[TensorSpec, ...]:
@@ -42,7 +38,7 @@ def specs(length: int, rows: int = 1) -> tuple[TensorSpec, ...]:
 
 @pytest.fixture(scope="module")
 def param(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_encoder(tmp_path_factory.mktemp("encoder"), 2, 32)
+    return write_golden_encoder(tmp_path_factory.mktemp("encoder"))
 
 
 @pytest.fixture
@@ -57,12 +53,15 @@ def opened(param: Path, backend: str = "native", threads: int = 1) -> RuntimeGra
 
 
 @pytest.fixture(scope="module")
-def expected(param: Path) -> list[Array]:
-    """What the numpy layers give for sentences of 0 to `LONGEST` tokens; of none, nothing."""
+def expected() -> list[Array]:
+    """What PyTorch gives for sentences of 0 to `LONGEST` tokens; of none, nothing."""
+    return [np.empty(0), *golden_outputs()[:, None]]
+
+
+def test_numpy_layers_agree_with_pytorch_at_every_length(param: Path, expected: Sequence[Array]) -> None:
     graph = opened(param, "numpy")
-    return [
-        graph.run([sentence(length)]).outputs[0] if length else np.empty(0) for length in range(LONGEST + 1)
-    ]
+    for length in range(1, LONGEST + 1):
+        np.testing.assert_allclose(graph.run([sentence(length)]).outputs[0], expected[length], atol=TOLERANCE)
 
 
 def make(graph: RuntimeGraph, target: Target, threads: int) -> OpenProgram:
