@@ -10,8 +10,11 @@ from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.convolution import DirectConvolution
 from engine.compiler.kernels.convolution_chunk import Block, Chunk, Source
-from engine.compiler.kernels.tile import tails
+from engine.compiler.kernels.tile import LINE, Axis, Prefetch, steps_of, tails
 from engine.light_dataclass import dataclass
+
+_LINES = 2
+"""Cache lines of weights that each step of a tile prefetches: some six tiles bring all of the next block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +56,15 @@ class OpenLinear(DirectConvolution):
         first = e.mul(part[3], self._rows)
         last = e.minimum(e.add(first, self._rows), self._all_rows(e))
         return Chunk(arguments, source, image=0, rows=(0, 1), tiles=(first, last), has_rest=None)
+
+    def _prefetch(
+        self, e: Emitter, weights: IRValue, axes: tuple[Axis, ...], at: tuple[IRIndex, IRIndex]
+    ) -> Prefetch:
+        """Return the part of the next block's weights that the tile at a place prefetches, in turns."""
+        size, steps = self.shape.channels * self.width, steps_of(axes)
+        parts = -(-size // (LINE * steps * _LINES))
+        place = e.divmod(e.divmod(at[1], self.tile.pixels)[0], parts)[1]
+        return Prefetch(e.address(weights, size, e.mul(place, _LINES * LINE * steps)), _LINES)
 
     def _emit_block(self, e: Emitter, chunk: Chunk, block: Block) -> None:
         """Write the loops over tiles of each height, for one block of filters."""

@@ -13,8 +13,8 @@ from engine.compiler.emit.target import Target
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.light_dataclass import dataclass
 
-MANY_ROWS = 64
-"""Rows that tiles are chosen for where only the run tells how many there are."""
+MANY_ROWS = 2520
+"""Rows that tiles are chosen for where only the run tells how many there are: a multiple of every height up to 10."""
 LINE = 16
 """Elements of a cache line."""
 _UNROLL = 4

@@ -75,6 +75,7 @@ def _open_kernel(selector: Selector, x: View, out: View, epilogue: Epilogue) -> 
         chunk=ChunkSize(1, height, max(1, parts // (_FEW_TILES * selector.threads))),
         lanes=selector.lanes,
         epilogue=epilogue,
+        prefetches_weights=parts > 1,
     )
 
 

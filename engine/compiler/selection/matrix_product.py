@@ -7,7 +7,7 @@ from engine.compiler.kernels.matmul import MatrixProductKernel
 from engine.compiler.kernels.open_matmul import OpenMatrixProduct
 from engine.compiler.kernels.paired_matmul import PairedMatrixProduct
 from engine.compiler.kernels.shapes import ConvShape, MatrixShape
-from engine.compiler.kernels.tile import MANY_ROWS, choose_tile
+from engine.compiler.kernels.tile import choose_tile
 from engine.compiler.memory.view import View
 from engine.compiler.selection.call import Selector, row_by_row, selects, view_of
 from engine.compiler.selection.paired import (
@@ -20,6 +20,8 @@ from engine.compiler.selection.paired import (
 )
 from engine.precision import Precision
 
+_OPEN_ROWS = 64
+"""Rows that a tile is chosen for where their number is not known: high tiles leave much to small ones."""
 _OPEN_VECTORS = 2
 """Vectors of a panel where the number of columns is not known: what the last one lacks is computed all the same."""
 RANK = 4
@@ -63,7 +65,7 @@ def _open(
         a_strides=_strides(left),
         b_strides=_strides(right),
         out_strides=(out.strides[0], out.strides[1], out.strides[2]),
-        tile=choose_tile(selector.target, MANY_ROWS, _OPEN_VECTORS),
+        tile=choose_tile(selector.target, _OPEN_ROWS, _OPEN_VECTORS),
         lanes=selector.lanes,
         epilogue=epilogue,
     )

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from engine.compiler.emit.jit import Kernel, general
-from engine.compiler.emit.pointwise import Apply, Leaf, Literal
+from engine.compiler.emit.pointwise import Apply, Leaf
 from engine.compiler.emit.target import Target
 from engine.compiler.kernels.convolution_chunk import ChunkSize
 from engine.compiler.kernels.elementwise import copy, elementwise
@@ -77,7 +77,7 @@ def apart(target: Target, length: int) -> OpenMatrixProduct:
 def linear(target: Target, length: int, filters: int = 97, rows: int = 2) -> OpenLinear:
     """Return a linear layer that adds a tensor and keeps what is positive; a chunk takes `rows` tiles of rows."""
     residual = EpilogueOperand(Broadcast.FULL, (0, 0, filters))
-    expression = Apply("max", (Apply("add", (Leaf(1), Leaf(0))), Literal(0.0)))
+    expression = Apply("relu", (Apply("add", (Leaf(1), Leaf(0))),))
     return OpenLinear(
         shape=ConvShape(images=1, size=(1, length), channels=WIDTH, filters=filters),
         strides=ImageStrides((0, 0, WIDTH), (0, 0, filters)),
@@ -85,6 +85,7 @@ def linear(target: Target, length: int, filters: int = 97, rows: int = 2) -> Ope
         chunk=ChunkSize(1, rows, 1),
         lanes=target.lanes,
         epilogue=Epilogue(expression, (residual,)),
+        prefetches_weights=True,
     )
 
 
