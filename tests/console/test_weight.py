@@ -1,8 +1,21 @@
-"""What the console weighs."""
+"""What the console weighs: its first page, and all of them."""
+
+from urllib.parse import urlsplit
 
 from service.routes.console import CONSOLE_FILES, MEDIA_TYPES
+from tests.console.visit import Visit
 
-ALL_BYTES = 400_000
+FIRST_BYTES, FIRST_REQUESTS, ALL_BYTES = 120_000, 20, 400_000
+
+
+def test_first_view_is_light(visit: Visit) -> None:
+    sizes: list[int] = []
+    visit.page.on("response", lambda answer: sizes.append(len(answer.body())))
+    visit.page.goto(f"{visit.address}/console#/digits/playground")
+    visit.settle()
+    places = [urlsplit(url).path for url in visit.requests]
+    assert len(places) <= FIRST_REQUESTS, places
+    assert sum(sizes) <= FIRST_BYTES
 
 
 def test_all_pages_together_are_light() -> None:
