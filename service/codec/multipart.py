@@ -8,11 +8,14 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from service.errors import ServiceError
+from service.heavy_work import check_wanted
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
 
 MAX_PARTS = 256
+_PIECE_BYTES = 1 << 18
+"""Bytes of a form that are parsed at a time."""
 
 # a malformed form is the client's error: it is answered, and not logged as a fault of the server
 logging.getLogger("python_multipart.multipart").setLevel(logging.CRITICAL)
@@ -78,6 +81,7 @@ class _Collector:
 
     def on_part_end(self) -> None:
         self.parts[-1].data = b"".join(self._chunks)
+        self._chunks = []
 
     def on_end(self) -> None:
         self.ended = True
@@ -98,7 +102,9 @@ def parse_multipart(body: bytes, boundary: str | None) -> list[Part]:
     collector = _Collector()
     try:
         parser = MultipartParser(boundary.encode("latin-1", "replace"), collector.callbacks())
-        parser.write(body)
+        for start in range(0, len(body), _PIECE_BYTES):
+            check_wanted()
+            parser.write(body[start : start + _PIECE_BYTES])  # all at once, it would be copied under one lock
     except FormParserError as error:
         raise invalid(f"the form cannot be read: {error}") from error
     if not collector.ended:

@@ -11,6 +11,7 @@ from engine.turns import SHORT_TURN
 from service.codec.json_document import LARGE_BYTES, parse_document
 from service.codec.json_tensor import parse_data
 from service.codec.json_text import PIECE_ELEMENTS, dump_pieces
+from service.codec.multipart import parse_multipart
 from service.codec.npz import read_npz
 from service.codec.number_text import NumberText
 from service.codec.table import read_table
@@ -68,6 +69,7 @@ def test_work_is_given_up_when_nobody_waits_for_it() -> None:
 
 
 COUNT = 1 << 18
+FORM = b'--bound\r\nContent-Disposition: form-data; name="a"\r\n\r\n%b\r\n--bound--\r\n'
 MANY = b"1," * COUNT
 
 
@@ -81,11 +83,12 @@ MANY = b"1," * COUNT
         ),
         lambda: read_table(b"1,2\n" * COUNT, np.dtype(np.float32), Limits()),
         lambda: read_npz(npz(np.zeros(COUNT), compressed=True), Limits()),
+        lambda: parse_multipart(FORM % bytes(COUNT), "bound"),
         lambda: decompress(gzip.compress(bytes(COUNT)), "gzip", Limits()),
         lambda: dump_pieces(np.zeros(COUNT)),
         lambda: compress([bytes(COUNT << 4)], "gzip"),
     ],
-    ids=["document", "numbers", "table", "npz", "gzip", "answer", "compressed answer"],
+    ids=["document", "numbers", "table", "npz", "form", "gzip", "answer", "compressed answer"],
 )
 def test_large_bodies_and_answers_are_given_up_between_their_pieces(work: Callable[[], object]) -> None:
     calls = count()
