@@ -22,7 +22,7 @@ RELEASE ?= .venv-release
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help serve recipes test test-lowest test-newest lint format bench bench-service bench-start wrk soak attack mixed fuzz schemathesis conformance differential console golden figures examples docs train dev dist sbom audit notes constraints clean
+.PHONY: help serve recipes test test-lowest test-newest lint format bench bench-service bench-start wrk soak attack mixed fuzz schemathesis conformance differential console console-pictures golden figures examples docs train dev dist sbom audit notes constraints clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
@@ -134,6 +134,9 @@ console: $(VENV)/console.installed ## Try the console in Chromium: every page, w
 	|| { [ "$$(id -u)" = 0 ] && apt-get update --quiet && apt-get install --quiet --yes --no-install-recommends chromium; } \
 	|| echo 'there is no browser: apt install chromium'
 	$(BIN)/python -m pytest -q tests/console tests/console/checks_speed.py
+
+console-pictures: $(VENV)/console.installed ## Take the README's pictures of the console
+	$(BIN)/python -m tests.console.pictures
 
 conformance: $(VENV)/serve.installed ## Run the exported models of tests/golden, or of CORPUS, against PyTorch's outputs (BACKEND=numpy or native)
 	$(BIN)/python -m tests.conformance $(CORPUS) --backend $(or $(BACKEND),auto)

@@ -14,7 +14,11 @@ import { inputOfFile } from "../../inference.js";
 export function picture(panel, bench) {
   const chooser = h("input", {
     type: "file", class: "visually-hidden", id: "picture-file", accept: "image/*,.npy,.npz,.json,.csv",
-    onchange: () => { if (chooser.files?.[0]) void bench.run(inputOfFile(chooser.files[0])); },
+    onchange: () => {
+      const file = chooser.files?.[0];
+      chooser.value = ""; // the same file may be chosen once more
+      if (file) void bench.run(inputOfFile(file));
+    },
   });
   panel.append(
     h("div", { class: "drop" },

@@ -148,7 +148,11 @@ function template(ports) {
 function file(panel, { run }) {
   const chooser = h("input", {
     type: "file", id: "tensor-file", accept: ".npy,.npz,.json,.csv",
-    onchange: () => { if (chooser.files?.[0]) void run({ ...inputOfFile(chooser.files[0]), kind: "tensor" }); },
+    onchange: () => {
+      const chosen = chooser.files?.[0];
+      chooser.value = ""; // the same file may be chosen once more
+      if (chosen) void run({ ...inputOfFile(chosen), kind: "tensor" });
+    },
   });
   panel.append(h("div", { class: "field" }, h("label", { for: "tensor-file" }, "File"), chooser),
     h("p", { class: "help" }, ".npy for a model’s only input; .npz with an array for each input, by name; JSON; CSV for two dimensions."));
