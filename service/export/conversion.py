@@ -79,7 +79,7 @@ def export(
         for path in (done.files.param, done.files.bin):
             shutil.copyfile(path, made / f"{place.name}.pnnx{path.suffix}")
         notes = describe(made, model, done.specs, done.outputs, wishes)
-        found = check_description(made, done.graph.inputs, done.graph.outputs)
+        found = check_description(made, done.graph)
         files = tuple(sorted(path.name for path in made.iterdir()))
     return ExportReport(
         source=model.title,

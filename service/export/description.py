@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from engine import Array, Port
+from engine import Array, RuntimeGraph
 from service.config.model_config import FILE_NAME, ModelConfigError, load_model_config
 from service.export.errors import ExportError
 from service.export.input_spec import InputSpec
@@ -70,7 +70,7 @@ def describe(
     return notes
 
 
-def check_description(folder: Path, inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
+def check_description(folder: Path, graph: RuntimeGraph) -> str:
     """Check what was written as a server does that loads it; return the task.
 
     Raises:
@@ -78,7 +78,7 @@ def check_description(folder: Path, inputs: Sequence[Port], outputs: Sequence[Po
     """
     try:
         config = load_model_config(folder)
-        open_task(TaskModel(config, inputs, outputs))
+        open_task(TaskModel(config, graph.inputs, graph.outputs, graph.operators))
     except ModelConfigError as error:
         raise ExportError(str(error).replace(str(folder / FILE_NAME), FILE_NAME)) from error
     return config.task

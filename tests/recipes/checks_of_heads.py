@@ -108,8 +108,12 @@ def yolov5(form: str, size: tuple[int, int]) -> Kind:
     return Kind(made[0], lambda x: made[1](x).transpose(1, 2), True, 0.45, anchors)
 
 
-def letterbox(picture: Any, size: tuple[int, int], scale_up: bool) -> tuple[Any, float, tuple[int, int]]:
-    """Return a picture between grey bars, its scale, and the left and the upper bar."""
+def letterbox(picture: Any, size: tuple[int, int], scale_up: bool) -> tuple[Any, np.ndarray, tuple[int, int]]:
+    """Return a picture between grey bars, its scale along x and y, and the left and the upper bar.
+
+    The scale is that of whole pixels. `scale_boxes` takes the one before rounding, and is off by up to half a pixel
+    of the input at the far edge.
+    """
     rows, columns = picture.shape[:2]
     scale = min(size[0] / rows, size[1] / columns)
     scale = scale if scale_up else min(scale, 1.0)
@@ -119,7 +123,8 @@ def letterbox(picture: Any, size: tuple[int, int], scale_up: bool) -> tuple[Any,
     if (rows, columns) != (height, width):
         picture = cv2.resize(picture, (width, height), interpolation=cv2.INTER_LINEAR)
     edges = top, round(down + 0.1), left, round(across + 0.1)
-    return cv2.copyMakeBorder(picture, *edges, cv2.BORDER_CONSTANT, value=(114,) * 3), scale, (left, top)
+    made = cv2.copyMakeBorder(picture, *edges, cv2.BORDER_CONSTANT, value=(114,) * 3)
+    return made, np.array((width / columns, height / rows)), (left, top)
 
 
 def boxes_of(kind: Kind, file: Path, size: tuple[int, int], scale_up: bool) -> np.ndarray:
@@ -138,7 +143,7 @@ def boxes_of(kind: Kind, file: Path, size: tuple[int, int], scale_up: bool) -> n
     corners = torch.cat([values[:, :2] - values[:, 2:4] / 2, values[:, :2] + values[:, 2:4] / 2], 1)
     kept = nms(corners + classes[:, None] * APART, best, torch.zeros_like(classes), kind.iou)[:MOST]
     found = np.column_stack([corners[kept].numpy(), best[kept].numpy(), classes[kept].numpy()])
-    found[:, :4] = (found[:, :4] - np.tile(bars, 2)) / scale
+    found[:, :4] = (found[:, :4] - np.tile(bars, 2)) / np.tile(scale, 2)
     found[:, 0:4:2] = found[:, 0:4:2].clip(0, columns)
     found[:, 1:4:2] = found[:, 1:4:2].clip(0, rows)
     return found
