@@ -4,11 +4,13 @@ import importlib.util
 import os
 from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import lru_cache
 from pathlib import Path
 
 from engine.errors import BuildError
 from engine.executor import Executor, ExecutorOptions, Planner
 from engine.numpy_executor import NumpyExecutor
+from engine.pnnx.archive import EntryShelf
 from engine.verification import Verify
 
 VARIABLE = "KUIPER_BACKEND"
@@ -90,6 +92,16 @@ def make_executor(
     return NativeExecutor(programs, layers, plan, outputs, options.max_run_bytes)
 
 
+def entry_shelf(backend: Backend) -> EntryShelf | None:
+    """Return where a backend, NUMPY or NATIVE, keeps weights that it maps; None for nowhere."""
+    if backend is Backend.NUMPY:
+        return None
+    from engine.compiler.emit.entry_files import entry_files  # noqa: PLC0415  # llvmlite takes its time to load
+
+    shelf = entry_files()
+    return shelf if shelf.is_on else None
+
+
 def multiplies_bytes(backend: Backend) -> bool:
     """Tell whether a backend, NUMPY or NATIVE, has the processor's instructions for products of bytes."""
     if backend is Backend.NUMPY:
@@ -122,4 +134,13 @@ def _obstacle() -> str | None:
         host_target()
     except (OSError, ValueError) as error:
         return str(error)
+    _let_go_of_llvm()
     return None
+
+
+@lru_cache(maxsize=1)
+def _let_go_of_llvm() -> None:
+    """Give back what loading LLVM took, once: half of it is not needed again where code is at hand."""
+    from engine.compiler.memory.release import release_compiler_memory  # noqa: PLC0415  # as above
+
+    release_compiler_memory()

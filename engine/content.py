@@ -5,8 +5,12 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from engine.executor import ExecutorOptions
+from engine.mapped_pages import let_go
 from engine.operator import RuntimeOperator
 from engine.quantization.scheme import Quantization
+
+_BLOCK = 1 << 20
+"""Bytes of weights that are read at a time."""
 
 
 def delayed_digest(
@@ -33,5 +37,14 @@ def content_digest(operators: Iterable[RuntimeOperator], *options: object) -> st
         digest.update(repr((source.type, source.name, source.params, links)).encode())
         for key, attribute in source.attrs.items():
             digest.update(repr((key, attribute.shape, attribute.dtype)).encode())
-            digest.update(hashlib.sha256(attribute.data).digest())
+            digest.update(_digest(attribute.data))
     return digest.hexdigest()
+
+
+def _digest(data: memoryview) -> bytes:
+    digest = hashlib.sha256()
+    for first in range(0, len(data), _BLOCK):
+        block = data[first : first + _BLOCK]
+        digest.update(block)
+        let_go(block)
+    return digest.digest()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from engine import pnnx
-from engine.backend import Backend, choose_backend, make_executor
+from engine.backend import Backend, choose_backend, entry_shelf, make_executor
 from engine.build import bind, declared_failures, refuse_contradictions
 from engine.build_clock import BuildClock, checked_seconds
 from engine.compilation import Compilation
@@ -116,7 +116,7 @@ class RuntimeGraph:
         """
         if self._state is not GraphState.NEED_INIT:
             return
-        self._linked = link_graph(pnnx.read(self.param_path, self.bin_path))
+        self._linked = link_graph(pnnx.read(self.param_path, self.bin_path, entry_shelf(self._backend)))
         self._plan = self._cached_plans()
         self._state = GraphState.NEED_BUILD
 

@@ -8,6 +8,7 @@ from engine.binding import BoundLayer
 from engine.dtypes import Array
 from engine.errors import BuildError, describe_problem
 from engine.layers import BUILT_IN
+from engine.mapped_pages import let_go
 from engine.operator import RuntimeOperand, RuntimeOperator
 from engine.quantization.layer import Int8Layer
 from engine.quantization.scheme import Activation, Quantization
@@ -101,6 +102,7 @@ def _int8_layer(quantization: Quantization, operator: RuntimeOperator, layer: Bo
     weight: Array = layer.arguments["weight"]
     try:
         weights = quantize_weights(weight)
+        let_go(weight)
     except BuildError as error:
         raise BuildError(f"{place}: {error}") from error
     factors = weights.scales * np.float32(1 if scale is None else scale.scale)

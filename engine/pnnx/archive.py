@@ -1,18 +1,22 @@
 """Reads the `.bin`: a zip archive of stored entries, read once into memory of the process's own.
 
-It is not mapped: the pages of a mapped file change, or go (which ends the process by SIGBUS), when somebody copies
-another model over the file while its weights are in use. All of it is read anyway, for the checksums.
+The file itself is not mapped: pages of a mapped file change, or go (which ends the process by SIGBUS), when somebody
+copies another model over it while its weights are in use. All of it is read anyway, for the checksums. What may be
+mapped is a copy of its entries that nobody else writes to.
 
 The order is that of any reader of hostile files: find the end, check every length against the file before
 using it, then every entry against the directory and the entries against each other: they must fill the file
 from its first byte to the directory, without gap or overlap. Nothing is allocated from a number in the file.
 """
 
+import hashlib
 import os
 import stat
 import zlib
+from collections.abc import Mapping
 from io import FileIO
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
@@ -23,20 +27,66 @@ from engine.pnnx.zip_entries import Entry, read_entries
 
 PAGE = 4096
 """Where the file's first byte lies in memory: what is aligned in the file, up to this, is aligned in memory."""
+LEAST_KEPT, MOST_KEPT = 4 << 20, 512 << 20
+"""Bytes of archives whose entries are kept: smaller ones are read in no time, larger ones would fill the disk."""
 ALIGNMENT = 16
 """Where an entry's first byte lies in memory: the largest element is a complex128."""
 
 
-def read_archive(path: Path) -> dict[str, memoryview]:
+class EntryShelf(Protocol):
+    """Where the entries of archives are kept, in files that may be mapped."""
+
+    def load(self, digest: str) -> dict[str, memoryview] | None:
+        """Return the entries of the archive that has a digest, aligned and read-only; None where they are not kept."""
+
+    def save(self, digest: str, entries: Mapping[str, memoryview]) -> None:
+        """Keep the entries of an archive, if that is possible."""
+
+
+def read_archive(path: Path, shelf: EntryShelf | None = None) -> dict[str, memoryview]:
     """Read an archive and return its entries by name: aligned, read-only views of one block of memory.
 
     Every entry's checksum is verified, though that takes a second for 1 to 2 GB: a damaged weight would give wrong
     answers without any sign of it.
 
+    Args:
+        path: the archive.
+        shelf: keeps the entries of large ones; those that it has take no memory of the process's own.
+
     Raises:
         ArchiveError: names the entry, and what was expected.
     """
+    if shelf is None or not LEAST_KEPT <= _size(path) <= MOST_KEPT:
+        return _entries(path, _read(path))
+    known = shelf.load(_digest(path))
+    if known is not None:
+        return known
     view = _read(path)
+    digest = hashlib.sha256(view).hexdigest()  # of what was read: the file may be another by now
+    entries = _entries(path, view)
+    shelf.save(digest, entries)
+    return entries
+
+
+def _size(path: Path) -> int:
+    """Return the size of a regular file; 0 for all else, of which reading it tells what is wrong."""
+    try:
+        status = path.stat()
+    except (OSError, ValueError):
+        return 0
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0
+
+
+def _digest(path: Path) -> str:
+    """Return the SHA-256 of a file; "" where it cannot be read."""
+    try:
+        with path.open("rb", buffering=0) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
+
+
+def _entries(path: Path, view: memoryview) -> dict[str, memoryview]:
     directory = find_directory(path, view)
     entries = read_entries(path, view, directory)
     _check_coverage(path, entries, directory.start)

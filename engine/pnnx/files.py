@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from engine.errors import ArchiveError
-from engine.pnnx.archive import read_archive
+from engine.pnnx.archive import EntryShelf, read_archive
 from engine.pnnx.archive_writer import write_archive
 from engine.pnnx.graph import Graph
 from engine.pnnx.model import Attribute
@@ -19,10 +19,15 @@ PathLike = str | os.PathLike[str]
 MAX_ENTRY_NAME = 0xFFFF
 
 
-def read(param_path: PathLike, bin_path: PathLike) -> Graph:
+def read(param_path: PathLike, bin_path: PathLike, shelf: EntryShelf | None = None) -> Graph:
     """Read a model.
 
     Its attributes are views of one copy of the `.bin` in memory: the files may change or go afterwards.
+
+    Args:
+        param_path: the `.param`.
+        bin_path: the `.bin`.
+        shelf: where the entries of large archives are kept; None for nowhere.
 
     Raises:
         ParamError: the `.param` is malformed; names the line.
@@ -30,7 +35,7 @@ def read(param_path: PathLike, bin_path: PathLike) -> Graph:
     """
     bin_path = Path(bin_path)
     text = read_param(Path(param_path))
-    entries = read_archive(bin_path)
+    entries = read_archive(bin_path, shelf)
     _check_names(text.declarations, bin_path)
     for declaration in text.declarations:
         data = _take(entries, declaration, bin_path)

@@ -15,6 +15,8 @@ LARGEST_MAGNITUDE = 128
 MOST_TERMS = (2**31 - 1) // (LARGEST * LARGEST_MAGNITUDE)
 """Products that a 32-bit sum is sure to hold, whatever they are."""
 _LEAST_SCALE = 1e-30
+_AT_ONCE = 1 << 16
+"""Weights that become integers at a time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,15 +43,20 @@ def quantize_weights(weight: Array) -> QuantizedWeights:
     Raises:
         BuildError: a weight is not finite, or a 32-bit sum may overflow.
     """
-    if not np.isfinite(weight).all():
+    if not all(np.isfinite(part).all() for part in weight):
         raise BuildError(
             "weights are not all finite; expected finite numbers where a layer is to run in int8"
         )
     if weight[0].size > MOST_TERMS:
         raise BuildError(f"{weight[0].size} products for each result; int8 takes at most {MOST_TERMS}")
     flat = weight.reshape(len(weight), -1)
-    largest = np.abs(flat).max(axis=1)
-    scales = np.maximum(largest / np.float32(_LARGEST_WEIGHT), np.float32(_LEAST_SCALE)).astype(np.float32)
-    steps = np.rint(flat / scales[:, None])
-    integers = np.clip(steps, -_LARGEST_WEIGHT, _LARGEST_WEIGHT).astype(np.int8)
+    integers = np.empty(flat.shape, np.int8)
+    scales = np.empty(len(flat), np.float32)
+    few = max(1, _AT_ONCE // flat.shape[1])
+    for first in range(0, len(flat), few):  # all at once would take the memory of three more such weights
+        part = slice(first, first + few)
+        largest = np.abs(flat[part]).max(axis=1)
+        scales[part] = np.maximum(largest / np.float32(_LARGEST_WEIGHT), np.float32(_LEAST_SCALE))
+        steps = np.rint(flat[part] / scales[part, None])
+        integers[part] = np.clip(steps, -_LARGEST_WEIGHT, _LARGEST_WEIGHT)
     return QuantizedWeights(integers.reshape(weight.shape), scales)

@@ -103,7 +103,9 @@ def link(contents: Iterable[bytes], target: Target) -> Any:
         MemoryError: too little memory is left.
     """
     with _using, using_llvm():
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine(target))
+        empty = llvm.parse_assembly("")
+        engine = llvm.create_mcjit_compiler(empty, machine(target))
+        engine.remove_module(empty)  # code would be generated of it, which reads 8 MB of LLVM
         for content in contents:
             engine.add_object_file(llvm.ObjectFileRef.from_data(content))
         engine.finalize_object()

@@ -44,6 +44,11 @@ class PackedFiles:
     def __init__(self, store: CodeStore) -> None:
         self._store = store
 
+    @property
+    def store(self) -> CodeStore:
+        """Where files are kept."""
+        return self._store
+
     def key(self, kernel: Packing, weight: Array, bias: Array | None) -> str | None:
         """Return the key of weights and bias, packed for a kernel; None where they are not kept.
 

@@ -7,6 +7,7 @@ from weakref import WeakValueDictionary
 from engine.compiler.memory.alignment import aligned
 from engine.dtypes import Array
 from engine.light_dataclass import dataclass
+from engine.mapped_pages import let_go
 
 
 class Packing(Protocol):
@@ -90,6 +91,9 @@ class PackedWeights:
                 known = PackedArrays(weight, bias)
                 if self.shelf is not None and key is not None:
                     known = self.shelf.save(key, weight, bias)
+            for array in self.source:
+                if array is not None:
+                    let_go(array)
             self._packed, self.source = known, None
         return self._packed
 

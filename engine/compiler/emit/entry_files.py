@@ -1,0 +1,87 @@
+"""Weights of models as they stand in their `.bin`, kept in a file of the user's own that can be mapped.
+
+A model's own file may be written anew while its weights are in use, and mapping it would end the process. A copy that
+nobody writes to any more can be mapped: then only those weights take memory that are being read, and processes share
+them. It is found by a digest of the model's file, so that this has to be read, but not kept.
+"""
+
+import hashlib
+import json
+import mmap
+import zlib
+from collections.abc import Mapping
+from functools import lru_cache
+
+from engine.compiler.emit.code_store import CodeStore
+from engine.compiler.emit.packed_files import packed_files
+from engine.compiler.memory.alignment import ALIGNMENT
+from engine.mapped_pages import let_go
+
+ENTRIES = ".entries"
+"""Kind of what is kept, as the end of file names."""
+_DIGEST_BYTES = 32
+_LENGTH_BYTES = 8
+_HEAD_BYTES = _DIGEST_BYTES + _LENGTH_BYTES
+
+
+class EntryFiles:
+    """Entries of archives by the digests of these. Safe to use from any thread and from many processes at once.
+
+    Args:
+        store: where files are kept.
+    """
+
+    def __init__(self, store: CodeStore) -> None:
+        self._store = store
+
+    @property
+    def is_on(self) -> bool:
+        """Whether anything may be kept."""
+        return self._store.folder is not None
+
+    def load(self, digest: str) -> dict[str, memoryview] | None:
+        """Return the entries of an archive, mapped; None where there are none to be trusted."""
+        mapped = self._store.map(f"{digest}{ENTRIES}")
+        if mapped is None:
+            return None
+        places = _places(mapped)
+        whole = memoryview(mapped)
+        entries = {name: whole[start : start + size] for name, (start, size, _) in places.items()}
+        for name, data in entries.items():
+            if zlib.crc32(data) != places[name][2]:
+                return None
+            let_go(data)
+        return entries if places else None
+
+    def save(self, digest: str, entries: Mapping[str, memoryview]) -> None:
+        """Keep the entries of an archive, if that is possible."""
+        sizes = [(name, data.nbytes, zlib.crc32(data)) for name, data in entries.items()]
+        text = json.dumps(sizes).encode()
+        head = hashlib.sha256(text).digest() + len(text).to_bytes(_LENGTH_BYTES, "little") + text
+        parts: list[bytes | memoryview] = [head, bytes(-len(head) % ALIGNMENT)]
+        for data in entries.values():
+            parts += [data, bytes(-data.nbytes % ALIGNMENT)]
+        self._store.save_parts(f"{digest}{ENTRIES}", parts)
+
+
+def _places(mapped: mmap.mmap) -> dict[str, tuple[int, int, int]]:
+    """Return entry -> first byte, bytes and checksum; nothing where the file is not as it was written."""
+    length = int.from_bytes(mapped[_DIGEST_BYTES:_HEAD_BYTES], "little")
+    text = mapped[_HEAD_BYTES : _HEAD_BYTES + min(length, len(mapped))]
+    if hashlib.sha256(text).digest() != mapped[:_DIGEST_BYTES]:
+        return {}
+    places: dict[str, tuple[int, int, int]] = {}
+    start = _HEAD_BYTES + length
+    for name, size, checksum in json.loads(text):
+        start += -start % ALIGNMENT
+        if start + size > len(mapped):
+            return {}
+        places[name] = (start, size, checksum)
+        start += size
+    return places
+
+
+@lru_cache(maxsize=1)
+def entry_files() -> EntryFiles:
+    """Return the kept weights of this process, in the folder of packed weights and within its bounds."""
+    return EntryFiles(packed_files().store)

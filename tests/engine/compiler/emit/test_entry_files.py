@@ -1,0 +1,132 @@
+"""Weights that are mapped instead of kept in memory: the same numbers, whatever becomes of the model's own file."""
+
+import mmap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine import RuntimeGraph
+from engine import graph as graph_module
+from engine.compiler.emit.code_store import CodeStore
+from engine.compiler.emit.entry_files import ENTRIES, EntryFiles
+from engine.compiler.memory.alignment import ALIGNMENT, address_of
+from engine.dtypes import Array
+from engine.errors import ArchiveError
+from engine.mapped_pages import let_go
+from engine.pnnx import archive
+from engine.pnnx.archive import read_archive
+from engine.pnnx.archive_writer import write_archive
+
+NETWORK = Path(__file__).parents[3] / "golden" / "networks" / "data" / "resnet18" / "resnet18.pnnx.param"
+BIG: Array = np.random.default_rng(0).standard_normal(100_000).astype(np.float32)
+ODD: Array = np.arange(7, dtype=np.uint8)
+
+
+@pytest.fixture(autouse=True)
+def small_files_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "LEAST_KEPT", 1)
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> EntryFiles:
+    return EntryFiles(CodeStore(tmp_path / "kept"))
+
+
+def write(path: Path, big: Array = BIG) -> Path:
+    entries = {"a.weight": big.data.cast("B"), "b.none": memoryview(b""), "b.bias": ODD.data}
+    write_archive(path, entries.items())
+    return path
+
+
+def numbers(entries: dict[str, memoryview]) -> Array:
+    return np.frombuffer(entries["a.weight"], np.float32)
+
+
+def is_mapped(data: memoryview) -> bool:
+    return isinstance(data.obj, mmap.mmap)
+
+
+def test_the_second_read_is_mapped_and_the_same(tmp_path: Path, shelf: EntryFiles) -> None:
+    path = write(tmp_path / "model.bin")
+    first, second = read_archive(path, shelf), read_archive(path, shelf)
+    assert (is_mapped(first["a.weight"]), is_mapped(second["a.weight"])) == (False, True)
+    assert first == second
+    assert list(second) == ["a.weight", "b.none", "b.bias"]
+    assert all(data.readonly for data in second.values())
+    assert address_of(numbers(second)) % ALIGNMENT == 0
+
+
+def test_what_is_mapped_stays_when_the_models_file_changes(tmp_path: Path, shelf: EntryFiles) -> None:
+    path = write(tmp_path / "model.bin")
+    read_archive(path, shelf)
+    mapped = read_archive(path, shelf)
+    write(tmp_path / "other.bin", -BIG)
+    path.write_bytes((tmp_path / "other.bin").read_bytes())
+    np.testing.assert_array_equal(numbers(read_archive(path, shelf)), -BIG)
+    path.write_bytes(b"")
+    for kept in (tmp_path / "kept").iterdir():
+        kept.unlink()
+    let_go(mapped["a.weight"])
+    np.testing.assert_array_equal(numbers(mapped), BIG)
+    with pytest.raises(ArchiveError, match="truncated to 0 bytes"):
+        read_archive(path, shelf)
+
+
+@pytest.mark.parametrize("place", [0, 33, 60, -200_000, None])
+def test_a_file_that_is_damaged_is_not_used(tmp_path: Path, shelf: EntryFiles, place: int | None) -> None:
+    path = write(tmp_path / "model.bin")
+    read_archive(path, shelf)
+    (kept,) = (tmp_path / "kept").glob(f"*{ENTRIES}")
+    content = bytearray(kept.read_bytes())
+    if place is None:
+        content = content[:-100_000]
+    else:
+        content[place] ^= 1
+    kept.write_bytes(content)
+    again = read_archive(path, shelf)
+    assert not is_mapped(again["a.weight"])
+    np.testing.assert_array_equal(numbers(again), BIG)
+    assert is_mapped(read_archive(path, shelf)["a.weight"])
+
+
+def test_a_file_that_others_may_write_to_is_not_used(tmp_path: Path, shelf: EntryFiles) -> None:
+    path = write(tmp_path / "model.bin")
+    read_archive(path, shelf)
+    (kept,) = (tmp_path / "kept").glob(f"*{ENTRIES}")
+    kept.chmod(0o666)
+    assert not is_mapped(read_archive(path, shelf)["a.weight"])
+
+
+def test_small_archives_and_stores_that_are_off_keep_nothing(
+    tmp_path: Path, shelf: EntryFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "model.bin")
+    off = EntryFiles(CodeStore(None))
+    assert not off.is_on
+    assert read_archive(path, off) == read_archive(path, off)
+    monkeypatch.setattr(archive, "LEAST_KEPT", 1 << 30)
+    read_archive(path, shelf)
+    assert not (tmp_path / "kept").exists()
+
+
+def test_letting_go_takes_nothing_from_memory_of_the_process() -> None:
+    kept = BIG.copy()
+    let_go(kept)
+    let_go(kept.data)
+    np.testing.assert_array_equal(kept, BIG)
+
+
+def test_a_graph_computes_the_same_of_mapped_weights(
+    shelf: EntryFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graph_module, "entry_shelf", lambda _: shelf)
+    x = np.random.default_rng(1).standard_normal((1, 3, 64, 64)).astype(np.float32)
+    results = []
+    for _ in range(2):
+        graph = RuntimeGraph(NETWORK, backend="native", verify="always")
+        graph.build()
+        results.append(graph.forward([x])[0])
+    np.testing.assert_array_equal(results[1], results[0])
+    weight = next(operator for operator in graph.operators if "weight" in operator.attrs).attrs["weight"]
+    assert is_mapped(weight.data)
