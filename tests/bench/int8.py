@@ -1,7 +1,7 @@
 """Models in int8: this engine's, and the other runtimes' on a graph that onnxruntime quantized (QDQ).
 
 All are calibrated on the same inputs by the extremes of their tensors: activations of 0 to 255, one scale for a tensor;
-weights of -127 to 127, one scale for a filter.
+weights of -127 to 127, one scale for a filter. An encoder's activations are quantized in each run instead, by all.
 """
 
 from collections.abc import Iterable, Iterator
@@ -72,7 +72,7 @@ def quantized_files(files: ModelFiles, data: Iterable[Array] | None = None) -> Q
         data: what it is calibrated on; by default `examples`.
     """
     from onnxruntime import InferenceSession
-    from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
+    from onnxruntime.quantization import QuantFormat, QuantType, quantize_dynamic, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
     made = QuantizedFiles(files.model, files.folder)
@@ -82,15 +82,13 @@ def quantized_files(files: ModelFiles, data: Iterable[Array] | None = None) -> Q
         quant_pre_process(str(files.onnx), str(prepared))
         name = InferenceSession(str(files.onnx)).get_inputs()[0].name
         partial = path.with_suffix(".partial")
-        quantize_static(
-            str(prepared),
-            str(partial),
-            _Reader(name, examples(files) if data is None else data),
-            quant_format=QuantFormat.QDQ,
-            per_channel=True,
-            activation_type=QuantType.QUInt8,
-            weight_type=QuantType.QInt8,
-        )
+        common: dict[str, Any] = {"per_channel": True, "weight_type": QuantType.QInt8}
+        if files.model.is_dynamic:
+            quantize_dynamic(str(prepared), str(partial), **common)
+        else:
+            reader = _Reader(name, examples(files) if data is None else data)
+            kinds = {"quant_format": QuantFormat.QDQ, "activation_type": QuantType.QUInt8}
+            quantize_static(str(prepared), str(partial), reader, **kinds, **common)
         partial.replace(path)
     return made
 

@@ -21,6 +21,8 @@ class BenchModel:
         shape: of its only input.
         options: arguments of the network's class.
         is_averaged: whether it counts in the geometric mean over models.
+        is_dynamic: whether other runtimes take the scales of activations from each run in int8, as this engine does
+            for rows of tokens.
     """
 
     name: str
@@ -29,6 +31,7 @@ class BenchModel:
     shape: tuple[int, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
     is_averaged: bool = True
+    is_dynamic: bool = False
 
     def input(self) -> Array:
         """Return the input that all runtimes get."""
@@ -42,6 +45,14 @@ _MODELS = (
     BenchModel("mobilenet_v2", "MobileNetV2 224²", "mobilenet_v2", (1, 3, 224, 224)),
     BenchModel("mobilenet_v3_small", "MobileNetV3-small 224²", "mobilenet_v3_small", (1, 3, 224, 224)),
     BenchModel("vit", "small ViT 224²", "vit", (1, 3, 224, 224), is_averaged=False),
+    BenchModel(
+        "encoder",
+        "encoder of MiniLM's size, 128 tokens",
+        "encoder",
+        (1, 128, 384),
+        is_averaged=False,
+        is_dynamic=True,
+    ),
 )
 
 MODELS = {model.name: model for model in _MODELS}

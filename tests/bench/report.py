@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.bench.models import MODELS
 from tests.bench.ratios import fastest_peer, geometric_mean, means, to_base, to_fastest, to_same_precision
 from tests.bench.results import SAVED, BenchReport, LayerTable, RuntimeResult, from_json
-from tests.bench.runtimes import BASE, PRECISIONS, RUNTIMES
+from tests.bench.runtimes import BASE, PRECISIONS, of_precisions
 
 SLOWEST = 12
 
@@ -32,22 +32,40 @@ def summary(report: BenchReport) -> str:
     """Return the tables of times: milliseconds of all runtimes, and this engine's ratios."""
     parts = []
     for threads in report.threads:
-        parts.append(f"{_threads(threads).capitalize()}, median ms; in brackets the ratio to {BASE}:")
+        parts.append(
+            f"{_threads(threads).capitalize()}, float32, median ms; in brackets the ratio to {BASE}:"
+        )
         parts.append(_times(report, threads))
         parts += [_precision(report, threads, precision) for precision in PRECISIONS[1:]]
     return "\n\n".join(part for part in parts if part)
 
 
 def _precision(report: BenchReport, threads: int, precision: str) -> str:
-    """Return the line that compares this engine in a precision with the fastest other runtime in the same."""
-    ratios = {name: to_same_precision(report.find(name, threads), precision) for name in report.models}
-    known = {name: ratio for name, ratio in ratios.items() if ratio is not None}
-    if not known:
+    """Return the table of a precision: this engine beside the other runtimes in the same, and float32 beside both."""
+    found = {name: report.find(name, threads) for name in report.models}
+    names = [
+        name for name in of_precisions([precision]) if any(name in results for results in found.values())
+    ]
+    if not names:
         return ""
-    mean = geometric_mean([ratio for name, ratio in known.items() if MODELS[name].is_averaged])
-    each = ", ".join(f"{_title(name)} {ratio:.2f}" for name, ratio in known.items())
-    head = f"- {precision}, {_threads(threads)}, time over the fastest peer's in the same precision"
-    return f"{head}: {each}; geometric mean {_ratio(mean)}."
+    ratios = {name: to_same_precision(results, precision) for name, results in found.items()}
+    rows = []
+    for model, results in found.items():
+        ratio = _ratio(ratios[model])
+        rows.append([_title(model), *(_plain_time(results, name) for name in ("native", *names)), ratio])
+    averaged = [ratio for name, ratio in ratios.items() if ratio is not None and MODELS[name].is_averaged]
+    blanks = [""] * (1 + len(names))
+    rows.append([f"geometric mean of {len(averaged)}", *blanks, _ratio(geometric_mean(averaged))])
+    head = f"{_threads(threads).capitalize()}, {precision}, median ms; the last column is this engine's time over the "
+    head += "fastest other runtime's in the same precision:"
+    return f"{head}\n\n{table(['model', 'native (f32)', *names, 'ratio'], rows)}"
+
+
+def _plain_time(results: dict[str, RuntimeResult], name: str) -> str:
+    result = results.get(name)
+    if result is None:
+        return ""
+    return "fails" if result.seconds is None else _milliseconds(result.seconds)
 
 
 def full(report: BenchReport) -> str:
@@ -145,7 +163,9 @@ def layers(found: LayerTable, most: int | None = None) -> str:
 
 
 def _times(report: BenchReport, threads: int) -> str:
-    names = [name for name in RUNTIMES if any(name in report.find(m, threads) for m in report.models)]
+    names = [
+        name for name in of_precisions(["f32"]) if any(name in report.find(m, threads) for m in report.models)
+    ]
     rows = []
     for model in report.models:
         results = report.find(model, threads)
@@ -156,7 +176,11 @@ def _times(report: BenchReport, threads: int) -> str:
     averaged = [_ratio(mean[name][0]) for name in names]
     count = sum(MODELS[name].is_averaged for name in report.models)
     rows.append(
-        [f"geometric mean of {count}, ViT aside", *averaged, _ratio(mean.get("native", (None, None))[1])]
+        [
+            f"geometric mean of {count}, transformers aside",
+            *averaged,
+            _ratio(mean.get("native", (None, None))[1]),
+        ]
     )
     return table(["model", *names, "fastest peer, native's ratio to it"], rows)
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -87,7 +89,7 @@ def test_summary_shows_times_ratios_failures_and_means(found: BenchReport) -> No
     assert unet[head.index("ncnn")] == "fails"
     assert resnet18[head.index("ncnn")] == ""
     assert vit[1] == "500.0 (50.00)"
-    assert mean[0] == "geometric mean of 2, ViT aside"
+    assert mean[0] == "geometric mean of 2, transformers aside"
     assert mean[1] == "0.80"
     assert mean[-1] == "1.13"
     assert len(cells) == 12
@@ -154,3 +156,17 @@ def test_precisions_are_compared_with_their_own_kind() -> None:
     assert to_same_precision({"native-bf16": results["native-bf16"]}, "bf16") is None
     assert of_precisions(["bf16"]) == ["native-bf16", "openvino-bf16"]
     assert fastest_peer(results) is results["openvino"]
+
+
+def test_each_precision_has_a_table_of_its_own(found: BenchReport) -> None:
+    times = {"native-int8": 0.002, "onnxruntime-int8": 0.004, "openvino-int8": None}
+    more = [RuntimeResult("resnet18", 1, name, seconds, None, rounds=20) for name, seconds in times.items()]
+    text = report.summary(replace(found, results=(*found.results, *more)))
+    assert text.count("int8, median ms") == 1
+    assert "bf16" not in text
+    plain, rounded = text.split("One thread, int8, median ms")
+    assert "int8" not in plain
+    cells = next(line for line in rounded.splitlines() if "ResNet18" in line).split("|")[2:-1]
+    assert [cell.strip() for cell in cells] == ["8.00", "2.00", "4.00", "fails", "0.50"]
+    mean = next(line for line in rounded.splitlines() if "geometric mean of 1" in line).split("|")
+    assert mean[-2].strip() == "0.50"

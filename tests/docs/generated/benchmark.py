@@ -1,8 +1,11 @@
 """What the kept runs of `make bench` and `make bench-service` found."""
 
+import json
+
+from tests.bench import accuracy
 from tests.bench.models import MODELS
 from tests.bench.ratios import means, to_base
-from tests.bench.report import secondary, summary
+from tests.bench.report import secondary, summary, table
 from tests.bench.results import BenchReport, from_json
 from tests.bench.runtimes import BASE
 from tests.bench.service import results
@@ -20,7 +23,7 @@ def render() -> str:
     if report.fewest_rounds < report.rounds:
         rounds += f" ({report.fewest_rounds} for the slowest models)"
     intro = (
-        f"Batch 1, float32, random weights from a fixed seed; medians of {rounds} in which the runtimes take turns; "
+        f"Batch 1, random weights from a fixed seed; medians of {rounds} in which the runtimes take turns; "
         f"{machine['processor']}, {machine['cores']} cores, {machine['instructions']}. "
         f"Versions: {machine['versions']}."
     )
@@ -55,6 +58,24 @@ def render_service() -> str:
     return (
         "No run is kept in this repository: `make bench-service` measures on your machine and prints tables."
     )
+
+
+def render_accuracy() -> str:
+    """Return the table of the kept run of `python -m tests.bench.accuracy --save`, or how to make one."""
+    path = ROOT / accuracy.SAVED
+    if not path.exists():
+        return "No run is kept in this repository: the command prints what it measures on your machine."
+    found = json.loads(path.read_text())
+    rows = [[row["runtime"], f"{row['agreement']:.1%}", f"{row['error']:.4f}"] for row in found["rows"]]
+    head = [
+        "runtime",
+        "crops with the class of float32",
+        "norm of the difference over that of the logits",
+    ]
+    told = found["machine"]
+    place = f"{told['processor']}, {told['instructions']}; {told['versions']}"
+    intro = f"{found['crops']} crops, calibrated on {found['calibration']} others; {place}."
+    return f"{intro}\n\n{table(head, rows)}"
 
 
 def _against_base(report: BenchReport, threads: int) -> str:

@@ -23,6 +23,7 @@ from tests.docs.generated.blocks import names, put
 from tests.golden import document
 
 BLOCKS: Mapping[str, Callable[[], str]] = {
+    "accuracy": benchmark.render_accuracy,
     "answer": answer.render,
     "attacks": attacks.render,
     "benchmark": benchmark.render,

@@ -11,6 +11,7 @@ from torch import nn
 from .cells import CellNet
 from .common import draw_weights
 from .efficientnet_lite import EfficientNetLite
+from .encoder import Encoder
 from .mobilenet_v2 import MobileNetV2
 from .mobilenet_v3 import MobileNetV3Small
 from .mtcnn import ProposalNet
@@ -40,6 +41,7 @@ NETWORKS: dict[str, Network] = {
     "shufflenet_v2": Network(ShuffleNetV2, (4, 3, 96, 96)),
     "sequence_net": Network(SequenceNet, (4, 3, 40)),
     "cell_net": Network(CellNet, (4, 3, 6)),
+    "encoder": Network(Encoder, (1, 128, 384)),
     "vit": Network(ViT, (1, 3, 224, 224)),
 }
 
