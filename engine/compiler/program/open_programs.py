@@ -23,8 +23,8 @@ _MOST_OPEN = 8
 """Open programs of a graph, one for each number of rows."""
 _MOST_PROGRAMS = 128
 _MOST_BYTES = 32 << 20
-_CALL_BYTES = 4 << 10
-"""What a call takes in a program for one length, as measured: its code is that of all lengths."""
+_CALL_BYTES = 3 << 10
+"""What a call takes in a program for one length, as measured: objects of program and plan; the code is shared."""
 _MOST_CHECKS = 8
 """Lengths of the first runs at which an open program is compared once more, beside runs."""
 
