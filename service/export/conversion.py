@@ -17,6 +17,7 @@ from service.export.input_spec import InputSpec, parse_input
 from service.export.labels import read_labels
 from service.export.leftover import explain
 from service.export.merge import merge, read_param
+from service.export.onnx_operators import translate_operators
 from service.export.onnx_source import OnnxSource
 from service.export.report import ExportReport
 from service.export.second_shape import second_shapes
@@ -164,6 +165,8 @@ class _Export:
     def _checked(
         self, files: Exported, examples: Sequence[Sequence[Array]], outputs: Sequence[Array]
     ) -> _Done:
+        if isinstance(self.source, OnnxSource):
+            translate_operators(files.param)
         name_inputs(files.param, [spec.name for spec in self.specs])
         graph = RuntimeGraph(files.param, files.bin)
         try:
