@@ -57,7 +57,11 @@ async def test_parameter_that_fastapi_refuses(client: AsyncClient) -> None:
     assert details == {
         "parameter": "format",
         "errors": [
-            {"parameter": "format", "problem": "input should be 'json', 'dot' or 'mermaid'", "value": "svg"}
+            {
+                "parameter": "format",
+                "problem": "input should be 'json', 'dot', 'mermaid' or 'layout'",
+                "value": "svg",
+            }
         ],
     }
 
