@@ -93,3 +93,21 @@ def test_minilm_with_its_weights(tmp_path: Path) -> None:
     assert all(
         output.absolute < 1e-4 for item in report.agreements for output in item.outputs if output.absolute
     )
+
+
+def test_operators_of_onnx_that_the_exporter_leaves(tmp_path: Path) -> None:
+    import torch
+
+    class Net(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            places = torch.zeros(1, 1, 6, dtype=torch.int64) + 2
+            return x.amax(1), x.amin((1, 2), keepdim=True), x.max(2)[0], x.gather(1, places)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        file = str(tmp_path / "net.onnx")
+        torch.onnx.export(Net().eval(), (torch.rand(1, 4, 6),), file, dynamo=False, input_names=["x"])
+    report = export(tmp_path / "net.onnx", tmp_path / "net")
+    assert [len(agreement.outputs) for agreement in report.agreements] == [4]
+    assert all(agreement.agrees for agreement in report.agreements)
+    assert "torch.gather" in (tmp_path / "net" / "net.pnnx.param").read_text()
