@@ -22,7 +22,7 @@ RELEASE ?= .venv-release
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help serve recipes test test-lowest test-newest lint format bench bench-service bench-start wrk soak attack mixed fuzz schemathesis conformance differential console console-pictures golden figures examples docs train dev dist sbom audit notes constraints clean
+.PHONY: help serve recipes test test-lowest test-newest lint format bench bench-service bench-start wrk soak attack mixed fuzz schemathesis conformance differential console console-types console-pictures golden figures examples docs train dev dist sbom audit notes constraints clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
@@ -134,6 +134,11 @@ console: $(VENV)/console.installed ## Try the console in Chromium: every page, w
 	|| { [ "$$(id -u)" = 0 ] && apt-get update --quiet && apt-get install --quiet --yes --no-install-recommends chromium; } \
 	|| echo 'there is no browser: apt install chromium'
 	$(BIN)/python -m pytest -q tests/console tests/console/checks_speed.py
+
+console-types: ## Check the console's JavaScript: types by tsc, rules by eslint, where node is
+	@command -v npx > /dev/null || { echo 'skipped: there is no node, which tsc and eslint need'; exit 0; }; \
+	npx --yes --package typescript@7 tsc -p tests/console/tsconfig.json \
+	&& npx --yes --package eslint@9 eslint -c tests/console/eslint.config.mjs service/console/script
 
 console-pictures: $(VENV)/console.installed ## Take the README's pictures of the console
 	$(BIN)/python -m tests.console.pictures
