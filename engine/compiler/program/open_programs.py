@@ -4,6 +4,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from weakref import WeakMethod
 
 from engine.compiler.memory.block_pool import BlockPool
 from engine.compiler.memory.region import RegionError
@@ -39,14 +40,14 @@ class OpenPrograms:
 
     Args:
         axes: which axes of the inputs vary together.
-        make: makes an open program.
+        make: makes an open program; a method of the object that owns this one.
         checker: says whether a program may be used.
         blocks: memory of runs, shared by all programs of the graph.
     """
 
     def __init__(self, axes: OpenAxes, make: Maker, checker: Checker, blocks: BlockPool) -> None:
         self._axes = axes
-        self._make = make
+        self._make = WeakMethod(make)  # its object owns this one: a cycle would keep the weights of the graph
         self._checker = checker
         self._blocks = blocks
         self._lock = threading.Lock()
@@ -133,8 +134,11 @@ class OpenPrograms:
             self._open[common] = None
             if len(self._open) > _MOST_OPEN:
                 self._checks_left.pop(self._open.popitem(last=False)[0], None)
+        make = self._make()
+        if make is None:
+            return  # so is the graph
         try:
-            made = self._make(lambda length: planner(self._axes.at(common, length)))
+            made = make(lambda length: planner(self._axes.at(common, length)))
             if self._agrees(made, common, planner):
                 self._checks_left[common] = _MOST_CHECKS
                 self._open[common] = made
