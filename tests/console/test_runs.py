@@ -133,3 +133,12 @@ def wrong_reference(visit: Visit, path: Path, operator: str, operand: str) -> st
     arrays[operand] = arrays[operand] + 1
     np.savez(path, **{name: arrays[name] for name in ("2", operand)})
     return operator
+
+
+def test_a_graph_opened_by_its_numerical_difference_asks_for_it(visit: Visit) -> None:
+    visit.open("#/digits/graph?measure=loss")
+    visit.page.locator("canvas.graph-canvas").wait_for()
+    visit.settle()
+    assert any("/compare?" in url for url in visit.requests)
+    assert visit.page.locator("canvas.graph-canvas").get_attribute("data-hottest")
+    visit.check()

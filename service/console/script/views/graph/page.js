@@ -97,6 +97,7 @@ class GraphPage {
     addEventListener("themechange", () => { this.graph.refresh(); this.map.repaint(); }, { signal });
     this.colour();
     this.graph.fit();
+    if (this.measure.name === "loss") void this.loadLosses().then(() => this.colour());
   }
 
   /** @returns {string} */
