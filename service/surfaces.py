@@ -126,6 +126,8 @@ SURFACES = (V2, V1, INFER)
 HEALTH_PATHS = frozenset().union(*(surface.health_paths for surface in SURFACES))
 METRICS_PATHS = frozenset().union(*(surface.metrics_paths for surface in SURFACES))
 DOCS_PATHS = frozenset().union(*(surface.docs_paths for surface in SURFACES))
+_RUN_ENDS = ("/infer", ":predict", "/embeddings")
+"""What the paths end with that run a model."""
 POLLED_PATHS = HEALTH_PATHS | METRICS_PATHS
 """What machines ask every few seconds; it is answered while the server drains."""
 
@@ -133,6 +135,11 @@ POLLED_PATHS = HEALTH_PATHS | METRICS_PATHS
 def is_console_path(path: str) -> bool:
     """Tell whether a path is that of the console's page or of a file of it, which hold nothing of a server."""
     return path == "/console" or path.startswith("/console/")
+
+
+def is_urgent(method: str, path: str) -> bool:
+    """Tell whether a request is begun as soon as it has come: it runs a model, or asks whether the server lives."""
+    return path.endswith(_RUN_ENDS) if method == "POST" else path in HEALTH_PATHS
 
 
 def surface_of(path: str) -> Surface:

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from engine import InputError, LayerError
 from service.context import context_of
 from service.errors import ServiceError, engine_error, out_of_memory
+from service.services import services_of
 from service.surfaces import surface_of
 
 EXPLAINED_ERRORS = (ServiceError, InputError, LayerError, RequestValidationError, HTTPException, MemoryError)
@@ -58,6 +59,8 @@ async def answer_error(request: Request, error: Exception) -> Response:
     """Return the answer to a request that ended in an exception, in the form of its surface."""
     # not a plain function: such a handler gets a thread of a pool, and refusals come when there is least to spare
     explained = _explain(request, error)
+    if explained.status == HTTPStatus.SERVICE_UNAVAILABLE:
+        await services_of(request).refusal_pace.wait(context_of(request).client)
     return error_response(surface_of(request.url.path).word_error(explained))
 
 

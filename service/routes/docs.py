@@ -35,9 +35,11 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get("/docs")
-def show_docs(request: Request) -> HTMLResponse:
+async def show_docs(request: Request) -> HTMLResponse:
     """Show operations, parameters, schemas and examples as a page."""
-    return HTMLResponse(render_docs(request.app.openapi()), headers=_HEADERS)
+    app = request.app
+    page = await services_of(request).recent.get("docs", lambda: render_docs(app.openapi()))
+    return HTMLResponse(page, headers=_HEADERS)
 
 
 @router.get("/docs/{file}")

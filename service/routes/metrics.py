@@ -1,10 +1,12 @@
 """`GET /metrics`: for Prometheus."""
 
+from functools import partial
+
 from fastapi import APIRouter, Request, Response
 
 from service.description.openapi import error_responses
-from service.services import services_of
-from service.telemetry.metrics import take_snapshot
+from service.services import Services, services_of
+from service.telemetry.metrics import asks_for_openmetrics, take_snapshot
 
 _CONTENT = {kind: {"schema": {"type": "string"}} for kind in ("text/plain", "application/openmetrics-text")}
 
@@ -16,9 +18,17 @@ router = APIRouter(tags=["monitoring"])
     response_class=Response,
     responses={200: {"content": _CONTENT}, **error_responses(500)},
 )
-def show_metrics(request: Request) -> Response:
+async def show_metrics(request: Request) -> Response:
     """Show the metrics in the text format of Prometheus, or as OpenMetrics if `Accept` asks for it."""
     services = services_of(request)
+    wants_openmetrics = asks_for_openmetrics(", ".join(request.headers.getlist("accept")))
+    text, media_type = await services.recent.get(
+        ("metrics", wants_openmetrics), partial(_render, services, wants_openmetrics)
+    )
+    return Response(text, media_type=media_type)
+
+
+def _render(services: Services, wants_openmetrics: bool) -> tuple[bytes, str]:
     telemetry = services.telemetry
     snapshot = take_snapshot(
         services.loaded or (),
@@ -27,6 +37,4 @@ def show_metrics(request: Request) -> Response:
         telemetry.statistics,
         telemetry.http_durations,
     )
-    accept = ", ".join(request.headers.getlist("accept"))
-    text, media_type = telemetry.metrics.render(snapshot, accept)
-    return Response(text, media_type=media_type)
+    return telemetry.metrics.render(snapshot, wants_openmetrics=wants_openmetrics)

@@ -25,12 +25,14 @@ router = APIRouter(tags=["monitoring"])
     response_class=Response,
     responses={200: {"model": TraceList | ChromeTrace}, **error_responses(422, 500, 503)},
 )
-def list_traces(request: Request, format: TraceFormat = "json") -> Response:
+async def list_traces(request: Request, format: TraceFormat = "json") -> Response:
     """List the most recent traced runs, newest first, or draw them all on one timeline."""
-    runs = services_of(request).telemetry.recent.newest_first()
-    if format == "chrome":
-        return _chrome(runs)
-    return _json({"traces": [summarize(run) for run in runs]})
+    services = services_of(request)
+    draw = _draw if format == "chrome" else _list
+    content = await services.recent.get(
+        ("traces", format), lambda: draw(services.telemetry.recent.newest_first())
+    )
+    return _answer(content, format)
 
 
 @router.get(
@@ -44,14 +46,23 @@ def show_trace(request: Request, request_id: str, format: TraceFormat = "json") 
     if run is None:
         message = f"no traced run of a request {request_id[:80]!r} is kept; GET /traces lists those that are"
         raise ServiceError(404, "trace_not_found", message, {"request_id": request_id[:128]})
-    return _chrome([run]) if format == "chrome" else _json(describe(run))
+    return _answer(_draw([run]) if format == "chrome" else _dump(describe(run)), format)
 
 
-def _chrome(runs: Iterable[RecentRun]) -> Response:
-    answer = _json(chrome_trace(runs))
-    answer.headers["Content-Disposition"] = 'attachment; filename="kuiper-trace.json"'
-    return answer
+def _list(runs: Iterable[RecentRun]) -> bytes:
+    return _dump({"traces": [summarize(run) for run in runs]})
 
 
-def _json(content: object) -> Response:
-    return Response(orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY), media_type="application/json")
+def _draw(runs: Iterable[RecentRun]) -> bytes:
+    return _dump(chrome_trace(runs))
+
+
+def _dump(content: object) -> bytes:
+    return orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def _answer(content: bytes, format: TraceFormat) -> Response:
+    headers = (
+        {"Content-Disposition": 'attachment; filename="kuiper-trace.json"'} if format == "chrome" else {}
+    )
+    return Response(content, headers=headers, media_type="application/json")

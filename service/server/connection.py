@@ -26,6 +26,7 @@ from service.server.eager_task import start_task
 from service.server.read_flow import ReadFlow
 from service.server.reader import PacketReader
 from service.server.transport import CoalescingTransport
+from service.surfaces import is_urgent
 
 HEAD_BYTES = 64 << 10
 """Most bytes of a request line and its headers, counted from the second packet that they arrive in."""
@@ -154,7 +155,7 @@ class Connection(HttpToolsProtocol):
         """Start the next request, and parse those that were sent ahead."""
         super().on_response_complete()
         if self._read_flow.held and len(self.pipeline) < MOST_AHEAD:
-            self._policy.ahead.add(self._parse_held)
+            self._policy.paced.add(self._parse_held)
 
     def pause_writing(self) -> None:
         """Have it watched how fast the client reads."""
@@ -230,10 +231,10 @@ class Connection(HttpToolsProtocol):
         Its call is in the queue before the next packet is read, so that workers are not idle while the event loop reads
         from all the connections that have sent something. Earlier releases of uvicorn do not call this.
         """
-        if self._is_parsing:
+        if self._is_parsing and is_urgent(cycle.scope["method"], cycle.scope["path"]):
             self._begun = cycle, app
-        else:  # it was sent ahead
-            self._policy.ahead.add(partial(self._start, cycle, app))
+        else:  # it was sent ahead, or may wait behind those that run models
+            self._policy.paced.add(partial(self._start, cycle, app))
 
     def _start(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._answered = cycle

@@ -27,12 +27,12 @@ class ConnectionPolicy:
     Attributes:
         limit: how many there may be.
         unsent: the answers that their clients do not read.
-        ahead: begins requests that were sent ahead of the answers, a few at a time.
+        paced: begins requests that were sent ahead of the answers, and those that are not urgent, a few at a time.
     """
 
     limit: ConnectionLimit
     unsent: UnsentAnswers
-    ahead: PacedWork = field(default_factory=PacedWork)
+    paced: PacedWork = field(default_factory=PacedWork)
 
 
 def connection_policy(settings: Settings) -> ConnectionPolicy:

@@ -6,7 +6,7 @@ from httpx import AsyncClient
 from starlette.routing import Route
 
 from service.scheduling.call import SurfaceName
-from service.surfaces import DOCS_PATHS, INFER, POLLED_PATHS, SURFACES, V1, V2, surface_of
+from service.surfaces import DOCS_PATHS, INFER, POLLED_PATHS, SURFACES, V1, V2, is_urgent, surface_of
 
 pytestmark = pytest.mark.anyio
 
@@ -56,3 +56,22 @@ async def test_path_belongs_to_the_first_surface_whose_prefix_it_has(path: str, 
 async def test_every_surface_has_a_name_of_its_own() -> None:
     assert {surface.name for surface in SURFACES} == set(SurfaceName)
     assert len(SURFACES) == len(SurfaceName)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "urgent"),
+    [
+        ("POST", "/infer", True),
+        ("POST", "/v2/models/a/versions/1/infer", True),
+        ("POST", "/v1/models/a:predict", True),
+        ("POST", "/v1/embeddings", True),
+        ("GET", "/livez", True),
+        ("GET", "/v2/health/ready", True),
+        ("POST", "/livez", False),
+        ("GET", "/infer", False),
+        ("GET", "/metrics", False),
+        ("POST", "/nothing", False),
+    ],
+)
+def test_what_runs_a_model_or_asks_for_health_is_urgent(method: str, path: str, urgent: bool) -> None:
+    assert is_urgent(method, path) is urgent

@@ -16,6 +16,14 @@ TEXT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """Media type of Prometheus' own text format."""
 
 
+def asks_for_openmetrics(accept: str) -> bool:
+    """Tell whether an `Accept` header, empty where a request has none, asks for OpenMetrics."""
+    # not prometheus_client's choose_encoder: it fails on some headers, and repeats what they say
+    return any(
+        accepted.partition(";")[0].strip() == "application/openmetrics-text" for accepted in accept.split(",")
+    )
+
+
 class Metrics:
     """The metrics of one application.
 
@@ -38,21 +46,19 @@ class Metrics:
         """The collectors that count something themselves, and therefore get the record of every call."""
         return [collector for collector in self._collectors if isinstance(collector, CallObserver)]
 
-    def render(self, snapshot: Snapshot, accept: str = "") -> tuple[bytes, str]:
-        """Return the metrics in the format that an `Accept` header asks for, and its media type.
+    def render(self, snapshot: Snapshot, *, wants_openmetrics: bool = False) -> tuple[bytes, str]:
+        """Return the metrics in Prometheus' own format or as OpenMetrics, and the format's media type.
 
         Args:
             snapshot: the server at this moment.
-            accept: the header; empty where the request has none.
+            wants_openmetrics: what `asks_for_openmetrics` says of the request.
         """
         registry = CollectorRegistry()
         for collector in (_SnapshotCollector(self._collectors, snapshot), *self._process):
             registry.register(collector)
-        # not prometheus_client's choose_encoder: it fails on some headers, and repeats what they say
-        for accepted in accept.split(","):
-            if accepted.partition(";")[0].strip() == "application/openmetrics-text":
-                text: bytes = openmetrics.generate_latest(registry)  # type: ignore[no-untyped-call]  # theirs
-                return text, openmetrics.CONTENT_TYPE_LATEST
+        if wants_openmetrics:
+            text: bytes = openmetrics.generate_latest(registry)  # type: ignore[no-untyped-call]  # theirs
+            return text, openmetrics.CONTENT_TYPE_LATEST
         return generate_latest(registry), TEXT_TYPE
 
 

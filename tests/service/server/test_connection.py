@@ -31,7 +31,7 @@ from tests.service.server.policies import make_policy
 
 pytestmark = pytest.mark.anyio
 LENGTH = b"Content-Length: 2\r\n\r\n"
-HEAD = b"GET / HTTP/1.1\r\nHost: test\r\n"
+HEAD = b"POST /infer HTTP/1.1\r\nHost: test\r\n"
 
 
 @pytest.fixture

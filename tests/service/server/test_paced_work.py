@@ -1,24 +1,59 @@
-"""What clients have sent ahead is begun a few pieces at a time."""
+"""What may wait is begun a little at a time."""
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
-from service.server.paced_work import AT_A_TIME, PacedWork
+from service.server import paced_work
+from service.server.paced_work import TURN_SECONDS, TURNS, PacedWork
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_others_get_their_turn_between_the_pieces() -> None:
+@pytest.fixture
+def pass_time(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Have a clock that moves when it is told to; returns what moves it."""
+    now = 0.0
+
+    def move(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    monkeypatch.setattr(paced_work, "perf_counter", lambda: now)
+    return move
+
+
+async def test_others_get_their_turn_between_the_pieces(pass_time: Callable[[float], None]) -> None:
     turns, done = PacedWork(), list[int | str]()
-    for number in range(3 * AT_A_TIME):
-        turns.add(lambda number=number: done.append(number))  # type: ignore[misc]  # mypy infers no type for it
-    for _ in range(3):
+
+    def work(number: int) -> None:
+        pass_time(0.4 * TURN_SECONDS)
+        done.append(number)
+
+    for number in range(7):
+        turns.add(lambda number=number: work(number))  # type: ignore[misc]  # mypy infers no type for it
+    for _ in range(2 * TURNS + 1):
         await asyncio.sleep(0)
         done.append("other")
-    numbers = list(range(3 * AT_A_TIME))
-    first, second = numbers[:AT_A_TIME], numbers[AT_A_TIME : 2 * AT_A_TIME]
-    assert done == [*first, "other", *second, "other", *numbers[2 * AT_A_TIME :], "other"]
+    others = ["other"] * TURNS
+    assert done == [0, 1, 2, *others, 3, 4, 5, *others, 6, "other"]
+
+
+async def test_a_piece_that_takes_longer_is_begun_alone(pass_time: Callable[[float], None]) -> None:
+    turns, done = PacedWork(), list[int]()
+
+    def work() -> None:
+        pass_time(5 * TURN_SECONDS)
+        done.append(0)
+
+    for _ in range(3):
+        turns.add(work)
+    for count in (1, 2, 3):
+        await asyncio.sleep(0)
+        assert len(done) == count
+        for _ in range(TURNS - 1):
+            await asyncio.sleep(0)
 
 
 async def test_what_is_added_later_is_begun_as_well() -> None:

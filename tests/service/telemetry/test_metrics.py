@@ -18,6 +18,7 @@ from service.telemetry.metrics import (
     COLLECTORS,
     Metrics,
     Snapshot,
+    asks_for_openmetrics,
     collectors,
     make_collectors,
     take_snapshot,
@@ -76,7 +77,7 @@ class Server:
         dispatcher = cast(Dispatcher, BusyDispatcher())
         settings = settings_of(workers=2)
         snapshot = take_snapshot(self.models, dispatcher, settings, self.statistics, self.http_durations)
-        return self.metrics.render(snapshot, accept)
+        return self.metrics.render(snapshot, wants_openmetrics=asks_for_openmetrics(accept))
 
     def text(self, accept: str = "") -> str:
         return self.render(accept)[0].decode()
