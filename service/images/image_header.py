@@ -17,6 +17,8 @@ MAX_ASPECT = 50_000
 """Largest ratio of the sides of an image."""
 MAX_SCANS = 64
 """Most scans of a JPEG; encoders write up to some fifteen."""
+MAX_EXIF_SEGMENTS = 16
+"""Most segments of a JPEG that hold Exif; cameras write one. Pillow joins them, and copies all of them for each."""
 _FREE_PARTS = 1024
 _PART_BYTES = 512
 """An image may have `_FREE_PARTS` chunks or segments, and one more for each of so many bytes."""
@@ -32,6 +34,7 @@ _PNG_ALPHA = (4, 6)
 _PNG_GRAY = 0
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _PROGRESSIVE = frozenset((0xC2, 0xC6, 0xCA, 0xCE))
+_EXIF_SEGMENT, _EXIF = 0xE1, b"Exif\0\0"
 _START_OF_SCAN, _END_OF_IMAGE = 0xDA, 0xD9
 _WITHOUT_LENGTH = frozenset((0x00, 0x01, *range(0xD0, 0xD9)))
 _MARKER = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]", re.DOTALL)
@@ -200,7 +203,7 @@ def _read_bmp(data: bytes) -> ImageHeader:
 
 
 def _read_jpeg(data: bytes) -> ImageHeader:
-    width = height = scans = 0
+    width = height = scans = exifs = 0
     weight = 1
     for kind, start in _counted(data, _jpeg_segments(data), "segments"):
         if kind == _START_OF_SCAN:
@@ -210,6 +213,10 @@ def _read_jpeg(data: bytes) -> ImageHeader:
             width, height = max(width, columns), max(height, rows)
             if kind in _PROGRESSIVE or components > 3:
                 weight = 2  # all coefficients are kept, or a second image of other colours
+        elif kind == _EXIF_SEGMENT and data.startswith(_EXIF, start + 2):
+            exifs += 1
+        if exifs > MAX_EXIF_SEGMENTS:
+            raise _ExcessError(exifs, MAX_EXIF_SEGMENTS, "segments of Exif")
         if scans > MAX_SCANS:
             raise _ExcessError(scans, MAX_SCANS, "scans")
     return ImageHeader("JPEG", width, height, weight, scans)

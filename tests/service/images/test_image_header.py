@@ -12,7 +12,7 @@ from service.config.model_config import ModelConfig, ModelConfigError
 from service.errors import ServiceError
 from service.images import image_header
 from service.images.image_file import IMAGE_FORMATS
-from service.images.image_header import MAX_ASPECT, MAX_SCANS, ImageHeader, read_header
+from service.images.image_header import MAX_ASPECT, MAX_EXIF_SEGMENTS, MAX_SCANS, ImageHeader, read_header
 from service.images.preparation import open_images
 from service.repository.version_loader import restrict_formats
 from tests.service.codec.payloads import encoded
@@ -198,3 +198,13 @@ def test_a_model_takes_no_format_that_the_server_does_not_take(make: Callable[[A
     assert image.formats == ("png",)
     with pytest.raises(ModelConfigError, match="the server takes none of png, webp"):
         restrict_formats(config, ("jpeg",))
+
+
+def test_exif_is_in_few_segments() -> None:
+    sound = encoded(Image.new("L", (8, 8)), "JPEG")
+    segment = b"\xff\xe1" + struct.pack(">H", 10) + b"Exif\0\0II"
+    others = b"\xff\xe1" + struct.pack(">H", 10) + b"http://n"
+    few = sound[:2] + segment * MAX_EXIF_SEGMENTS + others * 40 + sound[2:]
+    assert header_of(few).width == 8
+    many = sound[:2] + segment * (MAX_EXIF_SEGMENTS + 1) + sound[2:]
+    refused(many, 413, "image_too_large", "17 segments of Exif")
