@@ -127,7 +127,7 @@ class Runner:
             check=False,
         )
         assert done.returncode == 0, f"{block}: {script}\n{done.stdout}\n{done.stderr}"
-        assert '"error":' not in done.stdout or '"error":' in block.text, f"{block}: {script}\n{done.stdout}"
+        assert '"error":"' not in done.stdout or '"error":' in block.text, f"{block}: {script}\n{done.stdout}"
         return done.stdout
 
     def _run_python(self, block: Block) -> None:
