@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import cv2
 import numpy as np
 import pytest
 import torch
@@ -22,6 +21,8 @@ from tests.golden.networks.export import export
 from tests.golden.networks.yolov5 import YoloV5
 from tests.recipes import networks
 from tests.recipes.checks_of_photographs import answers, are_in, photographs
+
+cv2 = pytest.importorskip("cv2", reason="OpenCV is not installed; tests/recipes/requirements.txt lists it")
 
 CONFIDENCE = 0.25
 MOST = 300

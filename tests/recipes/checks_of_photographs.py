@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import pytest
 import torch
@@ -16,6 +15,8 @@ from service.export import export
 from tests.golden.make_detection import remaining
 from tests.recipes import networks
 from tests.recipes.packages import need_package
+
+cv2 = pytest.importorskip("cv2", reason="OpenCV is not installed; tests/recipes/requirements.txt lists it")
 
 CONFIDENCE, IOU = 0.25, 0.7
 SIZE = 224

@@ -10,7 +10,7 @@ from engine.compiler.emit import code_store as stores
 from engine.compiler.emit import jit
 from engine.compiler.emit.code_store import CodeStore
 from engine.compiler.emit.jit import KernelCache
-from engine.compiler.program import programs, verifier
+from engine.compiler.program import checker, verifier
 from service.commands import compile as command
 from service.commands.dispatch import run_command
 from service.commands.failure import USAGE_ERROR
@@ -49,7 +49,7 @@ def test_a_server_that_starts_later_compiles_and_compares_nothing(
 
     begin_process(tmp_path / "cache", monkeypatch)
     monkeypatch.setattr(jit, "_write", fail)
-    monkeypatch.setattr(programs, verifier.verify.__name__, fail)
+    monkeypatch.setattr(checker, verifier.verify.__name__, fail)
     loaded = load_repository(Settings(models=tmp_path / "models", max_batch_size=4))
     verification = loaded.find("m").graph.verification
     assert (verification.checked, verification.recalled, verification.refused_count) == (0, 3, 0)
