@@ -10,6 +10,8 @@ from service.tagged_document import TaggedDocument
 
 _MOST_BYTES = 16 << 20
 """Most bytes of all documents that are kept."""
+_MOST_DOCUMENTS = 256
+"""Most documents, however short they are: what tells them apart takes memory, too."""
 
 _Key: TypeAlias = tuple[ref[object], Hashable]
 
@@ -51,7 +53,7 @@ class DocumentCache:
                 self._drop((ref(model), options))
             self._kept[ref(model), options] = document
             self._bytes += len(document.content)
-            while self._bytes > self._most_bytes:
+            while self._bytes > self._most_bytes or len(self._kept) > _MOST_DOCUMENTS:
                 self._drop(next(iter(self._kept)))
 
     def _drop(self, key: _Key) -> None:

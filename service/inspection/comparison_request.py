@@ -47,11 +47,13 @@ def read_comparison(
         files = [part for part in parts if part.name == REFERENCE]
         if files:
             others = [part for part in parts if part.name != REFERENCE]
+            if len(files) > 1:
+                raise _unclear(len(parts) - 1)
             reference = read_npz(files[0].data, limits)
             inputs = None if others else _inputs_among(reference, model)
             if inputs is not None:
                 return ComparisonBody(inputs, reference)
-            if len(files) > 1 or len(others) != 1:
+            if len(others) != 1:
                 raise _unclear(len(others))
             body, content_type = others[0].data, None
     decoded = decode(body, content_type, model.graph.inputs, model.config, limits)

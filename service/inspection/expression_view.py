@@ -23,6 +23,8 @@ _MOST_DIMENSIONS = 2
 _MOST_SHOWN = 64
 _STACK_SHOWN = 12
 """Topmost values of the stack that each step shows."""
+_MOST_ITEMS_SHOWN = 8
+"""Numbers and tensors of a list, those of lists in it included, that its text shows."""
 
 
 def read_question(body: bytes) -> ExpressionQuestion:
@@ -102,25 +104,47 @@ def _array(value: Any, place: int) -> Array:
 
 def _steps(node: ExpressionNode, given: Sequence[Array]) -> Iterator[dict[str, Any]]:
     """Yield each step with the topmost values of the stack after it."""
+    shown: list[dict[str, Any]] = []
     with np.errstate(all="ignore"):  # what is infinite or no number is so in PyTorch as well
         for done, stack in Expression(node).steps(given):
+            # a step changes only what it takes and the value that it leaves on top: the others were described before
+            shown[len(stack) - 1 :] = [_show(stack[-1])]
             yield {
                 "token": done.label,
                 "start": done.position,
                 "taken": len(done.children),
                 "depth": len(stack),
-                "stack": [_show(value) for value in stack[-_STACK_SHOWN:]],
+                "stack": shown[-_STACK_SHOWN:],
             }
 
 
 def _show(value: Any) -> dict[str, Any]:
     """Return a value with its shape and type; of a large one the first elements."""
     if not isinstance(value, np.ndarray):
-        text = f"({', '.join(map(str, value))})" if isinstance(value, tuple) else str(value)
-        return {"shape": None, "dtype": type(value).__name__, "text": text}
+        return {"shape": None, "dtype": type(value).__name__, "text": _text(value)}
     numbers = [_number(number) for number in value.reshape(-1)[:_MOST_SHOWN].tolist()]
-    text = np.array2string(value, separator=", ", threshold=_MOST_SHOWN, precision=6)
-    return {"shape": list(value.shape), "dtype": str(value.dtype), "data": numbers, "text": text}
+    return {"shape": list(value.shape), "dtype": str(value.dtype), "data": numbers, "text": _text(value)}
+
+
+def _text(value: Any) -> str:
+    """Return a value as text; of a long list the beginning."""
+    if isinstance(value, np.ndarray):
+        return np.array2string(value, separator=", ", threshold=_MOST_SHOWN, precision=6)
+    return _list_text(value, iter(range(_MOST_ITEMS_SHOWN))) if isinstance(value, tuple) else str(value)
+
+
+def _list_text(items: tuple[Any, ...], places: Iterator[int]) -> str:
+    """Return a list as text, with an ellipsis where no place is left; it is nested less deep than Python recurses."""
+    parts = []
+    for item in items:
+        if isinstance(item, tuple):
+            parts.append(_list_text(item, places))
+        elif next(places, None) is None:
+            parts.append("…")
+            break
+        else:
+            parts.append(_text(item))
+    return f"({', '.join(parts)})"
 
 
 def _number(number: Any) -> Any:

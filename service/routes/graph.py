@@ -72,10 +72,10 @@ async def show_graph(
     context.model = loaded.name
     if format != "layout":
         return await run_in_threadpool(_draw, loaded, format)
-    options = LayoutOptions(collapse, _names(expanded), _names(collapsed))
-    document = services.documents.find(loaded, options)
+    asked = collapse, expanded, collapsed  # as text: sets of names take many times the memory
+    document = services.documents.find(loaded, asked)
     if document is None:
-        lay_out = partial(_lay_out, loaded, options, services.documents)
+        lay_out = partial(_lay_out, loaded, asked, services.documents)
         document = await services.inspections.run(context.client, lay_out, services.settings.timeout)
     return answer_unless_known(request, document, "application/json")
 
@@ -93,9 +93,11 @@ def _draw(loaded: LoadedModel, format: str) -> Response:
     return Response(draw(description, loaded.name), media_type=media_type)
 
 
-def _lay_out(loaded: LoadedModel, options: LayoutOptions, cache: DocumentCache) -> TaggedDocument:
+def _lay_out(loaded: LoadedModel, asked: tuple[Collapse, str, str], cache: DocumentCache) -> TaggedDocument:
+    collapse, expanded, collapsed = asked
+    options = LayoutOptions(collapse, _names(expanded), _names(collapsed))
     wiring = wiring_of(loaded.graph)
     head = {"model": loaded.name, "version": loaded.version, "operator_count": len(wiring.names)}
     document = tagged(orjson.dumps(head | describe_layout(wiring, options)))
-    cache.keep(loaded, options, document)
+    cache.keep(loaded, asked, document)
     return document

@@ -29,6 +29,14 @@ def test_documents_that_nobody_asked_for_give_way() -> None:
     assert len(cache) == 0
 
 
+def test_short_documents_are_no_more_than_can_be_kept_beside_each_other() -> None:
+    cache, model = DocumentCache(), Model()
+    for number in range(1000):
+        cache.keep(model, number, tagged(b""))
+    assert len(cache) == 256
+    assert cache.find(model, 999) is not None
+
+
 def test_a_document_takes_the_place_of_the_one_before() -> None:
     cache, model = DocumentCache(most_bytes=10), Model()
     for content in (b"123456", b"654321"):

@@ -156,6 +156,11 @@ async def test_a_reference_of_other_names_is_an_error(client: AsyncClient) -> No
     check_error(await client.post("/compare?model=digits", files=files), 400, "invalid_multipart")
 
 
+async def test_two_references_are_an_error(client: AsyncClient, layers: dict[str, Any]) -> None:
+    files = [("reference", ("r.npz", npz(layers))), ("reference", ("s.npz", npz({"nothing": np.zeros(1)})))]
+    check_error(await client.post("/compare?model=digits", files=files), 400, "invalid_multipart")
+
+
 async def test_files_that_have_changed_are_not_compared(client: AsyncClient, tmp_path: Path) -> None:
     param = tmp_path / "models/versions/1/model.param"
     (param,) = (tmp_path / "models/versions/1").glob("*.param")

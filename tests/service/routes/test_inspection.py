@@ -108,6 +108,22 @@ async def test_steps_keep_what_later_steps_write_over(client: AsyncClient) -> No
     assert [step["stack"][-1]["data"] for step in shown["steps"]] == [[1, 2], [-1, -2], [1, 2], [-1, -2]]
 
 
+async def test_lists_show_their_beginning_and_each_value_is_written_once(client: AsyncClient) -> None:
+    shown = await explain(client, "[[@0,@1],[]," + ",".join(["@1"] * 20) + "]", [1.5, 2.5], 3)
+    assert shown["steps"][3]["stack"] == [
+        {"shape": None, "dtype": "tuple", "text": "([1.5, 2.5], 3)"},
+        {"shape": None, "dtype": "tuple", "text": "()"},
+    ]
+    assert shown["value"]["text"] == "(([1.5, 2.5], 3), (), " + "3, " * 6 + "…)"
+    # lists of lists of tables: a short text whose every step showed all of them
+    one = "[" + ",".join(["add(@0,@1)"] * 5) + "]"
+    column, row = [[1.5]] * 64, [[2.123456] * 15]
+    answer = await client.post(
+        "/expression", json={"text": f"[{','.join([one] * 30)}]", "values": [column, row]}
+    )
+    assert len(answer.content) < 16_000_000
+
+
 async def test_without_values_there_are_no_steps(client: AsyncClient) -> None:
     shown = await explain(client, "add(@0,1)")
     assert (shown["steps"], shown["value"], shown["operands"]) == ([], None, [0])
