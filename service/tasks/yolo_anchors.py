@@ -10,7 +10,9 @@ _OPERATOR = "pnnx.Attribute"
 _MOST_ANCHORS = 64
 
 
-def stored_anchors(operators: Sequence[RuntimeOperator], strides: Sequence[float]) -> list[Array]:
+def stored_anchors(
+    operators: Sequence[RuntimeOperator], strides: Sequence[float], coarsest_first: bool = False
+) -> list[Array]:
     """Return the anchors that constants of a graph may be, each as (maps, anchors, 2) in pixels, without repetitions.
 
     A constant holds those of all maps, (maps, anchors, 2), or there is one for each map, (1, anchors, 1, 1, 2), in the
@@ -20,6 +22,10 @@ def stored_anchors(operators: Sequence[RuntimeOperator], strides: Sequence[float
     Args:
         operators: those of the graph.
         strides: pixels of the input per cell of each map, the finest first.
+        coarsest_first: whether the graph gives the coarsest map first.
+
+    Returns:
+        The anchors of the finest map first.
     """
     count = len(strides)
     arrays = [_squeezed(one) for one in _constants(operators)]
@@ -29,8 +35,8 @@ def stored_anchors(operators: Sequence[RuntimeOperator], strides: Sequence[float
     if not whole and alike and len(single) == count:
         whole = [np.stack(single)]
     found: list[Array] = []
-    for one in map(_ordered, whole):
-        scaled = _in_pixels(one, strides)
+    for one in whole:
+        scaled = _in_pixels(one, strides, coarsest_first)
         if scaled is not None and not any(np.allclose(scaled, other) for other in found):
             found.append(scaled)
     return found
@@ -54,18 +60,15 @@ def _squeezed(array: Array) -> Array:
     return array.reshape(*kept, 2)
 
 
-def _ordered(anchors: Array) -> Array:
-    """Return anchors with those of the finest map, which are the smallest, first."""
-    areas = anchors.prod(axis=2).mean(axis=1)
-    return anchors if areas[0] <= areas[-1] else anchors[::-1]
-
-
-def _in_pixels(anchors: Array, strides: Sequence[float]) -> Array | None:
-    """Return anchors in pixels; None where they are no sizes, or it is not clear what they are counted in."""
+def _in_pixels(anchors: Array, strides: Sequence[float], coarsest_first: bool) -> Array | None:
+    """Return anchors in pixels, the finest map's first; None where it is not clear what they are counted in."""
     if not (np.isfinite(anchors).all() and (anchors > 0).all() and anchors.shape[1] <= _MOST_ANCHORS):
         return None
     sizes = np.array(strides)
-    largest = anchors.max(axis=(1, 2))
-    if (largest > sizes).all():
-        return anchors
-    return anchors * sizes[:, None, None] if (largest <= sizes).all() else None
+    areas = anchors.prod(axis=2).mean(axis=1)
+    ordered = anchors if areas[0] <= areas[-1] else anchors[::-1]
+    if (ordered.max(axis=(1, 2)) > sizes).all():
+        return ordered
+    # in cells, those of a coarse map may be the smaller ones: only the order of the maps tells which they are
+    cells = anchors[::-1] if coarsest_first else anchors
+    return cells * sizes[:, None, None] if (cells.max(axis=(1, 2)) <= sizes).all() else None

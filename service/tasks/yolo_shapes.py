@@ -175,15 +175,15 @@ class _Finder:
     def _raw_v5(self, places: Sequence[int], anchors: Array | None) -> Head:
         strides = self._strides_of(places)
         if anchors is None:
-            anchors = self._stored_anchors(strides)
+            anchors = self._stored_anchors(strides, self._ordered(places) != list(places))
         if len(anchors) != len(places):
             problem = f"there are {len(places)} maps, and anchors for {len(anchors)}"
             raise self._error("anchors", problem, "a list for each map, the finest first")
         return RawV5Head(self._ordered(places), anchors, strides)
 
-    def _stored_anchors(self, strides: Sequence[float]) -> Array:
+    def _stored_anchors(self, strides: Sequence[float], coarsest_first: bool) -> Array:
         """Return the anchors that the file holds, three for each map."""
-        found = stored_anchors(self._model.operators, strides)
+        found = stored_anchors(self._model.operators, strides, coarsest_first)
         fitting = [anchors for anchors in found if anchors.shape[1] == _ANCHORS]
         if len(fitting) != 1:
             held = "holds several that fit" if fitting else "does not hold them"

@@ -119,6 +119,21 @@ def test_anchors_that_stand_in_the_file(constants: list[Array], problem: str) ->
         check(found, "yolov5")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("coarsest_first", [False, True])
+def test_anchors_in_cells_are_in_the_order_of_the_maps(coarsest_first: bool) -> None:
+    """What is found is the same as with the anchors in `model.toml`, though those of coarse maps are fewer cells."""
+    graph = open_network("yolov5_raw")
+    outputs = graph.forward([arrays("yolov5_moduleop", "other", "in")[0]])
+    ports = [port(None, 3, side, side, 8) for side in (8, 4, 2)]
+    pixels = np.array([[20, 25, 30, 24, 40, 44], [40, 44, 50, 40, 56, 60], [60, 64, 72, 70, 80, 90]], float)
+    cells = pixels.reshape(3, 3, 2) / np.array([8, 16, 32]).reshape(3, 1, 1)
+    if coarsest_first:
+        outputs, ports, cells = outputs[::-1], ports[::-1], cells[::-1]
+    given = detection(ports, (64, 64), anchors=pixels.tolist()).predict(outputs, (), {})
+    model = TaskModel(config(), [port(None, 3, 64, 64, name="in")], ports, [constant("cells", cells)])
+    assert open_task(model).predict(outputs, (), {}) == given
+
+
 def constant(name: str, array: Array) -> RuntimeOperator:
     attribute = pnnx.Attribute.from_array(array.astype(np.float32))
     return RuntimeOperator(pnnx.Operator("pnnx.Attribute", name, attrs={"data": attribute}), 0)
