@@ -29,13 +29,15 @@ class PacedWork:
         self._waiting.append(work)
 
     def _take(self) -> None:
-        if self._pause:
-            self._pause -= 1
-        else:
-            self._pause = TURNS - 1
-            self._begin()
-        if self._waiting:
-            asyncio.get_running_loop().call_soon(self._take)
+        try:
+            if self._pause:
+                self._pause -= 1
+            else:
+                self._pause = TURNS - 1
+                self._begin()
+        finally:  # a piece of work that fails is no reason for the others to wait for ever
+            if self._waiting:
+                asyncio.get_running_loop().call_soon(self._take)
 
     def _begin(self) -> None:
         until = perf_counter() + TURN_SECONDS

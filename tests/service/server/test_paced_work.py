@@ -62,3 +62,15 @@ async def test_what_is_added_later_is_begun_as_well() -> None:
         turns.add(lambda number=number: done.append(number))  # type: ignore[misc]
         await asyncio.sleep(0)
     assert done == [0, 1]
+
+
+async def test_a_piece_that_fails_holds_up_no_other() -> None:
+    turns, done, failures = PacedWork(), list[int](), list[object]()
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context["exception"]))
+    turns.add(lambda: done[0])  # type: ignore[arg-type]  # fails
+    for number in (1, 2):
+        turns.add(lambda number=number: done.append(number))  # type: ignore[misc]
+    for _ in range(2 * TURNS):
+        await asyncio.sleep(0)
+    assert done == [1, 2]
+    assert [type(error) for error in failures] == [IndexError]
