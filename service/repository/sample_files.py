@@ -44,7 +44,8 @@ class SampleFile:
 def sample_files(model: LoadedModel) -> list[SampleFile]:
     """Return the samples of a model in order of name: those beside its files, or beside the folders of its versions.
 
-    Only regular files that lie in the folder itself are samples: no links, nothing in folders below.
+    Only regular files that lie in the folder itself are samples: no links, nothing in folders below, and no file whose
+    name is no UTF-8, which JSON cannot tell.
     """
     beside = model.graph.param_path.parent
     for folder in (beside / FOLDER, beside.parent / FOLDER):
@@ -58,8 +59,13 @@ def _files(folder: Path) -> list[SampleFile]:
     found = []
     for path in sorted(folder.iterdir())[:_MOST_FILES]:
         media_type = MEDIA_TYPES.get(path.suffix.lower())
-        if media_type is not None and path.is_file() and not path.is_symlink():
+        if media_type is not None and _is_text(path.name) and path.is_file() and not path.is_symlink():
             size = path.stat().st_size
             if size <= _MOST_BYTES:
                 found.append(SampleFile(path.name, path, media_type, size))
     return found
+
+
+def _is_text(name: str) -> bool:
+    """Tell whether the bytes of a name are UTF-8; others are surrogates in it."""
+    return not any("\ud800" <= character <= "\udfff" for character in name)

@@ -1,5 +1,6 @@
 """Files that come with a model: those of its folder, and no others."""
 
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -23,6 +24,7 @@ async def client(tmp_path: Path) -> AsyncIterator[AsyncClient]:
     (samples / "a.json").write_bytes(b"[1]")
     (samples / "notes.md").write_text("no sample")
     (samples / "folder.png").mkdir()
+    (samples / os.fsdecode(b"\xff.png")).write_bytes(b"its name is no UTF-8")
     (samples / "link.png").symlink_to(tmp_path / "secret.png")
     shared = add_versions(root, "versions", {"1": VECTOR, "2": VECTOR}) / "samples"
     shared.mkdir()
