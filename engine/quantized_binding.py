@@ -4,8 +4,8 @@ Its operands carry integers with a scale and a zero point, which kernels know no
 each of them, operands become float32 that is rounded to what the integers stand for, convolutions and linear layers
 multiply these integers, and kernels hand them on, as in a model that was quantized by `kuiper quantize`.
 
-Results are those of PyTorch but for one step: `quantize` there adds the zero point before it rounds half to even, and
-kernels do after, so that the two differ half-way between two integers where the zero point is odd.
+Numbers are rounded as in PyTorch: half to even, `quantize` and what it is called by after the zero point was added,
+convolutions and linear layers before (`TensorScale.rounds_sum`). NaN becomes the least number, there the largest.
 """
 
 from collections.abc import Sequence
@@ -199,7 +199,8 @@ class _Rebinding:
         if operator.type in RANGES:
             scale, above_lowest = RANGES[operator.type]
             source = Integers(TensorScale(scale, above_lowest), source.is_signed)
-        if operator.type not in _MOVES and operator.params.get("mode") != "nearest":
+        is_moved = operator.type in _MOVES or operator.params.get("mode") == "nearest"
+        if not is_moved or not _is_alike(tuple(given), source):
             source = rounding_sums(source)
         if operator.type in _PARTS and len(operator.outputs) == 1:
             self.known[operator.outputs[0].name] = [source]
@@ -226,6 +227,13 @@ def _is_real(operator: RuntimeOperator, operand: RuntimeOperand) -> bool:
 def _is_whole(item: _Known) -> bool:
     """Tell whether an operand is quantized, and so are all members of a tuple."""
     return all(map(_is_whole, item)) if isinstance(item, tuple) else item is not None
+
+
+def _is_alike(item: _Known, source: Integers) -> bool:
+    """Tell whether what is quantized has the scale and zero point of one tensor: else joining quantizes it anew."""
+    if isinstance(item, tuple | list):
+        return all(_is_alike(member, source) for member in item)
+    return item is None or rounding_sums(item) == rounding_sums(source)
 
 
 def _first(given: Sequence[_Known]) -> Integers | None:

@@ -71,6 +71,25 @@ def test_rounding_is_that_of_pytorch_where_the_zero_point_is_odd(tmp_path: Path)
     np.testing.assert_array_equal(graph.forward([REAL])[0], [[-5, 0.5, 5], [10.5, 15, 122]])
 
 
+def test_tensors_of_other_scales_are_joined_with_the_rounding_of_pytorch(tmp_path: Path) -> None:
+    """A layer that gives 0, and REAL in other steps, joined by torch.cat of PyTorch, and dequantized."""
+    weight = "@weight=(1,3)i8 @weight.q_per_channel_scales=(1)f64"
+    lines = f"""pnnx.Input input 0 1 x
+        {QUANTIZE}
+        nn.quantized.Linear zero 1 1 q z bias=False scale=5.0e-01 zero_point=11 {weight}
+        nn.quantized.Quantize other 1 1 x p scale=2.5e-01 zero_point=5 dtype=torch.quint8
+        torch.cat both 2 1 z p c dim=1
+        torch.dequantize back 1 1 c r
+        pnnx.Output output 1 0 r"""
+    attributes: dict[str, Array] = {
+        "zero.weight": np.zeros((1, 3), np.int8),
+        "zero.weight.q_per_channel_scales": np.ones(1),
+    }
+    for backend in ("native", "numpy"):
+        result = make_graph(tmp_path, lines, attributes, backend=backend).forward([REAL])[0]
+        np.testing.assert_array_equal(result, [[0, -1.5, 0.5, 5], [0, 10.5, 15, 62.5]])
+
+
 @pytest.mark.parametrize(
     "lines",
     [
