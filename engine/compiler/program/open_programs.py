@@ -82,6 +82,8 @@ class OpenPrograms:
             return None
         program.arenas.share(self._blocks)
         with self._lock:
+            if self._open.get(split[0]) is not found:  # it was refused meanwhile
+                return None
             self._programs.add(_key(inputs), program)
             if self._checks_left.get(split[0], 0):
                 self._checks_left[split[0]] -= 1

@@ -206,6 +206,29 @@ def test_a_length_that_differs_ends_the_use_of_the_program(
     assert backends(graph, sentence(21)) == {"numpy"}
 
 
+def test_a_length_that_is_made_while_the_program_is_refused_is_not_used(
+    graph: RuntimeGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph.prepare(specs(1))
+    at = OpenProgram.at
+
+    def wrong(self: OpenProgram, plan: object, length: int) -> Program:
+        program = at(self, plan, length)  # type: ignore[arg-type]
+        next(iter(program.constants))[...] = 1.0
+        return program
+
+    def late(self: OpenProgram, plan: object, length: int) -> Program:
+        monkeypatch.setattr(OpenProgram, "at", wrong)
+        if length == 21:
+            backends(graph, sentence(20))
+            settle()
+        return wrong(self, plan, length)
+
+    monkeypatch.setattr(OpenProgram, "at", late)
+    assert backends(graph, sentence(21)) == {"numpy"}
+    assert graph.verification.refused_count == 1
+
+
 ROWS = "pnnx.Input in 0 1 x #x=(1,?,6)f32"
 LINEAR = "nn.Linear l 1 1 x y bias=False in_features=6 out_features=6 @weight=(6,6)f32"
 END = "pnnx.Output out 1 0 y"
