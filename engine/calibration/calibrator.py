@@ -1,5 +1,6 @@
 """Determines scales: runs a model in float32 on examples, and looks at the tensors that need them."""
 
+import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
@@ -99,7 +100,8 @@ class Calibrator:
             scale = histogram.scale(method, percentile)
             self._check_scale(names[0], extent, scale)
             self._scales.update(dict.fromkeys(names, scale))
-        self._told = Calibration(self.examples.name, len(self.examples), method)
+        name = os.fsencode(self.examples.name).decode(errors="replace")  # that of a file need not be UTF-8
+        self._told = Calibration(name, len(self.examples), method)
 
     def _check_scale(self, name: str, extent: Extent, scale: TensorScale) -> None:
         if extent.low > extent.high:

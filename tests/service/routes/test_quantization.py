@@ -1,6 +1,7 @@
 """`GET /models/{name}/quantization`, from what `kuiper quantize` wrote."""
 
 import json
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -72,6 +73,12 @@ async def test_figures_of_each_layer_are_those_of_the_file(client: AsyncClient, 
         assert layer["serves"] == "f32"
     assert shown["precision"] == "f32"
     assert shown["outputs"]["ratio_db"] == written["figures"]["outputs"]["ratio"]
+
+
+async def test_examples_may_be_in_a_file_whose_name_is_no_utf_8(client: AsyncClient, folder: Path) -> None:
+    data = examples(folder).rename(folder.parent.parent / os.fsdecode(b"\xff.npz"))
+    assert quantize([str(folder / "model.param"), "--data", str(data)]) == 0
+    assert (await client.get(URL)).json()["calibration"]["data"] == "\ufffd.npz"
 
 
 async def test_a_new_file_serves_when_the_model_is_loaded_again(client: AsyncClient, folder: Path) -> None:
