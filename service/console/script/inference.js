@@ -6,6 +6,7 @@ import { query, send } from "./api.js";
 
 /** @typedef {import("./store.js").Input} Input */
 /** @typedef {Record<string, string|number|boolean|null>} Options */
+/** @typedef {import("./npy.js").Tensor & {file: Uint8Array<ArrayBuffer>}} Captured with the npy file that the server sent */
 
 /** What a file is, by the end of its name. @type {Record<string, string>} */
 const TYPES = {
@@ -63,7 +64,7 @@ function payload(input) {
  * @param {Input} input of the run
  * @param {string[]} operands names of the operands
  * @param {AbortSignal} [signal] gives the run up
- * @returns {Promise<{tensors: Map<string, import("./npy.js").Tensor>, meta: any}>} operands by name
+ * @returns {Promise<{tensors: Map<string, Captured>, meta: any}>} operands by name
  */
 export async function capture(model, version, input, operands, signal) {
   const options = { capture: operands.join(","), trace: "off", outputs: true };
@@ -73,12 +74,12 @@ export async function capture(model, version, input, operands, signal) {
   });
   const { readEntry, readNpz } = await import("./npz.js");
   const entries = await readNpz(await answer.arrayBuffer());
-  /** @type {Map<string, import("./npy.js").Tensor>} */
+  /** @type {Map<string, Captured>} */
   const tensors = new Map();
   for (const [name, bytes] of entries) {
     if (!name.startsWith("captured/")) continue;
     const tensor = readEntry(bytes);
-    if (typeof tensor !== "string") tensors.set(name.slice("captured/".length), tensor);
+    if (typeof tensor !== "string") tensors.set(name.slice("captured/".length), { ...tensor, file: new Uint8Array(bytes) });
   }
   const meta = entries.get("meta");
   return { tensors, meta: meta ? JSON.parse(/** @type {string} */ (readEntry(meta))) : {} };

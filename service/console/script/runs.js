@@ -9,7 +9,7 @@ import { address, remember } from "./router.js";
 import { keepInput, keptInput, keptRun } from "./store.js";
 
 /**
- * Find the run to show; where the server keeps it no longer, its input runs again.
+ * Find the run to show; where the server keeps it no longer, or it is of another version, its input runs again.
  * @param {import("./app.js").Context} context of the page
  * @returns {Promise<import("./store.js").Run|null>} null where nothing has run yet
  */
@@ -20,7 +20,7 @@ export async function findRun({ model, version, state, signal }) {
   const known = new Set((await jsonOrNull("/traces"))?.traces.map((/** @type {{request_id: string}} */ run) => run.request_id) ?? []);
   for (const request of [wanted, last?.request]) {
     const run = request && known.has(request) ? await keptRun(request) : null;
-    if (run && run.model === model.name) return run;
+    if (run && run.model === model.name && run.version === (version ?? model.version)) return run;
   }
   if (!last || wanted && wanted !== last.request) return null;
   return runAgain(model.name, version, last.input, signal);

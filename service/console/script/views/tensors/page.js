@@ -9,7 +9,6 @@ import { json, query } from "../../api.js";
 import { histogram } from "../../charts/histogram.js";
 import { failure, fill, h, loading, stylesheet } from "../../dom.js";
 import { capture, download } from "../../inference.js";
-import { DTYPES, writeNpy } from "../../npy.js";
 import { remember } from "../../router.js";
 import { firstSample, noRun } from "../../runs.js";
 import { keptInput } from "../../store.js";
@@ -92,14 +91,13 @@ function operandList(operands, nodes, choose) {
 
 /**
  * @param {string} name
- * @param {import("../../npy.js").Tensor} tensor
+ * @param {import("../../inference.js").Captured} tensor
  * @param {string} model
  * @param {string|undefined} backend
  */
 function tensorView(name, tensor, model, backend) {
   const found = statisticsOf(tensor.data);
   const odd = [found.nan && `${found.nan.toLocaleString("en")} NaN`, found.inf && `${found.inf.toLocaleString("en")} infinite`].filter(Boolean).join(" and ");
-  const known = Object.values(DTYPES).includes(tensor.dtype) ? tensor.dtype : "<f4";
   /** @type {import("../../tabs.js").Tab[]} */
   const forms = [
     { name: "pictures", title: "Pictures", show: (panel) => panel.append(pictures(tensor, found)) },
@@ -107,14 +105,14 @@ function tensorView(name, tensor, model, backend) {
   ];
   return h("div", { class: "stack" },
     h("div", { class: "row between" }, h("h2", {}, "Operand ", h("span", { class: "mono" }, name)),
-      h("button", { class: "small", onclick: () => download(new Blob([writeNpy(tensor.shape, known, tensor.data)], { type: "application/x-npy" }), `${model}-${name.replaceAll("/", "-")}.npy`) }, "Download .npy")),
+      h("button", { class: "small", onclick: () => download(new Blob([tensor.file], { type: "application/x-npy" }), `${model}-${name.replaceAll("/", "-")}.npy`) }, "Download .npy")),
     h("p", { class: "row" }, h("span", { class: "pill" }, format.shape(tensor.shape)), h("span", { class: "pill" }, tensor.dtype), h("span", { class: "pill" }, `${tensor.data.length.toLocaleString("en")} elements`),
       backend && h("span", { class: "pill", title: "Values that compiled kernels keep in registers are computed by numpy." }, `computed by ${backend}`)),
     odd && h("p", { class: "notice bad", role: "alert" }, `${odd} among the values; they are magenta in the pictures.`),
     h("div", { class: "tensor-facts" },
       h("dl", { class: "facts number" }, [["Least", found.min], ["Greatest", found.max], ["Mean", found.mean], ["Deviation", found.deviation]].map(([title, value]) => [h("dt", {}, String(title)), h("dd", {}, format.value(Number(value)))])),
-      found.counts.length ? h("div", { "data-counts": found.counts.join(",") }, histogram(found.edges, found.counts, `operand ${name}`)) : h("p", { class: "quiet" }, "No value is finite.")),
-    tabs(`Form of operand ${name}`, forms, "pictures"));
+      found.counts.length ? h("div", { "data-counts": found.counts.join(",") }, histogram(found.edges, found.counts, `operand ${name}`)) : h("p", { class: "quiet" }, tensor.data.length ? "No value is finite." : "It has no elements.")),
+    tensor.data.length > 0 && tabs(`Form of operand ${name}`, forms, "pictures"));
 }
 
 /**

@@ -28,13 +28,15 @@ export function statisticsOf(data) {
   }
   const finite = data.length - nan - inf;
   const mean = finite ? sum / finite : NaN;
-  const counts = Array(finite ? CLASSES : 0).fill(0);
+  // where all are the same there is one class, which begins and ends there
+  const classes = !finite ? 0 : max > min ? CLASSES : 1;
+  const counts = Array(classes).fill(0);
   const width = (max - min) / CLASSES || 1;
   for (const value of data) {
     if (!Number.isFinite(value)) continue;
     squares += (value - mean) ** 2;
-    counts[Math.min(CLASSES - 1, Math.floor((value - min) / width))] += 1;
+    counts[Math.min(classes - 1, Math.floor((value - min) / width))] += 1;
   }
-  const edges = finite ? Array.from({ length: CLASSES + 1 }, (_, index) => (index === CLASSES ? min + width * CLASSES : min + width * index)) : [];
+  const edges = finite ? Array.from({ length: classes + 1 }, (_, index) => (index === classes ? max : min + width * index)) : [];
   return { min: finite ? min : NaN, max: finite ? max : NaN, mean, deviation: finite ? Math.sqrt(squares / finite) : NaN, nan, inf, edges, counts };
 }
