@@ -25,13 +25,19 @@ def is_close(ours: Array, wanted: Array, tolerance: float) -> bool:
     """
     if wanted.dtype.kind in "biu":
         return np.array_equal(ours, wanted)
-    return _agree(ours, wanted, tolerance) or any(
-        all(_agree(ours[part], wanted[part], tolerance) for part in parts) for parts in _partings(wanted)
+    whole = _magnitude(wanted) or 1.0
+    return _agree(ours, wanted, tolerance, whole) or any(
+        # a part of zeros alone says nothing of its magnitude
+        all(
+            _agree(ours[part], wanted[part], tolerance, _magnitude(wanted[part]) or min(1.0, whole))
+            for part in parts
+        )
+        for parts in _partings(wanted)
     )
 
 
-def _agree(ours: Array, wanted: Array, tolerance: float) -> bool:
-    return np.allclose(ours, wanted, rtol=tolerance, atol=tolerance * _magnitude(wanted), equal_nan=True)
+def _agree(ours: Array, wanted: Array, tolerance: float, magnitude: float) -> bool:
+    return np.allclose(ours, wanted, rtol=tolerance, atol=tolerance * magnitude, equal_nan=True)
 
 
 def _partings(values: Array) -> Iterator[list[tuple[slice | int, ...]]]:
@@ -43,6 +49,9 @@ def _partings(values: Array) -> Iterator[list[tuple[slice | int, ...]]]:
 
 
 def _magnitude(values: Array) -> float:
-    """Return what a tensor's small elements are measured by: its largest; the limit of masks and the like is none."""
+    """Return what a tensor's small elements are measured by: its largest; the limit of masks and the like is none.
+
+    0 where all are zeros, or not finite.
+    """
     sizes = np.abs(values[np.isfinite(values) & (values != 0)])
-    return float(min(sizes.max(), _OUTLIER * np.median(sizes))) if sizes.size else 1.0
+    return float(min(sizes.max(), _OUTLIER * np.median(sizes))) if sizes.size else 0.0

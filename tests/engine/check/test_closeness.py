@@ -37,6 +37,15 @@ def test_values_of_several_kinds_are_measured_by_their_own(turned: bool) -> None
     assert not is_close(wrong, wanted, 1e-3)
 
 
+def test_zeros_are_measured_by_the_others_where_these_are_small() -> None:
+    wanted = np.full((1, 4, 64), 1e-6)
+    wanted[0, 2] = 0
+    wrong = wanted.copy()
+    wrong[0, 2, 5] = 5e-5
+    assert is_close(wanted + 5e-11, wanted, 1e-4)
+    assert not is_close(wrong, wanted, 1e-4)
+
+
 def test_whole_numbers_agree_exactly() -> None:
     wanted = np.array([[1_000_000, 2]])
     assert is_close(wanted, wanted, 1e-3)
