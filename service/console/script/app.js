@@ -2,6 +2,7 @@
  * The frame of the console: pages, models, theme. A page is loaded when it is first opened.
  * @module
  */
+import { ApiError } from "./api.js";
 import { showPickers, themeSwitch } from "./bar.js";
 import { failure, fill, h, loading } from "./dom.js";
 import { address, place } from "./router.js";
@@ -48,7 +49,7 @@ async function route(known = null) {
   document.title = `${entry[1]}${wanted ? ` · ${wanted}` : ""} · Kuiper console`;
   if (shown !== entry[0]) fill(main, loading(`Loading ${entry[1].toLowerCase()} …`));
   try {
-    const [view, all] = await Promise.all([entry[2](), known ?? models()]);
+    const [view, all] = await Promise.all([entry[2]().catch(unreachable), known ?? models()]);
     if (signal.aborted) return;
     const model = all.find(({ name }) => name === wanted) ?? null;
     if (!model && !WITHOUT_MODEL.has(entry[0])) {
@@ -67,6 +68,14 @@ async function route(known = null) {
   } catch (error) {
     if (!signal.aborted) fill(main, failure(error), retryButton());
   }
+}
+
+/**
+ * Say that a page's files did not come; the browser's own words name a file.
+ * @returns {never}
+ */
+function unreachable() {
+  throw new ApiError("The page cannot be loaded. Is the server still running?", "unreachable", 0);
 }
 
 /** @returns {HTMLElement} */

@@ -32,6 +32,6 @@ export function options(model, live) {
  * @param {unknown} error what was thrown
  */
 export function hint(error) {
-  if (!(error instanceof ApiError) || !error.code) return null;
+  if (!(error instanceof ApiError) || !error.status) return null;
   return h("p", { class: "help" }, "That is the server’s own answer. ", h("a", { href: "/docs" }, "The API’s description"), " tells what it takes.");
 }
