@@ -32,6 +32,11 @@ def same(d: Drawing, x: str) -> None:
     d.add(d.pick(_SAME), [x])
 
 
+@family(weight=1)
+def convert(d: Drawing, x: str) -> None:
+    d.add("Tensor.to", [x], copy=False, dtype="torch.float")
+
+
 @family(weight=3)
 def reshape(d: Drawing, x: str) -> None:
     shape, rank = d.shape(x), d.rank(x)
