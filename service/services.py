@@ -16,9 +16,9 @@ from service.repository.quantization_files import QuantizationFiles
 from service.repository.repository import ModelRepository
 from service.scheduling.dispatcher import Dispatcher
 from service.scheduling.peer_turns import PeerTurns
-from service.scheduling.recent_results import RecentResults
 from service.scheduling.refusal_pace import RefusalPace
 from service.scheduling.refusals import not_ready, shutting_down
+from service.scheduling.shared_results import SharedResults
 from service.telemetry.telemetry import Telemetry
 
 _SPARE_THREADS = 4
@@ -43,7 +43,7 @@ class Services:
         documents: drawings of graphs and the like that were asked for.
         quantizations: files of `kuiper quantize` that were asked for.
         began: when the server began, on the clock of `time.monotonic`.
-        recent: answers of routes that compute, shared where many ask.
+        shared: makes answers of routes that compute, one for all who wait for it.
         refusal_pace: how fast clients are answered that are refused again and again.
         opens_at_once: whether the application starts before its models are loaded.
     """
@@ -63,7 +63,7 @@ class Services:
     documents: DocumentCache = field(default_factory=DocumentCache)
     quantizations: QuantizationFiles = field(default_factory=QuantizationFiles)
     began: float = field(default_factory=monotonic)
-    recent: RecentResults = field(default_factory=RecentResults)
+    shared: SharedResults = field(default_factory=SharedResults)
     refusal_pace: RefusalPace = field(default_factory=RefusalPace)
     opens_at_once: bool = False
 

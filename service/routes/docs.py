@@ -38,7 +38,7 @@ router = APIRouter(include_in_schema=False)
 async def show_docs(request: Request) -> HTMLResponse:
     """Show operations, parameters, schemas and examples as a page."""
     app = request.app
-    page = await services_of(request).recent.get("docs", lambda: render_docs(app.openapi()))
+    page = await services_of(request).shared.get("docs", lambda: render_docs(app.openapi()))
     return HTMLResponse(page, headers=_HEADERS)
 
 

@@ -22,7 +22,7 @@ async def show_metrics(request: Request) -> Response:
     """Show the metrics in the text format of Prometheus, or as OpenMetrics if `Accept` asks for it."""
     services = services_of(request)
     wants_openmetrics = asks_for_openmetrics(", ".join(request.headers.getlist("accept")))
-    text, media_type = await services.recent.get(
+    text, media_type = await services.shared.get(
         ("metrics", wants_openmetrics), partial(_render, services, wants_openmetrics)
     )
     return Response(text, media_type=media_type)

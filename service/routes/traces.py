@@ -29,7 +29,7 @@ async def list_traces(request: Request, format: TraceFormat = "json") -> Respons
     """List the most recent traced runs, newest first, or draw them all on one timeline."""
     services = services_of(request)
     draw = _draw if format == "chrome" else _list
-    content = await services.recent.get(
+    content = await services.shared.get(
         ("traces", format), lambda: draw(services.telemetry.recent.newest_first())
     )
     return _answer(content, format)
