@@ -14,6 +14,8 @@ class Phase(Enum):
 
     STARTING = "starting"
     READY = "ready"
+    LEAVING = "leaving"
+    """It is not ready any more, so that nobody sends new clients; it still does all that it did."""
     DRAINING = "draining"
 
 
@@ -46,6 +48,10 @@ class Lifecycle:
         """Note that models are loaded and workers run; a server that is draining already keeps draining."""
         if self._phase is Phase.STARTING:
             self._phase = Phase.READY
+
+    def leave(self) -> None:
+        """Say that the server is not ready any more, and go on accepting requests."""
+        self._phase = Phase.LEAVING
 
     def drain(self) -> None:
         """Accept no more requests."""

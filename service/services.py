@@ -79,12 +79,12 @@ class Services:
         return self.loaded
 
     def check_ready(self) -> None:
-        """Check that requests are accepted.
+        """Check that the server is ready for requests, and will be for a while.
 
         Raises:
             ServiceError: 503 `not_ready` before the models are loaded, 503 `shutting_down` once the server shuts down.
         """
-        if self.lifecycle.phase is Phase.DRAINING:
+        if self.lifecycle.phase in (Phase.LEAVING, Phase.DRAINING):
             raise shutting_down()
         if self.lifecycle.phase is Phase.STARTING:
             raise not_ready(self.shown_progress)

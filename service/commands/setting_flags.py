@@ -10,7 +10,14 @@ from service.config.machine import this_machine
 from service.config.setting_doc import SettingDoc
 from service.config.settings import Settings, describe_settings, load_settings
 
-_METAVARS: dict[Any, str] = {int: "N", float: "SECONDS", str: "TEXT", Path: "DIR", Path | None: "FILE"}
+_METAVARS: dict[Any, str] = {
+    int: "N",
+    float: "SECONDS",
+    str: "TEXT",
+    str | None: "NAME",
+    Path: "DIR",
+    Path | None: "FILE",
+}
 _LISTS = {"cors_origins": "ORIGINS", "allowed_hosts": "HOSTS", "image_formats": "FORMATS"}
 
 

@@ -52,6 +52,9 @@ class Settings(BaseSettings):
         default=Path("models"),
         description="directory that holds the models, or the directory of a single model",
     )
+    model_name: str | None = Field(
+        default=None, description="name of the only model, in place of that of its directory"
+    )
     skip_broken: bool = Field(
         default=False, description="start even if a model cannot be loaded, and serve the others"
     )
@@ -105,6 +108,13 @@ class Settings(BaseSettings):
         le=86_400,
         description="seconds after which a request is abandoned and answered 504",
     )
+    drain_delay_seconds: float = Field(
+        default=0.0,
+        ge=0,
+        le=86_400,
+        description="seconds after SIGTERM in which `/readyz` answers 503 while all requests are still taken, so that "
+        "load balancers turn away first",
+    )
     drain_seconds: float = Field(
         default=30.0,
         ge=0,
@@ -152,6 +162,12 @@ class Settings(BaseSettings):
         default=0,
         ge=0,
         description="most connections; for one more, the least used is closed; 0: 4096, or what file descriptors allow",
+    )
+    max_connection_age_seconds: float = Field(
+        default=0.0,
+        ge=0,
+        le=1e9,
+        description="seconds, give or take a tenth, after which a connection's next answer is its last; 0: no limit",
     )
     rate_limit: float = Field(
         default=0.0,

@@ -41,9 +41,17 @@ class ModelLoader:
         """Return the folders of the models by name, in order of name.
 
         Raises:
-            ModelFilesError, OSError: the folder does not exist or holds no model.
+            ModelFilesError, OSError: the folder does not exist or holds no model, or more than one where the settings
+                name one.
         """
-        return model_folders(self.settings.models)
+        found, name = model_folders(self.settings.models), self.settings.model_name
+        if name is None:
+            return found
+        if len(found) > 1:
+            root = self.settings.models
+            raise ModelFilesError(f"model_name is for a single model; {root} holds {len(found)}")
+        (folder,) = found.values()
+        return {name: folder}
 
     def load(
         self, name: str, folder: Path, override: ConfigOverride | None = None, step: Step = go_on

@@ -78,6 +78,8 @@ class Connection(HttpToolsProtocol):
         self._head_bytes = self._body_bytes = self._chunks = 0
         self._excess: ServiceError | None = None
         self._head_timer: asyncio.TimerHandle | None = None
+        self._is_last = False
+        self._age_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base class
         """Wait for a request."""
@@ -86,11 +88,14 @@ class Connection(HttpToolsProtocol):
         self.flow = self._read_flow = ReadFlow(self.transport)
         self._await_head()
         transport.set_protocol(self._reader)
+        self._age_timer = self._policy.age.begin(self.loop, self.make_last)
         self._policy.limit.admit(cast("set[Connection]", self.connections), self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timer."""
+        """Stop the timers."""
         self._stop_timer()
+        if self._age_timer is not None:
+            self._age_timer.cancel()
         self._policy.unsent.forget(self)
         super().connection_lost(exc)
 
@@ -174,6 +179,15 @@ class Connection(HttpToolsProtocol):
             unsent += self._answered.expected_content_length
         return unsent
 
+    def make_last(self) -> None:
+        """Close after the next answer, which says so; an idle client is left to send the request for it.
+
+        It might be sending one just now.
+        """
+        self._is_last = True
+        if self._answered is not None and not self._answered.response_started:
+            self._announce_close(self._answered)
+
     def abort(self) -> None:
         """Close at once; what is unsent is lost."""
         self.transport.abort()
@@ -236,8 +250,15 @@ class Connection(HttpToolsProtocol):
         else:  # it was sent ahead, or may wait behind those that run models
             self._policy.paced.add(partial(self._start, cycle, app))
 
+    def _announce_close(self, cycle: RequestResponseCycle) -> None:
+        """Have an answer say that it is the last, unless requests have come already that are to follow it."""
+        if not self.pipeline and not self._read_flow.held:
+            cycle.keep_alive = False
+
     def _start(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._answered = cycle
+        if self._is_last:
+            self._announce_close(cycle)
         if not cycle.more_body:
             mark_arrived(cast("Scope", cycle.scope))
         else:

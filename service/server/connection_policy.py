@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 
 from service.config.settings import Settings
+from service.server.connection_age import ConnectionAge
 from service.server.connection_limit import ConnectionLimit
 from service.server.paced_work import PacedWork
 from service.server.unsent_answers import UnsentAnswers
@@ -27,18 +28,21 @@ class ConnectionPolicy:
     Attributes:
         limit: how many there may be.
         unsent: the answers that their clients do not read.
+        age: how old each may become.
         paced: begins requests that were sent ahead of the answers, and those that are not urgent, a few at a time.
     """
 
     limit: ConnectionLimit
     unsent: UnsentAnswers
+    age: ConnectionAge = field(default_factory=ConnectionAge)
     paced: PacedWork = field(default_factory=PacedWork)
 
 
 def connection_policy(settings: Settings) -> ConnectionPolicy:
     """Return what a server's settings say of its connections."""
     limit = ConnectionLimit(settings.max_connections or default_connections())
-    return ConnectionPolicy(limit, UnsentAnswers(settings.max_unsent_bytes, settings.send_timeout))
+    unsent = UnsentAnswers(settings.max_unsent_bytes, settings.send_timeout)
+    return ConnectionPolicy(limit, unsent, ConnectionAge(settings.max_connection_age_seconds))
 
 
 def default_connections() -> int:

@@ -20,7 +20,8 @@ from service.config.settings import Settings
 from service.lifecycle import Phase
 from service.scheduling.refusals import shutting_down
 from service.server.connection import Connection
-from service.server.connection_policy import connection_policy
+from service.server.connection_age import ConnectionAge
+from service.server.connection_policy import ConnectionPolicy, connection_policy
 from service.server.deadline import ExitDeadline
 from service.server.listener import BACKLOG, ListenError, listen, url_of
 from service.server.tls import tls_options
@@ -46,21 +47,28 @@ _logger = logging.getLogger(__name__)
 class Server(uvicorn.Server):
     """After the first signal, goes on until all accepted requests are answered or the drain time is over.
 
-    While it drains, health endpoints are answered and new requests are refused; a second signal ends the drain.
+    For `Settings.drain_delay_seconds` it is only not ready any more: all requests are taken, and each answer is the
+    last of its connection. Then it drains: health endpoints are answered and new requests are refused. A second signal
+    ends both.
 
     Args:
         config: uvicorn's own settings.
-        services: its lifecycle is set to draining by the first signal; its dispatcher's calls are cancelled when the
-            drain time, `Settings.drain_seconds`, is over.
+        services: its lifecycle is set to leaving or draining by the first signal; its dispatcher's calls are cancelled
+            when the drain time, `Settings.drain_seconds`, is over.
         url: where it is reached, for the log.
+        age: how old connections may become.
     """
 
-    def __init__(self, config: uvicorn.Config, services: Services, url: str = "") -> None:
+    def __init__(
+        self, config: uvicorn.Config, services: Services, url: str = "", age: ConnectionAge | None = None
+    ) -> None:
         super().__init__(config)
         self.services = services
         self.lifecycle = services.lifecycle
         self._url = url
+        self._age = age or ConnectionAge()
         self._signals: list[int] = []
+        self._leave_until: float | None = None
         self._drain_until: float | None = None
         self._is_announced = False
         self._exit_deadline = ExitDeadline(lambda: self.exit_code)
@@ -74,7 +82,11 @@ class Server(uvicorn.Server):
         """Note the signal. The base class would raise it again at the end, and the exit code would not be 0."""
         del frame
         self._signals.append(sig)
-        self.lifecycle.drain()
+        is_first = len(self._signals) == 1
+        if is_first and self.lifecycle.phase is Phase.READY and self.services.settings.drain_delay_seconds:
+            self.lifecycle.leave()
+        else:
+            self.lifecycle.drain()
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve until a signal comes. What uvicorn would log of start and end is logged here."""
@@ -87,6 +99,8 @@ class Server(uvicorn.Server):
         if self.lifecycle.failure is not None:
             _logger.error(self.lifecycle.failure)
             return True
+        if self.lifecycle.phase is Phase.LEAVING:
+            self._leave()
         if self.lifecycle.phase is not Phase.DRAINING:
             self._announce()
             return should_exit
@@ -103,6 +117,24 @@ class Server(uvicorn.Server):
         if not self._is_announced and self.lifecycle.phase is Phase.READY:
             self._is_announced = True
             _logger.info("ready: running on %s (Ctrl-C stops it)", self._url)
+
+    def _leave(self) -> None:
+        """Wait for load balancers to turn away, then drain."""
+        if self._leave_until is None:
+            seconds = self.services.settings.drain_delay_seconds
+            self._leave_until = monotonic() + seconds
+            self._end_connections()
+            cause = signal.Signals(self._signals[0]).name
+            _logger.info("stopping on %s: not ready any more, requests are taken for %g s", cause, seconds)
+        if monotonic() >= self._leave_until:
+            self.lifecycle.drain()
+
+    def _end_connections(self) -> None:
+        """Have every connection end with its next answer."""
+        self._age.end_all()
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, Connection):
+                connection.make_last()
 
     def _drain(self) -> bool:
         """Return whether the drain is over."""
@@ -142,9 +174,10 @@ def run(app: FastAPI, settings: Settings) -> int:
         _logger.info(line)
     services = services_of(app)
     services.opens_at_once = True
-    config = _configure(app, settings)
+    policy = connection_policy(settings)
+    config = _configure(app, settings, policy)
     url = url_of(sockets[0], settings.host, is_secure=config.is_ssl)
-    server = Server(config, services, url)
+    server = Server(config, services, url, policy.age)
     _logger.info("listening on %s, loading models from %s", url, settings.models)
     gc.set_threshold(_GARBAGE_THRESHOLD, *gc.get_threshold()[1:])
     try:
@@ -157,13 +190,13 @@ def run(app: FastAPI, settings: Settings) -> int:
     return server.exit_code
 
 
-def _configure(app: FastAPI, settings: Settings) -> uvicorn.Config:
+def _configure(app: FastAPI, settings: Settings, policy: ConnectionPolicy) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         host=settings.host,
         port=settings.port,
         log_config=None,
-        http=partial(Connection, policy=connection_policy(settings)),  # type: ignore[arg-type]  # only called
+        http=partial(Connection, policy=policy),  # type: ignore[arg-type]  # only called
         access_log=False,
         server_header=False,
         proxy_headers=settings.otel,  # only spans show what a proxy says of the connection

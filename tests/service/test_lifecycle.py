@@ -6,9 +6,11 @@ def test_phases_follow_each_other() -> None:
     phases = [lifecycle.phase]
     lifecycle.started()
     phases.append(lifecycle.phase)
+    lifecycle.leave()
+    phases.append(lifecycle.phase)
     lifecycle.drain()
     phases.append(lifecycle.phase)
-    assert phases == [Phase.STARTING, Phase.READY, Phase.DRAINING]
+    assert phases == [Phase.STARTING, Phase.READY, Phase.LEAVING, Phase.DRAINING]
 
 
 def test_signal_during_start_up_is_not_forgotten() -> None:

@@ -38,6 +38,22 @@ def test_name_is_required_only_among_several(models: Path) -> None:
     assert load_repository(Settings(models=models / "pair")).find(None).name == "pair"
 
 
+def test_only_model_is_called_as_the_settings_say(tmp_path: Path) -> None:
+    folder = add_model(tmp_path, "mnt", VECTOR)
+    for models in (folder, tmp_path):
+        loaded = load_repository(Settings(models=models, model_name="cats.v1"))
+        assert loaded.names == ["cats.v1"]
+        assert loaded.find("cats.v1") is loaded.find(None)
+    assert refused(loaded, "mnt").code == "model_not_found"
+    with pytest.raises(RepositoryError, match="'a/b' is no name for a model; expected letters"):
+        load_repository(Settings(models=folder, model_name="a/b"))
+
+
+def test_name_is_for_a_single_model(models: Path) -> None:
+    with pytest.raises(RepositoryError, match=r"model_name is for a single model; .* holds 3"):
+        load_repository(Settings(models=models, model_name="cats"))
+
+
 def test_broken_model_keeps_the_rest_from_being_served(tmp_path: Path) -> None:
     add_models(tmp_path)
     add_model(tmp_path, "unknown", UNKNOWN_LAYER)

@@ -99,6 +99,43 @@ async def test_accepted_requests_are_given_up_when_time_is_up(server: Server, cl
     assert [error.code for error in refused(server)] == ["shutting_down"]
 
 
+def with_delay(server: Server) -> Server:
+    server.services.settings = Settings(drain_delay_seconds=5, drain_seconds=30)
+    return server
+
+
+async def test_requests_are_taken_for_the_delay(server: Server, clock: Clock) -> None:
+    with_delay(server).handle_exit(signal.SIGTERM, None)
+    assert not await server.on_tick(1)
+    clock.now += 4.9
+    assert not await server.on_tick(2)
+    phases = [server.lifecycle.phase]
+    with pytest.raises(ServiceError, match="shutting down"):
+        server.services.check_ready()
+    clock.now += 0.1
+    assert not await server.on_tick(3)
+    phases.append(server.lifecycle.phase)
+    assert phases == [Phase.LEAVING, Phase.DRAINING]
+    clock.now += 29.9
+    assert not await server.on_tick(4), "the drain begins when the delay is over"
+    clock.now += 0.1
+    assert await server.on_tick(5)
+
+
+async def test_second_signal_ends_delay_and_drain(server: Server) -> None:
+    with_delay(server).handle_exit(signal.SIGTERM, None)
+    assert not await server.on_tick(1)
+    server.handle_exit(signal.SIGTERM, None)
+    assert await server.on_tick(2)
+    assert len(refused(server)) == 1
+
+
+async def test_server_that_is_not_ready_has_nobody_to_wait_for(server: Server) -> None:
+    with_delay(server).lifecycle = server.services.lifecycle = Lifecycle()
+    server.handle_exit(signal.SIGTERM, None)
+    assert server.lifecycle.phase is Phase.DRAINING
+
+
 async def test_second_signal_ends_the_wait(server: Server) -> None:
     server.handle_exit(signal.SIGTERM, None)
     assert not await server.on_tick(1)

@@ -15,6 +15,7 @@ from tests.service.server.process import SOON, ServerProcess
 from tests.service.server.wire.wire import connected
 
 DRAINING = re.compile("draining: [0-9]+ requests")
+LEAVING = re.compile("not ready any more, requests are taken for 60 s")
 
 
 @pytest.fixture
@@ -66,6 +67,27 @@ def test_accepted_requests_are_answered_and_new_ones_are_not_taken(
         assert server.process.poll() is None
         server.gate.give()
         assert running.result(SOON).json()["outputs"][0]["data"] == [1]
+        assert server.exit_code() == 0
+
+
+def test_requests_are_answered_during_the_delay_on_connections_that_end(
+    models: Path, pool: ThreadPoolExecutor
+) -> None:
+    with start(models, "--drain-delay-seconds", "60") as server, httpx.Client() as client:
+        before = client.get(f"{server.url}/readyz")
+        assert (before.status_code, "connection" in before.headers) == (200, False)
+        running = begun(server, pool, 1)
+        server.terminate()
+        server.wait_for_line(LEAVING)
+        ready = client.get(f"{server.url}/readyz")
+        assert (ready.status_code, ready.json()["code"]) == (503, "shutting_down")
+        assert httpx.get(f"{server.url}/v2/health/ready").status_code == 503
+        late = pool.submit(ask, server, 2)
+        server.gate.give(2)
+        for number, answer in ((1, running.result(SOON)), (2, late.result(SOON))):
+            assert answer.json()["outputs"][0]["data"] == [number]
+            assert answer.headers["connection"] == "close"
+        server.terminate()
         assert server.exit_code() == 0
 
 

@@ -1,0 +1,127 @@
+"""The last answer of a connection says so, and nothing that was sent is lost."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import uvicorn
+from starlette.types import Receive, Scope, Send
+from uvicorn.server import ServerState
+
+from service.server.connection import Connection
+from service.server.connection_age import JITTER, ConnectionAge
+from tests.service.scheduling.stubs import until
+from tests.service.server.policies import make_policy
+
+pytestmark = pytest.mark.anyio
+GET = b"GET / HTTP/1.1\r\nHost: test\r\n\r\n"
+
+
+@dataclass
+class Gate:
+    """An application that answers when it is let."""
+
+    asked: int = 0
+    may_answer: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.asked += 1
+        await self.may_answer.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body"})
+
+
+@dataclass
+class Talk:
+    """A connection, seen from both its ends."""
+
+    gate: Gate
+    server: Connection
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    async def head(self) -> bytes:
+        return await asyncio.wait_for(self.reader.readuntil(b"\r\n\r\n"), 20)
+
+    async def is_closed(self) -> bool:
+        return await asyncio.wait_for(self.reader.read(), 20) == b""
+
+
+@pytest.fixture
+async def talk() -> AsyncIterator[Talk]:
+    gate = Gate()
+    config = uvicorn.Config(gate, http=Connection, log_config=None)
+    config.load()
+    state = ServerState()
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(
+        lambda: Connection(config, state, {}, policy=make_policy()), "127.0.0.1", 0
+    )
+    async with server:
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        await until(lambda: bool(state.connections))
+        (connection,) = state.connections
+        assert isinstance(connection, Connection)
+        yield Talk(gate, connection, reader, writer)
+        writer.close()
+        await until(lambda: not state.connections)
+
+
+async def test_idle_client_gets_one_more_answer(talk: Talk) -> None:
+    talk.gate.may_answer.set()
+    talk.writer.write(GET)
+    assert b"connection" not in await talk.head()
+    talk.server.make_last()
+    talk.writer.write(GET)
+    assert b"\r\nconnection: close\r\n" in await talk.head()
+    assert await talk.is_closed()
+
+
+async def test_request_that_is_being_answered_is_the_last(talk: Talk) -> None:
+    talk.writer.write(GET)
+    await until(lambda: talk.gate.asked == 1)
+    talk.server.make_last()
+    talk.gate.may_answer.set()
+    assert b"\r\nconnection: close\r\n" in await talk.head()
+    assert await talk.is_closed()
+
+
+@pytest.mark.parametrize("count", [2, 20])
+async def test_requests_that_were_sent_ahead_are_answered_first(talk: Talk, count: int) -> None:
+    talk.writer.write(GET * count)
+    await until(lambda: talk.gate.asked == 1 and bool(talk.server.pipeline))
+    talk.server.make_last()
+    talk.gate.may_answer.set()
+    heads = [await talk.head() for _ in range(count)]
+    assert [b"connection: close" in head for head in heads] == [False] * (count - 1) + [True]
+    assert await talk.is_closed()
+
+
+class Loop:
+    """Keeps what is to be called later."""
+
+    def __init__(self) -> None:
+        self.delays: list[float] = []
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> Any:
+        self.delays.append(delay)
+        return callback
+
+
+def test_ages_differ_a_little() -> None:
+    loop, age = Loop(), ConnectionAge(100.0)
+    for _ in range(200):
+        timer: object = age.begin(loop, print)  # type: ignore[arg-type]
+        assert timer is print
+    assert 100 * (1 - JITTER) <= min(loop.delays) < 95
+    assert 105 < max(loop.delays) <= 100 * (1 + JITTER)
+
+
+def test_connections_have_no_age_unless_one_is_set_or_all_are_to_end() -> None:
+    loop, age, ended = Loop(), ConnectionAge(), list[str]()
+    assert age.begin(loop, lambda: ended.append("first")) is None  # type: ignore[arg-type]
+    age.end_all()
+    assert age.begin(loop, lambda: ended.append("second")) is None  # type: ignore[arg-type]
+    assert (loop.delays, ended) == ([], ["second"])
