@@ -1,5 +1,6 @@
 """The parts of a running server, as routes and middleware reach them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from time import monotonic
 
@@ -11,6 +12,7 @@ from service.graph.document_cache import DocumentCache
 from service.lifecycle import Lifecycle, Phase
 from service.repository.early_load import EarlyLoad
 from service.repository.load_progress import LoadProgress, LoadState
+from service.repository.loaded_model import LoadedModel
 from service.repository.loading_threads import LoadingThreads
 from service.repository.quantization_files import QuantizationFiles
 from service.repository.repository import ModelRepository
@@ -20,6 +22,7 @@ from service.scheduling.refusal_pace import RefusalPace
 from service.scheduling.refusals import not_ready, shutting_down
 from service.scheduling.shared_results import SharedResults
 from service.telemetry.telemetry import Telemetry
+from service.traffic.traffic import Traffic
 
 _SPARE_THREADS = 4
 """Threads beyond one per core, so that a model can be unloaded while others are loaded."""
@@ -35,6 +38,7 @@ class Services:
         dispatcher: its queues and workers.
         telemetry: its statistics, metrics, traces and spans.
         loaded: its models; None until they are loaded.
+        traffic: how the versions of its models share requests.
         progress: how far the loading of its models has come.
         early: the load of its models, where that began before the application was made.
         loading_threads: the threads that models are loaded on, at the start and later.
@@ -53,6 +57,7 @@ class Services:
     dispatcher: Dispatcher
     telemetry: Telemetry
     loaded: ModelRepository | None = None
+    traffic: Traffic = field(default_factory=Traffic)
     progress: LoadProgress = field(default_factory=LoadProgress)
     early: EarlyLoad | None = None
     loading_threads: LoadingThreads = field(
@@ -77,6 +82,24 @@ class Services:
         if self.loaded is None:
             raise not_ready(self.shown_progress)
         return self.loaded
+
+    def choose_model(
+        self, name: str | None, version: str | None, headers: Mapping[bytes, bytes]
+    ) -> LoadedModel:
+        """Return the model that answers a request to run one; where it names no version, the traffic chooses.
+
+        Args:
+            name: the model; None for the only one.
+            version: its version; None for any.
+            headers: those of the request, or what stands for them; names are in lower case.
+
+        Raises:
+            ServiceError: 503 `not_ready`, or as `ModelRepository.find`.
+        """
+        entry = self.repository.entry(name)
+        if version is None and entry.traffic is not None:
+            return self.traffic.choose(entry, headers)
+        return entry.find(version)
 
     def check_ready(self) -> None:
         """Check that the server is ready for requests, and will be for a while.

@@ -58,6 +58,10 @@ a table of its own, which has its name, and is described where the task is.
     [warm_up]                       # what the model is compiled for at load, besides declared shapes and `image.size`
     shapes = [[1, 3, 480, 640]]     # shapes of its input; of several inputs: one list for each run, as in
                                     # [[[1, 128], [1, 128]], [[1, 256], [1, 256]]], in the order of the inputs
+
+    [traffic]                       # of a model with several versions: who answers requests that name none
+    weights = { "2" = 90, "3" = 10 }
+    sticky = "X-User"               # the same value of this header always gets the same version
 """
 
 import tomllib
@@ -92,6 +96,7 @@ from service.config.task_keys import (
 )
 from service.config.text_config import TextConfig, with_tokenizer
 from service.config.toml_table import TomlTable
+from service.config.traffic_config import TrafficConfig as TrafficConfig  # noqa: PLC0414
 from service.config.version_policy import VersionPolicy
 from service.config.wording import problem_of
 
@@ -179,6 +184,7 @@ class ModelConfig(TomlTable):
         scheduling: how requests are scheduled.
         batching: how requests are run together.
         warm_up: what it is compiled for at load.
+        traffic: how its versions share the requests that name none; None: the highest version answers them.
 
     The table that has the task's name, as `[classification]`, is not among them: `task_table` returns it.
     """
@@ -194,6 +200,7 @@ class ModelConfig(TomlTable):
     scheduling: SchedulingConfig = SchedulingConfig()
     batching: BatchingConfig = BatchingConfig()
     warm_up: WarmUpConfig = WarmUpConfig()
+    traffic: TrafficConfig | None = None
 
     _task_tables: dict[str, TomlTable] = PrivateAttr(default_factory=dict)
 
@@ -290,6 +297,7 @@ def _keys(location: tuple[int | str, ...]) -> str:
         "scheduling": SchedulingConfig,
         "batching": BatchingConfig,
         "warm_up": WarmUpConfig,
+        "traffic": TrafficConfig,
     }
     if len(location) > 1 and location[0] in tables:
         return ", ".join(tables[str(location[0])].model_fields)

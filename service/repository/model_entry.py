@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from service.config.traffic_config import TrafficConfig
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
 
@@ -48,18 +49,23 @@ class ModelEntry:
         versions: the versions that are served, lowest first.
         unavailable: version -> why it is not served.
         is_loading: whether the model is being loaded for the first time.
+        traffic: how its versions share the requests that name none, another object after each load; None: the highest
+            version answers them.
     """
 
     name: str
     versions: Mapping[str, LoadedModel] = field(default_factory=dict)
     unavailable: Mapping[str, str] = field(default_factory=dict)
     is_loading: bool = False
+    traffic: TrafficConfig | None = None
 
     @property
     def default(self) -> LoadedModel | None:
-        """The highest version that is served; None if none is."""
+        """The version that stands for the model: the highest, or the one with the largest share; None if none is."""
         if len(self.versions) == 1:
             return next(iter(self.versions.values()))
+        if self.traffic is not None and (stable := self.traffic.stable(self.versions)) is not None:
+            return self.versions[stable]
         return max(self.versions.values(), key=lambda model: int(model.version), default=None)
 
     @property
@@ -91,7 +97,7 @@ class ModelEntry:
                 yield IndexEntry(self.name, version, VersionState.UNAVAILABLE, self.unavailable[version])
 
     def find(self, version: str | None) -> LoadedModel:
-        """Return a version; the highest one if no version is given.
+        """Return a version; the default one if no version is given.
 
         Raises:
             ServiceError: 404 `version_not_found`, 503 `model_broken`, `model_unloaded` or `model_loading`.
@@ -106,6 +112,12 @@ class ModelEntry:
             details = {"model": self.name, "version": version[:80], "versions": list(self.versions)}
             raise ServiceError(404, "version_not_found", message, details)
         raise self._unavailable(version)
+
+    def no_share(self) -> ServiceError:
+        """Return the error to answer with where no version that has a weight is served."""
+        message = f"model {self.name!r}: no version that has a weight is served; name one: {', '.join(self.versions)}"
+        details = {"model": self.name, "reason": self.reason, "versions": list(self.versions)}
+        return ServiceError(503, "model_broken", message, details)
 
     def _unavailable(self, version: str | None) -> ServiceError:
         details: dict[str, Any] = {"model": self.name}

@@ -29,7 +29,7 @@ class ModelLoader:
     """Reads the folder of models, again at each call.
 
     The folder of a version may hold a `model.toml`, which then replaces the model's; only the model's may set
-    `versions`.
+    `versions` and `[traffic]`.
 
     Attributes:
         settings: the server's settings: where the folder is, and how models are loaded.
@@ -82,7 +82,7 @@ class ModelLoader:
                 raise
             except Exception as error:  # nor a broken version its siblings
                 unavailable[version] = _explain(name, folder, error)
-        return ModelEntry(name, versions, unavailable)
+        return ModelEntry(name, versions, unavailable, traffic=config.traffic)
 
     def _load_version(
         self,
@@ -121,14 +121,20 @@ def _choose(name: str, folder: Path, override: ConfigOverride | None) -> tuple[M
         chosen = select_versions(policy, list(available))
     except ValueError as error:
         raise ModelConfigError(folder / FILE_NAME, "versions", str(error)) from error
+    if config.traffic is not None:
+        try:
+            config.traffic.check_served(chosen)
+        except ValueError as error:
+            raise ModelConfigError(folder / FILE_NAME, "traffic", str(error)) from error
     return config, {version: available[version] for version in chosen}
 
 
 def _version_config(folder: Path) -> ModelConfig:
     config = load_model_config(folder)
-    if "versions" in config.model_fields_set:
-        path = folder / FILE_NAME
-        raise ModelConfigError(path, "versions", "given for one version", f"it in the {FILE_NAME} above")
+    for key in ("versions", "traffic"):
+        if key in config.model_fields_set:
+            path = folder / FILE_NAME
+            raise ModelConfigError(path, key, "given for one version", f"it in the {FILE_NAME} above")
     return config
 
 

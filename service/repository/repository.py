@@ -176,7 +176,7 @@ class ModelRepository:
             self._retire_all(old)
             return
         kept = {version: reason for version, reason in new.unavailable.items() if version not in old.versions}
-        self._swap(ModelEntry(old.name, old.versions, kept))
+        self._swap(ModelEntry(old.name, old.versions, kept, traffic=old.traffic))
         _logger.warning("model not loaded", extra={FIELDS: {"model": old.name, "reason": new.reason}})
         message = f"model {old.name!r} cannot be loaded: {new.reason}"
         if old.versions:

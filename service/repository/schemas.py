@@ -9,6 +9,7 @@ from service.config.precision_name import PrecisionName
 from service.graph.view import count_precisions, describe_ports
 from service.repository.loaded_model import LoadedModel
 from service.repository.model_entry import UNLOADED, WHOLE_MODEL, ModelEntry, VersionState
+from service.repository.traffic_schemas import TrafficView
 from service.schemas import JsonNumber, PortView
 
 InputKind = Literal["image", "text", "tensor"]
@@ -24,7 +25,7 @@ class VersionView(BaseModel):
 
 
 class ModelSummary(BaseModel):
-    """A model in the list of models; described is the version that serves requests which name none."""
+    """A model in the list of models; described is its default version."""
 
     name: str
     version: str | None = Field(default=None, description="null if no version is served")
@@ -37,15 +38,24 @@ class ModelSummary(BaseModel):
     outputs: list[PortView] = []
     parameter_count: int | None = Field(default=None, description="elements of all attributes")
     bytes: int | None = Field(default=None, description="bytes of all attributes")
+    traffic: TrafficView | None = Field(
+        default=None,
+        description="how versions share the requests that name none; null: the highest gets them all",
+    )
 
     @classmethod
-    def of(cls, entry: ModelEntry, version: str | None = None) -> Self:
-        """Describe one version of a model; the highest that is served if none is named.
+    def of(cls, entry: ModelEntry, version: str | None = None, traffic: TrafficView | None = None) -> Self:
+        """Describe one version of a model; the default one if none is named.
+
+        Args:
+            entry: the model.
+            version: the version.
+            traffic: how versions share requests.
 
         Raises:
             ServiceError: 404 `version_not_found`.
         """
-        known = {"name": entry.name, "versions": _versions(entry)}
+        known = {"name": entry.name, "versions": _versions(entry), "traffic": traffic}
         if version in entry.unavailable or not entry.versions:
             reason = entry.unavailable.get(version or WHOLE_MODEL, entry.reason)
             state = _state(entry, reason)

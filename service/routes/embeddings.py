@@ -39,7 +39,7 @@ async def embed(request: Request) -> Response:
     limits, context = services.settings.limits, context_of(request)
     body = await read_body(request, limits, services.settings.timeout, services.lifecycle)
     asked = parse_embedding_request(body)
-    model = services.repository.find(asked.model, None)
+    model = services.choose_model(asked.model, None, context.headers)
     context.model = model.name
     exchange = EmbeddingExchange(model, asked, limits)
     services.dispatcher.check_room(model, context.client)

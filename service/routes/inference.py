@@ -53,8 +53,8 @@ class InferenceEndpoint:
             ClientDisconnect: the client has left.
         """
         request = Request(scope, receive)
-        model = self._services.repository.find(*self._surface.model_reference(request))
         context = context_in(scope)
+        model = self._services.choose_model(*self._surface.model_reference(request), context.headers)
         context.model = model.name
         dispatcher, began = self._services.dispatcher, perf_counter_ns()
         try:

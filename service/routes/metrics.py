@@ -29,12 +29,13 @@ async def show_metrics(request: Request) -> Response:
 
 
 def _render(services: Services, wants_openmetrics: bool) -> tuple[bytes, str]:
-    telemetry = services.telemetry
+    telemetry, entries = services.telemetry, services.loaded.entries if services.loaded is not None else ()
     snapshot = take_snapshot(
         services.loaded or (),
         services.dispatcher,
         services.settings,
         telemetry.statistics,
         telemetry.http_durations,
+        services.traffic.of_all(entries),
     )
     return telemetry.metrics.render(snapshot, wants_openmetrics=wants_openmetrics)

@@ -6,8 +6,11 @@ from fastapi import APIRouter, Query, Request
 
 from service.context import context_of
 from service.description.openapi import VERSION_DESCRIPTION, error_responses
+from service.repository.model_entry import ModelEntry
 from service.repository.schemas import ModelDetail, ModelList, ModelSummary
-from service.services import services_of
+from service.repository.traffic_schemas import TrafficView
+from service.services import Services, services_of
+from service.traffic.view import describe_traffic
 
 router = APIRouter(tags=["models"])
 
@@ -15,8 +18,9 @@ router = APIRouter(tags=["models"])
 @router.get("/models", responses=error_responses(500, 503))
 async def list_models(request: Request) -> ModelList:
     """List all models, including those that are not served."""
-    repository = services_of(request).repository
-    return ModelList(models=[ModelSummary.of(entry) for entry in repository.entries])
+    services = services_of(request)
+    entries = services.repository.entries
+    return ModelList(models=[ModelSummary.of(entry, None, _traffic(services, entry)) for entry in entries])
 
 
 @router.get("/models/{name}", responses=error_responses(404, 422, 500, 503))
@@ -26,7 +30,13 @@ async def show_model(
     version: Annotated[str | None, Query(description=VERSION_DESCRIPTION)] = None,
 ) -> ModelDetail:
     """Show one model: its inputs, outputs, size, state, versions and labels."""
-    entry = services_of(request).repository.entry(name)
+    services = services_of(request)
+    entry = services.repository.entry(name)
     if entry.versions:
         context_of(request).model = entry.name
-    return ModelDetail.of(entry, version)
+    return ModelDetail.of(entry, version, _traffic(services, entry))
+
+
+def _traffic(services: Services, entry: ModelEntry) -> TrafficView | None:
+    traffic = services.traffic.of(entry)
+    return None if traffic is None else describe_traffic(traffic)

@@ -10,6 +10,7 @@ from service.telemetry.metrics.layers import LayerMetrics
 from service.telemetry.metrics.models import ModelMetrics
 from service.telemetry.metrics.programs import ProgramMetrics
 from service.telemetry.metrics.requests import RequestMetrics
+from service.telemetry.metrics.traffic import TrafficMetrics
 from service.telemetry.metrics.workers import WorkerMetrics
 
 COLLECTORS: list[Callable[[], Collector]] = [
@@ -17,6 +18,7 @@ COLLECTORS: list[Callable[[], Collector]] = [
     RequestMetrics,
     LayerMetrics,
     ModelMetrics,
+    TrafficMetrics,
     ProgramMetrics,
     WorkerMetrics,
     DecoderMetrics,

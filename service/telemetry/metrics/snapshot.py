@@ -1,7 +1,7 @@
 """The server at one moment, as far as metrics show it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from engine import Compilation
 from service.config.settings import Settings
@@ -12,6 +12,7 @@ from service.scheduling.dispatcher import Dispatcher
 from service.scheduling.scheduling_policy import scheduling_policy
 from service.telemetry.http_durations import HttpDurations
 from service.telemetry.statistics import InferenceStatistics, ModelStatistics
+from service.traffic.model_traffic import ModelTraffic
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ class Snapshot:
         has_decoder: whether there is a process that decodes large images now.
         decoders_ended: how many such processes were ended, by the code of the error that told the client.
         http_durations: durations of the HTTP requests so far.
+        traffic: of each model that has one, by name.
     """
 
     models: Sequence[ModelSnapshot]
@@ -69,6 +71,7 @@ class Snapshot:
     has_decoder: bool
     decoders_ended: Mapping[str, int]
     http_durations: HttpDurations
+    traffic: Mapping[str, ModelTraffic] = field(default_factory=dict)
 
 
 def take_snapshot(
@@ -77,6 +80,7 @@ def take_snapshot(
     settings: Settings,
     statistics: InferenceStatistics,
     http_durations: HttpDurations,
+    traffic: Mapping[str, ModelTraffic] | None = None,
 ) -> Snapshot:
     """Return the state of the server; may be called on any thread.
 
@@ -88,6 +92,7 @@ def take_snapshot(
         settings: the server's settings.
         statistics: what was counted of the models.
         http_durations: what was measured of HTTP requests.
+        traffic: that of each model that has one, by name.
     """
     loaded = list(models)
     statistics.keep({(model.name, model.version) for model in loaded})
@@ -114,4 +119,5 @@ def take_snapshot(
         DECODER.is_running,
         DECODER.ended,
         http_durations,
+        traffic or {},
     )

@@ -12,7 +12,13 @@ from service.config.task_keys import task_tables
 from service.tasks import described_tasks
 from tests.docs.generated.markdown import table
 
-_TYPES = {"string": "string", "integer": "integer", "number": "number", "boolean": "boolean"}
+_TYPES = {
+    "string": "string",
+    "integer": "integer",
+    "number": "number",
+    "boolean": "boolean",
+    "object": "table",
+}
 _ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
@@ -48,7 +54,7 @@ def _keys(kind: type[BaseModel]) -> str:
         if _table_of(field.annotation) is None:
             entry = schema["properties"][name]
             default = entry.get("default")
-            shown = "" if default is None or default == [] else f"`{_toml(default)}`"
+            shown = "" if default is None or default in ([], {}) else f"`{_toml(default)}`"
             values = (
                 ", ".join(f'`"{task}"`' for task in described_tasks())
                 if name == "task"

@@ -40,6 +40,7 @@ async def test_model_is_shown(client: AsyncClient) -> None:
         "outputs": [{"name": "pnnx_output_0", "operand": "2", "shape": [1, 10], "dtype": "f32"}],
         "parameter_count": 0,
         "bytes": 0,
+        "traffic": None,
         "labels": [f"p{n}" for n in range(10)],
         "accepts": ["image", "tensor"],
         "multiply_adds": 0,

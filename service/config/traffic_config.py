@@ -1,0 +1,90 @@
+"""`[traffic]` in `model.toml`: how requests that name no version are shared among the versions of a model."""
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, model_validator
+
+from service.config.toml_table import TomlTable
+from service.config.version_policy import MOST_VERSION
+
+_MOST_VERSIONS = 64
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
+"""The name of a header (RFC 9110, 5.1)."""
+
+
+def _check_version(text: str) -> str:
+    if not (text.isascii() and text.isdigit() and not text.startswith("0") and int(text) <= MOST_VERSION):
+        raise ValueError('expected the number of a version in quotes, as in "2"')
+    return text
+
+
+def _check_header(text: str) -> str:
+    if not _TOKEN.fullmatch(text):
+        raise ValueError('expected the name of a header, as in "X-User"')
+    return text
+
+
+_Version = Annotated[str, Field(max_length=20), AfterValidator(_check_version)]
+_Weight = Annotated[float, Field(ge=0, le=1e9)]
+
+
+class TrafficConfig(TomlTable):
+    """How requests that name no version are shared among versions. One that names a version always gets that.
+
+    Attributes:
+        weights: which part of the requests each version gets, relative to the sum, as in `{ "2" = 90, "3" = 10 }`;
+            a version that is not listed gets none. By default the highest version gets all.
+        sticky: name of a header; requests that bring the same value of it get the same version, in every process and
+            after every start, as long as the weights stay. Requests without it are shared by weight.
+    """
+
+    weights: Annotated[dict[_Version, _Weight], Field(max_length=_MOST_VERSIONS)] = Field(
+        default_factory=dict
+    )
+    sticky: Annotated[str, AfterValidator(_check_header)] | None = None
+
+    @model_validator(mode="after")
+    def _check_weights(self) -> "TrafficConfig":
+        if self.weights and not any(self.weights.values()):
+            raise ValueError("all weights are 0; expected one above 0 at least")
+        return self
+
+    def check_served(self, served: Collection[str]) -> None:
+        """Check that there are the versions that the table names.
+
+        Args:
+            served: the versions that are to be served.
+
+        Raises:
+            ValueError: one is missing.
+        """
+        missing = sorted(self.weights.keys() - set(served), key=int)
+        if missing:
+            versions = "version" if len(missing) == 1 else "versions"
+            raise ValueError(f"{versions} {', '.join(missing)} not served; there are {', '.join(served)}")
+
+    def shares(self, served: Collection[str]) -> Mapping[str, float]:
+        """Return which part of the requests each version is to get, above 0 and 1 in all; lowest version first.
+
+        Args:
+            served: the versions that are served; the share of others goes to them. None may have a share.
+        """
+        weights = {
+            version: weight for version, weight in self.weights.items() if weight and version in served
+        }
+        if not self.weights:
+            weights = {max(served, key=int): 1.0} if served else {}
+        total = sum(weights.values())
+        # of a weight that is tiny beside the others nothing may be left
+        return {one: share for one in sorted(weights, key=int) if (share := weights[one] / total)}
+
+    def stable(self, served: Collection[str]) -> str | None:
+        """Return the version with the largest share, of equals the lowest; None where none has a share.
+
+        Args:
+            served: the versions that are served.
+        """
+        shares = self.shares(served)
+        return max(shares, key=lambda version: shares[version], default=None)
