@@ -1,4 +1,7 @@
-"""Docker's health check: exits with 0 if the server of this container is ready, with 1 and a reason if it is not.
+"""The image's health check: exits with 0 if the server of this container is ready, with 1 and a reason if it is not.
+
+Docker runs it without an argument. The Helm chart names a path, `/livez` or `/readyz`, where a probe of Kubernetes
+would have no certificate to show.
 
 The address, and whether it speaks HTTPS, are read from the environment and the settings file, as the server reads them;
 what flags set is not seen here. It imports nothing of the server, which would take a second of CPU for each check.
@@ -61,19 +64,19 @@ def tls_context(settings: Mapping[str, Any]) -> ssl.SSLContext | None:
     return context
 
 
-def main() -> int:
-    """Ask once; returns the exit code."""
+def main(path: str = "/readyz") -> int:
+    """Ask for a path once; returns the exit code."""
     try:
         connection = connect(read_settings(os.environ))
-        connection.request("GET", "/readyz")
+        connection.request("GET", path)
         status = connection.getresponse().status
     except (OSError, ValueError, HTTPException) as error:
         print(error, file=sys.stderr)
         return 1
     if status != HTTPStatus.OK:
-        print(f"not ready: status {status}", file=sys.stderr)
+        print(f"{path}: status {status}", file=sys.stderr)
     return 0 if status == HTTPStatus.OK else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:2]))

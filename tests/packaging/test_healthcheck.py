@@ -23,10 +23,10 @@ def model(tmp_path: Path) -> str:
     return str(add_model(tmp_path / "models", "vector", VECTOR))
 
 
-def check(**variables: str) -> subprocess.CompletedProcess[str]:
+def check(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     outside = {name: value for name, value in os.environ.items() if not name.startswith("KUIPER_")}
     given = {f"KUIPER_{name.upper()}": value for name, value in variables.items()}
-    command = [sys.executable, str(SCRIPT)]
+    command = [sys.executable, str(SCRIPT), *arguments]
     return subprocess.run(
         command, env=outside | given, capture_output=True, text=True, timeout=SOON, check=False
     )
@@ -41,6 +41,9 @@ def test_server_is_healthy_until_it_has_ended(model: str, host: str) -> None:
     with ServerProcess("--models", model, "--host", host) as server:
         port = port_of(server)
         assert check(port=port, host=host).returncode == 0
+        assert check("/livez", port=port, host=host).returncode == 0
+        missing = check("/nowhere", port=port, host=host)
+        assert (missing.returncode, missing.stderr) == (1, "/nowhere: status 404\n")
         assert check(port=port, host=host, ssl_certfile="x").returncode == 1
         server.terminate()
         server.exit_code()

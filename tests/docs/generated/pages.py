@@ -9,6 +9,7 @@ from tests.docs.generated import (
     answer,
     attacks,
     benchmark,
+    chart,
     command_line,
     folders,
     fuzzing,
@@ -27,6 +28,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "answer": answer.render,
     "attacks": attacks.render,
     "benchmark": benchmark.render,
+    "chart-values": chart.render_values,
     "check-arguments": command_line.render,
     "commands": command_line.render_commands,
     "quantize-arguments": command_line.render_quantize,
@@ -45,6 +47,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
 
 FILES: Mapping[Path, Callable[[], str]] = {
     ROOT / "docs" / "assets" / "trace.svg": picture.render,
+    chart.SCHEMA: chart.render_schema,
     document.PAGE: document.render,
     notebook.NOTEBOOK: notebook.render,
 }

@@ -1,0 +1,1 @@
+"""Checks that need packages of a cluster: `make test-cluster` runs them."""
