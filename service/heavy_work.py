@@ -5,12 +5,16 @@ A worker that meets heavy work on its way, in the decoder of a body or the encod
 pixels that the header of an image names. The bounds are such that what is below takes some 50 ms at most.
 
 Heavy work is done in pieces. Between them it is asked whether anybody still waits for it, and other threads get the
-interpreter's lock as soon as they want it: they take turns that are a tenth as long as usual.
+interpreter's lock as soon as they want it: they take turns that are a tenth as long as usual, and whoever does heavy
+work sleeps for a moment after each of its own. Without that, a thread that waits for the lock may wait for all of the
+work: it asks for the lock only after a whole turn in which nobody has released it, and functions of numpy release it
+for some microseconds each, in which nobody wakes up.
 """
 
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from time import perf_counter, sleep
 
 from engine import short_turns
 
@@ -23,6 +27,10 @@ LIGHT_PIXELS = 4_000_000
 LIGHT_ANSWER_BYTES = 2 << 20
 """Most bytes of arrays that any worker captures, or writes as JSON, which are some five times as many."""
 
+_TURN_SECONDS = 0.0003
+"""How long heavy work goes on before it gives way, and little more."""
+_PAUSE_SECONDS = 0.00001
+"""How long it then sleeps; with what the system adds, some 60 µs: a thread that waits for the lock wakes up in 50."""
 _TURN_BYTES = 256 << 10
 """Most bytes that are parsed or written within a turn with the interpreter, or little more."""
 
@@ -42,10 +50,12 @@ class _Duties(threading.local):
         leaves_heavy_work: whether it leaves heavy work to others.
         stop_reason: tells why the work in progress is to be given up, None while it is to go on; itself None where
             it always goes on.
+        turn_end: when the work in progress gives way to other threads; None where it does not.
     """
 
     leaves_heavy_work = False
     stop_reason: Callable[[], str | None] | None = None
+    turn_end: float | None = None
 
 
 _duties = _Duties()
@@ -89,6 +99,17 @@ def stoppable(stop_reason: Callable[[], str | None]) -> Iterator[None]:
         _duties.stop_reason = None
 
 
+@contextmanager
+def giving_way() -> Iterator[None]:
+    """Have `check_wanted` let other threads go on, in this thread and in this context, where a turn has passed."""
+    _duties.turn_end = perf_counter() + _TURN_SECONDS
+    try:
+        with short_turns():
+            yield
+    finally:
+        _duties.turn_end = None
+
+
 def check_wanted() -> None:
     """Check whether anybody waits for the work that is in progress; to be called before each piece of it.
 
@@ -99,3 +120,6 @@ def check_wanted() -> None:
     reason = None if stop_reason is None else stop_reason()
     if reason is not None:
         raise WorkStoppedError(reason)
+    if _duties.turn_end is not None and perf_counter() >= _duties.turn_end:
+        sleep(_PAUSE_SECONDS)
+        _duties.turn_end = perf_counter() + _TURN_SECONDS

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from engine import short_turns
-from service.heavy_work import stoppable
+from service.heavy_work import giving_way, stoppable
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.execution import resume
 from service.scheduling.fair_share import VirtualClock
@@ -28,7 +27,7 @@ class HeavyWorkItem(WorkItem):
 
     def execute(self, form_batch: FormBatch, leave: Leave, inbox: LoopInbox) -> None:
         """Decode, run and encode; called by a worker. Raises nothing."""
-        with stoppable(self._stop_reason), short_turns():
+        with stoppable(self._stop_reason), giving_way():
             super().execute(form_batch, leave, inbox)
 
     def deliver(self, inbox: LoopInbox) -> None:

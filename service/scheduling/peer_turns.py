@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from engine import short_turns
+from service.heavy_work import giving_way
 from service.peer import Peer
 from service.scheduling.refusals import timed_out
 
@@ -88,7 +88,7 @@ class PeerTurns:
 
     def _begin(self, job: _Job, loop: asyncio.AbstractEventLoop) -> None:
         try:
-            done = self._thread.submit(_run_in_short_turns, job.function)
+            done = self._thread.submit(_run_giving_way, job.function)
         except RuntimeError as error:  # the thread cannot be started
             job.answer.set_exception(MemoryError(str(error)))
             return
@@ -110,6 +110,6 @@ class PeerTurns:
             answer.set_exception(error)
 
 
-def _run_in_short_turns(function: Callable[[], Result]) -> Result:
-    with short_turns():
+def _run_giving_way(function: Callable[[], Result]) -> Result:
+    with giving_way():
         return function()
