@@ -99,6 +99,11 @@ def stoppable(stop_reason: Callable[[], str | None]) -> Iterator[None]:
         _duties.stop_reason = None
 
 
+def give_way() -> None:
+    """Sleep for a moment, so that a thread that waits for the interpreter's lock gets it."""
+    sleep(_PAUSE_SECONDS)
+
+
 @contextmanager
 def giving_way() -> Iterator[None]:
     """Have `check_wanted` let other threads go on, in this thread and in this context, where a turn has passed."""
@@ -121,5 +126,5 @@ def check_wanted() -> None:
     if reason is not None:
         raise WorkStoppedError(reason)
     if _duties.turn_end is not None and perf_counter() >= _duties.turn_end:
-        sleep(_PAUSE_SECONDS)
+        give_way()
         _duties.turn_end = perf_counter() + _TURN_SECONDS

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from engine.turns import SHORT_TURN
+from service import heavy_work
 from service.codec.json_document import LARGE_BYTES, parse_document
 from service.codec.json_tensor import parse_data
 from service.codec.json_text import PIECE_ELEMENTS, dump_pieces
@@ -21,6 +22,7 @@ from service.heavy_work import (
     WorkStoppedError,
     check_wanted,
     check_weight,
+    giving_way,
     leave_heavy_work,
     stoppable,
 )
@@ -42,6 +44,21 @@ def in_thread(work: Callable[[], object]) -> list[BaseException]:
     thread.start()
     thread.join()
     return raised
+
+
+def test_heavy_work_gives_way_after_each_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, slept = 0.0, list[float]()
+    monkeypatch.setattr(heavy_work, "perf_counter", lambda: now)
+    monkeypatch.setattr(heavy_work, "sleep", slept.append)
+    check_wanted()
+    with giving_way():
+        for piece in range(1, 10):
+            now += 0.4 * heavy_work._TURN_SECONDS
+            check_wanted()
+            assert len(slept) == piece // 3  # three pieces are more than a turn
+    now += 1.0
+    check_wanted()  # light work goes on
+    assert len(slept) == 3
 
 
 @pytest.mark.parametrize(("amount", "is_left"), [(10, False), (11, True)])
