@@ -22,6 +22,7 @@ from service.routes import DESCRIBED, ROUTERS
 from service.routes.inference import InferenceMiddleware, inference_routes
 from service.scheduling.dispatcher import Dispatcher
 from service.services import Services
+from service.stores.source import open_source
 from service.surfaces import POLLED_PATHS
 from service.telemetry.load_report import LoadReport
 from service.telemetry.telemetry import make_telemetry
@@ -41,7 +42,10 @@ def create_app(settings: Settings, early: EarlyLoad | None = None) -> Applicatio
     telemetry = make_telemetry(settings)
     dispatcher = Dispatcher(settings, telemetry.observers)
     progress = LoadProgress(LoadReport().tell) if early is None else early.progress
-    services = Services(settings, Lifecycle(), dispatcher, telemetry, progress=progress, early=early)
+    source = open_source(settings) if early is None or early.source is None else early.source
+    services = Services(
+        settings, Lifecycle(), dispatcher, telemetry, progress=progress, early=early, source=source
+    )
     routes = inference_routes(services)
     app = Application(
         title="Kuiper Serve",

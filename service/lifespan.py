@@ -16,6 +16,7 @@ from service.repository.load_progress import LoadStoppedError
 from service.repository.loaded_model import LoadedModel
 from service.repository.repository import RepositoryError, load_repository
 from service.services import Services, services_of
+from service.stores.poller import Poller
 
 _ROUTE_THREADS = 2
 """Threads for routes that compute their answers, `/metrics` and `/traces` among them: with more, the event loop would
@@ -67,7 +68,11 @@ async def _load(services: Services, trimmer: MemoryTrimmer) -> None:
     try:
         services.loaded = await services.loading_threads.run(
             lambda: load_repository(
-                settings, retire, services.progress, None if early is None else early.entries
+                settings,
+                retire,
+                services.progress,
+                None if early is None else early.entries,
+                services.source,
             )
         )
     except (LoadStoppedError, ServiceError):
@@ -82,4 +87,14 @@ async def _load(services: Services, trimmer: MemoryTrimmer) -> None:
     if services.lifecycle.phase is Phase.STARTING:
         services.dispatcher.start()
         trimmer.start()
+        _start_poller(services)
         services.lifecycle.started()
+
+
+def _start_poller(services: Services) -> None:
+    """Look for changes of the models from now on, where the settings ask for that."""
+    settings = services.settings
+    if settings.model_control == "poll" and services.source is not None:
+        step = services.progress.check
+        services.poller = Poller(services.source, services.repository, settings.poll_seconds, step)
+        services.poller.start()

@@ -14,6 +14,7 @@ from service.repository.early_load import EarlyLoad
 from service.repository.load_progress import LoadProgress, LoadState
 from service.repository.loaded_model import LoadedModel
 from service.repository.loading_threads import LoadingThreads
+from service.repository.model_source import ModelSource
 from service.repository.quantization_files import QuantizationFiles
 from service.repository.repository import ModelRepository
 from service.scheduling.dispatcher import Dispatcher
@@ -21,6 +22,7 @@ from service.scheduling.peer_turns import PeerTurns
 from service.scheduling.refusal_pace import RefusalPace
 from service.scheduling.refusals import not_ready, shutting_down
 from service.scheduling.shared_results import SharedResults
+from service.stores.poller import Poller
 from service.telemetry.telemetry import Telemetry
 from service.traffic.traffic import Traffic
 
@@ -41,6 +43,8 @@ class Services:
         traffic: how the versions of its models share requests.
         progress: how far the loading of its models has come.
         early: the load of its models, where that began before the application was made.
+        source: what brings its models; None for the folder that the settings name.
+        poller: looks for changes of its models, where the settings ask for that and they are loaded.
         loading_threads: the threads that models are loaded on, at the start and later.
         inspections: the thread on which what a model consists of is looked at, for one client after the other.
         comparisons: the thread on which models are run beside others, for one client after the other.
@@ -60,6 +64,8 @@ class Services:
     traffic: Traffic = field(default_factory=Traffic)
     progress: LoadProgress = field(default_factory=LoadProgress)
     early: EarlyLoad | None = None
+    source: ModelSource | None = None
+    poller: Poller | None = None
     loading_threads: LoadingThreads = field(
         default_factory=lambda: LoadingThreads(this_machine().cpus + _SPARE_THREADS)
     )
@@ -123,7 +129,9 @@ class Services:
         )
 
     def stop_loading(self) -> None:
-        """Refuse all who wait for models to be loaded, and have the loads end before their next steps."""
+        """Refuse all who wait for models, look for changes no more, and have loads end before their next steps."""
+        if self.poller is not None:
+            self.poller.stop()
         self.loading_threads.give_up(shutting_down())
         self.progress.stop()
 

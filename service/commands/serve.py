@@ -18,6 +18,7 @@ from service.repository.early_load import EarlyLoad
 from service.repository.load_progress import LoadProgress
 from service.schema_building import built_when_used
 from service.server.tls import check_tls
+from service.stores.source import open_source
 from service.telemetry.load_report import LoadReport
 from service.telemetry.logging import configure_logging
 
@@ -79,4 +80,4 @@ def _early_load(settings: Settings) -> EarlyLoad | None:
     keys = (settings.api_keys, settings.api_keys_file, settings.admin_keys, settings.admin_keys_file)
     if settings.otel or any(keys):
         return None
-    return EarlyLoad(settings, LoadProgress(LoadReport().tell))
+    return EarlyLoad(settings, LoadProgress(LoadReport().tell), open_source(settings))

@@ -9,14 +9,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, PrivateAttr, SecretStr, ValidationError
-from pydantic_settings import (
-    BaseSettings,
-    EnvSettingsSource,
-    InitSettingsSource,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-)
+from pydantic import Field, SecretStr, ValidationError
+from pydantic_settings import EnvSettingsSource
 
 from engine import MAX_RUN_BYTES
 from service.config.choices import BackendName, ConsoleMode, LogFormat, LogLevel, ModelControl, VerifyMode
@@ -25,23 +19,17 @@ from service.config.limits import Limits
 from service.config.machine import this_machine
 from service.config.origins import Hosts, Origins
 from service.config.precision_name import PrecisionName
-from service.config.service_link import is_service_link
 from service.config.setting_doc import SettingDoc, shown_default
-from service.config.setting_file import SettingsError, read_settings_file
-from service.config.setting_origin import SettingOrigin, origins_of
+from service.config.setting_file import SettingsError
+from service.config.setting_origin import origins_of
+from service.config.setting_sources import ENV_PREFIX, SourcedSettings, variables_of
 from service.config.wording import problem_of
-
-ENV_PREFIX = "KUIPER_"
 
 _LIMITS = Limits()
 
 
-class Settings(BaseSettings):
+class Settings(SourcedSettings):
     """All settings, validated. `load_settings` reads them; tests pass them by keyword."""
-
-    model_config = SettingsConfigDict(
-        env_prefix=ENV_PREFIX, env_ignore_empty=True, extra="forbid", frozen=True
-    )
 
     config: Path | None = Field(
         default=None, description="TOML file of settings, one `name = value` per line"
@@ -59,7 +47,15 @@ class Settings(BaseSettings):
         default=False, description="start even if a model cannot be loaded, and serve the others"
     )
     model_control: ModelControl = Field(
-        default="none", description="explicit: clients may load, reload and unload models"
+        default="none",
+        description="explicit: clients may load, reload and unload models; "
+        "poll: the server looks for changes itself, and loads what has changed",
+    )
+    poll_seconds: float = Field(
+        default=30.0,
+        gt=0,
+        le=86_400,
+        description="seconds between two looks for changes of models; a change is loaded once two looks agree on it",
     )
     allow_code: bool = Field(
         default=False, description="run `task.py` in the folders of models; only for models that you trust"
@@ -264,13 +260,6 @@ class Settings(BaseSettings):
         description="PEM file of certificate authorities; clients must present a certificate that one of them signed",
     )
 
-    _origins: dict[str, SettingOrigin] = PrivateAttr(default_factory=dict)
-
-    def origin(self, name: str) -> SettingOrigin:
-        """Return where the value of a setting comes from."""
-        is_default = getattr(self, name) == type(self).model_fields[name].default
-        return self._origins.get(name, "default" if is_default else "machine")
-
     @property
     def worker_count(self) -> int:
         """Number of worker threads to start."""
@@ -298,24 +287,6 @@ class Settings(BaseSettings):
             image_formats=self.image_formats,
         )
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Give the file that `config` names a lower precedence than flags and environment."""
-        del dotenv_settings, file_secret_settings
-        variables = _variables(env_settings)
-        path = init_settings().get("config") or variables.get("config")
-        environment = InitSettingsSource(settings_cls, variables)
-        if path is None:
-            return init_settings, environment
-        return init_settings, environment, InitSettingsSource(settings_cls, read_settings_file(Path(path)))
-
 
 def load_settings(flags: Mapping[str, Any] | None = None) -> Settings:
     """Read the settings from flags (name -> value), the environment and the settings file.
@@ -328,7 +299,7 @@ def load_settings(flags: Mapping[str, Any] | None = None) -> Settings:
         settings = Settings(**given)
     except ValidationError as error:
         raise SettingsError("; ".join(_word(fault) for fault in error.errors())) from error
-    variables = _variables(EnvSettingsSource(Settings))
+    variables = variables_of(EnvSettingsSource(Settings))
     settings._origins = origins_of(settings.model_fields_set, given, variables)
     return settings
 
@@ -345,10 +316,6 @@ def suggest(name: str) -> str:
     """Return "; did you mean …?" with the setting whose name is closest, or an empty string if none is close."""
     near = get_close_matches(name, Settings.model_fields, n=1)
     return f"; did you mean {near[0]}?" if near else ""
-
-
-def _variables(source: PydanticBaseSettingsSource) -> dict[str, Any]:
-    return {name: value for name, value in source().items() if not is_service_link(name, value)}
 
 
 def _is_secret(name: str) -> bool:

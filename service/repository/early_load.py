@@ -7,6 +7,7 @@ from threading import Thread
 from service.config.settings import Settings
 from service.repository.load_progress import LoadProgress
 from service.repository.model_entry import ModelEntry
+from service.repository.model_source import ModelSource
 from service.repository.repository import load_entries
 
 
@@ -18,13 +19,16 @@ class EarlyLoad:
     Args:
         settings: where the models are, and how they are loaded.
         progress: told how far it has come; can stop it.
+        source: what brings them; by default the folder that the settings name.
 
     Attributes:
         progress: the same.
+        source: the same; None for the folder.
     """
 
-    def __init__(self, settings: Settings, progress: LoadProgress) -> None:
+    def __init__(self, settings: Settings, progress: LoadProgress, source: ModelSource | None = None) -> None:
         self.progress = progress
+        self.source = source
         self._settings = settings
         self._entries: Future[Mapping[str, ModelEntry]] = Future()
         Thread(target=self._load, name="loader", daemon=True).start()
@@ -45,6 +49,6 @@ class EarlyLoad:
 
     def _load(self) -> None:
         try:
-            self._entries.set_result(load_entries(self._settings, self.progress))
+            self._entries.set_result(load_entries(self._settings, self.progress, self.source))
         except BaseException as error:  # whoever asks for the models gets it
             self._entries.set_exception(error)

@@ -56,7 +56,7 @@ class LoadProgress:
         self._models: int | None = None
         self._loaded = 0
         self._steps: dict[int, str] = {}
-        self._stopped = False
+        self._stopped = threading.Event()
 
     @property
     def state(self) -> LoadState:
@@ -65,9 +65,11 @@ class LoadProgress:
             return LoadState(self._loaded, self._models, tuple(self._steps.values()))
 
     def expect(self, models: int) -> None:
-        """Note how many models there are."""
+        """Note how many models there are, none of them loaded yet."""
         with self._lock:
             self._models = models
+            self._loaded = 0
+            self._steps.clear()
         self._watch(self.state)
 
     def step(self, text: str) -> None:
@@ -96,9 +98,19 @@ class LoadProgress:
             LoadStoppedError: `stop` was called.
         """
         del step
-        if self._stopped:
+        if self._stopped.is_set():
             raise LoadStoppedError("the server is shutting down")
+
+    def wait(self, text: str, seconds: float) -> None:
+        """Note what the calling thread waits for, and wait.
+
+        Raises:
+            LoadStoppedError: `stop` was called.
+        """
+        self.step(text)
+        self._stopped.wait(seconds)
+        self.check()
 
     def stop(self) -> None:
         """Have every load end before its next step."""
-        self._stopped = True
+        self._stopped.set()

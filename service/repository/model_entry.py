@@ -1,6 +1,7 @@
 """What the repository knows about one model: the versions that it serves, and why it does not serve the others."""
 
-from collections.abc import Iterator, Mapping
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -132,3 +133,11 @@ class ModelEntry:
         if reason == UNLOADED:
             return ServiceError(503, "model_unloaded", f"{what} is unloaded", details)
         return ServiceError(503, "model_broken", f"{what} is broken: {reason}", details)
+
+
+def model_not_found(name: str, names: Sequence[str]) -> ServiceError:
+    """Return the error of a request for a model that there is not; `names` are those that are served."""
+    nearest = difflib.get_close_matches(name[:80], names, n=3, cutoff=0.5)
+    message = f"no model is called {name[:80]!r}; there are {', '.join(names) or 'none'}"
+    details = {"model": name[:80], "models": list(names), "nearest": nearest}
+    return ServiceError(404, "model_not_found", message, details)

@@ -3,7 +3,7 @@
 import logging
 import os
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 
 from engine import KuiperError
@@ -12,10 +12,12 @@ from service.config.override import ConfigOverride
 from service.config.settings import Settings
 from service.config.version_policy import select_versions
 from service.log_context import FIELDS, log_fields
-from service.repository.files import ModelFilesError, check_name, model_folders, version_folders
+from service.repository.files import ModelFilesError, check_name, version_folders
 from service.repository.load_progress import LoadStoppedError, Step, go_on
 from service.repository.loaded_model import LoadedModel
+from service.repository.local_folder import LocalFolder
 from service.repository.model_entry import WHOLE_MODEL, ModelEntry
+from service.repository.model_source import ModelSource
 from service.repository.version_loader import LoadOptions, load_version
 from service.tasks.local import load_local_task
 
@@ -24,18 +26,24 @@ _MODEL_ERRORS = (KuiperError, ModelConfigError, ModelFilesError, OSError)
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
 class ModelLoader:
-    """Reads the folder of models, again at each call.
+    """Reads the folders of models, again at each call.
 
     The folder of a version may hold a `model.toml`, which then replaces the model's; only the model's may set
     `versions` and `[traffic]`.
 
+    Args:
+        settings: the server's settings: how models are loaded.
+        source: where the folders are; by default in the one that the settings name.
+
     Attributes:
-        settings: the server's settings: where the folder is, and how models are loaded.
+        settings: the same.
+        source: the same.
     """
 
-    settings: Settings
+    def __init__(self, settings: Settings, source: ModelSource | None = None) -> None:
+        self.settings = settings
+        self.source = LocalFolder(settings.models, settings.model_name) if source is None else source
 
     def folders(self) -> dict[str, Path]:
         """Return the folders of the models by name, in order of name.
@@ -44,17 +52,15 @@ class ModelLoader:
             ModelFilesError, OSError: the folder does not exist or holds no model, or more than one where the settings
                 name one.
         """
-        found, name = model_folders(self.settings.models), self.settings.model_name
-        if name is None:
-            return found
-        if len(found) > 1:
-            root = self.settings.models
-            raise ModelFilesError(f"model_name is for a single model; {root} holds {len(found)}")
-        (folder,) = found.values()
-        return {name: folder}
+        return self.source.folders()
 
     def load(
-        self, name: str, folder: Path, override: ConfigOverride | None = None, step: Step = go_on
+        self,
+        name: str,
+        folder: Path,
+        override: ConfigOverride | None = None,
+        step: Step = go_on,
+        kept: Mapping[str, LoadedModel] | None = None,
     ) -> ModelEntry:
         """Load the versions of a model that are to be served; the entry says why any of them cannot be.
 
@@ -63,6 +69,7 @@ class ModelLoader:
             folder: where it is.
             override: values that replace those of its `model.toml`.
             step: told before each part that may take seconds.
+            kept: versions that are loaded already, and not to be loaded again, by number.
 
         Raises:
             LoadStoppedError: `step` raised it.
@@ -75,6 +82,9 @@ class ModelLoader:
         except Exception as error:  # a broken model must not affect the others
             return ModelEntry(name, unavailable={WHOLE_MODEL: _explain(name, folder, error)})
         for version, path in chosen.items():
+            if kept is not None and version in kept:
+                versions[version] = kept[version]
+                continue
             try:
                 with log_fields(model=name, version=version):
                     versions[version] = self._load_version(name, version, path, config, override, step)

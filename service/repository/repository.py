@@ -1,8 +1,7 @@
 """The model repository: all models of a folder by name and version, loaded and unloaded while the server runs."""
 
-import difflib
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 
@@ -15,14 +14,19 @@ from service.log_context import FIELDS
 from service.repository.files import ModelFilesError
 from service.repository.load_progress import LoadProgress, LoadStoppedError, Step, go_on
 from service.repository.loaded_model import LoadedModel
-from service.repository.model_entry import UNLOADED, WHOLE_MODEL, IndexEntry, ModelEntry
+from service.repository.model_control import check_control
+from service.repository.model_entry import UNLOADED, WHOLE_MODEL, IndexEntry, ModelEntry, model_not_found
 from service.repository.model_loader import ModelLoader
+from service.repository.model_source import ModelSource, SourceError
 from service.repository.side_by_side import load_side_by_side, most_at_once
 
 NOT_LOADED = "not loaded"
 """Reason why a model that was added to the folder after the start is not served."""
 
 Retire = Callable[[LoadedModel], None]
+
+_RETRY_SECONDS = 5.0
+"""Between two attempts to find models at the start, where the source is not polled more often."""
 
 _logger = logging.getLogger(__name__)
 
@@ -102,7 +106,7 @@ class ModelRepository:
             return self._only()
         if name in entries:
             return entries[name]
-        raise _not_found(name, self.names)
+        raise model_not_found(name, self.names)
 
     def versions(self, name: str) -> list[str]:
         """Return the versions of a model that are served, lowest first.
@@ -138,20 +142,39 @@ class ModelRepository:
             ServiceError: 403 `model_control_off`, 404 `model_not_found`, 422 `load_failed` with the reason.
             LoadStoppedError: `step` raised it; nothing has changed.
         """
-        self._check_control()
-        with self._lock_of(name, self._folders()):
-            folder = self._folders().get(name)
-            if folder is None:
-                raise _not_found(name, self.names)
+        check_control(self._loader.settings)
+        self._load(name, config, step, ())
+
+    def refresh(self, name: str, unchanged: Collection[str] = (), step: Step = go_on) -> None:
+        """Load a model whose files have changed, as `load` does, whoever may ask for loads.
+
+        Args:
+            name: the model.
+            unchanged: versions whose files are those that they were loaded from; they are not loaded again.
+            step: told before each part that may take seconds.
+
+        Raises:
+            ServiceError: 404 `model_not_found`, 422 `load_failed` with the reason.
+            LoadStoppedError: `step` raised it.
+        """
+        self._load(name, None, step, unchanged)
+
+    def refuse(self, name: str, reason: str) -> None:
+        """Note why the files that a model has now are not loaded; what was served before goes on."""
+        with self._lock_of(name, {name: None}):
+            versions = self._entries.get(name, ModelEntry(name)).versions
+            self._swap(ModelEntry(name, versions, {WHOLE_MODEL: reason}))
+        _logger.warning("model not loaded", extra={FIELDS: {"model": name, "reason": reason}})
+
+    def remove(self, name: str) -> None:
+        """Stop serving a model whose files are gone, and forget it."""
+        with self._lock_of(name, {name: None}):
             old = self._entries.get(name, ModelEntry(name))
-            if not old.versions:
-                self._swap(ModelEntry(name, is_loading=True))
-            try:
-                new = self._loader.load(name, folder, config, step)
-            except LoadStoppedError:
-                self._swap(old)
-                raise
-            self._replace(old, new)
+            with self._swapping:
+                self._entries = {key: entry for key, entry in self._entries.items() if key != name}
+                self._generation += 1
+            _logger.info("model removed", extra={FIELDS: {"model": name, "versions": list(old.versions)}})
+            self._retire_all(old)
 
     def unload(self, name: str) -> None:
         """Stop serving a model; do nothing if it is not served.
@@ -159,7 +182,7 @@ class ModelRepository:
         Raises:
             ServiceError: 403 `model_control_off`, 404 `model_not_found`.
         """
-        self._check_control()
+        check_control(self._loader.settings)
         with self._lock_of(name, self._entries):
             old = self._entries[name]
             if not old.versions:
@@ -170,10 +193,26 @@ class ModelRepository:
             _logger.info("model unloaded", extra={FIELDS: {"model": name, "versions": list(old.versions)}})
             self._retire_all(old)
 
+    def _load(self, name: str, config: ConfigOverride | None, step: Step, unchanged: Collection[str]) -> None:
+        with self._lock_of(name, self._folders()):
+            folder = self._folders().get(name)
+            if folder is None:
+                raise model_not_found(name, self.names)
+            old = self._entries.get(name, ModelEntry(name))
+            if not old.versions:
+                self._swap(ModelEntry(name, is_loading=True))
+            kept = {version: model for version, model in old.versions.items() if version in unchanged}
+            try:
+                new = self._loader.load(name, folder, config, step, kept)
+            except LoadStoppedError:
+                self._swap(old)
+                raise
+            self._replace(old, new)
+
     def _replace(self, old: ModelEntry, new: ModelEntry) -> None:
         if not new.unavailable:
             self._swap(new)
-            self._retire_all(old)
+            self._retire_all(old, new)
             return
         kept = {version: reason for version, reason in new.unavailable.items() if version not in old.versions}
         self._swap(ModelEntry(old.name, old.versions, kept, traffic=old.traffic))
@@ -198,14 +237,16 @@ class ModelRepository:
             self._entries = dict(sorted({**self._entries, entry.name: entry}.items()))
             self._generation += 1
 
-    def _retire_all(self, entry: ModelEntry) -> None:
-        for model in entry.versions.values():
-            self._retire(model)
+    def _retire_all(self, old: ModelEntry, new: ModelEntry | None = None) -> None:
+        kept = [] if new is None else list(new.versions.values())
+        for model in old.versions.values():
+            if model not in kept:
+                self._retire(model)
 
     def _lock_of(self, name: str, known: Mapping[str, object]) -> Lock:
         """Return the lock that keeps two threads from changing a model at once; there is one for each known model."""
         if name not in known and name not in self._entries:
-            raise _not_found(name, self.names)
+            raise model_not_found(name, self.names)
         with self._swapping:
             return self._changing.setdefault(name, Lock())
 
@@ -216,73 +257,87 @@ class ModelRepository:
             _logger.warning("models not found", extra={FIELDS: {"reason": str(error)}})
             return {}
 
-    def _check_control(self) -> None:
-        if self._loader.settings.model_control != "explicit":
-            message = "models are not loaded and unloaded on request; --model-control explicit allows it"
-            raise ServiceError(403, "model_control_off", message)
-
 
 def load_repository(
     settings: Settings,
     retire: Retire = lambda _: None,
     progress: LoadProgress | None = None,
     entries: Callable[[], Mapping[str, ModelEntry]] | None = None,
+    source: ModelSource | None = None,
 ) -> ModelRepository:
-    """Load every model of the folder that the settings name.
+    """Load every model that there is.
 
     Args:
         settings: where the models are, and how they are loaded.
         retire: as for `ModelRepository`.
         progress: told how far it has come; can stop it.
         entries: returns the models, if they are being loaded already.
+        source: what brings the models; by default the folder that the settings name.
 
     Raises:
         RepositoryError, LoadStoppedError: as `load_entries`.
     """
-    found = load_entries(settings, progress) if entries is None else entries()
-    return ModelRepository(ModelLoader(settings), found, retire)
+    found = load_entries(settings, progress, source) if entries is None else entries()
+    return ModelRepository(ModelLoader(settings, source), found, retire)
 
 
-def load_entries(settings: Settings, progress: LoadProgress | None = None) -> Mapping[str, ModelEntry]:
-    """Load every model of a folder, as many at a time as there are cores, small ones first; returns them by name.
+def load_entries(
+    settings: Settings, progress: LoadProgress | None = None, source: ModelSource | None = None
+) -> Mapping[str, ModelEntry]:
+    """Load every model that there is, as many at a time as there are cores, small ones first; returns them by name.
+
+    A source that cannot be reached is tried again until it can; so is, where it is polled, one without a model that
+    can be served.
 
     Args:
         settings: where the models are, and how they are loaded.
         progress: told how far it has come; can stop it.
+        source: what brings the models; by default the folder that the settings name.
 
     Raises:
         RepositoryError: there is no model, or a model is broken and `skip_broken` is not set.
         LoadStoppedError: `progress` was told to stop.
     """
-    loader = ModelLoader(settings)
+    loader = ModelLoader(settings, source)
+    progress = LoadProgress() if progress is None else progress
+    told = ""
+    while True:
+        try:
+            return _load_entries(loader, progress)
+        except RepositoryError as error:
+            if not (isinstance(error.__cause__, SourceError) or settings.model_control == "poll"):
+                raise
+            if str(error) != told:
+                told = str(error)
+                _logger.warning("no models yet", extra={FIELDS: {"reason": told}})
+        # clients are told as well, who must not learn where the server keeps its files
+        shown = told.replace(str(settings.models), settings.models.name)
+        progress.wait(shown, min(settings.poll_seconds, _RETRY_SECONDS))
+
+
+def _load_entries(loader: ModelLoader, progress: LoadProgress) -> Mapping[str, ModelEntry]:
+    models = loader.settings.models
     try:
+        loader.source.prepare(progress.step)
         folders = loader.folders()
-        strays = stray_files(settings.models) if settings.models not in folders.values() else []
-    except (ModelFilesError, OSError) as error:
+        strays = stray_files(models) if models not in folders.values() else []
+    except (ModelFilesError, OSError, SourceError) as error:
         raise RepositoryError(str(error)) from error
     for stray in strays:
         _logger.warning(stray)
-    entries = load_side_by_side(
-        loader, folders, most_at_once(this_machine()), LoadProgress() if progress is None else progress
-    )
-    _check(list(entries.values()), settings.skip_broken)
+    entries = load_side_by_side(loader, folders, most_at_once(this_machine()), progress)
+    _check(list(entries.values()), loader.settings)
     return entries
 
 
-def _check(entries: Sequence[ModelEntry], skip_broken: bool) -> None:
+def _check(entries: Sequence[ModelEntry], settings: Settings) -> None:
     broken = {entry.name: entry.reason for entry in entries if entry.unavailable}
     is_served = any(entry.versions for entry in entries)
     listing = "\n".join(f"model {name} is broken: {reason}" for name, reason in broken.items())
-    if broken and not skip_broken:
+    # a folder that is polled may be in the middle of a change: what is broken now is loaded once it is whole
+    if broken and not settings.skip_broken and settings.model_control != "poll":
         raise RepositoryError(f"{listing}\n(--skip-broken serves the others)" if is_served else listing)
     if not is_served:
         raise RepositoryError(f"{listing}\nno model is left to be served")
     for name, reason in broken.items():
         _logger.warning("model skipped", extra={FIELDS: {"model": name, "reason": reason}})
-
-
-def _not_found(name: str, names: Sequence[str]) -> ServiceError:
-    nearest = difflib.get_close_matches(name[:80], names, n=3, cutoff=0.5)
-    message = f"no model is called {name[:80]!r}; there are {', '.join(names) or 'none'}"
-    details = {"model": name[:80], "models": list(names), "nearest": nearest}
-    return ServiceError(404, "model_not_found", message, details)

@@ -8,6 +8,7 @@ from service.telemetry.metrics.http_requests import HttpRequestMetrics
 from service.telemetry.metrics.inference import InferenceMetrics
 from service.telemetry.metrics.layers import LayerMetrics
 from service.telemetry.metrics.models import ModelMetrics
+from service.telemetry.metrics.polls import PollMetrics
 from service.telemetry.metrics.programs import ProgramMetrics
 from service.telemetry.metrics.requests import RequestMetrics
 from service.telemetry.metrics.traffic import TrafficMetrics
@@ -22,6 +23,7 @@ COLLECTORS: list[Callable[[], Collector]] = [
     ProgramMetrics,
     WorkerMetrics,
     DecoderMetrics,
+    PollMetrics,
     HttpRequestMetrics,
 ]
 """Every application makes one collector of each; a new metric adds its class here."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from httpx import ASGITransport, AsyncClient
 
 from service.app import create_app
-from service.config.choices import BackendName
+from service.config.choices import BackendName, ModelControl
 from service.config.settings import Settings
 
 ROOT = Path(__file__).parents[3]
@@ -15,9 +15,10 @@ DIGIT = ROOT / "models" / "digits" / "samples" / "7.png"
 
 
 @asynccontextmanager
-async def client(backend: BackendName) -> AsyncIterator[AsyncClient]:
+async def client(backend: BackendName, control: ModelControl = "none") -> AsyncIterator[AsyncClient]:
     """Return a client of a new application; its models are loaded, for a backend, while it is entered."""
-    app = create_app(Settings(models=ROOT / "models", access_log=False, backend=backend))
+    models = ROOT / "models"
+    app = create_app(Settings(models=models, access_log=False, backend=backend, model_control=control))
     async with (
         app.router.lifespan_context(app),
         AsyncClient(transport=ASGITransport(app), base_url="http://test") as server,

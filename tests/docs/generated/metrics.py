@@ -20,7 +20,7 @@ def render() -> str:
 
 
 async def _read() -> str:
-    async with client("numpy") as server:
+    async with client("numpy", "poll") as server:
         await server.post("/infer?model=digits", content=DIGIT.read_bytes())
         return (await server.get("/metrics")).text
 

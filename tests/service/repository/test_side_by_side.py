@@ -1,6 +1,7 @@
 """In which order models are loaded at the start, and how many at a time."""
 
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from service.config.machine import Machine
 from service.config.override import ConfigOverride
 from service.config.settings import Settings
 from service.repository.load_progress import LoadProgress, LoadStoppedError, Step, go_on
+from service.repository.loaded_model import LoadedModel
 from service.repository.model_entry import ModelEntry
 from service.repository.model_loader import ModelLoader
 from service.repository.repository import load_repository
@@ -30,7 +32,12 @@ class Loader(ModelLoader):
     barrier: threading.Barrier
 
     def load(
-        self, name: str, folder: Path, override: ConfigOverride | None = None, step: Step = go_on
+        self,
+        name: str,
+        folder: Path,
+        override: ConfigOverride | None = None,
+        step: Step = go_on,
+        kept: Mapping[str, LoadedModel] | None = None,
     ) -> ModelEntry:
         self.names.append(name)
         step(f"reading {name}")

@@ -1,0 +1,110 @@
+"""The folder of models on this machine: nothing has to be brought, and its files are where they are."""
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from service.repository.files import ModelFilesError, model_folders
+from service.repository.fingerprint import FileMark, Fingerprint
+from service.repository.load_progress import Step, go_on
+from service.repository.model_source import SourceError
+
+MOST_FILES = 100_000
+"""Files of a model that are looked at; a folder of more is no model, and each poll would take seconds."""
+_MOST_DEPTH = 8
+"""Folders within folders that are looked into; links that lead in circles end there."""
+_NOT_FILES = frozenset({"__pycache__"})
+
+
+class LocalFolder:
+    """The folder that `--models` names.
+
+    Args:
+        root: the folder of the models, or of a single one.
+        name: what the single model is called; None for the names of the folders.
+        is_polled: whether changes of its files are to be noticed.
+    """
+
+    def __init__(self, root: Path, name: str | None = None, is_polled: bool = False) -> None:
+        self._root = root
+        self._name = name
+        self._is_polled = is_polled
+        self._taken: dict[str, Fingerprint] = {}
+
+    @property
+    def taken(self) -> Mapping[str, Fingerprint]:
+        """The files of each model that was taken, as they were listed then."""
+        return self._taken
+
+    def prepare(self, step: Step = go_on) -> None:
+        """Note which files there are before they are read, where changes are to be noticed.
+
+        Raises:
+            SourceError: there is no model.
+        """
+        if self._is_polled:
+            step("reading the folder of models")
+            self._taken = dict(self.list())
+
+    def folders(self) -> dict[str, Path]:
+        """Return the folders of the models by name, in order of name.
+
+        Raises:
+            ModelFilesError, OSError: the folder does not exist or holds no model, or more than one that is to have
+                the name.
+        """
+        found = model_folders(self._root)
+        if self._name is None:
+            return found
+        if len(found) > 1:
+            raise ModelFilesError(f"model_name is for a single model; {self._root} holds {len(found)}")
+        (folder,) = found.values()
+        return {self._name: folder}
+
+    def list(self) -> Mapping[str, Fingerprint]:
+        """Return the files of each model by its name.
+
+        Raises:
+            SourceError: there is no model, or the folder cannot be read.
+        """
+        try:
+            return {name: frozenset(_marks(folder)) for name, folder in self.folders().items()}
+        except (ModelFilesError, OSError) as error:
+            raise SourceError(str(error)) from error
+
+    def take(self, name: str, files: Fingerprint, step: Step = go_on) -> None:
+        """Note that a model is loaded from these files."""
+        del step
+        self._taken[name] = files
+
+    def drop(self, name: str) -> None:
+        """Note that a model is gone."""
+        self._taken.pop(name, None)
+
+
+def _marks(folder: Path) -> Iterator[FileMark]:
+    """Yield the files of a model, but for hidden ones.
+
+    Raises:
+        OSError: the folder cannot be read.
+        SourceError: it holds more files than a model has.
+    """
+    for count, (path, entry) in enumerate(_files(folder, "", _MOST_DEPTH)):
+        if count == MOST_FILES:
+            raise SourceError(f"{folder} holds more than {MOST_FILES} files; expected the files of one model")
+        try:
+            status = entry.stat()
+        except FileNotFoundError:  # deleted since, or a link that leads nowhere
+            continue
+        yield FileMark(path, status.st_size, f"{status.st_mtime_ns}-{status.st_ino}")
+
+
+def _files(folder: Path | str, prefix: str, depth: int) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(".") or entry.name in _NOT_FILES:
+                continue
+            if not entry.is_dir():
+                yield prefix + entry.name, entry
+            elif depth:
+                yield from _files(entry.path, f"{prefix}{entry.name}/", depth - 1)

@@ -1,0 +1,142 @@
+"""Looks for changes of models, and has those that changed loaded."""
+
+import logging
+from collections.abc import Mapping
+from threading import Event, Thread
+
+from service.errors import ServiceError
+from service.log_context import FIELDS
+from service.repository.files import ModelFilesError
+from service.repository.fingerprint import Fingerprint, unchanged_versions
+from service.repository.load_progress import LoadStoppedError, Step, go_on
+from service.repository.model_source import ModelSource, SourceError
+from service.repository.repository import ModelRepository
+from service.stores.poll_status import LOADED, REFUSED, REMOVED, PollStatus
+
+_logger = logging.getLogger(__name__)
+
+
+class Poller:
+    """Lists a source again and again; a model whose files changed is taken when two listings in a row agree on it.
+
+    So a model is not loaded while it is being uploaded, unless its upload takes a rest for longer than `seconds`. A
+    source that cannot be listed changes nothing.
+
+    Args:
+        source: what is listed. From now on, only this object may change what is taken of it.
+        repository: the models that were loaded of it.
+        seconds: between two listings.
+        step: told before each part of a load; can stop it.
+
+    Attributes:
+        status: what came of it so far.
+    """
+
+    def __init__(
+        self,
+        source: ModelSource,
+        repository: ModelRepository,
+        seconds: float,
+        step: Step = go_on,
+    ) -> None:
+        self.status = PollStatus()
+        self._source = source
+        self._repository = repository
+        self._seconds = seconds
+        self._step = step
+        self._listed: Mapping[str, Fingerprint] = dict(source.taken)
+        self._served = dict(source.taken)
+        self._refused: dict[str, Fingerprint] = {}
+        self._absent: dict[str, str] = {}
+        self._is_gone = False
+        self._stopped = Event()
+
+    def start(self) -> None:
+        """Poll on a thread of its own, for the first time after `seconds`."""
+        Thread(target=self._run, name="poller", daemon=True).start()
+
+    def stop(self) -> None:
+        """Poll no more; does not wait for a poll that is under way."""
+        self._stopped.set()
+
+    def poll(self) -> None:
+        """List the source, and load what has changed since and is the same as in the listing before.
+
+        Raises:
+            LoadStoppedError: `step` raised it.
+        """
+        try:
+            listed = self._source.list()
+        except SourceError as error:
+            self._note_failure(error)
+            return
+        self._note_success()
+        before, self._listed = self._listed, listed
+        for name in sorted(listed.keys() | self._source.taken.keys() | self._refused.keys()):
+            if listed.get(name) == before.get(name):
+                self._settle(name, listed.get(name))
+
+    def _run(self) -> None:
+        while not self._stopped.wait(self._seconds):
+            try:
+                self.poll()
+            except LoadStoppedError:
+                return
+            except Exception:  # the next poll may fare better, and a server without polls would stay as it is
+                _logger.exception("models cannot be polled")
+
+    def _settle(self, name: str, files: Fingerprint | None) -> None:
+        """Take a model as two listings agree that it is; None where it is gone."""
+        if files is None:
+            self._source.drop(name)
+            self._served.pop(name, None)
+            self._refused.pop(name, None)
+            self._absent.pop(name, None)
+            self._repository.remove(name)
+            self.status.changes[REMOVED] += 1
+        elif files != self._refused.get(name) and (
+            files != self._source.taken.get(name) or name in self._refused
+        ):
+            self._take(name, files)
+
+    def _take(self, name: str, files: Fingerprint) -> None:
+        try:
+            self._source.take(name, files, self._step)
+            self._refused.pop(name, None)
+            unchanged: list[str] = []
+            if name in self._served:
+                served = self._repository.versions(name)
+                unchanged = unchanged_versions(served, self._served[name], files)
+            self._repository.refresh(name, unchanged, self._step)
+        except SourceError as error:  # it is tried again at the next poll
+            self._note_absence(name, str(error))
+        except (ModelFilesError, ServiceError) as error:
+            self._refuse(name, files, error)
+        else:
+            self._served[name] = files
+            self.status.changes[LOADED] += 1
+            self._absent.pop(name, None)
+
+    def _refuse(self, name: str, files: Fingerprint, error: ModelFilesError | ServiceError) -> None:
+        """Go on with what was served before, until the files change again."""
+        self._refused[name] = files
+        self.status.changes[REFUSED] += 1
+        if isinstance(error, ModelFilesError):  # what cannot be loaded, the repository has noted
+            self._repository.refuse(name, str(error))
+
+    def _note_absence(self, name: str, reason: str) -> None:
+        if self._absent.get(name) != reason:
+            self._absent[name] = reason
+            _logger.warning("model not fetched", extra={FIELDS: {"model": name, "reason": reason}})
+
+    def _note_failure(self, error: SourceError) -> None:
+        self.status.failed += 1
+        if not self._is_gone:
+            self._is_gone = True
+            _logger.warning("models cannot be listed", extra={FIELDS: {"reason": str(error)}})
+
+    def _note_success(self) -> None:
+        self.status.succeed()
+        if self._is_gone:
+            self._is_gone = False
+            _logger.info("models can be listed again")

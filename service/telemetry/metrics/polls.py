@@ -1,0 +1,38 @@
+"""What came of looking for changes of models."""
+
+from collections.abc import Iterator
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from service.telemetry.metrics.snapshot import Snapshot
+
+
+class PollMetrics:
+    """`kuiper_polls`, when the last one succeeded, and which changes it led to."""
+
+    def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
+        """Yield the metrics of the poller, where there is one."""
+        status = snapshot.polls
+        if status is None:
+            return
+        polls = CounterMetricFamily(
+            "kuiper_polls",
+            "looks for changes of models, where they are polled",
+            labels=("outcome",),
+        )
+        polls.add_metric(("listed",), status.succeeded)
+        polls.add_metric(("failed",), status.failed)
+        changes = CounterMetricFamily(
+            "kuiper_poll_changes",
+            "models that were loaded, refused or removed because a poll found a change",
+            labels=("outcome",),
+        )
+        for outcome, count in status.changes.items():
+            changes.add_metric((outcome,), count)
+        yield polls
+        yield changes
+        yield GaugeMetricFamily(
+            "kuiper_poll_last_success_timestamp_seconds",
+            "when a poll could last list the models, in seconds since 1970",
+            value=status.last_success,
+        )

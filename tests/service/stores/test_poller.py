@@ -1,0 +1,232 @@
+"""Changes of models that are noticed, and those that are not waited for, by a poller of a folder."""
+
+import logging
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from service.config.settings import Settings
+from service.errors import ServiceError
+from service.repository import model_loader
+from service.repository.load_progress import LoadProgress, LoadStoppedError
+from service.repository.local_folder import LocalFolder
+from service.repository.repository import load_entries
+from service.repository.version_loader import load_version
+from service.stores.poller import Poller
+from tests.service.stores.folders import PolledFolder, write_scale
+
+
+@pytest.fixture
+def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the versions that are loaded, as they are."""
+    loaded: list[str] = []
+
+    def record(name: str, *args: object, version: str, **rest: object) -> object:
+        loaded.append(f"{name}/{version}")
+        return load_version(name, *args, version=version, **rest)  # type: ignore[arg-type]  # passed on
+
+    monkeypatch.setattr(model_loader, "load_version", record)
+    return loaded
+
+
+def test_what_did_not_change_is_never_loaded_again(tmp_path: Path, loads: list[str]) -> None:
+    write_scale(tmp_path / "a", 2)
+    write_scale(tmp_path / "b" / "1", 3)
+    polled = PolledFolder(tmp_path)
+    before = list(polled.repository)
+    polled.polls(10)
+    assert list(polled.repository) == before
+    assert loads == ["a/1", "b/1"]
+    assert (polled.changes, polled.repository.generation) == ({}, 0)
+    assert (polled.poller.status.succeeded, polled.poller.status.failed) == (10, 0)
+
+
+def test_a_change_is_loaded_once_two_listings_agree(tmp_path: Path) -> None:
+    write_scale(tmp_path / "m", 2)
+    polled = PolledFolder(tmp_path)
+    old = polled.repository.find("m")
+    write_scale(tmp_path / "m", 3)
+    polled.polls(1)
+    assert polled.scales() == {"m/1": 2}
+    polled.polls(1)
+    assert polled.scales() == {"m/1": 3}
+    assert polled.retired == [old]
+    polled.polls(5)
+    assert polled.changes == {"loaded": 1}
+
+
+def test_what_goes_on_changing_is_not_loaded(tmp_path: Path, loads: list[str]) -> None:
+    write_scale(tmp_path / "m", 2)
+    polled = PolledFolder(tmp_path)
+    loads.clear()
+    folder = write_scale(tmp_path / "new", 5)
+    whole = (folder / "model.bin").read_bytes()
+    for size in range(1, 8):
+        (folder / "model.bin").write_bytes(whole[: size * len(whole) // 8])
+        polled.polls(1)
+    assert (loads, list(polled.scales())) == ([], ["m/1"])
+    (folder / "model.bin").write_bytes(whole)
+    polled.polls(2)
+    assert loads == ["new/1"]
+    assert polled.scales() == {"m/1": 2, "new/1": 5}
+
+
+def test_a_file_of_the_same_size_and_time_is_another_one(tmp_path: Path) -> None:
+    folder = write_scale(tmp_path / "m", 2)
+    other = write_scale(tmp_path / ".staging", 3)
+    status = (folder / "model.bin").stat()
+    polled = PolledFolder(tmp_path)
+    os.utime(other / "model.bin", ns=(status.st_atime_ns, status.st_mtime_ns))
+    (other / "model.bin").replace(folder / "model.bin")
+    assert (folder / "model.bin").stat().st_mtime_ns == status.st_mtime_ns
+    polled.polls(2)
+    assert polled.scales() == {"m/1": 3}
+
+
+def test_only_versions_that_changed_are_loaded(tmp_path: Path, loads: list[str]) -> None:
+    for version in "12":
+        write_scale(tmp_path / "m" / version, int(version))
+    polled = PolledFolder(tmp_path)
+    first, second = polled.repository
+    loads.clear()
+    write_scale(tmp_path / "m" / "3", 3)
+    polled.polls(2)
+    assert loads == ["m/3"]
+    assert list(polled.repository)[:2] == [first, second]
+    assert polled.scales() == {"m/1": 1, "m/2": 2, "m/3": 3}
+    shutil.rmtree(tmp_path / "m" / "1")
+    polled.polls(2)
+    assert (loads, polled.retired) == (["m/3"], [first])
+    assert list(polled.scales()) == ["m/2", "m/3"]
+    (tmp_path / "m" / "model.toml").write_text('versions = "latest"\n')
+    polled.polls(2)
+    assert loads == ["m/3", "m/3"], "what all versions share has changed"
+    assert list(polled.scales()) == ["m/3"]
+
+
+def test_a_model_comes_and_goes(tmp_path: Path) -> None:
+    write_scale(tmp_path / "a", 2)
+    polled = PolledFolder(tmp_path)
+    write_scale(tmp_path / "b", 3)
+    polled.polls(2)
+    assert polled.repository.names == ["a", "b"]
+    shutil.rmtree(tmp_path / "b")
+    polled.polls(1)
+    assert polled.repository.names == ["a", "b"]
+    polled.polls(1)
+    assert polled.repository.names == ["a"]
+    with pytest.raises(ServiceError) as caught:
+        polled.repository.find("b")
+    assert caught.value.code == "model_not_found"
+    assert [model.name for model in polled.retired] == ["b"]
+    write_scale(tmp_path / "b", 4)
+    polled.polls(2)
+    assert polled.scales() == {"a/1": 2, "b/1": 4}
+    assert polled.changes == {"loaded": 2, "removed": 1}
+
+
+def test_a_broken_change_leaves_what_was_and_is_tried_once(tmp_path: Path, loads: list[str]) -> None:
+    folder = write_scale(tmp_path / "m" / "1", 2).parent
+    polled = PolledFolder(tmp_path)
+    loads.clear()
+    write_scale(folder / "2", 3)
+    (folder / "2" / "model.bin").write_bytes(b"no zip")
+    polled.polls(6)
+    assert loads == ["m/2"]
+    assert (polled.scales(), polled.changes) == ({"m/1": 2}, {"refused": 1})
+    lines = [(line.version, line.state.value) for line in polled.repository.index()]
+    assert lines == [("1", "READY"), ("2", "UNAVAILABLE")]
+    shutil.rmtree(folder / "2")
+    polled.polls(2)
+    assert [line.state.value for line in polled.repository.index()] == ["READY"]
+    assert loads == ["m/2"], "version 1 is what it was"
+    write_scale(folder / "2", 3)
+    polled.polls(2)
+    assert polled.scales() == {"m/1": 2, "m/2": 3}
+
+
+def test_a_folder_that_is_gone_changes_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    root = tmp_path / "models"
+    write_scale(root / "m", 2)
+    polled = PolledFolder(root)
+    root.rename(tmp_path / "away")
+    with caplog.at_level(logging.INFO):
+        polled.polls(3)
+        root.mkdir()
+        polled.polls(3)
+        assert polled.scales() == {"m/1": 2}
+        root.rmdir()
+        (tmp_path / "away").rename(root)
+        polled.polls(3)
+    said = [r.getMessage() for r in caplog.records if r.name == "service.stores.poller"]
+    assert said == ["models cannot be listed", "models can be listed again"]
+    assert (polled.poller.status.failed, polled.changes) == (6, {})
+
+
+def test_a_link_in_circles_ends(tmp_path: Path) -> None:
+    folder = write_scale(tmp_path / "m", 2)
+    (folder / "again").symlink_to(folder)
+    (folder / "nowhere").symlink_to(folder / "gone")
+    polled = PolledFolder(tmp_path)
+    polled.polls(2)
+    assert (polled.scales(), polled.changes) == ({"m/1": 2}, {})
+
+
+def test_a_load_can_be_stopped(tmp_path: Path) -> None:
+    write_scale(tmp_path / "m", 2)
+    progress = LoadProgress()
+    polled = PolledFolder(tmp_path, progress.check)
+    write_scale(tmp_path / "m", 3)
+    polled.polls(1)
+    progress.stop()
+    with pytest.raises(LoadStoppedError):
+        polled.polls(1)
+    assert polled.scales() == {"m/1": 2}
+
+
+def test_the_thread_goes_on_after_a_failure_and_ends_when_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_scale(tmp_path / "m", 2)
+    polled = PolledFolder(tmp_path)
+    poller = Poller(polled.source, polled.repository, 0.001)
+    calls: list[None] = []
+
+    def poll() -> None:
+        calls.append(None)
+        if len(calls) == 3:
+            poller.stop()
+        raise RuntimeError("unforeseen")
+
+    monkeypatch.setattr(poller, "poll", poll)
+    poller._run()
+    assert len(calls) == 3
+    assert "models cannot be polled" in caplog.text
+
+
+def test_the_start_waits_for_models_where_they_are_polled(tmp_path: Path) -> None:
+    root = tmp_path / "models"
+    said: list[str] = []
+
+    def watch(state: object) -> None:
+        said.append(str(state))
+        if "no folder" in str(state):
+            write_scale(root / "half", 2)
+            (root / "half" / "model.bin").unlink()
+        elif "no model is left" in str(state):
+            write_scale(root / "m", 3)
+
+    settings = Settings(models=root, model_control="poll", backend="numpy", poll_seconds=0.001)
+    source = LocalFolder(root, is_polled=True)
+    entries = load_entries(settings, LoadProgress(watch), source)
+    assert [name for name, entry in entries.items() if entry.versions] == ["m"]
+    assert any("there is no folder" in text for text in said)
+    assert any("found model.param and none" in text for text in said)
+
+
+def test_waiting_for_models_can_be_stopped(tmp_path: Path) -> None:
+    progress = LoadProgress(lambda state: progress.stop() if "no folder" in str(state) else None)
+    with pytest.raises(LoadStoppedError):
+        load_entries(Settings(models=tmp_path / "nowhere", model_control="poll"), progress)
