@@ -36,10 +36,7 @@ def _render(services: Services, wants_openmetrics: bool) -> tuple[bytes, str]:
         services.settings,
         telemetry.statistics,
         telemetry.http_durations,
-<<<<<<< HEAD
         services.traffic.of_all(entries),
-=======
         None if services.poller is None else services.poller.status,
->>>>>>> a91123c (Look for changes of models where that is asked for, and load those that two looks agree on)
     )
     return telemetry.metrics.render(snapshot, wants_openmetrics=wants_openmetrics)

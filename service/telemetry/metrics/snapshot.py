@@ -61,11 +61,8 @@ class Snapshot:
         has_decoder: whether there is a process that decodes large images now.
         decoders_ended: how many such processes were ended, by the code of the error that told the client.
         http_durations: durations of the HTTP requests so far.
-<<<<<<< HEAD
         traffic: of each model that has one, by name.
-=======
         polls: what came of looking for changes of models; None where nobody looks.
->>>>>>> a91123c (Look for changes of models where that is asked for, and load those that two looks agree on)
     """
 
     models: Sequence[ModelSnapshot]
@@ -76,11 +73,8 @@ class Snapshot:
     has_decoder: bool
     decoders_ended: Mapping[str, int]
     http_durations: HttpDurations
-<<<<<<< HEAD
     traffic: Mapping[str, ModelTraffic] = field(default_factory=dict)
-=======
     polls: PollStatus | None = None
->>>>>>> a91123c (Look for changes of models where that is asked for, and load those that two looks agree on)
 
 
 def take_snapshot(
@@ -89,11 +83,8 @@ def take_snapshot(
     settings: Settings,
     statistics: InferenceStatistics,
     http_durations: HttpDurations,
-<<<<<<< HEAD
     traffic: Mapping[str, ModelTraffic] | None = None,
-=======
     polls: PollStatus | None = None,
->>>>>>> a91123c (Look for changes of models where that is asked for, and load those that two looks agree on)
 ) -> Snapshot:
     """Return the state of the server; may be called on any thread.
 
@@ -105,11 +96,8 @@ def take_snapshot(
         settings: the server's settings.
         statistics: what was counted of the models.
         http_durations: what was measured of HTTP requests.
-<<<<<<< HEAD
         traffic: that of each model that has one, by name.
-=======
         polls: what came of looking for changes of models.
->>>>>>> a91123c (Look for changes of models where that is asked for, and load those that two looks agree on)
     """
     loaded = list(models)
     statistics.keep({(model.name, model.version) for model in loaded})
@@ -136,9 +124,6 @@ def take_snapshot(
         DECODER.is_running,
         DECODER.ended,
         http_durations,
-<<<<<<< HEAD
         traffic or {},
-=======
         polls,
->>>>>>> a91123c (Look for changes of models where that is asked for, and load those that two looks agree on)
     )
