@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from service.config.setting_file import SettingsError
 from service.config.settings import Settings
 from service.description.openapi import DESCRIPTION, install_openapi
 from service.http.access import Access, AccessMiddleware
@@ -21,7 +22,7 @@ from service.repository.load_progress import LoadProgress
 from service.routes import DESCRIBED, ROUTERS
 from service.routes.inference import InferenceMiddleware, inference_routes
 from service.scheduling.dispatcher import Dispatcher
-from service.services import Services
+from service.services import Listener, Services
 from service.stores.source import open_source
 from service.surfaces import POLLED_PATHS
 from service.telemetry.load_report import LoadReport
@@ -37,7 +38,7 @@ def create_app(settings: Settings, early: EarlyLoad | None = None) -> Applicatio
         early: the load of its models, if that has begun already.
 
     Raises:
-        SettingsError: keys are malformed or cannot be read; spans cannot be sent as asked.
+        SettingsError: keys are malformed or cannot be read; spans cannot be sent as asked, or gRPC not be answered.
     """
     telemetry = make_telemetry(settings)
     dispatcher = Dispatcher(settings, telemetry.observers)
@@ -63,12 +64,34 @@ def create_app(settings: Settings, early: EarlyLoad | None = None) -> Applicatio
     app.surround(partial(InferenceMiddleware, routes=routes))
     origins = OriginPolicy(settings)
     buckets = TokenBuckets(settings.rate_limit) if settings.rate_limit else None
+    if settings.grpc_port is not None:
+        services.listeners.append(_make_grpc(services, access, buckets, budget))
     _add_middleware(app, services, access, origins, buckets, budget)
     install_error_handlers(app)
     for router in ROUTERS:
         app.include_router(router)
     install_openapi(app, access, origins, [buckets] if buckets is not None else [], DESCRIBED)
     return app
+
+
+def _make_grpc(
+    services: Services, access: Access, buckets: TokenBuckets | None, budget: BodyBudget
+) -> Listener:
+    """Return what answers gRPC.
+
+    Raises:
+        SettingsError: gRPC is not installed, or cannot use the certificate.
+    """
+    try:
+        from service.grpc.front import Front  # noqa: PLC0415  # off means not even imported
+        from service.grpc.server import GrpcServer  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("grpc", "google"):
+            raise
+        raise SettingsError(
+            "grpc_port: needs the extra kuiper-serve[grpc], which is not installed"
+        ) from error
+    return GrpcServer(Front(services, access, buckets, budget))
 
 
 def _add_middleware(

@@ -1,7 +1,7 @@
 """The phase that the server is in, and the number of requests that it has accepted."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 
@@ -31,6 +31,7 @@ class Lifecycle:
         self._phase = Phase.STARTING
         self._accepted = 0
         self._body_deadlines: set[asyncio.Timeout] = set()
+        self._watchers: list[Callable[[], None]] = []
         self.failure: str | None = None
         self.is_drain_over = False
 
@@ -48,6 +49,7 @@ class Lifecycle:
         """Note that models are loaded and workers run; a server that is draining already keeps draining."""
         if self._phase is Phase.STARTING:
             self._phase = Phase.READY
+            self._tell()
 
     def leave(self) -> None:
         """Say that the server is not ready any more, and go on accepting requests."""
@@ -56,6 +58,15 @@ class Lifecycle:
     def drain(self) -> None:
         """Accept no more requests."""
         self._phase = Phase.DRAINING
+        self._tell()
+
+    def watch(self, callback: Callable[[], None]) -> None:
+        """Have a function called whenever the phase has changed; a signal may do so, between any two instructions."""
+        self._watchers.append(callback)
+
+    def _tell(self) -> None:
+        for callback in self._watchers:
+            callback()
 
     def end_drain(self) -> None:
         """Wait no longer than `LAST_SECONDS` for the bodies that are still arriving."""

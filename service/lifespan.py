@@ -15,7 +15,7 @@ from service.memory_trimmer import MemoryTrimmer
 from service.repository.load_progress import LoadStoppedError
 from service.repository.loaded_model import LoadedModel
 from service.repository.repository import RepositoryError, load_repository
-from service.services import Services, services_of
+from service.services import ListenError, Services, services_of
 from service.stores.poller import Poller
 
 _ROUTE_THREADS = 2
@@ -33,6 +33,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 
     Raises:
         RepositoryError: a model is broken, or there is none; only where it is waited for.
+        ListenError: gRPC cannot listen where it is to.
     """
     services = services_of(app)
     current_default_thread_limiter().total_tokens = _ROUTE_THREADS
@@ -41,16 +42,33 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     try:
         if not services.opens_at_once:
             await loading
+        await _listen(services)
         yield
     finally:
         services.lifecycle.drain()
         services.stop_loading()
+        for listener in services.listeners:
+            await listener.stop()
         with suppress(Exception):  # `Lifecycle.failure` has it
             await loading
         services.dispatcher.close()
         DECODER.close()
         trimmer.close()
         services.telemetry.close()
+
+
+async def _listen(services: Services) -> None:
+    """Answer the other protocols as well.
+
+    Raises:
+        ListenError: an address cannot be listened on; `Lifecycle.failure` tells it as well.
+    """
+    try:
+        for listener in services.listeners:
+            await listener.start()
+    except ListenError as error:
+        services.lifecycle.failure = str(error)
+        raise
 
 
 async def _load(services: Services, trimmer: MemoryTrimmer) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from time import monotonic
+from typing import Protocol
 
 from fastapi import FastAPI, Request
 
@@ -30,6 +31,24 @@ _SPARE_THREADS = 4
 """Threads beyond one per core, so that a model can be unloaded while others are loaded."""
 
 
+class ListenError(Exception):
+    """The address cannot be listened on; the message is one sentence, which names the setting to change."""
+
+
+class Listener(Protocol):
+    """What answers another protocol than HTTP while the application runs."""
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises:
+            ListenError: the address cannot be listened on.
+        """
+
+    async def stop(self) -> None:
+        """Answer no more."""
+
+
 @dataclass(slots=True)
 class Services:
     """The parts of a running server.
@@ -54,6 +73,7 @@ class Services:
         shared: makes answers of routes that compute, one for all who wait for it.
         refusal_pace: how fast clients are answered that are refused again and again.
         opens_at_once: whether the application starts before its models are loaded.
+        listeners: what answers other protocols.
     """
 
     settings: Settings
@@ -77,6 +97,7 @@ class Services:
     shared: SharedResults = field(default_factory=SharedResults)
     refusal_pace: RefusalPace = field(default_factory=RefusalPace)
     opens_at_once: bool = False
+    listeners: list[Listener] = field(default_factory=list)
 
     @property
     def repository(self) -> ModelRepository:

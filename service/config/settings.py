@@ -36,6 +36,9 @@ class Settings(SourcedSettings):
     )
     host: str = Field(default="127.0.0.1", description="address to listen on")
     port: int = Field(default=8000, ge=0, le=65535, description="port to listen on; 0 chooses a free one")
+    grpc_port: int | None = Field(
+        default=None, ge=0, le=65535, description="port for gRPC, 0: a free one; needs the extra [grpc]"
+    )
     models: Path = Field(
         default=Path("models"),
         description="directory that holds the models, or the directory of a single model",

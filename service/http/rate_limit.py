@@ -79,11 +79,22 @@ class RateLimitMiddleware:
         await app(scope, receive, send)
 
     def _refusal(self, scope: Scope, wait: float) -> ServiceError:
-        seconds, rate = math.ceil(wait), self._buckets.rate
-        message = f"a client may make {rate:g} requests per second; try again in {seconds} s"
-        headers = {"Retry-After": str(seconds)}
+        refusal = rate_limited(wait, self._buckets.rate)
         if has_body(scope["headers"]):
-            headers["Connection"] = "close"  # a body that nobody reads must not be parsed as the next request
-        return ServiceError(
-            429, "rate_limited", message, {"rate_limit": rate, "retry_after": seconds}, headers
-        )
+            refusal.headers["Connection"] = (
+                "close"  # a body that nobody reads must not be parsed as a request
+            )
+        return refusal
+
+
+def rate_limited(wait: float, rate: float) -> ServiceError:
+    """Return the error of a request of a client that makes too many.
+
+    Args:
+        wait: seconds until it may make the next one.
+        rate: how many it may make per second.
+    """
+    seconds = math.ceil(wait)
+    message = f"a client may make {rate:g} requests per second; try again in {seconds} s"
+    details = {"rate_limit": rate, "retry_after": seconds}
+    return ServiceError(429, "rate_limited", message, details, {"Retry-After": str(seconds)})

@@ -38,5 +38,6 @@ def _render(services: Services, wants_openmetrics: bool) -> tuple[bytes, str]:
         telemetry.http_durations,
         services.traffic.of_all(entries),
         None if services.poller is None else services.poller.status,
+        telemetry.rpc_log.series(),
     )
     return telemetry.metrics.render(snapshot, wants_openmetrics=wants_openmetrics)

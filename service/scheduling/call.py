@@ -24,6 +24,7 @@ class SurfaceName(Enum):
     INFER = "infer"
     V1 = "v1"
     V2 = "v2"
+    GRPC = "grpc"
 
 
 class RunOutcome(NamedTuple):

@@ -148,6 +148,24 @@ class Dispatcher:
         finally:
             watcher.stop()
 
+    async def run(self, call: Call[Payload]) -> Payload:
+        """Submit a call, and return what its `encode` returns; the task that waits is cancelled if the client leaves.
+
+        Args:
+            call: the call.
+
+        Raises:
+            ServiceError: as `answer`.
+        """
+        future: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
+        pending = self.submit(call, partial(_resolve, future))
+        del call
+        try:
+            return await future
+        except asyncio.CancelledError as error:
+            pending.give_up("the client left", error)
+            raise
+
     def retire(self, model: LoadedModel) -> None:
         """Forget a model as soon as no call of it waits or runs; calls that still come for it are taken."""
         self._scheduler.retire(model)

@@ -4,14 +4,12 @@ import errno
 import os
 import socket
 
+from service.services import ListenError
+
 BACKLOG = 2048
 """Connections that the system accepts before the server has got to them."""
 _LACKING = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
 """Errors of an address that a name stands for although the machine lacks it, as containers without IPv6 do."""
-
-
-class ListenError(Exception):
-    """The address cannot be listened on; the message is one sentence, which names the setting to change."""
 
 
 def listen(host: str, port: int) -> list[socket.socket]:

@@ -23,9 +23,9 @@ from service.server.connection import Connection
 from service.server.connection_age import ConnectionAge
 from service.server.connection_policy import ConnectionPolicy, connection_policy
 from service.server.deadline import ExitDeadline
-from service.server.listener import BACKLOG, ListenError, listen, url_of
+from service.server.listener import BACKLOG, listen, url_of
 from service.server.tls import tls_options
-from service.services import Services, services_of
+from service.services import ListenError, Services, services_of
 from service.telemetry.status_line import show_status
 
 _ANSWER_SECONDS = 5

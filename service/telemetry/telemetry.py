@@ -13,6 +13,7 @@ from service.telemetry.http_durations import HttpDurations
 from service.telemetry.http_request_log import HttpRequestLog
 from service.telemetry.metrics import Metrics, make_collectors
 from service.telemetry.recent_runs import RecentRuns
+from service.telemetry.rpc_log import RpcLog
 from service.telemetry.statistics import InferenceStatistics
 
 
@@ -34,6 +35,7 @@ class Telemetry:
         statistics: counts the calls and runs of each model.
         http_durations: how long HTTP requests took.
         http_request_log: records each HTTP request when it is over.
+        rpc_log: records each call by gRPC when it is over.
         metrics: shows all counts to Prometheus.
         recent: keeps the last traced runs.
         spans: makes OpenTelemetry's spans; None where the settings ask for none.
@@ -42,6 +44,7 @@ class Telemetry:
     statistics: InferenceStatistics
     http_durations: HttpDurations
     http_request_log: HttpRequestLog
+    rpc_log: RpcLog
     metrics: Metrics
     recent: RecentRuns
     spans: SpanObserver | None
@@ -68,8 +71,9 @@ def make_telemetry(settings: Settings) -> Telemetry:
     recent = RecentRuns(settings.recent_traces)
     spans = _make_spans(settings) if settings.otel else None
     request_log = HttpRequestLog(http_durations, settings.access_log)
+    rpc_log = RpcLog(settings.access_log)
     metrics = Metrics(make_collectors())
-    return Telemetry(statistics, http_durations, request_log, metrics, recent, spans)
+    return Telemetry(statistics, http_durations, request_log, rpc_log, metrics, recent, spans)
 
 
 def _make_spans(settings: Settings) -> SpanObserver:

@@ -18,7 +18,7 @@ class TraceSummary(BaseModel):
     )
     model: str
     version: str
-    surface: Literal["infer", "v2"]
+    surface: Literal["infer", "v1", "v2", "grpc"]
     ending: Literal["SUCCESS", "REJECTED", "CANCELED", "BACKEND", "OTHER"]
     received_ms: float = Field(description="end of the request's body, in milliseconds since the epoch")
     total_ms: float = Field(description="milliseconds from then until the answer was encoded")

@@ -10,7 +10,7 @@ from service.repository.loaded_model import LoadedModel
 from service.scheduling.answer import Answer
 from service.scheduling.call import RunOutcome
 from service.v2.batching import is_batch_open
-from service.v2.binary import split
+from service.v2.binary import distribute, split
 from service.v2.compression import IDENTITY, decompress
 from service.v2.description import Description, describe
 from service.v2.document import Document, parse_object
@@ -193,7 +193,8 @@ class V2Exchange:
     def _bind(self, request: InferRequest, data: memoryview) -> dict[str, Array]:
         graph, config = self._model.graph, self._model.config
         check_names(request.outputs, graph.outputs)
-        return read_inputs(request.inputs, data, graph.inputs, config, self._open_batch, self._limits)
+        parts = distribute(request.inputs, data)
+        return read_inputs(request.inputs, parts, graph.inputs, config, self._open_batch, self._limits)
 
     def _head(self, trace: RunTrace | None) -> Document:
         """Return the members of the answer before its outputs."""

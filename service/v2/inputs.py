@@ -13,7 +13,7 @@ from service.codec.json_tensor import parse_data
 from service.config.limits import Limits
 from service.config.model_config import ModelConfig
 from service.errors import ServiceError
-from service.v2.binary import distribute, read_array, read_strings
+from service.v2.binary import read_array, read_strings
 from service.v2.datatypes import BYTES, DTYPES, accepted_datatypes, is_complex
 from service.v2.document import bad_request
 from service.v2.ports import check_shape, find_port
@@ -22,7 +22,7 @@ from service.v2.request import InputTensor
 
 def read_inputs(
     tensors: Sequence[InputTensor],
-    data: memoryview,
+    parts: Sequence[memoryview],
     ports: Sequence[Port],
     config: ModelConfig,
     open_batch: bool,
@@ -31,8 +31,8 @@ def read_inputs(
     """Read the inputs of a request.
 
     Args:
-        tensors: the inputs that the JSON part describes.
-        data: the binary data after it.
+        tensors: the inputs that the request describes.
+        parts: the binary data of each of them; empty where its elements are in the description.
         ports: the graph's inputs.
         config: the model's configuration.
         open_batch: whether the first dimension of the inputs may have any extent, even if the file fixes it.
@@ -44,7 +44,6 @@ def read_inputs(
     Raises:
         ServiceError: 400 or 413; for images also 422.
     """
-    parts = distribute(tensors, data)
     pairs: list[tuple[Port, Array]] = []
     images: list[tuple[Port, list[bytes]]] = []
     found = [ports[find_port(ports, tensor.name, "input")] for tensor in tensors]

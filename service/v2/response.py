@@ -104,7 +104,7 @@ def write_answer(
     limits.check_answer(sum(output.array.nbytes for output in selected))
     outputs, buffers = [], []
     for output in selected:
-        described, buffer = _output(output, labels)
+        described, buffer = write_output(output, labels)
         outputs.append(described)
         if buffer is not None:
             buffers.append(buffer)
@@ -142,10 +142,18 @@ def _find(ports: Sequence[Port], name: str, names: Sequence[str]) -> int:
     raise ServiceError(400, "unknown_output", message, {"name": name[:80], "known": list(names)})
 
 
-def _output(
+def write_output(
     output: SelectedOutput, labels: Sequence[str] | None
 ) -> tuple[dict[str, Any], bytes | memoryview | None]:
-    """Return the JSON of an output, and its binary data if it is sent as such."""
+    """Return the JSON of an output, and its binary data if it is sent as such.
+
+    Args:
+        output: the output.
+        labels: names of the classes, for an output that is sent as classes.
+
+    Raises:
+        ServiceError: 400 `unsupported_output` or `no_classes`.
+    """
     if output.requested.classes:
         array = classify(output.array, output.requested.classes, labels, output.name)
         datatype = BYTES

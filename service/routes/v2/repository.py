@@ -3,11 +3,11 @@
 from fastapi import APIRouter, Request
 
 from service.config.override import parse_load_parameters
-from service.repository.model_entry import VersionState
 from service.routes.v2.document import read_document
 from service.services import services_of
 from service.v2.document import Document, member
 from service.v2.openapi import DOCUMENT_OPERATION, v2_errors
+from service.v2.repository_index import describe_index
 from service.v2.schemas import EmptyAnswer, IndexLine
 
 router = APIRouter(tags=["v2"])
@@ -27,11 +27,7 @@ async def show_index(request: Request) -> list[IndexLine]:
     only_ready = bool(member(document, "ready", bool, ""))
     services = services_of(request)
     lines = await services.loading_threads.run(services.repository.index)
-    return [
-        IndexLine(name=line.name, version=line.version or None, state=line.state.value, reason=line.reason)
-        for line in lines
-        if not only_ready or line.state is VersionState.READY
-    ]
+    return describe_index(lines, only_ready=only_ready)
 
 
 @router.post("/v2/repository/models/{name}/load", responses=_CHANGE_ERRORS, openapi_extra=DOCUMENT_OPERATION)

@@ -12,6 +12,7 @@ from service.telemetry.metrics.polls import PollMetrics
 from service.telemetry.metrics.programs import ProgramMetrics
 from service.telemetry.metrics.requests import RequestMetrics
 from service.telemetry.metrics.traffic import TrafficMetrics
+from service.telemetry.metrics.rpc_calls import RpcCallMetrics
 from service.telemetry.metrics.workers import WorkerMetrics
 
 COLLECTORS: list[Callable[[], Collector]] = [
@@ -25,6 +26,7 @@ COLLECTORS: list[Callable[[], Collector]] = [
     DecoderMetrics,
     PollMetrics,
     HttpRequestMetrics,
+    RpcCallMetrics,
 ]
 """Every application makes one collector of each; a new metric adds its class here."""
 

@@ -11,7 +11,9 @@ from service.repository.loaded_model import LoadedModel
 from service.scheduling.dispatcher import Dispatcher
 from service.scheduling.scheduling_policy import scheduling_policy
 from service.stores.poll_status import PollStatus
+from service.telemetry.histogram import Histogram
 from service.telemetry.http_durations import HttpDurations
+from service.telemetry.rpc_log import RpcEnding
 from service.telemetry.statistics import InferenceStatistics, ModelStatistics
 from service.traffic.model_traffic import ModelTraffic
 
@@ -63,6 +65,7 @@ class Snapshot:
         http_durations: durations of the HTTP requests so far.
         traffic: of each model that has one, by name.
         polls: what came of looking for changes of models; None where nobody looks.
+        rpc_calls: durations of the calls by gRPC so far, by method and status code.
     """
 
     models: Sequence[ModelSnapshot]
@@ -75,6 +78,7 @@ class Snapshot:
     http_durations: HttpDurations
     traffic: Mapping[str, ModelTraffic] = field(default_factory=dict)
     polls: PollStatus | None = None
+    rpc_calls: Sequence[tuple[RpcEnding, Histogram]] = ()
 
 
 def take_snapshot(
@@ -85,6 +89,7 @@ def take_snapshot(
     http_durations: HttpDurations,
     traffic: Mapping[str, ModelTraffic] | None = None,
     polls: PollStatus | None = None,
+    rpc_calls: Sequence[tuple[RpcEnding, Histogram]] = (),
 ) -> Snapshot:
     """Return the state of the server; may be called on any thread.
 
@@ -98,6 +103,7 @@ def take_snapshot(
         http_durations: what was measured of HTTP requests.
         traffic: that of each model that has one, by name.
         polls: what came of looking for changes of models.
+        rpc_calls: what was measured of calls by gRPC.
     """
     loaded = list(models)
     statistics.keep({(model.name, model.version) for model in loaded})
@@ -126,4 +132,5 @@ def take_snapshot(
         http_durations,
         traffic or {},
         polls,
+        rpc_calls,
     )

@@ -1,0 +1,107 @@
+"""The elements of an input that are in a field for its datatype, as the bytes that raw contents would have."""
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from service.codec.conversion import to_integers
+from service.config.limits import Limits, too_large
+from service.errors import ServiceError
+from service.grpc.wire import BYTES, count_varints, fields, read_varints
+from service.heavy_work import check_wanted
+from service.v2.datatypes import BOOL, DTYPES, WIRE_SIZES
+from service.v2.datatypes import BYTES as STRINGS
+from service.v2.request import InputTensor
+
+_NAMES = {
+    1: "bool_contents",
+    2: "int_contents",
+    3: "int64_contents",
+    4: "uint_contents",
+    5: "uint64_contents",
+    6: "fp32_contents",
+    7: "fp64_contents",
+    8: "bytes_contents",
+}
+"""Number of a field of `InferTensorContents` -> its name."""
+_FIELD_OF = {
+    BOOL: 1,
+    **dict.fromkeys(("INT8", "INT16", "INT32"), 2),
+    "INT64": 3,
+    **dict.fromkeys(("UINT8", "UINT16", "UINT32"), 4),
+    "UINT64": 5,
+    "FP32": 6,
+    "FP64": 7,
+    STRINGS: 8,
+}
+"""Datatype -> the field for its elements; FP16 and BF16 have none."""
+_MOST_FIELDS = 1 << 16
+"""Most strings, or parts of numbers: whoever packs numbers, as all do, sends a single part."""
+
+
+def raw_contents(tensor: InputTensor, contents: memoryview, limits: Limits) -> memoryview:
+    """Return the elements of an input as raw contents: little-endian, a string after its length in four bytes.
+
+    Args:
+        tensor: the input.
+        contents: the bytes of its `InferTensorContents`.
+        limits: upper bounds on the size of a request.
+
+    Raises:
+        ServiceError: 400 `invalid_message`, `invalid_request` or `wrong_size`, 413 `tensor_too_large` or
+            `too_many_values`, 422 `out_of_range`.
+    """
+    wanted = _FIELD_OF.get(tensor.datatype)
+    parts: list[memoryview] = []
+    is_packed = True
+    for field in fields(contents):
+        if field.number not in _NAMES:
+            continue
+        if field.number != wanted:
+            raise _wrong_field(tensor, _NAMES[field.number])
+        is_packed = is_packed and field.kind == BYTES
+        parts.append(field.value)
+        if len(parts) > _MOST_FIELDS:
+            raise too_large(
+                "too_many_values", f"contents of {tensor.place}", len(parts), _MOST_FIELDS, "parts"
+            )
+        if len(parts) % 1024 == 0:
+            check_wanted()
+    if tensor.datatype == STRINGS:
+        return memoryview(b"".join(piece for part in parts for piece in (_length(part), part)))
+    whole = parts[0] if len(parts) == 1 and is_packed else memoryview(b"".join(parts))
+    if tensor.datatype in ("FP32", "FP64"):
+        return whole
+    return _integers(tensor, whole, limits)
+
+
+def _length(part: memoryview) -> bytes:
+    return len(part).to_bytes(4, "little")
+
+
+def _integers(tensor: InputTensor, packed: memoryview, limits: Limits) -> memoryview:
+    """Return packed varints as elements of the input's datatype."""
+    limits.check_shape(tensor.shape, tensor.place)
+    count, expected = count_varints(packed), prod(tensor.shape)
+    if count != expected:
+        message = f"{tensor.place} has {count} elements; its shape {list(tensor.shape)} has {expected}"
+        size = WIRE_SIZES[tensor.datatype]
+        details = {"bytes": count * size, "expected": expected * size}
+        raise ServiceError(400, "wrong_size", message, details)
+    dtype: np.dtype[Any] = DTYPES[tensor.datatype]
+    values = read_varints(packed)
+    if dtype.kind == "b":
+        return memoryview((values != 0).view(np.uint8)).cast("B")
+    if dtype.kind == "i":
+        values = values.view(np.int64)  # negative numbers are sent as their two's complement in 64 bits
+    if dtype.itemsize < 8:
+        values = to_integers(values, dtype, tensor.place)
+    return memoryview(values.view(np.uint8)).cast("B")
+
+
+def _wrong_field(tensor: InputTensor, given: str) -> ServiceError:
+    wanted = _FIELD_OF.get(tensor.datatype)
+    expected = "raw_input_contents" if wanted is None else f"{_NAMES[wanted]} or raw_input_contents"
+    message = f"{tensor.place} is {tensor.datatype} and has {given}; expected {expected}"
+    return ServiceError(400, "invalid_request", message, {"expected": expected})

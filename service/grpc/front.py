@@ -1,0 +1,225 @@
+"""What every call passes: its id, its key, the limits, the drain; how it is recorded, and how errors are answered."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from time import monotonic
+from urllib.parse import unquote
+
+import grpc
+
+from engine import InputError, LayerError
+from service.context import REQUEST_ID_HEADER, RequestContext, choose_request_id
+from service.errors import ServiceError, engine_error, out_of_memory
+from service.grpc.status import code_of, details_of, metadata_of
+from service.grpc.wire import malformed
+from service.http.access import Access
+from service.http.body_budget import BodyBudget, Reservation
+from service.http.error_handlers import internal_error
+from service.http.rate_limit import TokenBuckets, rate_limited
+from service.lifecycle import Phase
+from service.log_context import request_id
+from service.peer import address_of
+from service.scheduling.refusals import shutting_down
+from service.services import Services
+
+_ID_KEY = REQUEST_ID_HEADER.lower()
+_CANCELLED = grpc.StatusCode.CANCELLED.name
+_OK = grpc.StatusCode.OK.name
+
+Rpc = grpc.aio.ServicerContext[bytes, bytes]
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A call that clients may make.
+
+    Attributes:
+        path: its service and name, as `/inference.GRPCInferenceService/ModelInfer`.
+        http_method: method of the same call over HTTP, which tells what key it needs.
+        http_path: its path over HTTP.
+        is_polled: whether it is answered while the server drains, and to everybody at any rate.
+    """
+
+    path: str
+    http_method: str
+    http_path: str
+    is_polled: bool = False
+
+
+@dataclass(slots=True)
+class Incoming:
+    """A call whose message has arrived.
+
+    Attributes:
+        rpc: the call, for gRPC.
+        context: its id, and who sent it.
+        data: its message.
+    """
+
+    rpc: Rpc
+    context: RequestContext
+    data: bytes
+
+
+Answer = Callable[[Incoming], Awaitable[bytes]]
+"""Returns the message that answers a call; raises ServiceError."""
+
+
+class Front:
+    """Admits calls by the rules that hold over HTTP, and answers those that it refuses.
+
+    Args:
+        services: the parts of the server.
+        access: which calls need which key.
+        buckets: how many calls each client may make; None for any number.
+        budget: the memory that messages may take, together with the bodies of HTTP requests.
+    """
+
+    def __init__(
+        self, services: Services, access: Access, buckets: TokenBuckets | None, budget: BodyBudget
+    ) -> None:
+        self.services = services
+        self._access = access
+        self._buckets = buckets
+        self._budget = budget
+
+    async def handle(self, method: Method, answer: Answer, rpc: Rpc) -> bytes:
+        """Return the answer to a call, or end it with an error.
+
+        Args:
+            method: which call it is.
+            answer: makes the answer.
+            rpc: the call, its message not read yet.
+        """
+        context = open_call(rpc)
+        status = _CANCELLED
+        try:
+            answered = await self._answer(method, answer, rpc, context)
+            status = _OK
+        except Exception as error:
+            refusal = explain(error, context.request_id)
+            status = code_of(refusal).name
+            error.__traceback__ = None  # its frames refer to the error: together they would outlive the call
+            await self.refuse(rpc, context, refusal)
+            raise AssertionError("a refused call goes on") from error
+        finally:
+            self.services.telemetry.rpc_log.record(context, method.path, status)
+        return answered
+
+    async def refuse(self, rpc: Rpc, context: RequestContext, refusal: ServiceError) -> None:
+        """End a call with an error, clients that are refused again and again a little later."""
+        if refusal.status == 503:
+            await self.services.refusal_pace.wait(context.client)
+        await rpc.abort(
+            code_of(refusal), details_of(refusal), (*metadata_of(refusal), (_ID_KEY, context.request_id))
+        )
+
+    def admit(self, method: Method, context: RequestContext) -> None:
+        """Check whether a call may be made now, and by its client.
+
+        Raises:
+            ServiceError: 401, 403, 429 or 503.
+        """
+        if method.is_polled:
+            return
+        if self.services.lifecycle.phase is Phase.DRAINING:
+            raise shutting_down()
+        if self._access.is_limited:
+            self.check_key(method.http_method, method.http_path, context)
+        if self._buckets is not None:
+            wait = self._buckets.take(context.client, monotonic())
+            if wait:
+                raise rate_limited(wait, self._buckets.rate)
+
+    def check_key(self, http_method: str, http_path: str, context: RequestContext) -> None:
+        """Check whether a call has the key that the same call needs over HTTP; a client is known by its key.
+
+        Raises:
+            ServiceError: 401 or 403.
+        """
+        client = self._access.check(http_method, http_path, context.headers.items())
+        if client is not None:
+            context.client = client
+
+    async def _answer(self, method: Method, answer: Answer, rpc: Rpc, context: RequestContext) -> bytes:
+        self.admit(method, context)
+        lifecycle = self.services.lifecycle
+        reservation = Reservation(self._budget, None, context)
+        if not method.is_polled:
+            lifecycle.begin_request()
+        try:
+            data = await self._receive(rpc)
+            reservation.expect(len(data))
+            answered = await answer(Incoming(rpc, context, data))
+            rpc.set_trailing_metadata(((_ID_KEY, context.request_id),))
+            return answered
+        finally:
+            reservation.release()
+            if not method.is_polled:
+                lifecycle.end_request()
+
+    async def _receive(self, rpc: Rpc) -> bytes:
+        """Return the message of a call, once it has arrived.
+
+        Raises:
+            ServiceError: 400 `invalid_message` where there is none, 408 `body_timeout`, 503 `shutting_down`.
+        """
+        timeout, lifecycle = self.services.settings.timeout, self.services.lifecycle
+        try:
+            async with asyncio.timeout(timeout) as deadline:
+                with lifecycle.receiving(deadline):
+                    data = await rpc.read()
+        except TimeoutError as error:
+            if lifecycle.is_drain_over:
+                raise shutting_down() from error
+            message = f"the message took longer than {timeout:g} s to arrive"
+            raise ServiceError(408, "body_timeout", message, {"timeout": timeout}) from error
+        if not isinstance(data, bytes):
+            raise malformed("there is none")
+        return data
+
+
+def open_call(rpc: Rpc) -> RequestContext:
+    """Start the context of a call, in the task that answers it."""
+    headers = {}
+    for key, value in rpc.invocation_metadata() or ():
+        headers.setdefault(key.encode(), value.encode() if isinstance(value, str) else value)
+    context = RequestContext(choose_request_id(headers), headers=headers, client=client_of(rpc.peer()))
+    request_id.set(context.request_id)
+    return context
+
+
+@lru_cache(4096)
+def client_of(peer: str) -> str:
+    """Return where a client is, of IPv6 the network.
+
+    Args:
+        peer: as gRPC gives it, such as `ipv4:127.0.0.1:50000` or `ipv6:%5B::1%5D:50000`.
+    """
+    kind, _, place = peer.partition(":")
+    if kind not in ("ipv4", "ipv6"):
+        return peer
+    host = unquote(place).rpartition(":")[0]
+    return address_of((host.strip("[]"),))
+
+
+def explain(error: Exception, own_id: str) -> ServiceError:
+    """Return the error that a client is told; what is a fault of the server is logged.
+
+    Raises:
+        Exception: the error itself, where gRPC has been told of the end of the call already.
+    """
+    if isinstance(error, grpc.aio.AbortError):
+        raise error
+    if isinstance(error, ServiceError):
+        return error
+    if isinstance(error, InputError | LayerError):
+        return engine_error(error)
+    if isinstance(error, MemoryError):
+        return out_of_memory()
+    _logger.error("unhandled error", exc_info=error)
+    return internal_error(own_id)

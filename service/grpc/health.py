@@ -1,0 +1,87 @@
+"""`grpc.health.v1`: whether requests are accepted, for whatever supervises the process or balances calls."""
+
+import asyncio
+
+from google.protobuf.message import DecodeError
+
+from service.errors import ServiceError
+from service.grpc.front import Incoming
+from service.grpc.messages import HEALTH_SERVICE, INFERENCE_SERVICE, message_class
+from service.grpc.wire import malformed
+from service.lifecycle import Phase
+from service.services import Services
+
+_Request = message_class("grpc.health.v1.HealthCheckRequest")
+_Response = message_class("grpc.health.v1.HealthCheckResponse")
+_SERVING, _NOT_SERVING, _SERVICE_UNKNOWN = 1, 2, 3
+_KNOWN = ("", INFERENCE_SERVICE, HEALTH_SERVICE)
+"""Services that may be asked for; empty for the whole server."""
+
+
+class Health:
+    """Answers the calls of the health service. Used on the event loop only.
+
+    Args:
+        services: the parts of the server.
+    """
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._changed: set[asyncio.Event] = set()
+
+    def tell(self) -> None:
+        """Tell all who watch that the server's phase may have changed."""
+        for event in self._changed:
+            event.set()
+
+    async def check(self, incoming: Incoming) -> bytes:
+        """Return whether a service accepts requests.
+
+        Raises:
+            ServiceError: 404 `service_not_found`.
+        """
+        service = _service(incoming.data)
+        if service not in _KNOWN:
+            message = f"the server has no service {service[:80]!r}; it has {', '.join(_KNOWN[1:])}"
+            raise ServiceError(404, "service_not_found", message, {"known": list(_KNOWN[1:])})
+        return self._status(service)
+
+    async def watch(self, incoming: Incoming) -> bytes:
+        """Send whether a service accepts requests, now and whenever that changes; return the last answer.
+
+        The server's shutdown ends the call.
+        """
+        service = _service(incoming.data)
+        event = asyncio.Event()
+        self._changed.add(event)
+        sent = None
+        try:
+            while True:
+                event.clear()
+                status = self._status(service)
+                if self._services.lifecycle.phase is Phase.DRAINING:
+                    return status
+                if status != sent:
+                    await incoming.rpc.write(status)
+                    sent = status
+                await event.wait()
+        finally:
+            self._changed.discard(event)
+
+    def _status(self, service: str) -> bytes:
+        status = _SERVICE_UNKNOWN
+        if service in _KNOWN:
+            try:
+                self._services.check_ready()
+                status = _SERVING
+            except ServiceError:
+                status = _NOT_SERVING
+        written: bytes = _Response(status=status).SerializeToString()
+        return written
+
+
+def _service(data: bytes) -> str:
+    try:
+        return str(_Request.FromString(data).service)
+    except DecodeError as error:
+        raise malformed("it is no HealthCheckRequest") from error

@@ -1,0 +1,78 @@
+"""`ModelInfer` and `ModelStreamInfer`: calls that run a model."""
+
+from functools import partial
+from time import perf_counter_ns
+
+from service.errors import ServiceError
+from service.grpc.exchange import GrpcExchange
+from service.grpc.front import Incoming
+from service.grpc.infer_message import InferMessage, split
+from service.repository.loaded_model import LoadedModel
+from service.scheduling.call import Call, SurfaceName
+from service.scheduling.peer_turns import PeerTurns
+from service.services import Services
+
+_SMALL_BYTES = 1 << 16
+"""Most bytes of a request besides its tensors that are parsed on the event loop."""
+_LEAST_SECONDS = 1e-3
+"""Time of a request whose deadline has passed already: it ends as others do whose time is up."""
+
+
+class Inference:
+    """Runs models for requests that come by gRPC.
+
+    Args:
+        services: the parts of the server.
+    """
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._limits = services.settings.limits
+        self._turns = PeerTurns("grpc-messages")
+
+    async def answer(self, incoming: Incoming) -> bytes:
+        """Return a `ModelInferResponse`.
+
+        Raises:
+            ServiceError: why there is none.
+            CancelledError: the client has left; its request is dropped.
+        """
+        received = perf_counter_ns()
+        message = split(incoming.data)
+        model = self._services.repository.find(message.model or None, message.version or None)
+        context, dispatcher = incoming.context, self._services.dispatcher
+        context.model = model.name
+        try:
+            dispatcher.check_room(model, context.client)
+            exchange = await self._open(model, message, incoming)
+        except ServiceError as error:
+            dispatcher.observe_refusal(model, SurfaceName.GRPC, context.request_id, received, error)
+            raise
+        call = Call(
+            model=model,
+            surface=SurfaceName.GRPC,
+            request_id=context.request_id,
+            decode=exchange.decode,
+            encode=exchange.encode,
+            received_ns=received,
+            timeout=_timeout(exchange.parameters.timeout, incoming.rpc.time_remaining()),
+            priority=exchange.parameters.priority,
+            client=context.client,
+        )
+        incoming.data = b""  # the exchange drops it once it is decoded
+        del message, exchange
+        return await dispatcher.run(call)
+
+    async def _open(self, model: LoadedModel, message: InferMessage, incoming: Incoming) -> GrpcExchange:
+        if len(message.head) <= _SMALL_BYTES:
+            return GrpcExchange(model, message, self._limits)
+        make = partial(GrpcExchange, model, message, self._limits)
+        return await self._turns.run(incoming.context.client, make, self._services.settings.timeout)
+
+
+def _timeout(asked: float | None, remaining: float | None) -> float | None:
+    """Return the seconds that a request has: what it says, or what is left until its client's deadline."""
+    if remaining is None:
+        return asked
+    remaining = max(remaining, _LEAST_SECONDS)
+    return remaining if asked is None else min(asked, remaining)

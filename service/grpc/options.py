@@ -1,0 +1,55 @@
+"""What gRPC is told of the server's settings: limits, and TLS."""
+
+from pathlib import Path
+
+import grpc
+
+from service.config.setting_file import SettingsError
+from service.config.settings import Settings
+from service.server.connection_policy import default_connections
+
+_HANDSHAKE_MS = 10_000
+_NO_COMPRESSION = 1
+"""A bit for each algorithm; the lowest stands for messages as they are."""
+
+
+def channel_options(settings: Settings) -> list[tuple[str, int]]:
+    """Return the options of the server's channels.
+
+    Compressed messages are refused: gRPC checks the size of a message before it decompresses it, and then no more.
+    """
+    return [
+        ("grpc.max_receive_message_length", settings.max_body_bytes),
+        ("grpc.max_send_message_length", -1),
+        ("grpc.so_reuseport", 0),
+        ("grpc.compression_enabled_algorithms_bitset", _NO_COMPRESSION),
+        ("grpc.max_allowed_incoming_connections", most_calls(settings)),
+        ("grpc.server_handshake_timeout_ms", _HANDSHAKE_MS),
+    ]
+
+
+def most_calls(settings: Settings) -> int:
+    """Return how many calls there may be at a time, and how many connections."""
+    return settings.max_connections or default_connections()
+
+
+def tls_credentials(settings: Settings) -> grpc.ServerCredentials | None:
+    """Return what the server shows to clients, of the files that HTTPS uses; None where no certificate is set.
+
+    Raises:
+        SettingsError: the key has a password, which gRPC cannot be given.
+    """
+    if settings.ssl_certfile is None:
+        return None
+    if settings.ssl_keyfile_password is not None:
+        raise SettingsError("grpc_port: gRPC takes no private key with a password; give it one without")
+    chain = settings.ssl_certfile.read_bytes()
+    key = (settings.ssl_keyfile or settings.ssl_certfile).read_bytes()
+    authorities = _read(settings.ssl_ca_certs)
+    return grpc.ssl_server_credentials(
+        [(key, chain)], root_certificates=authorities, require_client_auth=authorities is not None
+    )
+
+
+def _read(path: Path | None) -> bytes | None:
+    return None if path is None else path.read_bytes()

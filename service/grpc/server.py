@@ -1,0 +1,158 @@
+"""The gRPC server: its port, its services, and how it ends."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import grpc
+
+from service.config.settings import Settings
+from service.grpc.calls import LOG_PATH, TRACE_PATH, PlainCalls, plain_answer
+from service.grpc.front import Answer, Front, Method, Rpc
+from service.grpc.health import Health
+from service.grpc.inference import Inference
+from service.grpc.messages import HEALTH_SERVICE, INFERENCE_SERVICE
+from service.grpc.options import channel_options, most_calls, tls_credentials
+from service.lifecycle import Phase
+from service.services import ListenError
+
+_LAST_SECONDS = 1.0
+"""Seconds that calls have to end when the application ends: what it accepted is answered by then."""
+
+_SHARED_MEMORY = tuple(
+    f"{kind}SharedMemory{call}"
+    for kind in ("System", "Cuda")
+    for call in ("Status", "Register", "Unregister")
+)
+_Handlers = dict[str, grpc.RpcMethodHandler[Any, Any]]
+_logger = logging.getLogger(__name__)
+
+
+class GrpcServer:
+    """Answers gRPC on the event loop that answers HTTP.
+
+    Args:
+        front: admits calls.
+
+    Attributes:
+        port: where it listens, once it does.
+    """
+
+    def __init__(self, front: Front) -> None:
+        self._front = front
+        self._settings = front.services.settings
+        self._health = Health(front.services)
+        self._server: grpc.aio.Server | None = None
+        self._ending: asyncio.Task[None] | None = None
+        self.port = 0
+
+    async def start(self) -> None:
+        """Listen; models may be loaded later.
+
+        Raises:
+            ListenError: the address cannot be listened on.
+        """
+        settings = self._settings
+        self._server = grpc.aio.server(
+            options=channel_options(settings), maximum_concurrent_rpcs=most_calls(settings)
+        )
+        handlers = _inference_handlers(self._front), _health_handlers(self._front, self._health)
+        for service, methods in zip((INFERENCE_SERVICE, HEALTH_SERVICE), handlers, strict=True):
+            self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, methods),))
+        self.port = _bind(self._server, settings)
+        await self._server.start()
+        loop = asyncio.get_running_loop()
+        self._front.services.lifecycle.watch(lambda: loop.call_soon_threadsafe(self._phase_changed))
+        _logger.info("gRPC is listening on %s", _address(settings, self.port))
+
+    async def stop(self) -> None:
+        """End what is left of the calls, and return when the port is closed."""
+        if self._server is not None:
+            await self._server.stop(_LAST_SECONDS)
+
+    def _phase_changed(self) -> None:
+        """Tell those who watch; when the server drains, close the port, and have clients go to other servers."""
+        self._health.tell()
+        is_draining = self._front.services.lifecycle.phase is Phase.DRAINING
+        if is_draining and self._ending is None and self._server is not None:
+            grace = self._settings.drain_seconds + _LAST_SECONDS
+            self._ending = asyncio.get_running_loop().create_task(self._server.stop(grace))
+
+
+def _bind(server: grpc.aio.Server, settings: Settings) -> int:
+    address = _address(settings, settings.grpc_port or 0)
+    credentials = tls_credentials(settings)
+    try:
+        if credentials is None:
+            return server.add_insecure_port(address)
+        return server.add_secure_port(address, credentials)
+    except RuntimeError as error:
+        message = (
+            f"{address}: gRPC cannot listen there; choose another port with --grpc-port, or a free one with 0"
+        )
+        raise ListenError(message) from error
+
+
+def _address(settings: Settings, port: int) -> str:
+    host = settings.host or "::"
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _inference_handlers(front: Front) -> _Handlers:
+    calls, inference = PlainCalls(front), Inference(front.services)
+    plain: dict[str, tuple[Callable[..., Any], str, str]] = {
+        "ServerLive": (calls.server_live, "GET", "/v2/health/live"),
+        "ServerReady": (calls.server_ready, "GET", "/v2/health/ready"),
+        "ModelReady": (calls.model_ready, "GET", "/v2/models/M/ready"),
+        "ServerMetadata": (calls.server_metadata, "GET", "/v2"),
+        "ModelMetadata": (calls.model_metadata, "GET", "/v2/models/M"),
+        "ModelConfig": (calls.model_config, "GET", "/v2/models/M/config"),
+        "ModelStatistics": (calls.model_statistics, "GET", "/v2/models/stats"),
+        "RepositoryIndex": (calls.repository_index, "POST", "/v2/repository/index"),
+        "RepositoryModelLoad": (calls.repository_model_load, "POST", "/v2/repository/models/M/load"),
+        "RepositoryModelUnload": (calls.repository_model_unload, "POST", "/v2/repository/models/M/unload"),
+        "TraceSetting": (calls.trace_setting, "GET", TRACE_PATH),
+        "LogSettings": (calls.log_settings, "GET", LOG_PATH),
+    }
+    handlers = {
+        name: _unary(
+            front,
+            Method(f"/{INFERENCE_SERVICE}/{name}", verb, path, "/health/" in path),
+            plain_answer(name, make),
+        )
+        for name, (make, verb, path) in plain.items()
+    }
+    for name in _SHARED_MEMORY:
+        handlers[name] = _unary(
+            front, Method(f"/{INFERENCE_SERVICE}/{name}", "GET", "/v2"), calls.shared_memory
+        )
+    infer = Method(f"/{INFERENCE_SERVICE}/ModelInfer", "POST", "/v2/models/M/infer")
+    return handlers | {"ModelInfer": _unary(front, infer, inference.answer)}
+
+
+def _health_handlers(front: Front, health: Health) -> _Handlers:
+    check = Method(f"/{HEALTH_SERVICE}/Check", "GET", "/livez", is_polled=True)
+    watch = Method(f"/{HEALTH_SERVICE}/Watch", "GET", "/livez", is_polled=True)
+
+    async def send(_requests: object, rpc: Rpc) -> None:
+        await rpc.write(await front.handle(watch, health.watch, rpc))
+
+    return {
+        "Check": _unary(front, check, health.check),
+        "Watch": grpc.stream_stream_rpc_method_handler(send),
+    }
+
+
+def _unary(front: Front, method: Method, answer: Answer) -> grpc.RpcMethodHandler[Any, Any]:
+    """Return the handler of a call with one message each way.
+
+    To gRPC it is one that takes a stream, so that messages are read when the call has been admitted, and not before.
+    """
+    handle = partial(front.handle, method, answer)
+
+    async def respond(_requests: object, rpc: Rpc) -> bytes:
+        return await handle(rpc)
+
+    return grpc.stream_unary_rpc_method_handler(respond)

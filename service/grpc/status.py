@@ -1,0 +1,48 @@
+"""Errors as clients of gRPC see them: a status code, one sentence, and metadata after the answer."""
+
+import grpc
+
+from service.errors import ServiceError
+
+_CODES = {
+    400: grpc.StatusCode.INVALID_ARGUMENT,
+    401: grpc.StatusCode.UNAUTHENTICATED,
+    403: grpc.StatusCode.PERMISSION_DENIED,
+    404: grpc.StatusCode.NOT_FOUND,
+    405: grpc.StatusCode.UNIMPLEMENTED,
+    406: grpc.StatusCode.INVALID_ARGUMENT,
+    408: grpc.StatusCode.DEADLINE_EXCEEDED,
+    409: grpc.StatusCode.FAILED_PRECONDITION,
+    413: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    415: grpc.StatusCode.INVALID_ARGUMENT,
+    421: grpc.StatusCode.PERMISSION_DENIED,
+    422: grpc.StatusCode.INVALID_ARGUMENT,
+    429: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    500: grpc.StatusCode.INTERNAL,
+    501: grpc.StatusCode.UNIMPLEMENTED,
+    503: grpc.StatusCode.UNAVAILABLE,
+    504: grpc.StatusCode.DEADLINE_EXCEEDED,
+}
+"""HTTP status of an error -> code of gRPC."""
+_MOST_TEXT = 2000
+"""Most characters of an error that are sent: many clients take no more than 8 KiB of metadata."""
+
+Metadata = tuple[tuple[str, str], ...]
+
+
+def code_of(error: ServiceError) -> grpc.StatusCode:
+    """Return the status code of an error; UNKNOWN where its HTTP status has none."""
+    return _CODES.get(error.status, grpc.StatusCode.UNKNOWN)
+
+
+def details_of(error: ServiceError) -> str:
+    """Return the sentence that a client is told."""
+    text = error.message
+    return text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 3] + "..."
+
+
+def metadata_of(error: ServiceError) -> Metadata:
+    """Return what programs need to react: `error-code`, and the seconds of `retry-after` where they may try again."""
+    seconds = error.headers.get("Retry-After")
+    code = ("error-code", error.code)
+    return (code,) if seconds is None else (code, ("retry-after", seconds))
