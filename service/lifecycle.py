@@ -54,6 +54,7 @@ class Lifecycle:
     def leave(self) -> None:
         """Say that the server is not ready any more, and go on accepting requests."""
         self._phase = Phase.LEAVING
+        self._tell()
 
     def drain(self) -> None:
         """Accept no more requests."""

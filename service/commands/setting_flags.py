@@ -12,6 +12,7 @@ from service.config.settings import Settings, describe_settings, load_settings
 
 _METAVARS: dict[Any, str] = {
     int: "N",
+    int | None: "N",
     float: "SECONDS",
     str: "TEXT",
     str | None: "NAME",

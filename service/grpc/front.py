@@ -29,7 +29,7 @@ _ID_KEY = REQUEST_ID_HEADER.lower()
 _CANCELLED = grpc.StatusCode.CANCELLED.name
 _OK = grpc.StatusCode.OK.name
 
-Rpc = grpc.aio.ServicerContext[bytes, bytes]
+Rpc = grpc.aio.ServicerContext
 _logger = logging.getLogger(__name__)
 
 

@@ -1,8 +1,8 @@
 """The messages of the services, made from their descriptors.
 
-They are in a pool of their own: the generated modules of `tritonclient` and `kserve` define the same names in the default
-pool of protobuf, which takes each name once, and all of them may be imported in one process. `proto/services.binpb` is
-what `protoc` makes of the `.proto` files beside it; unlike generated Python, every version of protobuf reads it.
+They are in a pool of their own: the generated modules of `tritonclient` and `kserve` define the same names in the
+default pool, which takes each name once, and all of them may be imported in one process. `proto/services.binpb` is what
+`protoc` makes of the `.proto` files beside it; unlike generated Python, every version of protobuf reads it.
 """
 
 from pathlib import Path

@@ -9,6 +9,7 @@ from service.config.settings import Settings
 from service.server.connection_policy import default_connections
 
 _HANDSHAKE_MS = 10_000
+_MOST_MS = (1 << 31) - 1
 _NO_COMPRESSION = 1
 """A bit for each algorithm; the lowest stands for messages as they are."""
 
@@ -18,14 +19,21 @@ def channel_options(settings: Settings) -> list[tuple[str, int]]:
 
     Compressed messages are refused: gRPC checks the size of a message before it decompresses it, and then no more.
     """
-    return [
+    age = settings.max_connection_age_seconds
+    options = [
         ("grpc.max_receive_message_length", settings.max_body_bytes),
         ("grpc.max_send_message_length", -1),
         ("grpc.so_reuseport", 0),
         ("grpc.compression_enabled_algorithms_bitset", _NO_COMPRESSION),
         ("grpc.max_allowed_incoming_connections", most_calls(settings)),
+        # by default gRPC resets calls at random, without a word, once a thousand have not been looked at
+        ("grpc.server.max_pending_requests", most_calls(settings)),
+        ("grpc.server.max_pending_requests_hard_limit", 2 * most_calls(settings)),
         ("grpc.server_handshake_timeout_ms", _HANDSHAKE_MS),
     ]
+    if age:
+        options.append(("grpc.max_connection_age_ms", min(round(age * 1e3), _MOST_MS)))
+    return options
 
 
 def most_calls(settings: Settings) -> int:

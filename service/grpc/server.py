@@ -26,7 +26,7 @@ _SHARED_MEMORY = tuple(
     for kind in ("System", "Cuda")
     for call in ("Status", "Register", "Unregister")
 )
-_Handlers = dict[str, grpc.RpcMethodHandler[Any, Any]]
+_Handlers = dict[str, grpc.RpcMethodHandler]
 _logger = logging.getLogger(__name__)
 
 
@@ -55,6 +55,7 @@ class GrpcServer:
             ListenError: the address cannot be listened on.
         """
         settings = self._settings
+        logging.getLogger("_cygrpc").setLevel(logging.INFO)  # it tells of the event loop for each call
         self._server = grpc.aio.server(
             options=channel_options(settings), maximum_concurrent_rpcs=most_calls(settings)
         )
@@ -145,7 +146,7 @@ def _health_handlers(front: Front, health: Health) -> _Handlers:
     }
 
 
-def _unary(front: Front, method: Method, answer: Answer) -> grpc.RpcMethodHandler[Any, Any]:
+def _unary(front: Front, method: Method, answer: Answer) -> grpc.RpcMethodHandler:
     """Return the handler of a call with one message each way.
 
     To gRPC it is one that takes a stream, so that messages are read when the call has been admitted, and not before.

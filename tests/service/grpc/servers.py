@@ -1,0 +1,73 @@
+"""What tests of gRPC share: where a server listens, calls of bare bytes, and what refusals say."""
+
+import re
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+import tritonclient.grpc as triton
+from tritonclient.grpc import service_pb2
+from tritonclient.utils import InferenceServerException, np_to_triton_dtype
+
+from engine import Array
+from tests.service.server.process import SOON, ServerProcess
+
+_LISTENING = re.compile(r"gRPC is listening on ([0-9.]+:\d+)")
+
+
+def grpc_address(server: ServerProcess) -> str:
+    """Return where a server answers gRPC, which it logs before it says that it is ready."""
+    return next(found[1] for line in server.lines if (found := _LISTENING.search(line)))
+
+
+class RawClient:
+    """Sends messages as they are."""
+
+    def __init__(self, channel: grpc.Channel) -> None:
+        self.channel = channel
+
+    def call(self, data: bytes, method: str = "ModelInfer", **options: Any) -> bytes:
+        options.setdefault("timeout", SOON)
+        answer = self.channel.unary_unary(f"/inference.GRPCInferenceService/{method}")(data, **options)
+        assert isinstance(answer, bytes)
+        return answer
+
+    def infer(self, **fields: Any) -> Any:
+        request = service_pb2.ModelInferRequest(**fields)
+        return service_pb2.ModelInferResponse.FromString(self.call(request.SerializeToString()))
+
+    def refusal(self, data: bytes, method: str = "ModelInfer", **options: Any) -> tuple[str, str, str]:
+        """Return status code, error code and sentence of a call that is refused."""
+        with pytest.raises(grpc.RpcError) as caught:
+            self.call(data, method, **options)
+        return told(caught.value)
+
+
+def told(error: Any) -> tuple[str, str, str]:
+    """Return status code, error code and sentence of an error."""
+    metadata = dict(error.trailing_metadata() or ())
+    return error.code().name, metadata.get("error-code", ""), error.details()
+
+
+def tensor(name: str, array: Array, datatype: str | None = None) -> Any:
+    created = triton.InferInput(name, list(array.shape), datatype or np_to_triton_dtype(array.dtype))
+    return created.set_data_from_numpy(array)
+
+
+def refusal(client: Any, model: str, inputs: list[Any], **options: Any) -> tuple[str, str]:
+    """Return the status and the message of an inference that is refused."""
+    with pytest.raises(InferenceServerException) as caught:
+        client.infer(model, inputs, **options)
+    return caught.value.status().removeprefix("StatusCode."), caught.value.message()
+
+
+def same(first: Array | None, second: Array | None) -> None:
+    """Check that two arrays are equal in dtype, shape and every bit."""
+    assert first is not None
+    assert second is not None
+    assert (first.dtype, first.shape) == (second.dtype, second.shape)
+    if first.dtype == object:
+        assert first.tolist() == second.tolist()
+    else:
+        assert np.ascontiguousarray(first).tobytes() == np.ascontiguousarray(second).tobytes()

@@ -1,0 +1,200 @@
+"""Messages that nobody should send: each is refused in words, and the server goes on."""
+
+import threading
+from contextlib import suppress
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tritonclient.grpc import service_pb2
+
+from service.errors import ServiceError
+from service.grpc.infer_message import split
+from service.grpc.wire import prefix, read_varints, varint
+from tests.service.grpc.servers import RawClient, told
+from tests.service.server.process import SOON
+
+Input = service_pb2.ModelInferRequest.InferInputTensor
+FLOATS = np.array([[1, 2]], np.float32)
+
+
+def message(**fields: Any) -> bytes:
+    written = service_pb2.ModelInferRequest(**fields).SerializeToString()
+    assert isinstance(written, bytes)
+    return written
+
+
+def described(name: str = "in", datatype: str = "FP32", shape: tuple[int, ...] = (1, 2)) -> Any:
+    return Input(name=name, datatype=datatype, shape=shape)
+
+
+SOUND = message(model_name="same_f32", inputs=[described()], raw_input_contents=[FLOATS.tobytes()])
+
+
+@pytest.fixture(autouse=True)
+def goes_on(raw: RawClient) -> Any:
+    yield
+    answer = service_pb2.ModelInferResponse.FromString(raw.call(SOUND))
+    assert list(answer.raw_output_contents) == [FLOATS.tobytes()]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\xff",
+        b"\xff" * 40,
+        SOUND[:-1],
+        SOUND[:20],
+        prefix(7, 1 << 40),
+        prefix(1, 8) + b"same",
+        prefix(1, 2) + b"\xff\xfe",
+        b"\x00\x00",
+        b"\x0b\x0c",
+        prefix(5, 3) + prefix(1, 100),
+        SOUND + prefix(4, 2) + b"\x0a\x7f",
+    ],
+)
+def test_malformed_messages(raw: RawClient, data: bytes) -> None:
+    status, code, sentence = raw.refusal(data)
+    assert (status, code) in {
+        ("INVALID_ARGUMENT", "invalid_message"),
+        ("INVALID_ARGUMENT", "invalid_request"),
+    }
+    assert sentence
+
+
+def refused(raw: RawClient, **fields: Any) -> tuple[str, str, str]:
+    return raw.refusal(message(**{"model_name": "same_f32"} | fields))
+
+
+def with_contents(**contents: Any) -> Any:
+    entry = described()
+    for name, values in contents.items():
+        getattr(entry.contents, name).extend(values)
+    return entry
+
+
+def test_contents_and_shapes_that_contradict_each_other(raw: RawClient) -> None:
+    data = FLOATS.tobytes()
+    assert refused(raw, inputs=[described()])[1] == "wrong_size"
+    assert refused(raw, inputs=[described()], raw_input_contents=[data, data])[1] == "invalid_request"
+    assert refused(raw, inputs=[described()], raw_input_contents=[data + b"x"])[1] == "wrong_size"
+    assert refused(raw, inputs=[], raw_input_contents=[])[1] == "missing_input"
+    both = refused(raw, inputs=[with_contents(fp32_contents=[1, 2])], raw_input_contents=[data])
+    assert (both[1], "raw_input_contents as well" in both[2]) == ("invalid_request", True)
+    wrong = refused(raw, inputs=[with_contents(int_contents=[1, 2])])
+    assert (wrong[1], "int_contents; expected fp32_contents" in wrong[2]) == ("invalid_request", True)
+    assert refused(raw, inputs=[with_contents(fp32_contents=[1, 2, 3])])[1] == "wrong_size"
+    assert (
+        refused(raw, inputs=[described(shape=(1 << 40, 1 << 40))], raw_input_contents=[data])[1]
+        == "invalid_request"
+    )
+    assert refused(raw, inputs=[described(shape=(-1, 2))], raw_input_contents=[data])[1] == "invalid_tensor"
+    assert refused(raw, inputs=[described(shape=(1 << 30, 2))], raw_input_contents=[data])[1] in (
+        "wrong_size",
+        "tensor_too_large",
+    )
+    assert (
+        refused(raw, inputs=[described(), described()], raw_input_contents=[data, data])[1]
+        == "duplicate_input"
+    )
+    assert (
+        refused(raw, inputs=[described(datatype="FP33")], raw_input_contents=[data])[1] == "invalid_request"
+    )
+
+
+def test_numbers_beyond_the_datatype(raw: RawClient) -> None:
+    entry = described(datatype="INT8")
+    entry.contents.int_contents.extend([1, 128])
+    assert raw.refusal(message(model_name="same_i8", inputs=[entry]))[1] == "out_of_range"
+    entry.contents.int_contents[1] = -129
+    assert raw.refusal(message(model_name="same_i8", inputs=[entry]))[1] == "out_of_range"
+
+
+def test_strings_whose_lengths_lie(raw: RawClient) -> None:
+    images = Input(name="0", datatype="BYTES", shape=[1])
+    for data in (b"", b"\x05", b"\xff\xff\xff\xff", b"\x01\x00\x00\x00ab"):
+        found = raw.refusal(message(model_name="digits", inputs=[images], raw_input_contents=[data]))
+        assert found[:2] == ("INVALID_ARGUMENT", "wrong_size")
+
+
+def test_shared_memory_is_refused(raw: RawClient) -> None:
+    entry = described()
+    entry.parameters["shared_memory_region"].string_param = "mine"
+    assert refused(raw, inputs=[entry])[1] == "unsupported_shared_memory"
+
+
+def test_more_than_may_be_sent(raw: RawClient) -> None:
+    many = b"".join(prefix(5, 0) for _ in range(9000))
+    assert raw.refusal(prefix(1, 8) + b"same_f32" + many)[:2] == ("RESOURCE_EXHAUSTED", "too_many_values")
+    names = [described(name=f"in{number}") for number in range(1025)]
+    assert refused(raw, inputs=names)[:2] == ("RESOURCE_EXHAUSTED", "too_many_values")
+    too_long = message(model_name="same_f32", raw_input_contents=[bytes(200_001)])
+    assert raw.refusal(too_long)[0] == "RESOURCE_EXHAUSTED"
+    assert raw.refusal(SOUND, compression=grpc.Compression.Gzip)[0] == "UNIMPLEMENTED"
+    assert raw.refusal(b"", method="Nothing")[0] == "UNIMPLEMENTED"
+
+
+def test_unpacked_numbers_and_parts_of_messages_mean_the_same(raw: RawClient) -> None:
+    one, two = (np.float32(value).tobytes() for value in (1, 2))
+    for contents in (
+        varint(6 << 3 | 5) + one + varint(6 << 3 | 5) + two,
+        prefix(6, 4) + one + prefix(6, 4) + two,
+    ):
+        entry = described().SerializeToString() + prefix(5, len(contents)) + contents
+        data = message(model_name="same_f32") + prefix(5, len(entry)) + entry
+        assert list(service_pb2.ModelInferResponse.FromString(raw.call(data)).raw_output_contents) == [
+            FLOATS.tobytes()
+        ]
+
+
+def test_clients_that_leave_before_their_message_and_after_it(address: str) -> None:
+    for _ in range(20):
+        with grpc.insecure_channel(address) as channel:
+            call = channel.stream_unary("/inference.GRPCInferenceService/ModelInfer").future(
+                iter(threading.Event().wait, None)
+            )
+            call.cancel()
+            channel.unary_unary("/inference.GRPCInferenceService/ModelInfer").future(SOUND).cancel()
+
+
+def test_thousands_of_calls_at_once(raw: RawClient) -> None:
+    infer = raw.channel.unary_unary("/inference.GRPCInferenceService/ModelInfer")
+    waiting = [infer.future(SOUND, timeout=SOON) for _ in range(2000)]
+    endings = set()
+    for call in waiting:
+        error = call.exception()
+        endings.add("OK" if error is None else told(error)[:2])
+    assert endings <= {"OK", ("UNAVAILABLE", "queue_full"), ("RESOURCE_EXHAUSTED", "")}
+    assert "OK" in endings
+
+
+CUT = st.builds(lambda cut, junk: SOUND[:cut] + junk, st.integers(0, 60), st.binary(max_size=40))
+
+
+@settings(max_examples=300)
+@given(data=st.binary(max_size=200) | CUT)
+def test_any_bytes_are_split_or_refused(data: bytes) -> None:
+    with suppress(ServiceError):
+        parts = split(data)
+        assert sum(map(len, parts.raw)) + len(parts.head) <= len(data) + 16
+
+
+@given(st.lists(st.integers(0, (1 << 64) - 1), max_size=50))
+def test_packed_numbers(numbers: list[int]) -> None:
+    packed = b"".join(map(varint, numbers))
+    assert read_varints(memoryview(packed)).tolist() == numbers
+
+
+def test_many_packed_numbers() -> None:
+    numbers = list(range(200_000))
+    assert read_varints(memoryview(b"".join(map(varint, numbers)))).tolist() == numbers
+
+
+@pytest.mark.parametrize("packed", [b"\x80", b"\x80" * 11 + b"\x01", b"\x80" * 200_000 + b"\x01"])
+def test_packed_numbers_that_do_not_end(packed: bytes) -> None:
+    with pytest.raises(ServiceError, match="malformed"):
+        read_varints(memoryview(packed))
