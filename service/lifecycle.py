@@ -31,7 +31,7 @@ class Lifecycle:
         self._phase = Phase.STARTING
         self._accepted = 0
         self._body_deadlines: set[asyncio.Timeout] = set()
-        self._watchers: list[Callable[[], None]] = []
+        self._watchers: list[Callable[[], object]] = []
         self.failure: str | None = None
         self.is_drain_over = False
 
@@ -61,7 +61,7 @@ class Lifecycle:
         self._phase = Phase.DRAINING
         self._tell()
 
-    def watch(self, callback: Callable[[], None]) -> None:
+    def watch(self, callback: Callable[[], object]) -> None:
         """Have a function called whenever the phase has changed; a signal may do so, between any two instructions."""
         self._watchers.append(callback)
 

@@ -92,12 +92,12 @@ def _integers(tensor: InputTensor, packed: memoryview, limits: Limits) -> memory
     dtype: np.dtype[Any] = DTYPES[tensor.datatype]
     values = read_varints(packed)
     if dtype.kind == "b":
-        return memoryview((values != 0).view(np.uint8)).cast("B")
+        return (values != 0).view(np.uint8).data
     if dtype.kind == "i":
         values = values.view(np.int64)  # negative numbers are sent as their two's complement in 64 bits
     if dtype.itemsize < 8:
         values = to_integers(values, dtype, tensor.place)
-    return memoryview(values.view(np.uint8)).cast("B")
+    return values.view(np.uint8).data
 
 
 def _wrong_field(tensor: InputTensor, given: str) -> ServiceError:

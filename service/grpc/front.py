@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from time import monotonic
+from typing import TypeAlias
 from urllib.parse import unquote
 
 import grpc
@@ -29,7 +30,7 @@ _ID_KEY = REQUEST_ID_HEADER.lower()
 _CANCELLED = grpc.StatusCode.CANCELLED.name
 _OK = grpc.StatusCode.OK.name
 
-Rpc = grpc.aio.ServicerContext
+Rpc: TypeAlias = grpc.aio.ServicerContext
 _logger = logging.getLogger(__name__)
 
 
@@ -185,7 +186,7 @@ class Front:
 
 def open_call(rpc: Rpc) -> RequestContext:
     """Start the context of a call, in the task that answers it."""
-    headers = {}
+    headers: dict[bytes, bytes] = {}
     for key, value in rpc.invocation_metadata() or ():
         headers.setdefault(key.encode(), value.encode() if isinstance(value, str) else value)
     context = RequestContext(choose_request_id(headers), headers=headers, client=client_of(rpc.peer()))

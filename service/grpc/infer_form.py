@@ -28,7 +28,7 @@ class _InputPlace(NamedTuple):
     """Which of the raw contents an input of the graph is, and what it holds."""
 
     operand: str
-    index: int
+    position: int
     dtype: "np.dtype[Any]"
     shape: tuple[int, ...]
 
@@ -66,7 +66,7 @@ class InferForm:
             return None
         inputs = {}
         for place in self._places:
-            array = np.frombuffer(raw[place.index], place.dtype)
+            array = np.frombuffer(raw[place.position], place.dtype)
             if not array.flags.aligned:
                 array = array.copy()
             inputs[place.operand] = array.reshape(place.shape)
@@ -96,7 +96,7 @@ class InferForm:
         form = self._answers.get(_key(outputs))
         if form is None:
             return None
-        pieces = [form.head, id_field(own_id)]
+        pieces: list[bytes | memoryview] = [form.head, id_field(own_id)]
         for index, before in form.outputs:
             pieces += before, write_array(outputs[index], "")
         return b"".join(pieces)

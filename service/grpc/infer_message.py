@@ -67,7 +67,7 @@ def split(data: bytes) -> InferMessage:
             inside = _split_input(field, message)
             kept.append(inside.head)
             contents.append(inside.contents)
-            count += inside.count
+            count += inside.fields
         else:
             if is_bytes and field.number in names:
                 names[field.number] = bytes(field.value)
@@ -88,7 +88,7 @@ class _InputParts(NamedTuple):
 
     head: bytes | memoryview
     contents: memoryview | None
-    count: int
+    fields: int
 
 
 def _split_input(field: Field, message: memoryview) -> _InputParts:

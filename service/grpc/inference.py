@@ -39,8 +39,8 @@ class Inference:
         """
         received = perf_counter_ns()
         message = split(incoming.data)
-        model = self._services.repository.find(message.model or None, message.version or None)
         context, dispatcher = incoming.context, self._services.dispatcher
+        model = self._services.choose_model(message.model or None, message.version or None, context.headers)
         context.model = model.name
         try:
             dispatcher.check_room(model, context.client)

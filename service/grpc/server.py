@@ -64,8 +64,8 @@ class GrpcServer:
             self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, methods),))
         self.port = _bind(self._server, settings)
         await self._server.start()
-        loop = asyncio.get_running_loop()
-        self._front.services.lifecycle.watch(lambda: loop.call_soon_threadsafe(self._phase_changed))
+        tell = asyncio.get_running_loop().call_soon_threadsafe
+        self._front.services.lifecycle.watch(partial(tell, self._phase_changed))
         _logger.info("gRPC is listening on %s", _address(settings, self.port))
 
     async def stop(self) -> None:
@@ -87,8 +87,8 @@ def _bind(server: grpc.aio.Server, settings: Settings) -> int:
     credentials = tls_credentials(settings)
     try:
         if credentials is None:
-            return server.add_insecure_port(address)
-        return server.add_secure_port(address, credentials)
+            return int(server.add_insecure_port(address))
+        return int(server.add_secure_port(address, credentials))
     except RuntimeError as error:
         message = (
             f"{address}: gRPC cannot listen there; choose another port with --grpc-port, or a free one with 0"

@@ -11,8 +11,8 @@ from service.telemetry.metrics.models import ModelMetrics
 from service.telemetry.metrics.polls import PollMetrics
 from service.telemetry.metrics.programs import ProgramMetrics
 from service.telemetry.metrics.requests import RequestMetrics
-from service.telemetry.metrics.traffic import TrafficMetrics
 from service.telemetry.metrics.rpc_calls import RpcCallMetrics
+from service.telemetry.metrics.traffic import TrafficMetrics
 from service.telemetry.metrics.workers import WorkerMetrics
 
 COLLECTORS: list[Callable[[], Collector]] = [

@@ -11,7 +11,7 @@ import tritonclient.grpc as triton
 import tritonclient.http as triton_http
 from google.protobuf.json_format import ParseDict
 from tritonclient.grpc import service_pb2
-from tritonclient.utils import InferenceServerException
+from tritonclient.utils import InferenceServerException, np_to_triton_dtype
 
 from engine import Array
 from tests.service.grpc.servers import RawClient, refusal, same, tensor
@@ -198,7 +198,7 @@ def test_contents_of_a_field_for_the_datatype(raw: RawClient, dtype: str) -> Non
     low, high = (info.min, info.max) if info else (0, 1)
     array = np.array([[low, high], [1, 0]], kind)
     entry = service_pb2.ModelInferRequest.InferInputTensor(
-        name="in", datatype=calls.np_to_triton_dtype(kind), shape=[2, 2]
+        name="in", datatype=np_to_triton_dtype(kind), shape=[2, 2]
     )
     getattr(entry.contents, FIELDS[dtype]).extend(array.ravel().tolist())
     for _ in range(2):

@@ -107,3 +107,12 @@ async def test_runs_that_came_by_v2_are_kept_as_well(client: AsyncClient) -> Non
     detail = (await client.get("/traces/two")).json()
     assert (detail["surface"], detail["ending"]) == ("v2", "SUCCESS")
     assert [layer["type"] for layer in detail["trace"]["layers"]] == ["pnnx.Input", "nn.ReLU", "pnnx.Output"]
+
+
+async def test_runs_that_came_by_predict_are_kept_as_well(client: AsyncClient) -> None:
+    await client.post("/v2/trace/setting", json={"trace_rate": "1"})
+    answer = await client.post(
+        "/v1/models/vector:predict", json={"instances": [[1.0, -2.0, 3.0]]}, headers={"X-Request-ID": "three"}
+    )
+    assert answer.status_code == 200, answer.text
+    assert [trace["surface"] for trace in (await client.get("/traces")).json()["traces"]] == ["v1"]
