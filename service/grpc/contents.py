@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from engine import Array
 from service.codec.conversion import to_integers
 from service.config.limits import Limits, too_large
 from service.errors import ServiceError
@@ -90,12 +91,12 @@ def _integers(tensor: InputTensor, packed: memoryview, limits: Limits) -> memory
         details = {"bytes": count * size, "expected": expected * size}
         raise ServiceError(400, "wrong_size", message, details)
     dtype: np.dtype[Any] = DTYPES[tensor.datatype]
-    values = read_varints(packed)
+    values: Array = read_varints(packed)
     if dtype.kind == "b":
-        return (values != 0).view(np.uint8).data
-    if dtype.kind == "i":
+        values = values != 0
+    elif dtype.kind == "i":
         values = values.view(np.int64)  # negative numbers are sent as their two's complement in 64 bits
-    if dtype.itemsize < 8:
+    if dtype.kind != "b" and dtype.itemsize < 8:
         values = to_integers(values, dtype, tensor.place)
     return values.view(np.uint8).data
 

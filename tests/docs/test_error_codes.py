@@ -8,6 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
 ERROR = "ServiceError"
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 FRAMEWORK = {"http_…"}
 """What the page writes for codes that are made of a number."""
 
@@ -18,7 +19,8 @@ def trees() -> list[ast.Module]:
 
 def codes_in(modules: list[ast.Module]) -> set[str]:
     """Return the codes of all errors that modules make."""
-    functions = [node for module in modules for node in ast.walk(module) if isinstance(node, ast.FunctionDef)]
+    kinds = ast.FunctionDef, ast.AsyncFunctionDef
+    functions = [node for module in modules for node in ast.walk(module) if isinstance(node, kinds)]
     calls = [node for module in modules for node in ast.walk(module) if isinstance(node, ast.Call)]
     found: set[str] = set()
     for function in functions:
@@ -28,7 +30,7 @@ def codes_in(modules: list[ast.Module]) -> set[str]:
     return found
 
 
-def texts(node: ast.expr, function: ast.FunctionDef, calls: list[ast.Call]) -> Iterator[str]:
+def texts(node: ast.expr, function: Function, calls: list[ast.Call]) -> Iterator[str]:
     """Yield what an expression in a function may be: a text, a name that is given one, or a parameter's values."""
     match node:
         case ast.Constant(value=str(text)):
@@ -43,7 +45,7 @@ def texts(node: ast.expr, function: ast.FunctionDef, calls: list[ast.Call]) -> I
             yield from assigned(name, function, calls)
 
 
-def assigned(name: str, function: ast.FunctionDef, calls: list[ast.Call]) -> Iterator[str]:
+def assigned(name: str, function: Function, calls: list[ast.Call]) -> Iterator[str]:
     for node in ast.walk(function):
         if isinstance(node, ast.Assign):
             for target in node.targets:
