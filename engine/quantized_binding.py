@@ -5,11 +5,11 @@ each of them, operands become float32 that is rounded to what the integers stand
 multiply these integers, and kernels hand them on, as in a model that was quantized by `kuiper quantize`.
 
 Numbers are rounded as in PyTorch: half to even, `quantize` and what it is called by after the zero point was added,
-convolutions and linear layers before (`TensorScale.rounds_sum`). NaN becomes the least number, there the largest.
+convolutions and linear layers before (`TensorScale.rounds_sum`). NaN becomes the largest number, as there.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from engine.binding import BoundLayer
@@ -198,7 +198,7 @@ class _Rebinding:
             raise UnfitError
         if operator.type in RANGES:
             scale, above_lowest = RANGES[operator.type]
-            source = Integers(TensorScale(scale, above_lowest), source.is_signed)
+            source = replace(source, scale=replace(source.scale, scale=scale, zero_point=above_lowest))
         is_moved = operator.type in _MOVES or operator.params.get("mode") == "nearest"
         if not is_moved or not _is_alike(tuple(given), source):
             source = rounding_sums(source)

@@ -31,8 +31,6 @@ POINTWISE = {
     "pnnx.custom_op.quantized.mul_relu": "max(mul(@0,@1),0.0)",
 }
 """Types of layers that compute element by element, and what they compute."""
-_SIGNED_OFFSET = 128
-"""How far 0 of int8 is above its lowest integer."""
 _STEPS = ("stride", "padding", "dilation", "groups")
 
 
@@ -109,8 +107,8 @@ def _integers(scale: float, zero_point: int, dtype: np.dtype[Any]) -> Integers:
     except ArgumentError as error:
         raise UnfitError from error
     is_signed = dtype.kind == "i"
-    zero = zero_point + (_SIGNED_OFFSET if is_signed else 0)
-    return Integers(TensorScale(float(np.float32(scale)), zero), is_signed)
+    lowest = int(np.iinfo(dtype).min)
+    return Integers(TensorScale(float(np.float32(scale)), zero_point - lowest, lowest=lowest), is_signed)
 
 
 def _built_in(type_name: str) -> Layer:

@@ -23,11 +23,14 @@ class TensorScale:
         zero_point: the integer that stands for 0, 0 to 255.
         rounds_sum: whether the zero point is added before the number is rounded, as PyTorch's `quantize` does, rather
             than after, as its convolutions do: it tells where a number half-way between two integers goes.
+        lowest: the integer that PyTorch has where 0 is here, -128 for its int8: such a sum is rounded to float32 before
+            it is rounded to an integer, and how coarsely depends on how large it is there.
     """
 
     scale: float
     zero_point: int
     rounds_sum: bool = False
+    lowest: int = 0
 
     @property
     def inverse(self) -> float:
@@ -46,11 +49,16 @@ class TensorScale:
         return low, high
 
     def integers(self, real: Array) -> Array:
-        """Return the uint8 that stand for numbers: rounded half to even, saturated; NaN counts as the least number."""
+        """Return the uint8 that stand for numbers: rounded half to even, saturated.
+
+        NaN counts as the least number, and where the sum is rounded, as in PyTorch, as the largest one.
+        """
         if self.rounds_sum:
             # in double precision: the sum is rounded to float32 once, as a fused multiply-add does
-            summed = np.asarray(real, np.float32).astype(np.float64) * self.inverse + self.zero_point
-            return np.asarray(np.rint(np.fmin(np.fmax(summed.astype(np.float32), 0), LARGEST)), np.uint8)
+            product = np.asarray(real, np.float32).astype(np.float64) * self.inverse
+            summed = (product + (self.zero_point + self.lowest)).astype(np.float32)
+            bounded = np.fmax(np.fmin(summed, self.lowest + LARGEST), self.lowest)
+            return np.asarray(np.rint(bounded) - self.lowest, np.uint8)
         scaled = np.asarray(real, np.float32) * np.float32(self.inverse)
         bounded = np.fmin(np.fmax(scaled, -self.zero_point), LARGEST - self.zero_point)
         return np.asarray(np.rint(bounded) + self.zero_point, np.uint8)

@@ -66,8 +66,10 @@ def real(e: Emitter, steps: IRValue, scale: TensorScale) -> IRValue:
 def integers_of(e: Emitter, number: IRValue, scale: TensorScale) -> IRValue:
     """Return the integers of 0 to 255, as 32-bit ones, that stand for float32 numbers: `TensorScale.integers`."""
     if scale.rounds_sum:
-        summed = e.fma(number, e.splat(scale.inverse), e.splat(float(scale.zero_point)))
-        return _rounded(e, e.fmin(e.fmax(summed, e.splat(0.0)), e.splat(float(LARGEST))), 0)
+        least = float(scale.lowest)
+        summed = e.fma(number, e.splat(scale.inverse), e.splat(scale.zero_point + least))
+        bounded = e.fmax(e.fmin(summed, e.splat(least + LARGEST)), e.splat(least))
+        return _rounded(e, bounded, -scale.lowest)
     scaled = e.fmul(number, e.splat(scale.inverse))
     # where the number is NaN, the limit is taken
     bounded = e.fmax(scaled, e.splat(-float(scale.zero_point)))
