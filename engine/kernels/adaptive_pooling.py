@@ -12,6 +12,7 @@ import numpy as np
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.extremes import max_over_positions
+from engine.kernels.sums import total
 from engine.kernels.windows import along, require_floating
 
 
@@ -115,13 +116,12 @@ def _mean_axis(array: Array, axis: int, cells: int) -> Array:
         return array
     if cells and size % cells == 0:
         split = array.reshape(*array.shape[:axis], cells, size // cells, *array.shape[axis + 1 :])
-        means: Array = np.mean(split, axis + 1)
-        return means
+        return total(split, (axis + 1,)) / split.dtype.type(size // cells)
     table = _cells(size, cells)
     lengths = (np.diff(table, axis=0) > 0).sum(0) + 1
     trailing = (1,) * (array.ndim - axis - 1)
-    total: Array = array.take(table[0], axis)
+    sums: Array = array.take(table[0], axis)
     for tap, positions in enumerate(table[1:], 1):
-        np.add(total, array.take(positions, axis), out=total, where=(lengths > tap).reshape(-1, *trailing))
-    total /= lengths.reshape(-1, *trailing).astype(total.dtype)
-    return total
+        np.add(sums, array.take(positions, axis), out=sums, where=(lengths > tap).reshape(-1, *trailing))
+    sums /= lengths.reshape(-1, *trailing).astype(sums.dtype)
+    return sums

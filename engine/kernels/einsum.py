@@ -8,6 +8,7 @@ import numpy as np
 from engine.dtypes import Array
 from engine.kernels.matrix import matmul
 from engine.kernels.precision import narrow, widen
+from engine.kernels.sums import total
 
 Labels = tuple[int, ...]
 """One label per axis: letters by their code point, the axes of an ellipsis by negative numbers, -1 the last."""
@@ -116,7 +117,7 @@ def _sum_out(x: Array, labels: Labels, needed: set[int]) -> tuple[Array, Labels]
     gone = tuple(axis for axis, label in enumerate(labels) if label not in needed)
     if not gone:
         return x, labels
-    return np.asarray(x.sum(axis=gone, dtype=x.dtype)), tuple(label for label in labels if label in needed)
+    return total(x, gone), tuple(label for label in labels if label in needed)
 
 
 def _contract(
@@ -149,9 +150,9 @@ def _broadcast_summed(
     for label in summed:
         a_axis, b_axis = a_labels.index(label), b_labels.index(label)
         if a.shape[a_axis] == 1:
-            b = b.sum(axis=b_axis, keepdims=True, dtype=b.dtype)
+            b = total(b, (b_axis,), keepdims=True)
         elif b.shape[b_axis] == 1:
-            a = a.sum(axis=a_axis, keepdims=True, dtype=a.dtype)
+            a = total(a, (a_axis,), keepdims=True)
     return a, b
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from engine.dtypes import Array
 from engine.kernels.precision import narrow, widen
+from engine.kernels.sums import total
 
 
 def scale_and_shift(
@@ -32,8 +33,8 @@ def channel_statistics(x: Array) -> tuple[Array, Array]:
     computed = widen(x)
     axes = (0, *range(2, x.ndim))
     count = x.size // max(x.shape[1], 1)
-    mean = computed.sum(axis=axes, keepdims=True) / count
-    variance = np.square(computed - mean).sum(axis=axes) / count
+    mean = total(computed, axes, keepdims=True) / count
+    variance = total(np.square(computed - mean), axes) / count
     return mean.reshape(-1), variance
 
 

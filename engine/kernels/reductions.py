@@ -8,6 +8,7 @@ import numpy as np
 from engine.dtypes import Array
 from engine.kernels.casting import cast
 from engine.kernels.promotion import Dtype, computing_dtype
+from engine.kernels.sums import total
 
 
 def _real(dtype: Dtype) -> Dtype:
@@ -28,8 +29,8 @@ def mean(x: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
 
     Unlike `np.mean` it does not warn of that.
     """
-    total = np.asarray(np.sum(_working(x), axes, keepdims=keepdims))
-    return np.asarray(total / total.dtype.type(_count(x, axes)))
+    summed = total(_working(x), axes, keepdims)
+    return np.asarray(summed / summed.dtype.type(_count(x, axes)))
 
 
 def variance(x: Array, axes: tuple[int, ...], correction: float, keepdims: bool) -> Array:
@@ -48,7 +49,7 @@ def variance(x: Array, axes: tuple[int, ...], correction: float, keepdims: bool)
     centred = values - mean(values, axes, keepdims=True)
     squares = np.square(centred.real) + np.square(centred.imag) if x.dtype.kind == "c" else np.square(centred)
     divisor = squares.dtype.type(max(_count(x, axes) - correction, 0.0))
-    return np.asarray(np.sum(squares, axes, keepdims=keepdims) / divisor)
+    return np.asarray(total(squares, axes, keepdims) / divisor)
 
 
 def norm(x: Array, p: float, axes: tuple[int, ...], keepdims: bool) -> Array:
@@ -62,10 +63,10 @@ def norm(x: Array, p: float, axes: tuple[int, ...], keepdims: bool) -> Array:
     if p == 0:
         return np.asarray(np.sum(sizes != 0, dtype=_real(sizes.dtype), **options))
     if p == 1:
-        return np.asarray(np.sum(sizes, **options))
+        return total(sizes, axes, keepdims)
     if p == 2:
-        return np.asarray(np.sqrt(np.sum(np.square(sizes), **options)))
-    return np.asarray(np.sum(sizes**p, **options) ** (1 / p))
+        return np.asarray(np.sqrt(total(np.square(sizes), axes, keepdims)))
+    return np.asarray(total(sizes**p, axes, keepdims) ** (1 / p))
 
 
 def logsumexp(x: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
@@ -75,5 +76,5 @@ def logsumexp(x: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
         return np.asarray(np.log(np.sum(np.exp(values), axes, keepdims=keepdims)))
     peak = np.max(values.real, axes, keepdims=True)
     peak = np.where(np.isinf(peak), 0, peak).astype(peak.dtype)
-    total = np.log(np.sum(np.exp(values - peak), axes, keepdims=True)) + peak
-    return np.asarray(total if keepdims else np.squeeze(total, axes))
+    logarithm = np.log(total(np.exp(values - peak), axes, keepdims=True)) + peak
+    return np.asarray(logarithm if keepdims else np.squeeze(logarithm, axes))

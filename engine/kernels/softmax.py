@@ -4,6 +4,7 @@ import numpy as np
 
 from engine.dtypes import Array
 from engine.kernels.precision import narrow, widen
+from engine.kernels.sums import total
 
 
 def softmax(x: Array, axis: int) -> Array:
@@ -12,7 +13,7 @@ def softmax(x: Array, axis: int) -> Array:
         return x.copy()
     shifted = _shifted(x, axis)
     np.exp(shifted, out=shifted)
-    shifted /= shifted.sum(axis=axis, keepdims=True)
+    shifted /= total(shifted, (axis,), keepdims=True)
     return narrow(shifted, x.dtype)
 
 
@@ -21,7 +22,7 @@ def log_softmax(x: Array, axis: int) -> Array:
     if x.size == 0:
         return x.copy()
     shifted = _shifted(x, axis)
-    shifted -= np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
+    shifted -= np.log(total(np.exp(shifted), (axis,), keepdims=True))
     return narrow(shifted, x.dtype)
 
 

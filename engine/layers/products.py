@@ -16,6 +16,7 @@ from engine.kernels.casting import cast
 from engine.kernels.precision import narrow, widen
 from engine.kernels.promotion import result_type
 from engine.kernels.reductions import norm
+from engine.kernels.sums import total
 from engine.registry import layer
 from engine.spec import TensorSpec
 
@@ -135,10 +136,10 @@ def _added(input: TensorSpec, product: TensorSpec, beta: Number, alpha: Number) 
 
 def _sum(input: Array, product: Array, beta: Number, alpha: Number) -> Array:
     """Compute beta · input + alpha · product; with beta = 0 the input does not matter."""
-    total = product * product.dtype.type(alpha)
+    added = product * product.dtype.type(alpha)
     if beta != 0:
-        total = total + widen(input) * product.dtype.type(beta)
-    return narrow(total, input.dtype)
+        added = added + widen(input) * product.dtype.type(beta)
+    return narrow(added, input.dtype)
 
 
 def _infer_addmv(
@@ -183,7 +184,7 @@ def _infer_addbmm(
 def addbmm(input: Array, batch1: Array, batch2: Array, beta: Number = 1, alpha: Number = 1) -> Array:
     """Compute beta · input + alpha · the sum of the products of two stacks of matrices."""
     product = kernels.matmul(widen(batch1), widen(batch2))
-    return _sum(input, product.sum(0, product.dtype), beta, alpha)
+    return _sum(input, total(product, (0,)), beta, alpha)
 
 
 def _matrices(operands: Sequence[Any]) -> list[Any]:
@@ -241,7 +242,7 @@ def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-8) -> 
     a, b = np.broadcast_arrays(widen(cast(x1, dtype)), widen(cast(x2, dtype)))
     place = axis(dim, a.ndim)
     a, b = (x / np.maximum(norm(x, 2, (place,), True), x.dtype.type(eps)) for x in (a, b))
-    return narrow(np.sum(a * b, place), dtype)
+    return narrow(total(a * b, (place,)), dtype)
 
 
 def _infer_cdist(x1: TensorSpec, x2: TensorSpec, p: float) -> TensorSpec:

@@ -6,7 +6,7 @@ from engine.arguments import DType, Ints
 from engine.checks import check_kind
 from engine.dtypes import Array
 from engine.errors import ArgumentError
-from engine.kernels import reductions
+from engine.kernels import reductions, sums
 from engine.kernels.axes import axes, axis, reduced_shape
 from engine.kernels.casting import cast
 from engine.kernels.promotion import INT64, computing_dtype, floating
@@ -35,8 +35,7 @@ def total(input: Array, dim: Ints = (), keepdim: bool = False, dtype: DType | No
     """Add up over `dim`, or over all dimensions."""
     result = _summed_dtype(input, dtype)
     values = cast(input, computing_dtype(result))
-    computed = np.sum(values, axes(dim, input.ndim), values.dtype, keepdims=keepdim)
-    return cast(np.asarray(computed), result)
+    return cast(sums.total(values, axes(dim, input.ndim), keepdim), result)
 
 
 def _float_dtype(input: Array | TensorSpec, dtype: DType | None) -> DType:
@@ -178,4 +177,4 @@ def _accumulated(function: np.ufunc, input: Array, dim: int, dtype: DType | None
     if not input.ndim:
         return cast(input, result)
     values = cast(input, computing_dtype(result))
-    return cast(function.accumulate(values, axis(dim, input.ndim), values.dtype), result)
+    return cast(sums.running(function, values, axis(dim, input.ndim)), result)

@@ -13,6 +13,7 @@ from engine.kernels.axes import axes, axis, reduced_shape
 from engine.kernels.casting import cast
 from engine.kernels.precision import narrow, widen
 from engine.kernels.promotion import INT64
+from engine.kernels.sums import total
 from engine.registry import layer
 from engine.spec import TensorSpec
 
@@ -62,7 +63,7 @@ def nansum(input: Array, dim: Ints = (), keepdim: bool = False, dtype: int | Non
     values = cast(widen(input), result) if result == INT64 else widen(input)
     if values.dtype.kind == "f":
         values = np.where(np.isnan(values), values.dtype.type(0), values)
-    return narrow(np.sum(values, axes(dim, input.ndim), values.dtype, keepdims=keepdim), result)
+    return narrow(total(values, axes(dim, input.ndim), keepdim), result)
 
 
 def _infer_nanmean(input: TensorSpec, dim: Ints, keepdim: bool, dtype: int | None) -> TensorSpec:
@@ -73,9 +74,9 @@ def _infer_nanmean(input: TensorSpec, dim: Ints, keepdim: bool, dtype: int | Non
 @layer("aten::nanmean", infer=_infer_nanmean)
 def nanmean(input: Array, dim: Ints = (), keepdim: bool = False, dtype: int | None = None) -> Array:
     """Take the mean of what is not NaN."""
-    total = widen(nansum(input, dim, keepdim, dtype))
+    summed = widen(nansum(input, dim, keepdim, dtype))
     count = np.sum(~np.isnan(input), axes(dim, input.ndim), keepdims=keepdim)
-    return narrow(total / count.astype(total.dtype), input.dtype)
+    return narrow(summed / count.astype(summed.dtype), input.dtype)
 
 
 def _infer_logcumsumexp(input: TensorSpec, dim: int) -> TensorSpec:
