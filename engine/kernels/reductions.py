@@ -36,6 +36,8 @@ def mean(x: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
 def variance(x: Array, axes: tuple[int, ...], correction: float, keepdims: bool) -> Array:
     """Return the mean squared distance from the mean, with the count of values reduced by `correction`.
 
+    It is computed in double precision, as in PyTorch, where no square of a float32 overflows, or vanishes.
+
     Args:
         x: float or complex array.
         axes: dimensions to reduce.
@@ -43,9 +45,9 @@ def variance(x: Array, axes: tuple[int, ...], correction: float, keepdims: bool)
         keepdims: whether the dimensions stay, with size 1.
 
     Returns:
-        Array of real dtype, float32 where `x` is float16.
+        float64 array.
     """
-    values = _working(x)
+    values = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
     centred = values - mean(values, axes, keepdims=True)
     squares = np.square(centred.real) + np.square(centred.imag) if x.dtype.kind == "c" else np.square(centred)
     divisor = squares.dtype.type(max(_count(x, axes) - correction, 0.0))

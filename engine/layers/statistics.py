@@ -29,10 +29,8 @@ def var_mean(
     input: Array, dim: Ints = (), correction: int | float | bool | None = None, keepdim: bool = False
 ) -> tuple[Array, Array]:
     """Take variance and mean; the count of values is reduced by `correction`, 1 where it is None."""
-    places = axes(dim, input.ndim)
-    taken = 1.0 if correction is None else float(correction)
-    spread = reductions.variance(input, places, taken, keepdim)
-    return narrow(spread, input.dtype), narrow(reductions.mean(input, places, keepdim), input.dtype)
+    variance, mean = _moments(input, dim, correction, keepdim)
+    return narrow(variance, input.dtype), mean
 
 
 @layer("aten::std_mean", infer=_infer_spread)
@@ -40,8 +38,18 @@ def std_mean(
     input: Array, dim: Ints = (), correction: int | float | bool | None = None, keepdim: bool = False
 ) -> tuple[Array, Array]:
     """Take standard deviation and mean; see `var_mean`."""
-    spread, mean = var_mean(input, dim, correction, keepdim)
-    return np.sqrt(spread), mean
+    variance, mean = _moments(input, dim, correction, keepdim)
+    return narrow(np.sqrt(variance), input.dtype), mean
+
+
+def _moments(
+    input: Array, dim: Ints, correction: int | float | bool | None, keepdim: bool
+) -> tuple[Array, Array]:
+    """Return the variance, float64, and the mean in the input's dtype."""
+    places = axes(dim, input.ndim)
+    taken = 1.0 if correction is None else float(correction)
+    variance = reductions.variance(input, places, taken, keepdim)
+    return variance, narrow(reductions.mean(input, places, keepdim), input.dtype)
 
 
 def _check_no_dtype(dtype: int | None) -> None:

@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.graph import Node, Reduction, Tensor
 from engine.compiler.lowering.context import LoweringContext, lowers
@@ -10,6 +12,7 @@ from engine.spec import TensorSpec
 
 _HOW = {"torch.mean": "mean", "torch.sum": "sum"}
 _HOW |= {"torch.amax": "max", "torch.max": "max", "torch.amin": "min", "torch.min": "min"}
+_TINY = float(np.finfo(np.float32).tiny)
 
 
 @lowers(*_HOW)
@@ -31,10 +34,23 @@ def spread(context: LoweringContext) -> Node | None:
     taken = float(context.value("unbiased")) if correction is None else float(correction)
     count = math.prod(x.shape[axis] for axis in axes)
     mean = reduce(context, "mean", x, axes)
+    divisor, shape = max(count - taken, 0.0), _output_shape(context)
+    if context.type == "torch.std":
+        return _deviation(context, pointwise_tensor(context, x, apply("sub", Leaf(1), Leaf(2)), mean), axes, divisor)
     squares = pointwise_tensor(context, x, apply("square", apply("sub", Leaf(1), Leaf(2))), mean)
-    total = reduce(context, "sum", squares, axes, _output_shape(context))
-    variance = apply("div", Leaf(1), max(count - taken, 0.0))
-    return pointwise(context, [total], apply("sqrt", variance) if context.type == "torch.std" else variance)
+    return pointwise(context, [reduce(context, "sum", squares, axes, shape)], apply("div", Leaf(1), divisor))
+
+
+def _deviation(context: LoweringContext, distances: Tensor, axes: tuple[int, ...], divisor: float) -> Node:
+    """Return what makes the root of the mean square of distances, in parts of the largest: no square overflows."""
+    shape = _output_shape(context)
+    sizes = pointwise_tensor(context, distances, apply("abs", Leaf(1)))
+    unit = apply("maximum", Leaf(2), _TINY)
+    parts = apply("square", apply("div", Leaf(1), unit))
+    squares = pointwise_tensor(context, distances, parts, reduce(context, "max", sizes, axes))
+    total = reduce(context, "sum", squares, axes, shape)
+    root = apply("mul", unit, apply("sqrt", apply("div", Leaf(1), divisor)))
+    return pointwise(context, [total, reduce(context, "max", sizes, axes, shape)], root)
 
 
 @lowers("torch.norm")
