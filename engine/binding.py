@@ -24,7 +24,7 @@ from engine.quantized import QuantizedTensor
 from engine.registry import Layer
 from engine.requantization import first_of, requantized, requantized_spec, to_real
 from engine.result_choice import Evidence, ResultChoice, check_same, choose
-from engine.results import OPEN_EXTENTS, Declared, Traits, declared_specs, kept_results
+from engine.results import OPEN_EXTENTS, PARTS, Declared, Traits, declared_specs, kept_results
 from engine.spec import (
     UNKNOWN,
     QuantizedSpec,
@@ -48,6 +48,7 @@ class BoundLayer:
         layer: the registered layer.
         operator: the operator as the file gives it.
         warnings: what was taken for granted that the file does not say.
+        gives_list: whether all of its results are one output, a list.
         int8: how it computes in 8-bit integers; None where it does not.
         output_scales: for each output, the integers whose numbers it is rounded to, or None; empty where none is.
     """
@@ -88,6 +89,7 @@ class BoundLayer:
         if layer.prepare is not None:
             self._static = self._prepare(layer.prepare)
         self._restore_dtype(declared or {})
+        self.gives_list = self._is_one_list(declared or {})
         choice = self._match_results(declared, uses or {})
         self._results, self._others = choice.places, choice.others
         self.warnings = () if choice.warning is None else (choice.warning,)
@@ -251,6 +253,12 @@ class BoundLayer:
         traits = self._traits(declared) if known is not None else None
         return choose(self.operator, names, Evidence(types, known, traits, uses))
 
+    def _is_one_list(self, declared: Declared) -> bool:
+        """Tell whether parts of a tensor that has a type are one output that has none."""
+        inputs, outputs = self.operator.inputs, self.operator.outputs
+        is_apart = self.operator.type in PARTS and len(outputs) == 1
+        return is_apart and declared.get(inputs[0]) is not None and declared.get(outputs[0]) is None
+
     def _traits(self, declared: Declared) -> Traits | None:
         """Return what is known of the layer's results for inputs of the declared types."""
         inputs = declared_specs(self.operator.inputs, declared)
@@ -294,7 +302,7 @@ class BoundLayer:
     def _outputs(self, result: Any) -> tuple[Any, ...]:
         """Spread a layer's result over the operator's outputs; a list stays together where there is one output."""
         count = len(self._results)
-        if isinstance(result, list):
+        if isinstance(result, list) or self.gives_list:
             result = tuple(result) if count > 1 else (tuple(result),)
         outputs = result if isinstance(result, tuple) else (result,)
         if len(outputs) < count:

@@ -31,12 +31,12 @@ from engine.quantized_layers import (
     rounding_sums,
 )
 from engine.requantization import RANGES
+from engine.results import PARTS
 from engine.spec import Value
 
 _QUANTIZE = ("nn.quantized.Quantize", "torch.quantize_per_tensor", "aten::quantize_per_tensor")
 _DEQUANTIZE = ("nn.quantized.DeQuantize", "torch.dequantize")
 _SPREADS = ("prim::TupleUnpack", "prim::ListUnpack")
-_PARTS = ("torch.split", "torch.chunk", "torch.tensor_split", "torch.unbind")
 _NO_TENSORS = ("Tensor.size", "Tensor.dim", "Tensor.numel", "aten::size", "aten::dim")
 _REAL_TYPES = ("f32", "i8", "u8")
 """Types that a file may declare for what a layer gives that is quantized as its input is."""
@@ -52,7 +52,7 @@ _KEEPS = frozenset(
             "torch.clamp",
             "F.hardswish",
         ),
-        *("nn.LeakyReLU", "F.leaky_relu", "nn.ELU", "F.elu", "nn.Hardswish", *RANGES, *_PARTS),
+        *("nn.LeakyReLU", "F.leaky_relu", "nn.ELU", "F.elu", "nn.Hardswish", *RANGES, *PARTS),
         *("nn.MaxPool2d", "F.max_pool2d", "nn.AvgPool2d", "F.avg_pool2d", "nn.AdaptiveAvgPool2d"),
         *("F.adaptive_avg_pool2d", "torch.mean", "nn.Upsample", "F.upsample", "F.interpolate"),
         *("nn.Dropout", "nn.Dropout2d", "F.dropout", "F.dropout2d", "torch.flatten", "Tensor.reshape"),
@@ -65,7 +65,7 @@ _KEEPS = frozenset(
 
 _MOVES = frozenset(
     [
-        *("nn.ReLU", "F.relu", "nn.MaxPool2d", "F.max_pool2d", "torch.flatten", "Tensor.reshape", *_PARTS),
+        *("nn.ReLU", "F.relu", "nn.MaxPool2d", "F.max_pool2d", "torch.flatten", "Tensor.reshape", *PARTS),
         *(
             "nn.Dropout",
             "nn.Dropout2d",
@@ -202,7 +202,7 @@ class _Rebinding:
         is_moved = operator.type in _MOVES or operator.params.get("mode") == "nearest"
         if not is_moved or not _is_alike(tuple(given), source):
             source = rounding_sums(source)
-        if operator.type in _PARTS and len(operator.outputs) == 1:
+        if bound.gives_list:
             self.known[operator.outputs[0].name] = [source]
             return
         is_real = [_is_real(operator, operand) for operand in operator.outputs]

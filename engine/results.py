@@ -19,6 +19,10 @@ Declared = Mapping[str, TensorType | None]
 ResultPlaces: TypeAlias = tuple[int, ...]
 """One of the layer's results, by place, for each output of an operator."""
 
+PARTS = ("torch.split", "torch.chunk", "torch.tensor_split", "torch.unbind")
+"""Types that take a tensor apart. What they give is one list where a scripted model hands it on as such: it has no type
+in the file, which a tensor has."""
+
 OPEN_EXTENTS = (97, 89)
 """Stand for extents that the file leaves open; unlike any that it gives. What differs between the two is open."""
 

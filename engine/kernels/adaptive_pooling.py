@@ -116,7 +116,8 @@ def _mean_axis(array: Array, axis: int, cells: int) -> Array:
         return array
     if cells and size % cells == 0:
         split = array.reshape(*array.shape[:axis], cells, size // cells, *array.shape[axis + 1 :])
-        return total(split, (axis + 1,)) / split.dtype.type(size // cells)
+        means: Array = total(split, (axis + 1,)) / split.dtype.type(size // cells)
+        return means
     table = _cells(size, cells)
     lengths = (np.diff(table, axis=0) > 0).sum(0) + 1
     trailing = (1,) * (array.ndim - axis - 1)

@@ -1,7 +1,7 @@
 """Sums of many float32 numbers, as close to the exact ones as PyTorch's.
 
-numpy adds numbers that lie side by side in pairs, and pairs of these, but others one after the other: the mean of 40,000
-rows would be off in its fourth digit. PyTorch adds all in a tree of partial sums, running sums in double precision.
+numpy adds numbers that lie side by side in pairs, and pairs of these, but others one after the other: the mean of
+40,000 rows would be off in its fourth digit. PyTorch adds all in a tree of partial sums, running sums in float64.
 """
 
 from collections.abc import Sequence

@@ -80,7 +80,7 @@ class Int8Layer:
 def dynamic_steps(x: Array) -> tuple[Array, Array]:
     """Return rows of the last axis as whole numbers of -127 to 127, and what 1 stands for in each row.
 
-    NaN counts as 0, infinities as the largest number.
+    Where a row holds an infinity or NaN, 1 stands for NaN in it, and so does what is made of the row.
 
     Args:
         x: float32 (…, elements).
@@ -94,4 +94,5 @@ def dynamic_steps(x: Array) -> tuple[Array, Array]:
     levels = np.float32(DYNAMIC_LEVELS)
     scaled = x * (levels / magnitude)
     bounded = np.fmin(np.fmax(np.where(np.isnan(scaled), 0, scaled), -levels), levels)
-    return np.rint(bounded), magnitude * (np.float32(1) / levels)
+    zero = np.where(np.isfinite(x).all(axis=-1, keepdims=True), np.float32(0), np.float32(np.nan))
+    return np.rint(bounded), magnitude * (np.float32(1) / levels) + zero

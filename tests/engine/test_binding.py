@@ -36,6 +36,26 @@ def test_attributes_parameters_and_operands_bind_by_name() -> None:
     np.testing.assert_array_equal(bound.forward([X])[0], X * [1, 2, 3] * 2)
 
 
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+@pytest.mark.parametrize(
+    ("apart", "together", "wanted"),
+    [
+        ("torch.unbind", "torch.stack b 1 1 l r dim=1 $tensors=l", X.T),
+        ("torch.chunk", "torch.cat b 1 1 l r dim=1", X.reshape(1, 6)),
+    ],
+)
+def test_parts_without_a_type_are_a_list(
+    tmp_path: Path, backend: str, apart: str, together: str, wanted: Array
+) -> None:
+    """What the exporter writes of torch.stack(x.unbind(), 1) in a scripted model."""
+    parts = " chunks=2" if apart == "torch.chunk" else ""
+    lines = (
+        f"pnnx.Input in 0 1 x #x=(2,3)f32\n{apart} a 1 1 x l{parts} dim=0 $input=x #x=(2,3)f32\n{together}"
+    )
+    graph = make_graph(tmp_path, f"{lines} #r=(?,?)f32\npnnx.Output out 1 0 r", backend=backend)
+    np.testing.assert_array_equal(graph.forward([X])[0], wanted)
+
+
 def test_named_operands_need_not_come_in_order() -> None:
     names = {"input": "x", "bias": "b", "weight": "w"}
     bound = bind(affine, Operator("t.Affine", "a", ["b", "w", "x"], ["y"], input_names=names))

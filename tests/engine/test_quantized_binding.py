@@ -91,6 +91,19 @@ def test_tensors_of_other_scales_are_joined_with_the_rounding_of_pytorch(tmp_pat
 
 
 @pytest.mark.parametrize(
+    "apart", ["torch.split apart 1 1 q l split_size_or_sections=2", "torch.unbind apart 1 1 q l"]
+)
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+def test_a_list_of_parts_is_joined_as_pytorch_does(tmp_path: Path, apart: str, backend: str) -> None:
+    """As a scripted model has it: the list has no type in the file."""
+    lines = f"{apart} dim=0 #q=(2,3)u8\nnn.quantized.cat join 1 1 l c dim=0 scale=2.5e-01 zero_point=5"
+    graph = around(tmp_path, f"{lines}\ntorch.dequantize back 1 1 c r", backend)
+    # torch.ops.quantized.cat(list(q.split(2)), 0, 0.25, 5).dequantize(), and of q.unbind()
+    rows = np.array([[-1.25, 0.5, 5], [10.5, 15, 62.5]])
+    np.testing.assert_array_equal(graph.forward([REAL])[0], rows if "split" in apart else rows.reshape(-1))
+
+
+@pytest.mark.parametrize(
     "lines",
     [
         # the scale is known in a run only; 32 bits; a type that kernels know nothing of in between

@@ -1,7 +1,7 @@
 """Rows of float32 as 8-bit integers, each by a scale of its own: `engine.quantization.layer.dynamic_steps`.
 
 Arguments: input, integers, scales. Integers lie four to an element, 128 standing for 0; a row's scale is what one step
-stands for. Infinities count as the largest number, NaN as 0.
+stands for. That is NaN where the row holds an infinity or NaN, so that what is made of the row is NaN as well.
 """
 
 import numpy as np
@@ -65,22 +65,24 @@ class RowQuantization:
         first = e.mul(e.chunk, self._chunk_rows)
         with e.loop(first, e.minimum(e.add(first, self._chunk_rows), self.rows)) as row:
             source = e.address(x, e.mul(row.index, self.x_step))
-            magnitude = self._magnitude(e, source)
+            magnitude, zero = self._magnitude(e, source)
             inverse_levels = float(np.float32(1) / np.float32(DYNAMIC_LEVELS))
-            e.store_scalar(e.fmul(magnitude, e.scalar(inverse_levels)), scales, row.index)
+            e.store_scalar(e.fadd(e.fmul(magnitude, e.scalar(inverse_levels)), zero), scales, row.index)
             factor = e.broadcast(e.fdiv(e.scalar(DYNAMIC_LEVELS), magnitude))
             target = e.address(out, e.mul(row.index, self.out_step))
             self._emit_integers(e, source, target, factor)
 
-    def _magnitude(self, e: Emitter, source: IRValue) -> IRValue:
-        """Return a row's largest magnitude, within bounds; NaN is passed over."""
+    def _magnitude(self, e: Emitter, source: IRValue) -> tuple[IRValue, IRValue]:
+        """Return a row's largest magnitude, within bounds, and 0: NaN where one of its numbers is not finite."""
 
         def larger(index: IRValue, count: int, totals: list[IRValue]) -> list[IRValue]:
-            return [e.fmax(e.call("llvm.fabs", e.load(source, index, count=count)), totals[0])]
+            values = e.load(source, index, count=count)
+            return [e.fmax(e.call("llvm.fabs", values), totals[0]), e.fma(values, e.splat(0.0), totals[1])]
 
-        (largest,) = emit_fold(e, self.columns, [e.splat(0.0)], larger)
+        largest, zeros = emit_fold(e, self.columns, [e.splat(0.0)] * 2, larger)
         least, greatest = map(e.scalar, DYNAMIC_BOUNDS)
-        return e.fmin(e.fmax(e.reduce("max", largest), least), greatest)
+        magnitude = e.fmin(e.fmax(e.reduce("max", largest), least), greatest)
+        return magnitude, e.reduce("add", zeros)
 
     def _emit_integers(self, e: Emitter, source: IRValue, target: IRValue, factor: IRValue) -> None:
         whole = self.columns - self.columns % self.lanes

@@ -36,12 +36,16 @@ def spread(context: LoweringContext) -> Node | None:
     mean = reduce(context, "mean", x, axes)
     divisor, shape = max(count - taken, 0.0), _output_shape(context)
     if context.type == "torch.std":
-        return _deviation(context, pointwise_tensor(context, x, apply("sub", Leaf(1), Leaf(2)), mean), axes, divisor)
+        return _deviation(
+            context, pointwise_tensor(context, x, apply("sub", Leaf(1), Leaf(2)), mean), axes, divisor
+        )
     squares = pointwise_tensor(context, x, apply("square", apply("sub", Leaf(1), Leaf(2))), mean)
     return pointwise(context, [reduce(context, "sum", squares, axes, shape)], apply("div", Leaf(1), divisor))
 
 
-def _deviation(context: LoweringContext, distances: Tensor, axes: tuple[int, ...], divisor: float) -> Node:
+def _deviation(
+    context: LoweringContext, distances: Tensor, axes: tuple[int, ...], divisor: float
+) -> Node | None:
     """Return what makes the root of the mean square of distances, in parts of the largest: no square overflows."""
     shape = _output_shape(context)
     sizes = pointwise_tensor(context, distances, apply("abs", Leaf(1)))

@@ -80,11 +80,30 @@ def test_a_linear_layer_takes_scales_from_its_rows(tmp_path: Path, backend: str)
 
 
 def test_extreme_rows_have_finite_steps() -> None:
-    x = np.array([[np.nan, 1, -2], [np.inf, 1, -np.inf], [0, 0, 0], [3e38, -1e-40, 0]], np.float32)
+    x = np.array([[0, 0, 0], [3e38, -1e-40, 0], [1e-30, 0, -1e-30], [1e30, 0, -1e30]], np.float32)
     steps, scales = dynamic_steps(x)
-    assert steps.tolist() == [[0, 64, -127], [127, 0, -127], [0, 0, 0], [127, 0, 0]]
+    assert steps.tolist() == [[0, 0, 0], [127, 0, 0], [127, 0, -127], [127, 0, -127]]
     assert np.isfinite(scales).all()
     assert (scales > 0).all()
+
+
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("columns", [6, 37])
+def test_a_row_that_is_not_finite_gives_nan_and_leaves_the_others_alone(
+    tmp_path: Path, backend: str, value: float, columns: int
+) -> None:
+    weight = np.random.default_rng(0).standard_normal((5, columns)).astype(np.float32)
+    line = f"nn.Linear fc 1 1 x y bias=False @weight=(5,{columns})f32"
+    text = f"pnnx.Input in 0 1 x\n{line}\npnnx.Output out 1 0 y"
+    param = write_model(tmp_path, text, {"fc.weight": weight})
+    graph = opened(param, Quantization({"fc": Activation.DYNAMIC}), backend)
+    x = np.random.default_rng(1).standard_normal((4, columns)).astype(np.float32)
+    (plain,) = graph.forward([x])
+    x[1, columns - 1] = value
+    (y,) = graph.forward([x])
+    assert np.isnan(y[1]).all()
+    np.testing.assert_array_equal(np.delete(y, 1, axis=0), np.delete(plain, 1, axis=0))
 
 
 @pytest.mark.parametrize("backend", ["numpy", "native"])

@@ -30,6 +30,25 @@ def test_a_sum_with_the_zero_point_is_rounded_as_pytorch_does() -> None:
     assert TensorScale(0.5, 11).integers(real).tolist() == [0, 1, 11, 11, 11, 13, 13, 255, 255]
 
 
+@pytest.mark.parametrize(
+    ("zero_point", "wanted"),
+    [
+        # torch.quantize_per_tensor(real, 1.0, zero_point, torch.qint8).int_repr()
+        (0, [1, -1, 1, 2, 101, 127, -4, -128, 127]),
+        (-5, [-4, -6, -4, -2, 96, 127, -8, -128, 127]),
+        (-128, [-128, -128, -126, -126, -27, 127, -128, -128, 127]),
+    ],
+)
+def test_signed_sums_close_to_ties_and_what_is_no_number_are_rounded_as_pytorch_does(
+    zero_point: int, wanted: list[int]
+) -> None:
+    real = np.array(
+        [0.5000001, -0.5000001, 1.4999999, 2.5, 100.50001, np.nan, -3.5, -np.inf, np.inf], np.float32
+    )
+    scale = TensorScale(1.0, zero_point + 128, rounds_sum=True, lowest=-128)
+    assert (scale.integers(real).astype(int) - 128).tolist() == wanted
+
+
 def test_what_is_no_number_has_an_integer_too() -> None:
     real = np.array([np.nan, np.inf, -np.inf, 3e38, -3e38], np.float32)
     with np.errstate(over="ignore"):

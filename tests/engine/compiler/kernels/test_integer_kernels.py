@@ -19,6 +19,7 @@ from tests.engine.compiler.kernels.test_integer_convolution import every_arithme
 
 SCALE = TensorScale(0.05, 90)
 SUMMED = TensorScale(0.05, 91, rounds_sum=True)
+SIGNED = TensorScale(1.0, 128, rounds_sum=True, lowest=-128)
 EXTREMES = np.array([np.nan, np.inf, -np.inf, 3e38, -3e38, 0.025, -0.025, 0.075], np.float32)
 
 
@@ -29,12 +30,14 @@ def unpacked(words: Array, channels: int) -> Array:
 @every_arithmetic
 @pytest.mark.parametrize(("channels", "columns"), [(1, 5), (3, 37), (4, 16), (7, 3), (16, 2), (35, 19)])
 @pytest.mark.parametrize("is_planes", [False, True])
-@pytest.mark.parametrize("scale", [SCALE, SUMMED], ids=["plain", "summed"])
+@pytest.mark.parametrize("scale", [SCALE, SUMMED, SIGNED], ids=["plain", "summed", "signed"])
 def test_float32_becomes_integers(
     target: Target, channels: int, columns: int, is_planes: bool, scale: TensorScale
 ) -> None:
     x = (np.random.default_rng(0).standard_normal((2, 3, columns, channels)) * 4).astype(np.float32)
     x.reshape(-1)[: min(x.size, 8)] = EXTREMES[: min(x.size, 8)]
+    if scale is SIGNED:
+        x.reshape(-1)[-2:] = 0.5000001, -0.5000001  # ties only for those who add 128 first
     count = -(-channels // 4)
     given = np.ascontiguousarray(x.transpose(0, 3, 1, 2)) if is_planes else x
     plane, row = 3 * columns, columns
