@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from engine.arguments import Ints, Strings
+from engine.checks import check_min_rank
 from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.axes import axis, broadcast, position
@@ -137,6 +138,7 @@ def _selected(shape: tuple[int, ...], dim: int, index: int) -> tuple[int, int]:
 
 def _infer_select(input: TensorSpec, dim: int, index: int | Ints) -> TensorSpec:
     places = index if isinstance(index, tuple) else (index,)
+    check_min_rank("input", input, 1)  # no index at all asks for it as well
     place = axis(dim, input.rank)
     for at in places:
         _selected(input.shape, dim, at)
