@@ -40,22 +40,20 @@ def choose_quantization(
         QuantizationError: `INT8` was asked for, and the file is missing or not what it has to be.
         BuildError: `INT8` was asked for, and the quantization does not fit the graph.
     """
-    choice = _choose(given, options, backend, files, linked)
+    if options.precision is Precision.INT8:
+        found = given or read_sidecar(*files)
+        choice: Choice = found, options, apply_quantization(found, linked.order, linked.operands)
+    else:
+        choice = _choose_measured(options, backend, files, linked)
     if choice[0] is None and backend is Backend.NATIVE:
         compute_in_integers(linked.order)
     return choice
 
 
-def _choose(
-    given: Quantization | None,
-    options: ExecutorOptions,
-    backend: Backend,
-    files: tuple[Path, Path],
-    linked: LinkedGraph,
+def _choose_measured(
+    options: ExecutorOptions, backend: Backend, files: tuple[Path, Path], linked: LinkedGraph
 ) -> Choice:
-    if options.precision is Precision.INT8:
-        found = given or read_sidecar(*files)
-        return found, options, apply_quantization(found, linked.order, linked.operands)
+    """Choose the quantization in the file beside the model where `AUTO` does; otherwise none."""
     if options.precision is not Precision.AUTO or not sidecar_path(files[0]).exists():
         return None, options, ()
     try:

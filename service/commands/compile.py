@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine import code_folder_in_use
-from service.commands.parser import CommandParser
+from engine.command_parser import CommandParser
 from service.commands.setting_flags import add_flags, settings_of
 from service.config.settings import Settings
 from service.repository.load_progress import LoadProgress

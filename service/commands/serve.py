@@ -8,8 +8,8 @@ import logging
 import os
 from collections.abc import Sequence
 
+from engine.command_parser import CommandParser
 from service.collection import without_collection
-from service.commands.parser import CommandParser
 from service.commands.setting_flags import add_flags, settings_of
 from service.config.environment import doubtful_variables
 from service.config.settings import Settings, describe_settings

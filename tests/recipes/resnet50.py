@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 from tests.golden.networks.common import ConvNorm
+from tests.golden.networks.resnet import ResNet
 
-REPEATS = (3, 4, 6, 3)
 _EXPANSION = 4
 
 
@@ -31,24 +31,8 @@ class Bottleneck(nn.Module):
         return self.relu(self.body(x) + self.shortcut(x))
 
 
-class ResNet50(nn.Module):
-    """Images (n, 3, h, w) to logits (n, classes); `width` is the channel count of the first stage."""
+class ResNet50(ResNet):
+    """A ResNet of 16 bottlenecks; `width` is the channel count of the first stage."""
 
     def __init__(self, width: int = 64, classes: int = 1000) -> None:
-        super().__init__()
-        self.stem = ConvNorm(3, width, kernel=7, stride=2)
-        self.pool = nn.MaxPool2d(3, stride=2, padding=1)
-        stages: list[nn.Module] = []
-        channels = width
-        for stage, repeats in enumerate(REPEATS):
-            for place in range(repeats):
-                stride = 2 if stage and not place else 1
-                stages.append(Bottleneck(channels, width << stage, stride))
-                channels = _EXPANSION * (width << stage)
-        self.stages = nn.Sequential(*stages)
-        self.average = nn.AdaptiveAvgPool2d(1)
-        self.head = nn.Linear(channels, classes)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = self.stages(self.pool(self.stem(x)))
-        return self.head(torch.flatten(self.average(x), 1))
+        super().__init__(Bottleneck, _EXPANSION, (3, 4, 6, 3), width, classes)

@@ -18,52 +18,22 @@ from engine.compiler.kernels.lines import (
     emit_square,
     moved,
 )
-from engine.compiler.memory.region import Region
+from engine.compiler.kernels.strided_expression import PIECE, StridedExpression, Strides
 from engine.light_dataclass import dataclass
 
-Strides = tuple[int, ...]
-
-_PIECE = 4096
-"""Elements of a line that are done at a time; a multiple of every vector."""
 _SQUARES = 16
 """Neighbouring squares of a transposition that are done at a time."""
-_CHUNK = 1 << 16
-"""Elements of a chunk: some 10 microseconds of copying."""
 
 
 @dataclass(frozen=True, slots=True)
-class Elementwise:
+class Elementwise(StridedExpression):
     """An expression over arrays of one exact shape; make it by `elementwise`, so that equal work is equal.
 
     Attributes:
-        shape: of the output; axes in order of the output's strides, largest first.
-        operands: strides of each operand.
-        out: strides of the output.
-        expression: over the operands.
         turn: the axis along which operands that have no neighbours along the last one have them; None: there is none.
     """
 
-    shape: tuple[int, ...]
-    operands: tuple[Strides, ...]
-    out: Strides
-    expression: PointwiseExpression
     turn: int | None
-
-    @property
-    def regions(self) -> tuple[Region, ...]:
-        """What the kernel touches of its arguments, in their order."""
-        out = Region(self.shape, self.out, is_written=True)
-        return *(Region(self.shape, strides) for strides in self.operands), out
-
-    @property
-    def scratch(self) -> int:
-        """None is needed."""
-        return 0
-
-    @property
-    def chunks(self) -> int:
-        """Parts that the work is split into."""
-        return -(-math.prod(self.shape) // _CHUNK)
 
     def emit(self, e: Emitter) -> None:
         """Write the kernel: units of work, the same number in each chunk."""
@@ -83,7 +53,7 @@ class Elementwise:
         """Return how many units of work there are along each axis."""
         extents = list(self.shape)
         if self.turn is None:
-            extents[-1] = -(-extents[-1] // _PIECE)
+            extents[-1] = -(-extents[-1] // PIECE)
         else:
             extents[-1] = -(-extents[-1] // lanes)
             extents[self.turn] = -(-extents[self.turn] // (lanes * _SQUARES))
@@ -107,8 +77,8 @@ class Elementwise:
         """Write one piece of one line."""
         *sources, out = self._cursors(e, bases, place, -1)
         length = self.shape[-1]
-        start: IRIndex = 0 if length <= _PIECE else e.mul(place[-1], _PIECE)
-        stop: IRIndex = length if length <= _PIECE else e.minimum(e.add(start, _PIECE), length)
+        start: IRIndex = 0 if length <= PIECE else e.mul(place[-1], PIECE)
+        stop: IRIndex = length if length <= PIECE else e.minimum(e.add(start, PIECE), length)
         if out.along == 1 and all(source.along in (0, 1) for source in sources):
             emit_line(e, self._compute(e), sources, out.base, start, stop, length)
         else:

@@ -9,34 +9,16 @@ from dataclasses import replace
 
 from engine.compiler.emit import pointwise
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.pointwise import PointwiseExpression
 from engine.compiler.emit.types import IRIndex, IRValue
-from engine.compiler.kernels.elementwise import Elementwise, Strides
+from engine.compiler.kernels.elementwise import Elementwise
 from engine.compiler.kernels.lines import Cursor, emit_fold, emit_scalar_line
-from engine.compiler.memory.region import Region
+from engine.compiler.kernels.strided_expression import PIECE, StridedExpression
 from engine.light_dataclass import dataclass
-
-_PIECE = 4096
-"""Elements of a line that are done at a time; a multiple of every vector."""
-_CHUNK = 1 << 16
-"""Elements of a chunk: some 10 microseconds of copying."""
 
 
 @dataclass(frozen=True, slots=True)
-class OpenElementwise:
-    """An expression over arrays; only the strides of the last axis are in the code.
-
-    Attributes:
-        shape: of the output; axes in order of the output's strides, largest first.
-        operands: strides of each operand.
-        out: strides of the output.
-        expression: over the operands.
-    """
-
-    shape: tuple[int, ...]
-    operands: tuple[Strides, ...]
-    out: Strides
-    expression: PointwiseExpression
+class OpenElementwise(StridedExpression):
+    """An expression over arrays; only the strides of the last axis are in the code."""
 
     @property
     def general(self) -> "OpenElementwise":
@@ -49,24 +31,8 @@ class OpenElementwise:
     def sizes(self) -> tuple[int, ...]:
         """What the code is told: extents, units of work of a chunk, and the strides of all axes but the last."""
         strides = [step for array in (*self.operands, self.out) for step in array[:-1]]
-        units = math.prod(self.shape[:-1]) * -(-self.shape[-1] // _PIECE)
+        units = math.prod(self.shape[:-1]) * -(-self.shape[-1] // PIECE)
         return *self.shape, -(-units // self.chunks), *strides
-
-    @property
-    def regions(self) -> tuple[Region, ...]:
-        """What the kernel touches of its arguments, in their order."""
-        out = Region(self.shape, self.out, is_written=True)
-        return *(Region(self.shape, strides) for strides in self.operands), out
-
-    @property
-    def scratch(self) -> int:
-        """None is needed."""
-        return 0
-
-    @property
-    def chunks(self) -> int:
-        """Parts that the work is split into."""
-        return -(-math.prod(self.shape) // _CHUNK)
 
     def emit(self, e: Emitter) -> None:
         """Write the kernel: units of work, the same number in each chunk; a unit is a piece of a line."""
@@ -74,7 +40,7 @@ class OpenElementwise:
         bases = [e.argument(place) for place in range(count)]
         sizes = [e.size(count + place) for place in range(rank + 1 + count * (rank - 1))]
         shape, grain, strides = sizes[:rank], sizes[rank], sizes[rank + 1 :]
-        extents = [*shape[:-1], e.divmod(e.add(shape[-1], _PIECE - 1), _PIECE)[0]]
+        extents = [*shape[:-1], e.divmod(e.add(shape[-1], PIECE - 1), PIECE)[0]]
         first = e.mul(e.chunk, grain)
         with e.loop(first, e.minimum(e.add(first, grain), e.product(extents))) as loop:
             place = e.unravel(loop.index, extents)
@@ -82,8 +48,8 @@ class OpenElementwise:
                 e.address(base, *map(e.mul, place[:-1], strides[number * (rank - 1) :][: rank - 1]))
                 for number, base in enumerate(bases)
             ]
-            start = e.mul(place[-1], _PIECE)
-            self._emit_piece(e, lines, start, e.minimum(e.sub(shape[-1], start), _PIECE))
+            start = e.mul(place[-1], PIECE)
+            self._emit_piece(e, lines, start, e.minimum(e.sub(shape[-1], start), PIECE))
 
     def _emit_piece(self, e: Emitter, lines: Sequence[IRValue], start: IRIndex, length: IRIndex) -> None:
         """Write so many elements of a line."""

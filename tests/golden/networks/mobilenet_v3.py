@@ -1,16 +1,21 @@
-"""MobileNetV3-Small (Howard et al., 2019): inverted residuals with squeeze-and-excitation and hard swish."""
+"""MobileNetV3 (Howard et al., 2019): inverted residuals, squeeze-and-excitation, hard swish; and the small one."""
 
 # mypy: disallow-subclassing-any=False
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import nn
 
 from .common import ConvNorm, divisible
 
-# kernel, expanded channels, channels out, squeeze-and-excitation, activation, stride: table 2 of the paper
-BLOCKS: tuple[tuple[int, int, int, bool, type[nn.Module], int], ...] = (
+Block = tuple[int, int, int, bool, type[nn.Module], int]
+"""Kernel, expanded channels, channels out, squeeze-and-excitation, activation, stride."""
+
+# table 2 of the paper
+BLOCKS: tuple[Block, ...] = (
     (3, 16, 16, True, nn.ReLU, 2),
     (3, 72, 24, False, nn.ReLU, 2),
     (3, 88, 24, False, nn.ReLU, 1),
@@ -69,30 +74,48 @@ class Bottleneck(nn.Module):
         return x + self.body(x) if self.shortcut else self.body(x)
 
 
-class MobileNetV3Small(nn.Module):
-    """Images (n, 3, h, w) to logits (n, classes); `width` multiplies all channel counts."""
+class MobileNetV3(nn.Module):
+    """Images (n, 3, h, w) to logits (n, classes).
 
-    def __init__(self, width: float = 1.0, classes: int = 1000, divisor: int = 8) -> None:
+    Args:
+        blocks: a table of the paper.
+        features: channels before the classifier.
+        hidden: values between the two layers of the classifier.
+        classes: the logits.
+        scaled: gives the channels for those of the paper.
+    """
+
+    def __init__(
+        self,
+        blocks: Sequence[Block],
+        features: int,
+        hidden: int,
+        classes: int,
+        scaled: Callable[[int], int] = int,
+    ) -> None:
         super().__init__()
-
-        def scaled(channels: int) -> int:
-            return divisible(channels * width, divisor)
-
         channels = scaled(16)
         parts: list[nn.Module] = [ConvNorm(3, channels, stride=2, eps=EPS, activation=nn.Hardswish)]
-        for kernel, hidden, channels_out, excitation, activation, stride in BLOCKS:
-            wide, out = scaled(hidden), scaled(channels_out)
+        for kernel, expanded, channels_out, excitation, activation, stride in blocks:
+            wide, out = scaled(expanded), scaled(channels_out)
             parts.append(Bottleneck(channels, wide, out, kernel, stride, excitation, activation))
             channels = out
-        parts.append(ConvNorm(channels, scaled(576), kernel=1, eps=EPS, activation=nn.Hardswish))
+        parts.append(ConvNorm(channels, scaled(features), kernel=1, eps=EPS, activation=nn.Hardswish))
         self.features = nn.Sequential(*parts)
         self.average = nn.AdaptiveAvgPool2d(1)
         self.classifier = nn.Sequential(
-            nn.Linear(scaled(576), scaled(1024)),
+            nn.Linear(scaled(features), scaled(hidden)),
             nn.Hardswish(),
             nn.Dropout(0.2),
-            nn.Linear(scaled(1024), classes),
+            nn.Linear(scaled(hidden), classes),
         )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.classifier(torch.flatten(self.average(self.features(x)), 1))
+
+
+class MobileNetV3Small(MobileNetV3):
+    """The small one; `width` multiplies all channel counts."""
+
+    def __init__(self, width: float = 1.0, classes: int = 1000, divisor: int = 8) -> None:
+        super().__init__(BLOCKS, 576, 1024, classes, lambda channels: divisible(channels * width, divisor))

@@ -174,15 +174,18 @@ def test_a_length_that_the_model_does_not_take_is_an_error_of_its_layer(graph: R
     assert backends(graph, sentence(POSITIONS)) == {"native"}
 
 
+OPEN_PROGRAM_AT = OpenProgram.at
+
+
+def wrong_program_at(self: OpenProgram, plan: object, length: int) -> Program:
+    """Stands in for `OpenProgram.at`: a constant of the program is wrong."""
+    program = OPEN_PROGRAM_AT(self, plan, length)  # type: ignore[arg-type]
+    next(iter(program.constants))[...] = 1.0
+    return program
+
+
 def test_a_program_that_differs_is_not_used(graph: RuntimeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = OpenProgram.at
-
-    def wrong(self: OpenProgram, plan: object, length: int) -> Program:
-        program = at(self, plan, length)  # type: ignore[arg-type]
-        next(iter(program.constants))[...] = 1.0
-        return program
-
-    monkeypatch.setattr(OpenProgram, "at", wrong)
+    monkeypatch.setattr(OpenProgram, "at", wrong_program_at)
     graph.prepare(specs(1))
     assert graph.verification.refused_count == 1
     assert backends(graph, sentence(20)) == {"numpy"}
@@ -192,14 +195,7 @@ def test_a_length_that_differs_ends_the_use_of_the_program(
     graph: RuntimeGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph.prepare(specs(1))
-    at = OpenProgram.at
-
-    def wrong(self: OpenProgram, plan: object, length: int) -> Program:
-        program = at(self, plan, length)  # type: ignore[arg-type]
-        next(iter(program.constants))[...] = 1.0
-        return program
-
-    monkeypatch.setattr(OpenProgram, "at", wrong)
+    monkeypatch.setattr(OpenProgram, "at", wrong_program_at)
     backends(graph, sentence(20))
     settle()
     assert graph.verification.refused_count == 1
@@ -210,19 +206,13 @@ def test_a_length_that_is_made_while_the_program_is_refused_is_not_used(
     graph: RuntimeGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph.prepare(specs(1))
-    at = OpenProgram.at
-
-    def wrong(self: OpenProgram, plan: object, length: int) -> Program:
-        program = at(self, plan, length)  # type: ignore[arg-type]
-        next(iter(program.constants))[...] = 1.0
-        return program
 
     def late(self: OpenProgram, plan: object, length: int) -> Program:
-        monkeypatch.setattr(OpenProgram, "at", wrong)
+        monkeypatch.setattr(OpenProgram, "at", wrong_program_at)
         if length == 21:
             backends(graph, sentence(20))
             settle()
-        return wrong(self, plan, length)
+        return wrong_program_at(self, plan, length)
 
     monkeypatch.setattr(OpenProgram, "at", late)
     assert backends(graph, sentence(21)) == {"numpy"}
