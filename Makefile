@@ -22,7 +22,7 @@ RELEASE ?= .venv-release
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help serve recipes test test-lowest test-newest lint format bench bench-service bench-start wrk soak attack mixed fuzz schemathesis conformance differential console console-types console-pictures golden figures examples docs train dev dist sbom audit notes constraints clean
+.PHONY: help serve recipes test test-lowest test-newest lint format bench bench-service bench-start wrk soak attack mixed fuzz schemathesis conformance differential console console-pages console-speed console-types console-pictures golden figures examples docs train dev dist sbom audit notes constraints clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
@@ -57,6 +57,11 @@ $(VENV)/console.installed: $(BIN)/python pyproject.toml
 $(VENV)/docs.installed: $(BIN)/python pyproject.toml
 	$(PIP) install -e '.[docs]'
 	@touch $@
+
+# what CI needs besides the tests, at once: pip takes as long to find out that most of it is there as to install it
+$(VENV)/more.installed: $(BIN)/python pyproject.toml
+	$(PIP) install -e '.[dev,train,fuzz,console-test,docs]'
+	@touch $(foreach name,serve test train fuzz console docs more,$(VENV)/$(name).installed)
 
 serve: $(VENV)/serve.installed ## Serve models/ on HOST:PORT (127.0.0.1:8000)
 	$(BIN)/kuiper serve --host $(HOST) --port $(PORT)
@@ -128,12 +133,17 @@ fuzz: $(VENV)/fuzz.installed ## Fuzz model files, expressions, bodies and heads 
 schemathesis: $(VENV)/test.installed ## Try many requests made from the API's description
 	TEST_SCHEMATHESIS_EXAMPLES=300 $(BIN)/python -m pytest -q tests/service/test_schemathesis.py
 
+console: console-pages console-speed ## Try the console in Chromium: every page, what it weighs, how fast it is
+
 # without a browser, and without the right to install one, the tests are skipped and say so
-console: $(VENV)/console.installed ## Try the console in Chromium: every page, what it weighs, how fast it is
+console-pages: $(VENV)/console.installed ## Try the console in Chromium: every page, and what it weighs
 	@command -v chromium || command -v chromium-browser || command -v google-chrome \
 	|| { [ "$$(id -u)" = 0 ] && apt-get update --quiet && apt-get install --quiet --yes --no-install-recommends chromium; } \
 	|| echo 'there is no browser: apt install chromium'
-	$(BIN)/python -m pytest -q tests/console tests/console/checks_speed.py
+	$(BIN)/python -m pytest -q tests/console
+
+console-speed: $(VENV)/console.installed ## How fast the console is, in Chromium, on a machine that does nothing else
+	$(BIN)/python -m pytest -q tests/console/checks_speed.py
 
 console-types: ## Check the console's JavaScript: types by tsc, rules by eslint, where node is
 	@command -v npx > /dev/null || { echo 'skipped: there is no node, which tsc and eslint need'; exit 0; }; \
@@ -166,7 +176,7 @@ recipes: $(VENV)/recipes.installed ## Export networks that people bring, and com
 	$(BIN)/python -m pytest -q tests/recipes/checks_*.py
 	$(BIN)/python -m pytest -q $(shell grep -rl --include='test_*.py' 'importorskip("torch")' tests/engine tests/service)
 
-examples: $(VENV)/recipes.installed ## Run every example of README and docs, those that need PyTorch included
+examples: $(VENV)/recipes.installed ## Run all examples of those pages of README and docs that have some which need PyTorch
 	TEST_EXAMPLES_WITH_TORCH=1 $(BIN)/python -m pytest -q tests/docs/test_examples.py
 
 docs: $(VENV)/docs.installed ## Build the documentation into build/site; a broken link is an error
@@ -216,4 +226,4 @@ constraints: $(VENV)/test.installed ## Pin what the image installs, by version a
 	| $(HASHED) --output-file deploy/release-constraints.txt -
 
 clean: ## Remove the virtual environment and caches
-	rm -rf $(VENV) $(PEERS) $(LOWEST) $(NEWEST) $(RELEASE) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage* build dist *.egg-info
+	rm -rf $(VENV) $(PEERS) $(LOWEST) $(NEWEST) $(RELEASE) .venv-more .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage* build dist *.egg-info

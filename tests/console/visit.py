@@ -10,7 +10,7 @@ window.violations = [];
 document.addEventListener("securitypolicyviolation", event =>
   window.violations.push(`${event.violatedDirective}: ${event.blockedURI}`));
 """
-SOON_MS = 15_000
+SOON_MS = 60_000
 """Milliseconds until a test gives up on what a page is to show."""
 
 

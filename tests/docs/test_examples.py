@@ -1,6 +1,7 @@
 """Every example of the README and of the documentation runs, in the order of its page.
 
-Examples that need PyTorch and the exporter are run by `make examples`. Otherwise the files that they made once take
+Pages with examples that need PyTorch and the exporter are run whole by `make examples`, and no other page: there is
+nothing in those that `make test` leaves out. `make test` runs all pages; the files that such examples made once take
 their place (`tests/docs/exported/`), and all that follows them runs as well. `TEST_KEEP_EXPORTS=1 make examples` makes
 these files anew.
 """
@@ -23,6 +24,13 @@ NATIVE = ROOT / "docs" / "tutorial.md"
 """The page that shows which kernels ran; other servers need not compile their models first."""
 OWN_TEST = ROOT / "docs" / "guides" / "own-operator.md"
 """The Python of this page is run by `test_own_operator.py`, which looks closer at what it computes."""
+
+
+def pages_to_run() -> list[Path]:
+    """Return the pages that have examples; with PyTorch, only those that have some which need it."""
+    if not WITH_TORCH:
+        return [page for page in pages() if any(blocks(page))]
+    return [page for page in pages() if any({"torch", "recipe"} & set(block.marks) for block in blocks(page))]
 
 
 def names_of(page: Path) -> dict[str, Any]:
@@ -59,11 +67,7 @@ def certificate(tmp_path: Path) -> None:
         blob.write_to_path(str(tmp_path / "chain.pem"), append=True)
 
 
-@pytest.mark.parametrize(
-    "page",
-    [page for page in pages() if any(blocks(page))],
-    ids=lambda page: page.relative_to(ROOT).as_posix(),
-)
+@pytest.mark.parametrize("page", pages_to_run(), ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_examples_of_a_page_run(page: Path, tmp_path: Path, find_server: Callable[[], int]) -> None:
     with checkout(tmp_path, "native" if page == NATIVE else "numpy") as place:
         runner = Runner(page.name, place, WITH_TORCH, names_of(page), find_server)

@@ -5,8 +5,10 @@ Run: make fuzz          (or python -m tests.fuzz [--seconds N] [--only TARGET] [
 
 import argparse
 import importlib.util
+import re
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.fuzz.tally import SAVED, add_to_tally, count_in, describe
@@ -15,6 +17,9 @@ from tests.fuzz.targets import TARGETS
 BUILD = Path("build/fuzz")
 """Folder of what a run finds, by target; git does not see it."""
 MODELS = "models"
+_BEGUN = re.compile(r"== (\w+), \d+ s$")
+_ENDED = re.compile(r"== (\w+) ended with (-?\d+)$")
+"""What `tests.fuzz.coverage` says before and after a target."""
 
 
 def main() -> int:
@@ -31,11 +36,11 @@ def main() -> int:
         return 0
     names = [arguments.only] if arguments.only else [*TARGETS, MODELS]
     share = max(1, arguments.seconds // len(names))
-    tried: dict[str, int] = {}
-    failed = []
-    for name in names:
-        tried[name], is_sound = _fuzz(name, share, arguments.first)
-        failed += [] if is_sound else [name]
+    tried, failed = _fuzz([name for name in names if name != MODELS], share)
+    if MODELS in names:
+        print(f"== {MODELS}, {share} s", flush=True)
+        tried[MODELS], is_sound = _try_models(arguments.first, share)
+        failed += [] if is_sound else [MODELS]
     print(f"{sum(tried.values()):,} inputs tried")
     print(f"found something in: {', '.join(failed)}" if failed else "found nothing")
     if arguments.save:
@@ -43,30 +48,41 @@ def main() -> int:
     return int(bool(failed))
 
 
-def _fuzz(name: str, seconds: int, first: int) -> tuple[int, bool]:
-    """Fuzz a target in a process of its own; returns how many inputs were tried, and whether nothing was found."""
-    print(f"== {name}, {seconds} s", flush=True)
-    if name == MODELS:
-        command = ["tests.fuzz.models", "--first", str(first), "--seconds", str(seconds)]
-    elif importlib.util.find_spec("atheris") is None:
+def _fuzz(names: Sequence[str], seconds: int) -> tuple[dict[str, int], list[str]]:
+    """Fuzz targets; returns how many inputs were tried of each, and those in which something was found."""
+    tried = dict.fromkeys(names, 0)
+    if not names:
+        return tried, []
+    if importlib.util.find_spec("atheris") is None:
         print("left out: atheris is not installed; pip install -e '.[fuzz]'")
-        return 0, True
-    else:
-        folder = BUILD / name
-        folder.mkdir(parents=True, exist_ok=True)
-        command = ["tests.fuzz.coverage", name, str(folder), str(seconds)]
-    return _run([sys.executable, "-m", *command])
+        return tried, []
+    for name in names:
+        (BUILD / name).mkdir(parents=True, exist_ok=True)
+    name, sound = "", set()
+    for line in _lines("tests.fuzz.coverage", str(BUILD), str(seconds), *names):
+        if begun := _BEGUN.match(line):
+            name = begun[1]
+        elif ended := _ENDED.match(line):
+            sound |= {name} if ended[2] == "0" else set()
+        else:
+            tried[name] = tried.get(name, 0) + count_in(line)
+    return tried, [name for name in names if name not in sound]
 
 
-def _run(command: list[str]) -> tuple[int, bool]:
-    """Run a command and print what it says, but for the names of instrumented modules; returns as `_fuzz` does."""
-    tried = 0
+def _try_models(first: int, seconds: int) -> tuple[int, bool]:
+    """Try changed models; returns how many, and whether nothing was found."""
+    lines = list(_lines("tests.fuzz.models", "--first", str(first), "--seconds", str(seconds)))
+    return sum(map(count_in, lines)), any(line.endswith(" 0 kinds of findings\n") for line in lines)
+
+
+def _lines(module: str, *arguments: str) -> Iterator[str]:
+    """Run a module, print what it says but for the names of instrumented modules, and yield that by the line."""
+    command = [sys.executable, "-m", module, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         for line in process.stdout or ():
-            tried += count_in(line)
             if not line.startswith("INFO: Instrumenting"):
                 print(line, end="", flush=True)
-    return tried, process.returncode == 0
+                yield line
 
 
 if __name__ == "__main__":
