@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from engine.compiler.emit.target import Target, supported_targets
 from engine.compiler.program import programs
 
 # A slow machine is no failure; and what a run in CI finds must be found again by the next.
@@ -19,6 +20,23 @@ settings.register_profile(
 settings.load_profile("kuiper")
 
 os.environ["KUIPER_CACHE"] = ""  # what is tested is what the compiler makes now
+
+_BY_CHANCE = frozenset({"differential", "property", "sanitizer"})
+"""Folders of tests that run at random, or once more, what others run case by case."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Measure no coverage of tests that take the paths of others again, which would cost half as much as the tests.
+
+    These are tests by chance, and those of kernels at other widths than the widest: the same Python writes all widths.
+    """
+    narrower = supported_targets()[1:]
+    for item in items:
+        call = getattr(item, "callspec", None)  # a test without parameters has none
+        values = call.params.values() if call is not None else ()
+        is_narrower = any(isinstance(value, Target) and value in narrower for value in values)
+        if is_narrower or item.nodeid.split("/")[1] in _BY_CHANCE:
+            item.add_marker("no_cover")
 
 
 class _Refusals(logging.Handler):

@@ -66,8 +66,14 @@ def settle() -> None:
     work = Work(done.set)
     compile_beside(work)
     assert done.wait(SECONDS)
-    while background._turns.is_busy:
+    while is_busy():
         background._thread().submit(lambda: None).result(SECONDS)
+
+
+def is_busy() -> bool:
+    """Return whether the compiler's thread has work; while it looks for some, it holds the lock."""
+    with background._lock:
+        return background._turns.is_busy
 
 
 @pytest.fixture
