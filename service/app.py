@@ -15,6 +15,7 @@ from service.http.head import HeadMiddleware
 from service.http.origins import OriginPolicy
 from service.http.rate_limit import RateLimitMiddleware, TokenBuckets
 from service.http.request_middleware import RequestMiddleware
+from service.inspection.traffic_of_server import make_traffic
 from service.lifecycle import Lifecycle
 from service.lifespan import lifespan
 from service.repository.early_load import EarlyLoad
@@ -47,6 +48,7 @@ def create_app(settings: Settings, early: EarlyLoad | None = None) -> Applicatio
     services = Services(
         settings, Lifecycle(), dispatcher, telemetry, progress=progress, early=early, source=source
     )
+    services.traffic = make_traffic(settings, dispatcher, telemetry.statistics)
     routes = inference_routes(services)
     app = Application(
         title="Kuiper Serve",

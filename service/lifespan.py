@@ -51,6 +51,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
             await listener.stop()
         with suppress(Exception):  # `Lifecycle.failure` has it
             await loading
+        services.traffic.close()
         services.dispatcher.close()
         DECODER.close()
         trimmer.close()

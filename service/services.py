@@ -124,9 +124,7 @@ class Services:
             ServiceError: 503 `not_ready`, or as `ModelRepository.find`.
         """
         entry = self.repository.entry(name)
-        if version is None and entry.traffic is not None:
-            return self.traffic.choose(entry, headers)
-        return entry.find(version)
+        return entry.find(version) if entry.traffic is None else self.traffic.find(entry, version, headers)
 
     def check_ready(self) -> None:
         """Check that the server is ready for requests, and will be for a while.

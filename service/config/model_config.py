@@ -62,9 +62,12 @@ a table of its own, which has its name, and is described where the task is.
     [traffic]                       # of a model with several versions: who answers requests that name none
     weights = { "2" = 90, "3" = 10 }
     sticky = "X-User"               # the same value of this header always gets the same version
+    shadow = { version = "3", share = 0.1 }     # a tenth of the requests runs on it as well; outputs are compared
+    rollback = { errors = 0.05, least = 100 }   # when a version gives its share back
 """
 
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
 
@@ -96,11 +99,15 @@ from service.config.task_keys import (
 )
 from service.config.text_config import TextConfig, with_tokenizer
 from service.config.toml_table import TomlTable
-from service.config.traffic_config import TrafficConfig as TrafficConfig  # noqa: PLC0414
+from service.config.traffic_config import RollbackConfig, ShadowConfig, TrafficConfig
 from service.config.version_policy import VersionPolicy
 from service.config.wording import problem_of
 
 FILE_NAME = "model.toml"
+_NESTED_TABLES: Mapping[tuple[int | str, ...], type[TomlTable]] = {
+    ("traffic", "shadow"): ShadowConfig,
+    ("traffic", "rollback"): RollbackConfig,
+}
 
 _Table = TypeVar("_Table", bound=TomlTable)
 
@@ -299,6 +306,8 @@ def _keys(location: tuple[int | str, ...]) -> str:
         "warm_up": WarmUpConfig,
         "traffic": TrafficConfig,
     }
+    if location[:2] in _NESTED_TABLES:
+        return ", ".join(_NESTED_TABLES[location[:2]].model_fields)
     if len(location) > 1 and location[0] in tables:
         return ", ".join(tables[str(location[0])].model_fields)
     plain = [name for name in ModelConfig.model_fields if name not in tables]

@@ -30,12 +30,43 @@ _Version = Annotated[str, Field(max_length=20), AfterValidator(_check_version)]
 _Weight = Annotated[float, Field(ge=0, le=1e9)]
 
 
+class ShadowConfig(TomlTable):
+    """Which requests are run on another version as well, whose outputs are compared and not answered.
+
+    Attributes:
+        version: the version that they are run on.
+        share: part of the requests that other versions answer.
+        tolerance: largest difference between outputs that agree, relative to the largest value that was answered.
+    """
+
+    version: _Version
+    share: float = Field(gt=0, le=1)
+    tolerance: float = Field(default=1e-3, ge=0, le=1)
+
+
+class RollbackConfig(TomlTable):
+    """When a version gives its share back to the stable one, until the model is loaded anew or that is undone.
+
+    Attributes:
+        errors: largest part of its requests that may be left unanswered, beyond that of the stable version.
+        difference: a shadow run counts as bad where its outputs differ by more, relative to the largest value that was
+            answered, or where it fails; as many of them as `errors` says may be bad. By default they are not judged.
+        least: requests, or shadow runs, that are judged at a time.
+    """
+
+    errors: float = Field(default=0.05, gt=0, le=1)
+    difference: float | None = Field(default=None, gt=0)
+    least: int = Field(default=100, ge=1, le=1_000_000)
+
+
 class TrafficConfig(TomlTable):
     """How requests that name no version are shared among versions. One that names a version always gets that.
 
     Attributes:
         weights: which part of the requests each version gets, relative to the sum, as in `{ "2" = 90, "3" = 10 }`;
-            a version that is not listed gets none. By default the highest version gets all.
+            a version that is not listed gets none. By default the highest one that is no shadow gets all.
+        shadow: requests that are run on another version as well.
+        rollback: when a version gives its share back to the stable one, which has the largest.
         sticky: name of a header; requests that bring the same value of it get the same version, in every process and
             after every start, as long as the weights stay. Requests without it are shared by weight.
     """
@@ -44,11 +75,19 @@ class TrafficConfig(TomlTable):
         default_factory=dict
     )
     sticky: Annotated[str, AfterValidator(_check_header)] | None = None
+    shadow: ShadowConfig | None = None
+    rollback: RollbackConfig | None = None
 
     @model_validator(mode="after")
     def _check_weights(self) -> "TrafficConfig":
         if self.weights and not any(self.weights.values()):
             raise ValueError("all weights are 0; expected one above 0 at least")
+        if self.rollback is None:
+            return self
+        if sum(weight > 0 for weight in self.weights.values()) < 2:
+            raise ValueError("rollback is given, but only one version has a weight; expected two at least")
+        if self.rollback.difference is not None and self.shadow is None:
+            raise ValueError("rollback.difference is given, but no shadow, whose runs it would judge")
         return self
 
     def check_served(self, served: Collection[str]) -> None:
@@ -60,10 +99,13 @@ class TrafficConfig(TomlTable):
         Raises:
             ValueError: one is missing.
         """
-        missing = sorted(self.weights.keys() - set(served), key=int)
+        shadow = () if self.shadow is None else (self.shadow.version,)
+        missing = sorted({*self.weights, *shadow} - set(served), key=int)
         if missing:
             versions = "version" if len(missing) == 1 else "versions"
             raise ValueError(f"{versions} {', '.join(missing)} not served; there are {', '.join(served)}")
+        if not self.shares(served):
+            raise ValueError(f"version {', '.join(shadow)} is the only one, and the shadow of no other")
 
     def shares(self, served: Collection[str]) -> Mapping[str, float]:
         """Return which part of the requests each version is to get, above 0 and 1 in all; lowest version first.
@@ -75,7 +117,8 @@ class TrafficConfig(TomlTable):
             version: weight for version, weight in self.weights.items() if weight and version in served
         }
         if not self.weights:
-            weights = {max(served, key=int): 1.0} if served else {}
+            others = [one for one in served if self.shadow is None or one != self.shadow.version]
+            weights = {max(others, key=int): 1.0} if others else {}
         total = sum(weights.values())
         # of a weight that is tiny beside the others nothing may be left
         return {one: share for one in sorted(weights, key=int) if (share := weights[one] / total)}

@@ -86,6 +86,19 @@ def compare(asked: Compared, stop: Stop) -> dict[str, Any]:
     }
 
 
+def first_problem(asked: Compared, stop: Stop) -> Difference | None:
+    """Return the difference of the first operator that differs by more than the tolerance; None where none does.
+
+    Args:
+        asked: what is compared.
+        stop: asked before each layer of most runs.
+
+    Raises:
+        ServiceError, InputError, LayerError, RunStoppedError: as `compare`.
+    """
+    return next((one for one in _differences(asked, stop) if one.problem is not None), None)
+
+
 def _times(graph: RuntimeGraph, inputs: Mapping[str, Array], stop: Stop) -> dict[str, float]:
     """Return the milliseconds of each operator, from the second of two runs: the first may compile."""
     graph.run(inputs, stop=stop)

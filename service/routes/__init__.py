@@ -23,6 +23,7 @@ from service.routes import (
     settings,
     stats,
     traces,
+    traffic,
     v2,
 )
 
@@ -31,7 +32,19 @@ ROUTERS: list[APIRouter] = [
     *(
         module.router
         for module in (
-            *(docs, console, index, embeddings, graph, inspection, compare, models, samples, quantization),
+            *(
+                docs,
+                console,
+                index,
+                embeddings,
+                graph,
+                inspection,
+                compare,
+                models,
+                traffic,
+                samples,
+                quantization,
+            ),
             *(health, metrics, stats, traces, settings),
         )
     ),

@@ -42,11 +42,13 @@ async def list_traces(request: Request, format: TraceFormat = "json") -> Respons
 )
 def show_trace(request: Request, request_id: str, format: TraceFormat = "json") -> Response:
     """Show or draw the most recent traced run of a request."""
-    run = services_of(request).telemetry.recent.find(request_id)
+    services = services_of(request)
+    run = services.telemetry.recent.find(request_id)
     if run is None:
         message = f"no traced run of a request {request_id[:80]!r} is kept; GET /traces lists those that are"
         raise ServiceError(404, "trace_not_found", message, {"request_id": request_id[:128]})
-    return _answer(_draw([run]) if format == "chrome" else _dump(describe(run)), format)
+    shadow = services.traffic.find_shadow_run(run.record.model, request_id)
+    return _answer(_draw([run]) if format == "chrome" else _dump(describe(run, shadow)), format)
 
 
 def _list(runs: Iterable[RecentRun]) -> bytes:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 from http import HTTPStatus
-from typing import TypeVar, cast
+from typing import Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from starlette.requests import ClientDisconnect
@@ -32,6 +32,15 @@ from service.scheduling.trace_setting import TraceSetting
 Payload = TypeVar("Payload")
 
 
+class Mirror(Protocol):
+    """Sees every call before it is queued."""
+
+    def __call__(
+        self, call: Call[Payload], done: DoneCallback[Payload], /
+    ) -> tuple[Call[Payload], DoneCallback[Payload]]:
+        """Return the call to queue in its place, and what is to be called when that has ended."""
+
+
 class Dispatcher:
     """Takes calls, has workers run them, and gives the observers a record of how each call ended.
 
@@ -43,12 +52,14 @@ class Dispatcher:
 
     Attributes:
         server_tracing: which runs are sampled, of models that do not set it themselves.
+        mirror: sees every call before it is queued; None, unless a model has shadow runs.
     """
 
     def __init__(self, settings: Settings, observers: Sequence[CallObserver] = ()) -> None:
         self._settings = settings
         self._observers = observers
         self.server_tracing = TraceSetting(settings.trace_rate)
+        self.mirror: Mirror | None = None
         self._tracing: dict[str, TraceSetting] = {}
         self._estimates: WeakKeyDictionary[LoadedModel, RunEstimate] = WeakKeyDictionary()
         self._heavy = Scheduler(
@@ -117,6 +128,8 @@ class Dispatcher:
         Raises:
             ServiceError: 503 `queue_full` or `shutting_down`.
         """
+        if self.mirror is not None:
+            call, done = self.mirror(call, done)
         policy = self._scheduler.policy(call.model)
         deadline = self._deadline(policy.timeout, call.timeout)
         priority = call.priority or policy.priority
@@ -185,6 +198,10 @@ class Dispatcher:
     def busy_workers(self) -> int:
         """Return how many workers have work, those for heavy calls not counted."""
         return self._scheduler.busy_workers()
+
+    def busy_now(self) -> int:
+        """Return how many workers of both kinds have work, without waiting for a lock that workers may hold."""
+        return self._scheduler.busy_now + self._heavy.busy_now
 
     def busy_heavy_workers(self) -> int:
         """Return how many workers for heavy calls have work."""

@@ -93,6 +93,11 @@ class Scheduler:
         with self._changed:
             return self._busy
 
+    @property
+    def busy_now(self) -> int:
+        """How many workers have work; read without the lock."""
+        return self._busy
+
     def start(self) -> None:
         """Start the workers; calls end on the event loop that runs now."""
         self._inbox = LoopInbox(get_running_loop())

@@ -1,6 +1,6 @@
 """How long HTTP requests took: OpenTelemetry's `http.server.request.duration`."""
 
-from service.telemetry.histogram import HTTP_SECONDS, Histogram
+from service.histogram import HTTP_SECONDS, Histogram
 
 KNOWN_METHODS = frozenset({"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"})
 """Methods that OpenTelemetry's semantic conventions know."""

@@ -3,8 +3,8 @@
 import logging
 
 from service.context import RequestContext
+from service.histogram import HTTP_SECONDS, Histogram
 from service.log_context import FIELDS
-from service.telemetry.histogram import HTTP_SECONDS, Histogram
 
 RpcEnding = tuple[str, str]
 """Method, with its service before it, and name of the status code."""

@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from time import perf_counter_ns, time_ns
 
+from service.histogram import BATCH_SIZES, LAYER_SECONDS, REQUEST_SECONDS, Histogram
 from service.scheduling.call_record import CallRecord, CallStatus
 from service.scheduling.timestamps import Timestamps
-from service.telemetry.histogram import BATCH_SIZES, LAYER_SECONDS, REQUEST_SECONDS, Histogram
 
 Identity = tuple[str, str]
 """Name and version of a loaded model."""
@@ -102,6 +102,12 @@ class ModelStatistics:
     batch_sizes: Histogram = field(default_factory=lambda: Histogram(BATCH_SIZES))
     layer_seconds: dict[str, Histogram] = field(default_factory=dict)
     observed_seconds: Histogram = field(default_factory=lambda: Histogram(REQUEST_SECONDS))
+
+    @property
+    def endings(self) -> tuple[int, int]:
+        """How many requests have ended, and how many of these were not answered."""
+        failed = sum(self.failures.values())
+        return self.success.count + self.observed_seconds.count + failed, failed
 
     def observe(self, record: CallRecord, now_ns: int) -> None:
         """Count a call that ended at `now_ns`, a reading of `perf_counter_ns`."""

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import BaseModel, Field
 
+from service.histogram import REQUEST_SECONDS, Histogram
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.dispatcher import Dispatcher
-from service.telemetry.histogram import REQUEST_SECONDS, Histogram
 from service.telemetry.statistics import InferenceStatistics, ModelStatistics
 
 

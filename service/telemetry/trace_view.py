@@ -5,9 +5,12 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from service.codec import describe_trace
+from service.repository.traffic_schemas import ShadowRunView
 from service.scheduling.timestamps import Timestamps
 from service.schemas import Trace
 from service.telemetry.recent_runs import RecentRun
+from service.traffic.shadow_statistics import ShadowRun
+from service.traffic.view import describe_shadow_run
 
 
 class TraceSummary(BaseModel):
@@ -51,6 +54,9 @@ class TraceDetail(TraceSummary):
         description="milliseconds from the end of the body to each stage; null for a stage that was never reached"
     )
     trace: Trace
+    shadow: ShadowRunView | None = Field(
+        default=None, description="the same request on another version; null where none is kept"
+    )
 
 
 def summarize(run: RecentRun) -> dict[str, Any]:
@@ -69,8 +75,13 @@ def summarize(run: RecentRun) -> dict[str, Any]:
     }
 
 
-def describe(run: RecentRun) -> dict[str, Any]:
-    """Return the fields of a `TraceDetail`."""
+def describe(run: RecentRun, shadow: ShadowRun | None = None) -> dict[str, Any]:
+    """Return the fields of a `TraceDetail`.
+
+    Args:
+        run: the run.
+        shadow: the run of the same request on another version.
+    """
     record = run.record
     return {
         **summarize(run),
@@ -79,6 +90,7 @@ def describe(run: RecentRun) -> dict[str, Any]:
         "error": record.error,
         "stamps": _milliseconds(record.timestamps),
         "trace": describe_trace(run.trace),
+        "shadow": None if shadow is None else describe_shadow_run(shadow).model_dump(),
     }
 
 

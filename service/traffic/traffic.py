@@ -2,19 +2,43 @@
 
 from collections.abc import Iterable, Mapping
 from threading import Lock
+from typing import Protocol
 
 from service.repository.loaded_model import LoadedModel
 from service.repository.model_entry import ModelEntry
 from service.traffic.model_traffic import ModelTraffic
+from service.traffic.rollback import Endings
+from service.traffic.shadow_statistics import ShadowRun
+
+
+class ShadowWatch(Protocol):
+    """Makes the shadow runs of models."""
+
+    def watch(self, entry: ModelEntry, traffic: ModelTraffic) -> None:
+        """Have requests of a model run on its shadow version as well, as far as its `[traffic]` table says."""
+
+    def close(self) -> None:
+        """Stop the run that is in progress, and make no more."""
+
+
+def _none_ended(model: str, version: str) -> tuple[int, int]:
+    del model, version
+    return 0, 0
 
 
 class Traffic:
     """The traffic of the models whose `model.toml` has a `[traffic]` table. That of a model begins when it is loaded.
 
-    `choose` is called on the event loop, `of` on any thread.
+    `find` and `close` are called on the event loop, the others on any thread.
+
+    Args:
+        shadows: makes shadow runs; None: there are none.
+        endings: counts the requests of versions.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, shadows: ShadowWatch | None = None, endings: Endings = _none_ended) -> None:
+        self._shadows = shadows
+        self._endings = endings
         self._models: dict[str, ModelTraffic] = {}
         self._opening = Lock()
 
@@ -29,7 +53,10 @@ class Traffic:
         with self._opening:
             known = self._models.get(entry.name)
             if known is None or known.config is not entry.traffic:
-                known = self._models[entry.name] = ModelTraffic(entry)
+                known = ModelTraffic(entry, self._endings)
+                if self._shadows is not None:
+                    self._shadows.watch(entry, known)
+                self._models[entry.name] = known
             return known
 
     def of_all(self, entries: Iterable[ModelEntry]) -> dict[str, ModelTraffic]:
@@ -37,15 +64,28 @@ class Traffic:
         found = {entry.name: self.of(entry) for entry in entries}
         return {name: traffic for name, traffic in found.items() if traffic is not None}
 
-    def choose(self, entry: ModelEntry, headers: Mapping[bytes, bytes]) -> LoadedModel:
-        """Return the version of a model that answers a request which names none.
+    def find(self, entry: ModelEntry, version: str | None, headers: Mapping[bytes, bytes]) -> LoadedModel:
+        """Return the version of a model that answers a request.
 
         Args:
             entry: the model.
+            version: the version that the request names; None where it names none.
             headers: those of the request, or the like; names are in lower case.
 
         Raises:
-            ServiceError: 503 where no version is served that may be chosen.
+            ServiceError: as `ModelEntry.find`; 503 where no version is served that may be chosen.
         """
-        traffic = self.of(entry)
-        return entry.find(None) if traffic is None else traffic.choose(entry, headers)
+        traffic = self.of(entry)  # also where a version is named: its runs may have shadows
+        if version is not None or traffic is None:
+            return entry.find(version)
+        return traffic.choose(entry, headers)
+
+    def find_shadow_run(self, name: str, request_id: str) -> ShadowRun | None:
+        """Return the newest shadow run that was made of a request for a model; None where none is kept."""
+        known = self._models.get(name)
+        return None if known is None or known.shadow is None else known.shadow.find(request_id)
+
+    def close(self) -> None:
+        """End all shadow runs."""
+        if self._shadows is not None:
+            self._shadows.close()

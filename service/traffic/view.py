@@ -1,23 +1,110 @@
 """The traffic of a model, as clients are shown it."""
 
-from service.repository.traffic_schemas import TrafficView, VersionTraffic
+from typing import Any
+
+from service.codec.json_array import json_number
+from service.repository.traffic_schemas import (
+    DivergenceView,
+    RollbackView,
+    ShadowRunView,
+    ShadowView,
+    TrafficDetail,
+    TrafficView,
+    VersionTraffic,
+)
 from service.traffic.model_traffic import ModelTraffic
+from service.traffic.rollback import Rollback
+from service.traffic.shadow_statistics import Divergence, ShadowRun
 
 
 def describe_traffic(traffic: ModelTraffic) -> TrafficView:
     """Return what `GET /models` shows of the traffic of a model."""
-    chosen = dict(traffic.chosen)
+    return TrafficView(**_fields(traffic))
+
+
+def describe_traffic_in_detail(traffic: ModelTraffic) -> TrafficDetail:
+    """Return what `GET /models/NAME/traffic` shows."""
+    runs = [] if traffic.shadow is None else traffic.shadow.newest_first()
+    return TrafficDetail(
+        **_fields(traffic),
+        model=traffic.name,
+        rollbacks={cause.value: count for cause, count in traffic.rollbacks.items()},
+        runs=[describe_shadow_run(run) for run in runs],
+    )
+
+
+def describe_shadow_run(run: ShadowRun) -> ShadowRunView:
+    """Return a shadow run as it is shown."""
+    difference = run.difference
+    return ShadowRunView.model_validate(
+        {
+            "request_id": run.request_id,
+            "version": run.version,
+            "shadow": run.shadow,
+            "outcome": run.outcome.value,
+            "run_ms": round(run.seconds * 1e3, 4),
+            "shadow_ms": round(run.shadow_seconds * 1e3, 4),
+            "max_abs": None if difference is None else json_number(difference.absolute),
+            "max_rel": None if difference is None else json_number(difference.relative),
+            "labels": 0 if difference is None else difference.labels,
+            "divergence": _divergence(run.divergence),
+            "error": run.error,
+            "at_ms": round(run.epoch_ms, 3),
+        }
+    )
+
+
+def _fields(traffic: ModelTraffic) -> dict[str, Any]:
+    chosen, wanted = dict(traffic.chosen), traffic.wanted
     total = sum(chosen.values())
-    return TrafficView(
-        stable=traffic.stable,
-        sticky=traffic.config.sticky,
-        versions=[
-            VersionTraffic(
-                version=version,
-                wanted=share,
-                seen=chosen[version] / total if total else None,
-                requests=chosen[version],
-            )
-            for version, share in traffic.shares.items()
-        ],
+    versions = [
+        VersionTraffic(
+            version=version,
+            wanted=wanted[version],
+            seen=chosen[version] / total if total else None,
+            requests=chosen[version],
+            rolled_back=_rollback(traffic.rolled_back.get(version)),
+        )
+        for version in traffic.shares
+    ]
+    return {
+        "stable": traffic.stable,
+        "sticky": traffic.config.sticky,
+        "versions": versions,
+        "shadow": _shadow(traffic),
+    }
+
+
+def _shadow(traffic: ModelTraffic) -> ShadowView | None:
+    config, statistics = traffic.config.shadow, traffic.shadow
+    if config is None or statistics is None:
+        return None
+    return ShadowView(
+        version=config.version,
+        share=config.share,
+        tolerance=config.tolerance,
+        outcomes={outcome.value: count for outcome, count in statistics.outcomes.items()},
+        labels=statistics.labels,
+        divergence=_divergence(statistics.divergence),
+        refusals=dict(statistics.refusals),
+    )
+
+
+def _rollback(rollback: Rollback | None) -> RollbackView | None:
+    if rollback is None:
+        return None
+    return RollbackView(cause=rollback.cause.value, reason=rollback.reason, at_ms=round(rollback.epoch_ms, 3))
+
+
+def _divergence(found: Divergence | None) -> DivergenceView | None:
+    if found is None:
+        return None
+    return DivergenceView.model_validate(
+        {
+            "operator": found.operator,
+            "type": found.type,
+            "max_abs": json_number(found.absolute),
+            "max_rel": json_number(found.relative),
+            "group": list(found.group),
+        }
     )

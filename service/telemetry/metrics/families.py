@@ -5,7 +5,7 @@ from math import isfinite
 
 from prometheus_client.core import HistogramMetricFamily
 
-from service.telemetry.histogram import Histogram
+from service.histogram import Histogram
 
 MODEL_LABELS = ("model", "version")
 """Labels of every series that belongs to a model; `ModelSnapshot.labels` has their values."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from prometheus_client.core import HistogramMetricFamily, Metric
 
-from service.telemetry.histogram import Histogram
+from service.histogram import Histogram
 from service.telemetry.metrics.families import MODEL_LABELS, add_histogram
 from service.telemetry.metrics.snapshot import Snapshot
 from service.telemetry.statistics import ModelStatistics

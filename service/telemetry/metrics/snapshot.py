@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from engine import Compilation
 from service.config.settings import Settings
 from service.graph.view import count_precisions
+from service.histogram import Histogram
 from service.images.decoder import DECODER
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.dispatcher import Dispatcher
 from service.scheduling.scheduling_policy import scheduling_policy
 from service.stores.poll_status import PollStatus
-from service.telemetry.histogram import Histogram
 from service.telemetry.http_durations import HttpDurations
 from service.telemetry.rpc_log import RpcEnding
 from service.telemetry.statistics import InferenceStatistics, ModelStatistics

@@ -1,31 +1,77 @@
-"""How the versions of a model share the requests that name none."""
+"""How the versions of a model share the requests that name none, and how their answers differ."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from service.telemetry.metrics.families import MODEL_LABELS
+from service.telemetry.metrics.families import MODEL_LABELS, add_histogram
 from service.telemetry.metrics.snapshot import Snapshot
+from service.traffic.model_traffic import ModelTraffic
 
 
 class TrafficMetrics:
-    """`kuiper_traffic_…`, of models whose `model.toml` has a `[traffic]` table."""
+    """`kuiper_traffic_…` and `kuiper_shadow_…`, of models whose `model.toml` has a `[traffic]` table."""
 
     def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
-        """Yield the shares that versions are to get, and what they got."""
-        wanted = GaugeMetricFamily(
-            "kuiper_traffic_share",
-            "part of the requests without a version that a version is to get",
-            labels=MODEL_LABELS,
-        )
-        requests = CounterMetricFamily(
-            "kuiper_traffic_requests",
-            "requests without a version that a version was chosen for",
-            labels=MODEL_LABELS,
-        )
-        for name, traffic in snapshot.traffic.items():
-            for version, share in traffic.shares.items():
-                wanted.add_metric((name, version), share)
-                requests.add_metric((name, version), traffic.chosen[version])
-        yield wanted
-        yield requests
+        """Yield the shares that versions are to get, what they got, and what shadow runs have shown."""
+        yield from _shares(snapshot.traffic)
+        yield from _shadows(snapshot.traffic)
+
+
+def _shares(models: Mapping[str, ModelTraffic]) -> Iterator[Metric]:
+    wanted = GaugeMetricFamily(
+        "kuiper_traffic_share",
+        "part of the requests without a version that a version is to get",
+        labels=MODEL_LABELS,
+    )
+    requests = CounterMetricFamily(
+        "kuiper_traffic_requests",
+        "requests without a version that a version was chosen for",
+        labels=MODEL_LABELS,
+    )
+    rollbacks = CounterMetricFamily(
+        "kuiper_traffic_rollbacks",
+        "how often a version gave its share to the stable one, by cause",
+        labels=("model", "cause"),
+    )
+    for name, traffic in models.items():
+        for version, share in traffic.wanted.items():
+            wanted.add_metric((name, version), share)
+            requests.add_metric((name, version), traffic.chosen[version])
+        for cause, count in traffic.rollbacks.items():
+            rollbacks.add_metric((name, cause.value), count)
+    yield from (wanted, requests, rollbacks)
+
+
+def _shadows(models: Mapping[str, ModelTraffic]) -> Iterator[Metric]:
+    runs = CounterMetricFamily(
+        "kuiper_shadow_requests",
+        "requests that were to be run on another version as well, by what became of them",
+        labels=("model", "outcome"),
+    )
+    labels = CounterMetricFamily(
+        "kuiper_shadow_label_differences",
+        "items whose most probable label is another one on the shadow version",
+        labels=("model",),
+    )
+    seconds = HistogramMetricFamily(
+        "kuiper_shadow_compute_seconds",
+        "seconds of the runs that were compared, on either side",
+        labels=MODEL_LABELS,
+    )
+    differences = HistogramMetricFamily(
+        "kuiper_shadow_difference",
+        "largest difference of outputs, relative to the largest value that was answered; infinite ones as 1e6",
+        labels=("model",),
+    )
+    for name, traffic in models.items():
+        shadow = traffic.shadow
+        if shadow is None:
+            continue
+        for outcome, count in shadow.outcomes.items():
+            runs.add_metric((name, outcome.value), count)
+        for version, histogram in list(shadow.seconds.items()):
+            add_histogram(seconds, (name, version), histogram)
+        labels.add_metric((name,), shadow.labels)
+        add_histogram(differences, (name,), shadow.differences)
+    yield from (runs, labels, seconds, differences)

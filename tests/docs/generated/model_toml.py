@@ -39,7 +39,13 @@ def _tables() -> Mapping[str, type[BaseModel]]:
         for name, field in ModelConfig.model_fields.items()
         if (kind := _table_of(field.annotation))
     }
-    return {"image": own.pop("image"), **task_tables(), **own}
+    nested = {
+        f"{name}.{key}": inner
+        for name, kind in own.items()
+        for key, field in kind.model_fields.items()
+        if (inner := _table_of(field.annotation))
+    }
+    return {"image": own.pop("image"), **task_tables(), **own, **nested}
 
 
 def _keys(kind: type[BaseModel]) -> str:

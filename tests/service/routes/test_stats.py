@@ -3,7 +3,7 @@
 import pytest
 from httpx import AsyncClient
 
-from service.telemetry.histogram import REQUEST_SECONDS
+from service.histogram import REQUEST_SECONDS
 from service.telemetry.stats_view import StatsView
 from tests.service.routes.answers import VECTOR
 

@@ -3,7 +3,7 @@ from math import inf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.telemetry.histogram import HTTP_SECONDS, Histogram
+from service.histogram import HTTP_SECONDS, Histogram
 
 
 def test_values_count_up_to_each_bound() -> None:

@@ -1,0 +1,35 @@
+"""Finds the first operator whose results differ between two versions of a model."""
+
+from collections.abc import Mapping
+
+from engine import Array
+from service.inspection.comparison import Compared, Stop, first_problem
+from service.inspection.variant import Variant
+from service.repository.loaded_model import LoadedModel
+from service.traffic.shadow_statistics import Divergence
+
+
+def find_divergence(
+    model: LoadedModel, other: LoadedModel, inputs: Mapping[str, Array], tolerance: float, stop: Stop
+) -> Divergence | None:
+    """Return the first operator whose results differ by more than a tolerance; None where none does.
+
+    Operands are compared that have the same name in both graphs.
+
+    Args:
+        model: a version.
+        other: the other one, whose inputs have the same names.
+        inputs: operand name -> array.
+        tolerance: largest difference that is ignored, relative to the value and to the largest of its tensor.
+        stop: asked before each layer of most runs.
+
+    Raises:
+        ServiceError: 413 `comparison_too_large`.
+        InputError, LayerError: a version does not run on the inputs.
+        RunStoppedError: `stop` told so.
+    """
+    variant = Variant(f"{other.name}, version {other.version}", other.graph)
+    found = first_problem(Compared(model, inputs, variant, {}, tolerance), stop)
+    if found is None:
+        return None
+    return Divergence(found.operator, found.type, found.absolute, found.relative, found.group)

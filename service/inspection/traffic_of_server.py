@@ -1,0 +1,40 @@
+"""The traffic of a server's models, with all that it makes use of."""
+
+from collections.abc import Callable, Mapping
+
+from engine import Array
+from service.config.settings import Settings
+from service.repository.loaded_model import LoadedModel
+from service.scheduling.dispatcher import Dispatcher
+from service.telemetry.statistics import InferenceStatistics
+from service.traffic.shadow_statistics import Divergence
+from service.traffic.shadows import Shadows
+from service.traffic.traffic import Traffic
+
+
+def make_traffic(settings: Settings, dispatcher: Dispatcher, statistics: InferenceStatistics) -> Traffic:
+    """Return the traffic of a server that loads its models.
+
+    Args:
+        settings: the server's.
+        dispatcher: its queues and workers.
+        statistics: counts the requests of its models.
+    """
+
+    def endings(model: str, version: str) -> tuple[int, int]:
+        return statistics.of(model, version).endings
+
+    return Traffic(Shadows(dispatcher, settings.worker_count, _find_divergence), endings)
+
+
+def _find_divergence(
+    model: LoadedModel,
+    other: LoadedModel,
+    inputs: Mapping[str, Array],
+    tolerance: float,
+    stop: Callable[[], str | None],
+) -> Divergence | None:
+    # it takes a while to import, and hardly any server needs it
+    from service.inspection.divergence import find_divergence  # noqa: PLC0415
+
+    return find_divergence(model, other, inputs, tolerance, stop)
