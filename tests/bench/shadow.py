@@ -1,0 +1,112 @@
+"""Measure what shadow runs cost those who are answered: the 99th percentile of latency with and without them.
+
+    python -m tests.bench.shadow [--rounds 9] [--requests 1500] [--pause 0.0] [--share 0.1]
+
+Two servers have the digits as two versions; one of them makes shadow runs. They are asked in turns, one request
+after the other, and each turn of one is compared with that of the other beside it, so that whatever else the machine
+does slows both alike. The median of the ratios counts. Answers of both are compared, but for their times.
+"""
+
+import argparse
+import http.client
+import json
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from statistics import median, quantiles
+
+from tests.bench.service.server import ROOT, MeasuredServer, free_port
+
+MODEL = ROOT / "models/digits"
+SAMPLE = MODEL / "samples/7.png"
+MOST_RATIO = 1.1
+"""What the median of the ratios may be."""
+PLAIN = '\n[traffic]\nweights = {"1" = 1}\n'
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print; returns 1 where the ratio is too large, or an answer is another one."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--requests", type=int, default=1500)
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds between two requests")
+    parser.add_argument("--share", type=float, default=0.1)
+    chosen = parser.parse_args(arguments)
+    shadow = PLAIN + f'shadow = {{version = "2", share = {chosen.share}}}\n'
+    with ExitStack() as stack:
+        root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        ports = {
+            name: stack.enter_context(_server(_models(root / name, table))).port
+            for name, table in {"without": PLAIN, "with": shadow}.items()
+        }
+        answers = {name: _ask(port, 1, 0.0)[1] for name, port in ports.items()}
+        ratios = []
+        for turn in range(chosen.rounds):
+            names = sorted(ports, reverse=bool(turn % 2))
+            found = {name: _ask(ports[name], chosen.requests, chosen.pause)[0] for name in names}
+            p99 = {name: quantiles(times, n=100)[-1] * 1e3 for name, times in found.items()}
+            p50 = {name: median(times) * 1e3 for name, times in found.items()}
+            ratios.append(p99["with"] / p99["without"])
+            print(
+                f"p50 {p50['without']:.3f} -> {p50['with']:.3f} ms, "
+                f"p99 {p99['without']:.3f} -> {p99['with']:.3f} ms, ratio {ratios[-1]:.3f}"
+            )
+        outcomes = _outcomes(ports["with"])
+    print(f"median of {len(ratios)} ratios of p99: {median(ratios):.3f}; least {min(ratios):.3f}")
+    print(f"shadow runs: {outcomes}")
+    is_same = answers["with"] == answers["without"]
+    print("answers are the same" if is_same else "answers differ")
+    return 0 if is_same and median(ratios) <= MOST_RATIO else 1
+
+
+def _models(root: Path, table: str) -> Path:
+    """Write a folder of models with the digits as two versions; returns it."""
+    folder = root / "digits"
+    for version in ("1", "2"):
+        (folder / version).mkdir(parents=True)
+        for file in MODEL.glob("digits.pnnx.*"):
+            shutil.copy(file, folder / version)
+    for name in ("model.toml", "labels.txt"):
+        shutil.copy(MODEL / name, folder)
+    with (folder / "model.toml").open("a") as config:
+        config.write(table)
+    return root
+
+
+def _server(models: Path) -> MeasuredServer:
+    port = free_port()
+    command = (sys.executable, "-m", "service", "serve", "--models", str(models), "--port", str(port))
+    return MeasuredServer(command, port, "/readyz", {"KUIPER_ACCESS_LOG": "false"})
+
+
+def _ask(port: int, requests: int, pause: float) -> tuple[list[float], bytes]:
+    """Send requests on one connection; returns the seconds of each, and what the last one was answered."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    body, times, content = SAMPLE.read_bytes(), [], b""
+    for _ in range(requests):
+        began = time.perf_counter()
+        connection.request("POST", "/infer?trace=off", body, {"Content-Type": "image/png"})
+        answer = connection.getresponse()
+        content = answer.read()
+        times.append(time.perf_counter() - began)
+        if answer.status != http.client.OK:
+            raise RuntimeError(f"status {answer.status}: {content[:200]!r}")
+        if pause:
+            time.sleep(pause)
+    connection.close()
+    document = json.loads(content)
+    return times, json.dumps({key: document[key] for key in ("version", "predictions")}).encode()
+
+
+def _outcomes(port: int) -> dict[str, int]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("GET", "/models/digits/traffic")
+    return dict(json.loads(connection.getresponse().read())["shadow"]["outcomes"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,180 @@
+"""Shadow runs give way: to requests, to the limits of memory, and to the end of the server."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from time import perf_counter_ns
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine import InputError, RunResult, RunStoppedError
+from service.codec import Decoded, Options
+from service.config.settings import Settings
+from service.repository.model_entry import ModelEntry
+from service.repository.repository import load_repository
+from service.scheduling.call import Call, RunOutcome, SurfaceName
+from service.scheduling.dispatcher import Dispatcher
+from service.scheduling.timestamps import Timestamps
+from service.traffic import shadow_job, shadows
+from service.traffic.model_traffic import ModelTraffic
+from service.traffic.shadow_budget import ShadowBudget
+from service.traffic.shadow_statistics import ShadowOutcome
+from service.traffic.shadows import Shadows
+from tests.service.scheduling.stubs import SOON
+from tests.service.traffic.test_shadow import SHADOW
+
+pytestmark = pytest.mark.anyio
+
+INPUTS = {"0": np.array([[1, 2, 3]], np.float32)}
+
+
+class Server:
+    """Shadow runs of a model, beside workers of which the test says how many are busy."""
+
+    def __init__(self, entry: ModelEntry, workers: int = 2) -> None:
+        self.busy = 0
+        settings = Settings(models=Path("nowhere"), workers=workers)
+        dispatcher = Dispatcher(settings)
+        dispatcher.busy_now = lambda: self.busy  # type: ignore[method-assign]
+        self.entry = entry
+        self.traffic = ModelTraffic(entry, lambda _model, _version: (0, 0))
+        self.shadows = Shadows(dispatcher, workers, lambda *_: None)
+        self.shadows.watch(entry, self.traffic)
+
+    def answer(self, version: str = "1") -> str:
+        """Submit a call, and do what a worker does; returns the answer."""
+        answers: list[Any] = []
+        call: Call[str] = Call(
+            model=self.entry.versions[version],
+            surface=SurfaceName.INFER,
+            request_id="r",
+            decode=lambda: Decoded(INPUTS, Options()),
+            encode=lambda _: "answer",
+            received_ns=perf_counter_ns(),
+        )
+        call, done = self.shadows.mirror(call, lambda answer, _: answers.append(answer))
+        decoded = call.decode()
+        outputs = call.model.graph.forward(decoded.inputs)
+        done(call.encode(RunOutcome(RunResult(outputs), Timestamps(0), 1)), None)
+        return str(answers.pop())
+
+    @property
+    def outcomes(self) -> dict[ShadowOutcome, int]:
+        """What became of the calls so far, those that came to nothing left out."""
+        assert self.traffic.shadow is not None
+        return {outcome: count for outcome, count in self.traffic.shadow.outcomes.items() if count}
+
+    async def ended(self, count: int = 1) -> dict[ShadowOutcome, int]:
+        """Wait until so many calls have come to an end, and return what became of them."""
+        async with asyncio.timeout(SOON):
+            while sum(self.outcomes.values()) < count:
+                await asyncio.sleep(0)
+        return self.outcomes
+
+
+@pytest.fixture
+def server(root: Path) -> Iterator[Server]:
+    (root / "m/model.toml").write_text(SHADOW)
+    repository = load_repository(Settings(models=root, warm_up=False, backend="numpy"))
+    made = Server(repository.entry("m"))
+    yield made
+    made.shadows.close()
+
+
+async def test_a_run_is_made_while_workers_are_idle(server: Server) -> None:
+    assert server.answer() == "answer"
+    assert await server.ended() == {ShadowOutcome.DIFFERS: 1}
+
+
+async def test_the_shadow_has_no_shadow(server: Server) -> None:
+    assert server.answer("2") == "answer"
+    assert server.outcomes == {}
+
+
+async def test_no_run_is_made_while_half_of_the_workers_are_busy(server: Server) -> None:
+    server.busy = 1
+    server.answer()
+    assert await server.ended() == {ShadowOutcome.NO_IDLE_WORKER: 1}
+
+
+async def test_nothing_waits_behind_a_run_that_waits(server: Server) -> None:
+    server.busy = 1
+    server.answer()
+    server.answer()
+    assert server.outcomes == {ShadowOutcome.NO_IDLE_WORKER: 1}
+    assert await server.ended(2) == {ShadowOutcome.NO_IDLE_WORKER: 2}
+
+
+async def test_a_run_stops_when_requests_need_the_last_worker(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, began = asyncio.get_running_loop(), asyncio.Event()
+
+    def run_rows(*_: object, stop: Any, **__: object) -> RunResult:
+        loop.call_soon_threadsafe(began.set)
+        while stop() is None:
+            pass
+        raise RunStoppedError(stop())
+
+    monkeypatch.setattr(shadow_job, "run_rows", run_rows)
+    server.answer()
+    async with asyncio.timeout(SOON):
+        await began.wait()
+    server.answer("2")
+    assert server.outcomes == {}
+    server.busy = 1
+    server.answer("2")
+    assert await server.ended() == {ShadowOutcome.NO_IDLE_WORKER: 1}
+
+
+async def test_runs_that_meet_requests_are_spared_in_the_end(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budget = ShadowBudget()
+    monkeypatch.setattr(server.shadows, "_budget", budget)
+    while budget.is_open:
+        budget.meet()
+    server.answer()
+    assert server.outcomes == {ShadowOutcome.SPARED: 1}
+    for _ in range(400):
+        server.answer("2")
+    server.answer()
+    assert await server.ended(2) == {ShadowOutcome.SPARED: 1, ShadowOutcome.DIFFERS: 1}
+
+
+def test_one_request_in_two_hundred_may_be_met() -> None:
+    budget, met = ShadowBudget(), 0
+    for _ in range(100_000):
+        budget.earn()
+        if budget.is_open:
+            budget.meet()
+            met += 1
+    assert met == pytest.approx(500, abs=10)
+
+
+async def test_large_calls_are_not_kept(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shadows, "MOST_BYTES", 23)  # inputs and outputs have 12 bytes each
+    server.answer()
+    assert server.outcomes == {ShadowOutcome.TOO_LARGE: 1}
+
+
+async def test_a_run_that_fails_is_counted(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_rows(*_: object, **__: object) -> RunResult:
+        raise InputError("no such input")
+
+    monkeypatch.setattr(shadow_job, "run_rows", run_rows)
+    server.answer()
+    assert await server.ended() == {ShadowOutcome.FAILED: 1}
+    assert server.traffic.shadow is not None
+    (run,) = server.traffic.shadow.newest_first()
+    assert (run.error, run.difference, run.relative) == ("no such input", None, float("inf"))
+
+
+async def test_no_run_begins_when_the_server_ends(server: Server) -> None:
+    server.answer()
+    server.shadows.close()
+    assert await server.ended() == {ShadowOutcome.NO_IDLE_WORKER: 1}
+    server.answer()
+    assert server.outcomes == {ShadowOutcome.NO_IDLE_WORKER: 2}
