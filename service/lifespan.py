@@ -56,6 +56,8 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         DECODER.close()
         trimmer.close()
         services.telemetry.close()
+        if services.source is not None:
+            services.source.close()
 
 
 async def _listen(services: Services) -> None:

@@ -19,6 +19,7 @@ from service.config.fitting import describe_fit, fit_to_memory
 from service.config.machine import this_machine
 from service.config.setting_file import SettingsError
 from service.config.settings import load_settings
+from service.config.store_url import folder_of
 from service.version import kuiper_version
 
 EXAMPLE = "kuiper doctor"
@@ -151,7 +152,7 @@ def _cache() -> Finding:
 
 def _models() -> Iterator[Finding]:
     try:
-        folder = load_settings({}).models
+        folder = folder_of(load_settings({}).models)
         yield Finding("models", f"{', '.join(model_folders(folder))} in {folder}")
     except (ModelFilesError, KuiperError, OSError) as error:
         yield Finding("models", str(error), State.OPTIONAL, "kuiper serve --models DIR")

@@ -13,6 +13,7 @@ from service.commands.opening import shape_text
 from service.commands.output import Json, add_rows, console, print_json, table
 from service.config.model_config import ModelConfigError, load_model_config
 from service.config.settings import load_settings
+from service.config.store_url import folder_of
 from service.graph.view import describe_ports
 
 del service
@@ -44,7 +45,7 @@ def run(
     if url is not None:
         listed = _ask(url, None if key_file is None else _read_key(key_file))
     else:
-        root = load_settings({}).models if folder is None else folder
+        root = folder_of(load_settings({}).models) if folder is None else folder
         listed = [_describe(name, path) for name, path in model_folders(root).items()]
     if json:
         print_json(listed)

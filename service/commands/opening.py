@@ -13,6 +13,7 @@ from engine.check import UNREADABLE, choose_shapes, load_inputs, trial_inputs
 from service.codec.conversion import convert
 from service.commands.failure import CommandError, CommandUsageError
 from service.config.settings import load_settings
+from service.config.store_url import folder_of
 from service.pictures import prepare_picture
 
 Model = Annotated[
@@ -51,7 +52,7 @@ def find_model(name: str) -> Path:
     path = Path(name)
     if path.exists():
         return path
-    models = load_settings({}).models
+    models = folder_of(load_settings({}).models)
     if len(path.parts) == 1 and (models / name).is_dir():
         return models / name
     known = sorted(each.name for each in models.iterdir() if each.is_dir()) if models.is_dir() else []

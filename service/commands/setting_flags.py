@@ -9,17 +9,24 @@ from service.config.fitting import fit_to_memory
 from service.config.machine import this_machine
 from service.config.setting_doc import SettingDoc
 from service.config.settings import Settings, describe_settings, load_settings
+from service.config.store_url import StoreUrl
 
 _METAVARS: dict[Any, str] = {
     int: "N",
     int | None: "N",
     float: "SECONDS",
     str: "TEXT",
+    Path | StoreUrl: "DIR|URL",
     str | None: "NAME",
     Path: "DIR",
     Path | None: "FILE",
 }
-_LISTS = {"cors_origins": "ORIGINS", "allowed_hosts": "HOSTS", "image_formats": "FORMATS"}
+_LISTS = {
+    "cors_origins": "ORIGINS",
+    "allowed_hosts": "HOSTS",
+    "image_formats": "FORMATS",
+    "store_cache": "DIR",
+}
 
 
 def add_flags(parser: argparse.ArgumentParser, names: Collection[str] | None = None) -> None:

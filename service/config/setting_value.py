@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from service.config.setting_origin import SettingOrigin
 from service.config.settings import Settings, describe_settings
+from service.config.store_url import StoreUrl
 
 ShownValue: TypeAlias = str | int | float | bool | list[str] | None
 
@@ -41,6 +42,6 @@ def settings_in_force(settings: Settings) -> Iterator[SettingValue]:
 def _shown(value: object) -> ShownValue:
     if isinstance(value, tuple):
         return [str(item) for item in value]
-    if isinstance(value, Path):
+    if isinstance(value, Path | StoreUrl):
         return str(value)
     return value if isinstance(value, str | int | float | bool) else None

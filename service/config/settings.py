@@ -23,6 +23,7 @@ from service.config.setting_doc import SettingDoc, shown_default
 from service.config.setting_file import SettingsError
 from service.config.setting_origin import origins_of
 from service.config.setting_sources import ENV_PREFIX, SourcedSettings, variables_of
+from service.config.store_url import ModelLocation, without_secrets
 from service.config.wording import problem_of
 
 _LIMITS = Limits()
@@ -39,9 +40,10 @@ class Settings(SourcedSettings):
     grpc_port: int | None = Field(
         default=None, ge=0, le=65535, description="port for gRPC, 0: a free one; needs the extra [grpc]"
     )
-    models: Path = Field(
+    models: ModelLocation = Field(
         default=Path("models"),
-        description="directory that holds the models, or the directory of a single model",
+        description="directory that holds the models, or of a single model; or where they are in a store: "
+        "s3://BUCKET/PREFIX, gs://…, az://… or hf://ORGANISATION/NAME, which need the extra [cloud]",
     )
     model_name: str | None = Field(
         default=None, description="name of the only model, in place of that of its directory"
@@ -59,6 +61,15 @@ class Settings(SourcedSettings):
         gt=0,
         le=86_400,
         description="seconds between two looks for changes of models; a change is loaded once two looks agree on it",
+    )
+    store_cache: Path | None = Field(
+        default=None,
+        description="directory that keeps the files of a store; by default kuiper-store in that of the user's caches",
+    )
+    store_cache_bytes: int = Field(
+        default=20 << 30,
+        ge=1,
+        description="most bytes of files of a store that are kept beside those in use, and most that a model may have",
     )
     allow_code: bool = Field(
         default=False, description="run `task.py` in the folders of models; only for models that you trust"
@@ -332,4 +343,7 @@ def _word(fault: Any) -> str:
         return f"{name}: there is no such setting{suggest(name)}"
     problem = problem_of(fault)
     problem = problem[0].lower() + problem[1:]
-    return f"{name}: {problem}" if _is_secret(name) else f"{name}: {problem}, got {fault['input']!r}"
+    if _is_secret(name):
+        return f"{name}: {problem}"
+    given = fault["input"]
+    return f"{name}: {problem}, got {(without_secrets(given) if isinstance(given, str) else given)!r}"

@@ -1,13 +1,13 @@
 """The folder of models on this machine: nothing has to be brought, and its files are where they are."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from service.repository.files import ModelFilesError, model_folders
 from service.repository.fingerprint import FileMark, Fingerprint
 from service.repository.load_progress import Step, go_on
-from service.repository.model_source import SourceError
+from service.repository.model_source import Refusal, SourceError
 
 MOST_FILES = 100_000
 """Files of a model that are looked at; a folder of more is no model, and each poll would take seconds."""
@@ -35,6 +35,11 @@ class LocalFolder:
     def taken(self) -> Mapping[str, Fingerprint]:
         """The files of each model that was taken, as they were listed then."""
         return self._taken
+
+    @property
+    def refused(self) -> Mapping[str, Refusal]:
+        """Nothing: what is wrong with files here is found when they are loaded."""
+        return {}
 
     def prepare(self, step: Step = go_on) -> None:
         """Note which files there are before they are read, where changes are to be noticed.
@@ -80,6 +85,15 @@ class LocalFolder:
     def drop(self, name: str) -> None:
         """Note that a model is gone."""
         self._taken.pop(name, None)
+
+    def find(self, name: str, step: Step = go_on) -> None:
+        """Do nothing: the files are where they are."""
+
+    def tidy(self, used: Collection[Path]) -> None:
+        """Do nothing: the files belong to somebody else."""
+
+    def close(self) -> None:
+        """Do nothing, for the same reason."""
 
 
 def _marks(folder: Path) -> Iterator[FileMark]:

@@ -10,6 +10,7 @@ from engine import KuiperError
 from service.config.model_config import FILE_NAME, ModelConfig, ModelConfigError, load_model_config
 from service.config.override import ConfigOverride
 from service.config.settings import Settings
+from service.config.store_url import folder_of
 from service.config.version_policy import select_versions
 from service.log_context import FIELDS, log_fields
 from service.repository.files import ModelFilesError, check_name, version_folders
@@ -43,7 +44,9 @@ class ModelLoader:
 
     def __init__(self, settings: Settings, source: ModelSource | None = None) -> None:
         self.settings = settings
-        self.source = LocalFolder(settings.models, settings.model_name) if source is None else source
+        if source is None:
+            source = LocalFolder(folder_of(settings.models), settings.model_name)
+        self.source = source
 
     def folders(self) -> dict[str, Path]:
         """Return the folders of the models by name, in order of name.

@@ -1,8 +1,8 @@
 """Where models come from: a folder of this machine, or whatever brings them into one."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from service.repository.fingerprint import Fingerprint
 from service.repository.load_progress import Step, go_on
@@ -12,11 +12,23 @@ class SourceError(Exception):
     """A source cannot be reached, or what was asked of it cannot be had now; the message says why."""
 
 
+class Refusal(NamedTuple):
+    """Files that can be no model.
+
+    Attributes:
+        files: the files.
+        reason: why not.
+    """
+
+    files: Fingerprint
+    reason: str
+
+
 class ModelSource(Protocol):
     """Knows which models there are, and where on this machine their files are.
 
-    A model is *taken* once it is to be served as a listing showed it. Only one thread at a time calls what changes
-    that: `prepare`, `take` and `drop`.
+    A model is *taken* once it is to be served as a listing showed it. Any thread may call any method; but either
+    `take` and `drop` are called, by one thread, or `find`, by any.
     """
 
     def prepare(self, step: Step = go_on) -> None:
@@ -46,6 +58,10 @@ class ModelSource(Protocol):
     def taken(self) -> Mapping[str, Fingerprint]:
         """The files of each model that was taken, as they were listed then."""
 
+    @property
+    def refused(self) -> Mapping[str, Refusal]:
+        """The models that `prepare` found and could not take, as they will stay until they change."""
+
     def take(self, name: str, files: Fingerprint, step: Step = go_on) -> None:
         """Take a model, new or changed: from now on `folders` leads to these files of it.
 
@@ -62,3 +78,16 @@ class ModelSource(Protocol):
 
     def drop(self, name: str) -> None:
         """Note that a model is gone."""
+
+    def find(self, name: str, step: Step = go_on) -> None:
+        """Take a model as it is now, or note that it is gone, before a load that a client asked for.
+
+        Raises:
+            SourceError, ModelFilesError, LoadStoppedError: as for `take`.
+        """
+
+    def tidy(self, used: Collection[Path]) -> None:
+        """Forget files that are neither of models as they were taken last, nor among those that are in use."""
+
+    def close(self) -> None:
+        """Forget all files that were brought; no model is loaded any more."""

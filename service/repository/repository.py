@@ -14,7 +14,7 @@ from service.log_context import FIELDS
 from service.repository.files import ModelFilesError
 from service.repository.load_progress import LoadProgress, LoadStoppedError, Step, go_on
 from service.repository.loaded_model import LoadedModel
-from service.repository.model_control import check_control
+from service.repository.model_control import check_control, find_in_source
 from service.repository.model_entry import UNLOADED, WHOLE_MODEL, IndexEntry, ModelEntry, model_not_found
 from service.repository.model_loader import ModelLoader
 from service.repository.model_source import ModelSource, SourceError
@@ -139,10 +139,12 @@ class ModelRepository:
             step: told before each part that may take seconds.
 
         Raises:
-            ServiceError: 403 `model_control_off`, 404 `model_not_found`, 422 `load_failed` with the reason.
+            ServiceError: 403 `model_control_off`, 404 `model_not_found`, 422 `load_failed` with the reason, 503
+                `store_unavailable`.
             LoadStoppedError: `step` raised it; nothing has changed.
         """
         check_control(self._loader.settings)
+        find_in_source(self._loader.source, name, step)
         self._load(name, config, step, ())
 
     def refresh(self, name: str, unchanged: Collection[str] = (), step: Step = go_on) -> None:
@@ -242,6 +244,7 @@ class ModelRepository:
         for model in old.versions.values():
             if model not in kept:
                 self._retire(model)
+        self._loader.source.tidy([model.graph.param_path for model in self])
 
     def _lock_of(self, name: str, known: Mapping[str, object]) -> Lock:
         """Return the lock that keeps two threads from changing a model at once; there is one for each known model."""
@@ -320,12 +323,14 @@ def _load_entries(loader: ModelLoader, progress: LoadProgress) -> Mapping[str, M
     try:
         loader.source.prepare(progress.step)
         folders = loader.folders()
-        strays = stray_files(models) if models not in folders.values() else []
+        strays = stray_files(models) if isinstance(models, Path) and models not in folders.values() else []
     except (ModelFilesError, OSError, SourceError) as error:
         raise RepositoryError(str(error)) from error
     for stray in strays:
         _logger.warning(stray)
     entries = load_side_by_side(loader, folders, most_at_once(this_machine()), progress)
+    for name, refusal in loader.source.refused.items():
+        entries[name] = ModelEntry(name, unavailable={WHOLE_MODEL: refusal.reason})
     _check(list(entries.values()), loader.settings)
     return entries
 

@@ -1,4 +1,8 @@
 """Models that change while they are served, and models that are kept elsewhere.
 
-- `poller` looks for changes of a source, and has the repository load what has changed; `poll_status` counts.
+- `source` chooses where models come from; `poller` looks for changes there, and has the repository load what has
+  changed; `poll_status` counts;
+- `store_source` lists a `remote_store`, which `object_store` or `hugging_face` reads; `model_paths` tells which models
+  there are in a listing;
+- `fetch` brings the files of a model into the `file_cache`, and checks them, by `checksums` as well.
 """

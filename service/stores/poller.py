@@ -46,7 +46,7 @@ class Poller:
         self._step = step
         self._listed: Mapping[str, Fingerprint] = dict(source.taken)
         self._served = dict(source.taken)
-        self._refused: dict[str, Fingerprint] = {}
+        self._refused = {name: refusal.files for name, refusal in source.refused.items()}
         self._absent: dict[str, str] = {}
         self._is_gone = False
         self._stopped = Event()

@@ -1,10 +1,46 @@
 """Chooses what brings the models that the settings name."""
 
+import os
+
+from service.config.setting_file import SettingsError
 from service.config.settings import Settings
+from service.config.store_url import StoreUrl
 from service.repository.local_folder import LocalFolder
-from service.repository.model_source import ModelSource
+from service.repository.model_source import ModelSource, SourceError
+
+_LIBRARIES = ("obstore", "huggingface_hub", "fsspec", "fcntl")
+_SETTLE_SECONDS = 1.0
+"""Between the two listings at the start that have to agree, where models are not polled more often."""
 
 
 def open_source(settings: Settings) -> ModelSource:
-    """Return what brings the models that the settings name."""
+    """Return what brings the models that the settings name.
+
+    Raises:
+        SettingsError: a library is not installed, the cache's folder cannot be used, or credentials are malformed.
+    """
+    if isinstance(settings.models, StoreUrl):
+        return _open_store(settings.models, settings)
     return LocalFolder(settings.models, settings.model_name, is_polled=settings.model_control == "poll")
+
+
+def _open_store(url: StoreUrl, settings: Settings) -> ModelSource:
+    try:
+        # neither they nor their libraries are part of a server whose models are in a folder
+        from service.stores.file_cache import CacheError, FileCache, cache_folder  # noqa: PLC0415
+        from service.stores.open_store import open_store  # noqa: PLC0415
+        from service.stores.store_source import StoreSource  # noqa: PLC0415
+
+        store = open_store(url)
+        cache = FileCache(settings.store_cache or cache_folder(os.environ), settings.store_cache_bytes)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in _LIBRARIES:
+            raise
+        problem = f"{url.scheme}:// needs the extra kuiper-serve[cloud], which is not installed"
+        raise SettingsError(f"models: {problem}") from error
+    except SourceError as error:
+        raise SettingsError(f"models: {error}") from error
+    except CacheError as error:
+        raise SettingsError(f"store_cache: {error}") from error
+    settle = min(settings.poll_seconds, _SETTLE_SECONDS)
+    return StoreSource(store, url, cache, settings.model_name, settle)

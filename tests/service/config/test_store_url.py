@@ -1,0 +1,61 @@
+"""Folders and URLs of stores, and what is never shown of them."""
+
+from pathlib import Path
+
+import pytest
+
+from service.config.setting_file import SettingsError
+from service.config.setting_value import settings_in_force
+from service.config.settings import load_settings
+from service.config.store_url import StoreUrl, without_secrets
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("s3://bucket", StoreUrl("s3", "bucket", "")),
+        ("S3://bucket/a/b%20c/", StoreUrl("s3", "bucket", "a/b c")),
+        ("gs://bucket/a", StoreUrl("gs", "bucket", "a")),
+        ("az://container/a", StoreUrl("az", "container", "a")),
+        ("hf://org/name@v1/folder", StoreUrl("hf", "org", "name@v1/folder")),
+        ("file:///srv/models", StoreUrl("file", "", "srv/models")),
+        ("models", Path("models")),
+        ("./s3:/x", Path("s3:/x")),
+    ],
+)
+def test_models_are_in_a_folder_or_a_store(given: str, expected: Path | StoreUrl) -> None:
+    assert load_settings({"models": given}).models == expected
+
+
+def test_a_place_is_shown_as_it_was_given() -> None:
+    url = load_settings({"models": "s3://bucket/a/b"}).models
+    assert (str(url), url.name) == ("s3://bucket/a/b", "b")
+    shown = {
+        value.name: value.value for value in settings_in_force(load_settings({"models": "s3://bucket/a"}))
+    }
+    assert shown["models"] == "s3://bucket/a"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("http://host/models", "expected a folder, or a URL that begins with s3, gs, az, hf, file and ://"),
+        ("s3://", "expected s3://BUCKET/PREFIX"),
+        ("hf://name", "expected hf://ORGANISATION/NAME"),
+        ("file://host/x", "expected file:///FOLDER"),
+        ("s3://bucket/a/../b", "without empty parts"),
+        ("s3://bucket/a%2f..%2fb", "without empty parts"),
+        ("s3://bucket/a//b", "without empty parts"),
+        ("s3://KEY:SECRET@bucket/a", "credentials come from the environment"),
+        ("az://container/a?sig=SECRET", "credentials come from the environment"),
+    ],
+)
+def test_other_places_are_refused_without_their_secrets(given: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=message) as caught:
+        load_settings({"models": given})
+    assert "SECRET" not in str(caught.value)
+
+
+def test_secrets_of_urls_are_taken_out_of_a_text() -> None:
+    text = without_secrets('GET "https://u:p@host/a?sig=s&x=y" failed (http://host/b?token=t), retried')
+    assert text == 'GET "https://…@host/a?…" failed (http://host/b?…), retried'

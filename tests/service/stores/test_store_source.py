@@ -1,0 +1,274 @@
+"""Models of a store: fetched once, put into service whole or not at all."""
+
+import errno
+import hashlib
+import logging
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from service.config.settings import Settings
+from service.repository.load_progress import LoadProgress
+from service.repository.repository import RepositoryError, load_entries, load_repository
+from service.stores.file_cache import FileCache
+from service.stores.store_source import StoreSource
+from tests.service.stores.buckets import MOST_BYTES, URL, Bucket, PolledBucket, put_scale
+from tests.service.stores.folders import scale_of
+
+
+@pytest.fixture
+def bucket(tmp_path: Path) -> Bucket:
+    made = Bucket()
+    put_scale(made, tmp_path, "a", 2)
+    put_scale(made, tmp_path, "b/1", 3)
+    return made
+
+
+def test_models_are_fetched_once_and_served(bucket: Bucket, tmp_path: Path) -> None:
+    polled = PolledBucket(bucket, tmp_path)
+    assert polled.scales() == {"a/1": 2, "b/1": 3}
+    assert sorted(bucket.reads) == sorted(bucket.objects)
+    polled.polls(5)
+    assert (polled.changes, polled.repository.generation) == ({}, 0)
+    assert len(bucket.reads) == len(bucket.objects)
+
+
+def test_another_process_takes_what_is_in_the_cache(bucket: Bucket, tmp_path: Path) -> None:
+    first = PolledBucket(bucket, tmp_path)
+    bucket.reads.clear()
+    second = PolledBucket(bucket, tmp_path)
+    assert (bucket.reads, second.scales()) == ([], first.scales())
+    second.source.close()
+    first.polls(2)
+    assert all(model.graph.param_path.exists() for model in first.repository)
+
+
+def test_what_the_cache_holds_is_not_trusted(bucket: Bucket, tmp_path: Path) -> None:
+    PolledBucket(bucket, tmp_path).source.close()
+    objects = sorted((tmp_path / "cache" / "objects").iterdir())
+    objects[0].write_bytes(b"x" * objects[0].stat().st_size)
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copy(objects[1], elsewhere)
+    objects[1].unlink()
+    objects[1].symlink_to(elsewhere)
+    bucket.reads.clear()
+    assert PolledBucket(bucket, tmp_path).scales() == {"a/1": 2, "b/1": 3}
+    assert len(bucket.reads) >= 2
+    assert not objects[1].is_symlink()
+
+
+def test_half_an_upload_is_never_loaded(bucket: Bucket, tmp_path: Path) -> None:
+    polled = PolledBucket(bucket, tmp_path)
+    whole = Bucket()
+    put_scale(whole, tmp_path, "b/2", 9)
+    for path, data in whole.objects.items():
+        polled.polls(1)
+        bucket.put(path, data)
+    polled.polls(1)
+    assert (polled.scales(), polled.changes) == ({"a/1": 2, "b/1": 3}, {})
+    polled.polls(1)
+    assert polled.scales() == {"a/1": 2, "b/1": 3, "b/2": 9}
+    assert polled.changes == {"loaded": 1}
+
+
+def test_new_files_of_a_version_replace_the_old_ones(bucket: Bucket, tmp_path: Path) -> None:
+    polled = PolledBucket(bucket, tmp_path)
+    first = polled.repository.find("b")
+    bucket.reads.clear()
+    put_scale(bucket, tmp_path, "b/2", 4)
+    polled.polls(2)
+    assert polled.repository.find("b", "1") is first
+    assert all(path.startswith("b/2/") for path in bucket.reads)
+    assert polled.views() == 3, "version 1 is still of the state that it came with"
+    put_scale(bucket, tmp_path, "b/1", 5)
+    bucket.delete("a/")
+    polled.polls(2)
+    assert polled.scales() == {"b/1": 5, "b/2": 4}
+    assert first in polled.retired
+    put_scale(bucket, tmp_path, "b/2", 6)
+    polled.polls(2)
+    assert polled.scales() == {"b/1": 5, "b/2": 6}
+    assert polled.views() <= 2
+
+
+def test_a_store_that_is_gone_changes_nothing(
+    bucket: Bucket, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    polled = PolledBucket(bucket, tmp_path)
+    bucket.is_gone = True
+    with caplog.at_level(logging.INFO):
+        polled.polls(4)
+        assert polled.scales() == {"a/1": 2, "b/1": 3}
+        bucket.is_gone = False
+        put_scale(bucket, tmp_path, "a", 7)
+        polled.polls(2)
+    assert polled.scales() == {"a/1": 7, "b/1": 3}
+    said = [r.getMessage() for r in caplog.records if r.name == "service.stores.poller"]
+    assert said == ["models cannot be listed", "models can be listed again"]
+
+
+def test_an_empty_store_changes_nothing(bucket: Bucket, tmp_path: Path) -> None:
+    polled = PolledBucket(bucket, tmp_path)
+    bucket.delete("")
+    polled.polls(4)
+    assert polled.scales() == {"a/1": 2, "b/1": 3}
+    assert polled.poller.status.failed == 4
+
+
+def sums(bucket: Bucket, prefix: str) -> str:
+    lines = [
+        f"{hashlib.sha256(data).hexdigest()}  {path.removeprefix(prefix)}\n"
+        for path, data in bucket.objects.items()
+        if path.startswith(prefix) and not path.endswith("checksums")
+    ]
+    return "".join(lines)
+
+
+def test_a_wrong_checksum_is_refused_and_not_fetched_again(bucket: Bucket, tmp_path: Path) -> None:
+    bucket.put("a/checksums", sums(bucket, "a/").encode())
+    polled = PolledBucket(bucket, tmp_path)
+    assert polled.scales() == {"a/1": 2, "b/1": 3}
+    put_scale(bucket, tmp_path, "a", 5)
+    polled.polls(2)
+    assert polled.scales() == {"a/1": 2, "b/1": 3}
+    assert polled.changes == {"refused": 1}
+    (line,) = [line for line in polled.repository.index() if line.reason]
+    assert line.name == "a"
+    assert "model.bin is not what checksums lists: SHA-256 " in line.reason
+    bucket.reads.clear()
+    polled.polls(5)
+    assert (bucket.reads, polled.changes) == ([], {"refused": 1})
+    bucket.put("a/checksums", sums(bucket, "a/").encode())
+    polled.polls(2)
+    assert polled.scales() == {"a/1": 5, "b/1": 3}
+    assert not any(line.reason for line in polled.repository.index())
+
+
+def test_a_version_may_have_checksums_of_its_own(bucket: Bucket, tmp_path: Path) -> None:
+    folder = tmp_path / "made" / "b" / "1"
+    listed = subprocess.run(
+        ["sha256sum", "model.param", "model.bin"], cwd=folder, capture_output=True, check=True
+    )
+    bucket.put("b/1/checksums", listed.stdout)
+    polled = PolledBucket(bucket, tmp_path)
+    assert polled.scales() == {"a/1": 2, "b/1": 3}
+    bucket.put("b/1/labels.txt", b"one\n")
+    polled.polls(2)
+    reason = next(line.reason for line in polled.repository.index() if line.reason)
+    assert reason == "1/labels.txt is not listed in 1/checksums; expected every file of the folder"
+
+
+def test_a_file_that_is_listed_and_missing_is_half_an_upload(bucket: Bucket, tmp_path: Path) -> None:
+    text = sums(bucket, "a/")
+    bucket.put("a/checksums", text.encode())
+    del bucket.objects["a/model.bin"]
+    polled = PolledBucket(bucket, tmp_path)
+    assert polled.scales() == {"b/1": 3}
+    assert "model.bin is listed in checksums, and is not there" in str(list(polled.repository.index()))
+
+
+def test_bytes_that_differ_from_the_tag_are_fetched_again(bucket: Bucket, tmp_path: Path) -> None:
+    right = bucket.objects["a/model.bin"]
+    bucket.spoiled["a/model.bin"] = [bytes(len(right)), bytes(len(right) - 1) + b"x"]
+    said: list[str] = []
+    source = StoreSource(bucket, URL, FileCache(tmp_path / "cache", MOST_BYTES), None, 0.0)
+    settings = Settings(models=URL, backend="numpy", poll_seconds=0.001)
+    entries = load_entries(settings, LoadProgress(lambda state: said.append(str(state))), source)
+    assert scale_of(entries["a"].versions["1"]) == 2
+    assert any("did not arrive as it was sent" in text for text in said)
+
+
+def test_a_tag_that_is_no_digest_is_found_out(bucket: Bucket, tmp_path: Path) -> None:
+    bucket.tags["a/model.bin"] = "0" * 32
+    assert PolledBucket(bucket, tmp_path).scales() == {"a/1": 2, "b/1": 3}
+    assert bucket.reads.count("a/model.bin") == 2
+
+
+def test_the_start_waits_for_a_store_and_tells_why(bucket: Bucket, tmp_path: Path) -> None:
+    bucket.is_gone = True
+    said: list[str] = []
+
+    def watch(state: object) -> None:
+        said.append(str(state))
+        if "connection refused" in str(state):
+            bucket.is_gone = False
+
+    source = StoreSource(bucket, URL, FileCache(tmp_path / "cache", MOST_BYTES), None, 0.0)
+    settings = Settings(models=URL, backend="numpy", poll_seconds=0.001)
+    progress = LoadProgress(watch)
+    bucket.is_gone = True
+    assert list(load_entries(settings, progress, source)) == ["a", "b"]
+    assert any("connection refused" in text for text in said)
+
+
+def test_what_can_be_no_model_ends_the_start_where_it_is_not_polled(bucket: Bucket, tmp_path: Path) -> None:
+    bucket.put("a/../../x", b"x")
+    source = StoreSource(bucket, URL, FileCache(tmp_path / "cache", MOST_BYTES), None, 0.0)
+    with pytest.raises(
+        RepositoryError, match="model a is broken: '../../x' cannot be the name of a file here"
+    ):
+        load_repository(Settings(models=URL, backend="numpy"), source=source)
+    assert not list(tmp_path.rglob("x"))
+
+
+def test_a_model_that_is_too_large_is_refused(bucket: Bucket, tmp_path: Path) -> None:
+    bucket.put("a/model.bin", bytes(5000))
+    polled = PolledBucket(bucket, tmp_path, most_bytes=5000)
+    assert polled.scales() == {"b/1": 3}
+    assert "a/model.bin" not in bucket.reads
+    assert "are more than store_cache_bytes, 5000" in str(list(polled.repository.index()))
+
+
+def test_a_full_disk_leaves_what_was_and_is_tried_again(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    polled = PolledBucket(bucket, tmp_path)
+    put_scale(bucket, tmp_path, "a", 8)
+
+    def full(*_: object) -> Path:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FileCache, "keep", full)
+        polled.polls(4)
+    assert (polled.scales(), polled.changes) == ({"a/1": 2, "b/1": 3}, {})
+    polled.polls(1)
+    assert polled.scales() == {"a/1": 8, "b/1": 3}
+
+
+def test_a_store_that_goes_away_in_the_middle_is_asked_again(bucket: Bucket, tmp_path: Path) -> None:
+    polled = PolledBucket(bucket, tmp_path)
+    put_scale(bucket, tmp_path, "a", 8)
+    polled.polls(1)
+    read = bucket.read
+
+    def cut(file: object) -> object:
+        chunks = read(file)  # type: ignore[arg-type]
+        yield next(chunks)
+        bucket.is_gone = True
+        yield from chunks
+
+    bucket.read = cut  # type: ignore[method-assign, assignment]
+    polled.polls(1)
+    assert polled.scales() == {"a/1": 2, "b/1": 3}
+    bucket.read, bucket.is_gone = read, False  # type: ignore[method-assign]
+    polled.polls(1)
+    assert polled.scales() == {"a/1": 8, "b/1": 3}
+
+
+def test_downloads_that_take_too_long_are_given_up(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    polled = PolledBucket(bucket, tmp_path)
+    put_scale(bucket, tmp_path, "a", 8)
+    monkeypatch.setattr("service.stores.fetch.FETCH_SECONDS", -1.0)
+    polled.polls(2)
+    assert polled.scales() == {"a/1": 2, "b/1": 3}
+
+
+def test_single_models_go_by_the_name_that_is_set(bucket: Bucket, tmp_path: Path) -> None:
+    bucket.delete("a/")
+    source = StoreSource(bucket, URL, FileCache(tmp_path / "cache", MOST_BYTES), "other", 0.0)
+    assert list(load_entries(Settings(models=URL, backend="numpy"), source=source)) == ["other"]
