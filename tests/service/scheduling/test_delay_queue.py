@@ -90,13 +90,22 @@ def test_another_event_loop_has_its_own_timer() -> None:
     asyncio.run(wait())
 
 
-async def test_a_callback_that_adds_another_delays_none() -> None:
-    queue, loop = DelayQueue(1.0), asyncio.get_running_loop()
-    second = asyncio.Event()
+async def test_a_callback_that_adds_another_delays_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    delays, seen, done = list[float](), list[float](), asyncio.Event()
+    start_timer = DelayQueue._start_timer
+
+    def note_delay(queue: DelayQueue, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
+        delays.append(seconds)
+        start_timer(queue, loop, seconds)
+
+    def follow() -> None:
+        seen.extend(delays)
+        done.set()
+
+    monkeypatch.setattr(DelayQueue, "_start_timer", note_delay)
+    queue = DelayQueue(SECONDS)
     queue.add(lambda: queue.add(print))
-    await asyncio.sleep(0.1)
-    began = loop.time()
-    queue.add(second.set)
-    await asyncio.wait_for(second.wait(), 10)
+    queue.add(follow)
+    await asyncio.wait_for(done.wait(), 10)
     queue.discard(print)
-    assert loop.time() - began < 1.5
+    assert seen.count(SECONDS) == 1, "the delay began anew for a callback that was there before"
