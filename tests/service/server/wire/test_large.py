@@ -22,7 +22,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     add_model(models, "vector", VECTOR_MODEL)
     add_model(models, "same", SAME.format(dtype="f32"))
     add_model(models, "triple", TRIPLED)
-    with ServerProcess("--models", str(models), "--no-warm-up", "--timeout", "2") as started:
+    with ServerProcess("--models", str(models), "--no-warm-up") as started:
         yield started
 
 
@@ -67,13 +67,14 @@ def test_large_body_that_is_refused_makes_room_for_the_next(wire: Wire) -> None:
         assert wire.reply().status == 200
 
 
-def test_large_body_that_does_not_come_is_given_up(server: ServerProcess, wire: Wire) -> None:
+def test_large_body_that_does_not_come_is_given_up(impatient: ServerProcess) -> None:
     packet = large(200_000).plain()
-    wire.send(packet[:100_000], packet[100_000:-1])
-    reply = wire.reply()
-    assert (reply.status, reply.json()["code"]) == (408, "body_timeout")
-    assert wire.rest() == b""
-    check(ask(server, packet), 200_000)
+    with connected(impatient) as wire:
+        wire.send(packet[:100_000], packet[100_000:-1])
+        reply = wire.reply()
+        assert (reply.status, reply.json()["code"]) == (408, "body_timeout")
+        assert wire.rest() == b""
+    check(ask(impatient, packet), 200_000)
 
 
 def test_garbage_behind_a_large_body_is_refused(wire: Wire) -> None:

@@ -10,7 +10,7 @@ from tests.service.models import PAIR, add_model
 from tests.service.models import VECTOR as VECTOR_MODEL
 from tests.service.server.process import ServerProcess
 from tests.service.server.wire.cases import GOOD, VECTOR
-from tests.service.server.wire.wire import Ask, Wire, ask, dial
+from tests.service.server.wire.wire import Ask, Wire, ask, connected, dial
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     models = tmp_path_factory.mktemp("models")
     add_model(models, "vector", VECTOR_MODEL)
     add_model(models, "pair", PAIR)
-    with ServerProcess("--models", str(models), "--no-warm-up", "--timeout", "2") as started:
+    with ServerProcess("--models", str(models), "--no-warm-up") as started:
         yield started
 
 
@@ -99,20 +99,22 @@ def test_body_of_a_mebibyte_is_read_whole(wire: Wire) -> None:
         assert check_order(wire, [1]) == [200]
 
 
-def test_body_that_does_not_come_is_given_up(wire: Wire) -> None:
-    wire.send(named(1).plain()[:-1])
-    reply = wire.reply()
-    assert (reply.status, reply.json()["code"]) == (408, "body_timeout")
-    assert reply.json()["details"] == {"timeout": 2}
-    assert reply.headers["connection"] == "close"
-    assert reply.headers["x-request-id"] == "1"
-    assert wire.rest() == b""
+def test_body_that_does_not_come_is_given_up(impatient: ServerProcess) -> None:
+    with connected(impatient) as wire:
+        wire.send(named(1).plain()[:-1])
+        reply = wire.reply()
+        assert (reply.status, reply.json()["code"]) == (408, "body_timeout")
+        assert reply.json()["details"] == {"timeout": 2}
+        assert reply.headers["connection"] == "close"
+        assert reply.headers["x-request-id"] == "1"
+        assert wire.rest() == b""
 
 
-def test_late_body_is_logged_with_its_id(server: ServerProcess, wire: Wire) -> None:
-    wire.send(Ask(VECTOR, GOOD, (("X-Request-ID", "late-1"),)).plain()[:-1])
-    assert wire.reply().status == 408
-    server.wait_for_line(re.compile("request .*request_id=late-1 .*status=408"))
+def test_late_body_is_logged_with_its_id(impatient: ServerProcess) -> None:
+    with connected(impatient) as wire:
+        wire.send(Ask(VECTOR, GOOD, (("X-Request-ID", "late-1"),)).plain()[:-1])
+        assert wire.reply().status == 408
+    impatient.wait_for_line(re.compile("request .*request_id=late-1 .*status=408"))
 
 
 def test_last_request_is_the_last(wire: Wire) -> None:
