@@ -24,6 +24,11 @@ wait for the interpreter behind each of them."""
 _logger = logging.getLogger(__name__)
 
 
+def limit_route_threads() -> None:
+    """Limit the threads of routes that compute their answers, on the event loop that runs now."""
+    current_default_thread_limiter().total_tokens = _ROUTE_THREADS
+
+
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Load the models and start the workers; at the end, stop them.
@@ -36,7 +41,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         ListenError: gRPC cannot listen where it is to.
     """
     services = services_of(app)
-    current_default_thread_limiter().total_tokens = _ROUTE_THREADS
+    limit_route_threads()
     trimmer = MemoryTrimmer()
     loading = asyncio.create_task(_load(services, trimmer))
     try:

@@ -1,0 +1,79 @@
+"""A replica: the application that `kuiper serve` runs, where Ray Serve has the connections and the processes."""
+
+import logging
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.types import ASGIApp
+
+from service.app import create_app
+from service.config.fitting import describe_fit, fit_to_memory
+from service.config.settings import Settings, load_settings
+from service.lifespan import limit_route_threads
+from service.memory_trimmer import use_one_heap
+from service.ray.autoscaling import BUSY, WAITING, WORKERS
+from service.ray.connection import use_own_connection
+from service.ray.resources import assigned_machine
+from service.ray.route_prefix import RoutePrefix
+from service.services import services_of
+from service.telemetry.logging import configure_logging
+
+_logger = logging.getLogger(__name__)
+
+
+class Replica:
+    """One replica. Ray calls its methods on the event loop that answers requests.
+
+    Args:
+        values: settings by their names; what they leave open comes from the environment and the file of the node.
+
+    Attributes:
+        application: what answers requests.
+    """
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        use_one_heap()
+        machine = assigned_machine()
+        self._settings = fit_to_memory(_fit_to_cpus(load_settings(values), machine.cpus), machine.memory)
+        configure_logging(self._settings.log_level, self._settings.log_format)
+        for line in describe_fit(self._settings, machine):
+            _logger.info(line)
+        if os.environ.get("RAY_SERVE_ENABLE_HA_PROXY") != "1":
+            _logger.warning(
+                "requests take some ten milliseconds in Ray's Python proxy: "
+                "start Ray's nodes with the variables that `python -m service.ray` prints"
+            )
+        use_own_connection(self._settings)
+        self.application = create_app(self._settings)
+        self._services = services_of(self.application)
+
+    def __serve_build_asgi_app__(self) -> ASGIApp:
+        """Return what answers requests; Ray then runs its lifespan, which loads the models."""
+        return RoutePrefix(self.application)
+
+    async def record_autoscaling_stats(self) -> dict[str, float]:
+        """Return what `LoadPolicy` reads."""
+        dispatcher = self._services.dispatcher
+        return {
+            BUSY: float(dispatcher.busy_workers() + dispatcher.busy_heavy_workers()),
+            WAITING: float(dispatcher.waiting()),
+            WORKERS: float(self._settings.worker_count),
+        }
+
+    async def check_health(self) -> None:
+        """Check that requests are answered, as `/readyz` does.
+
+        Raises:
+            ServiceError: they are not; Ray sends none, and replaces the replica.
+        """
+        limit_route_threads()  # Ray sets as many as max_ongoing_requests whenever it has configured the replica
+        self._services.check_ready()
+
+
+def _fit_to_cpus(settings: Settings, cpus: int) -> Settings:
+    """Return settings whose workers and threads, where they are left open, fit the CPUs of a replica."""
+    workers = settings.workers or cpus
+    return settings.model_copy(
+        update={"workers": workers, "threads": settings.threads or max(1, cpus // workers)}
+    )

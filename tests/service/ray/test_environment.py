@@ -1,0 +1,51 @@
+"""The variables of Ray's processes."""
+
+import subprocess
+import sys
+
+import pytest
+
+from service.ray import environment
+
+
+def test_haproxy_is_on_and_replays() -> None:
+    variables = environment()
+    assert variables["RAY_SERVE_ENABLE_HA_PROXY"] == "1"
+    assert "empty-response" in variables["RAY_SERVE_HAPROXY_RETRY_ON"].splitlines()[0].split()
+    assert "option http-buffer-request" in variables["RAY_SERVE_HAPROXY_RETRY_ON"]
+    assert int(variables["RAY_SERVE_HAPROXY_TUNE_BUFSIZE"]) > 1 << 20
+    assert all(isinstance(value, str) and value for value in variables.values())
+
+
+def test_nothing_is_replayed_that_may_have_run() -> None:
+    variables = environment(replayed_bytes=0)
+    assert "RAY_SERVE_HAPROXY_RETRY_ON" not in variables  # Ray's own: only what was never sent
+    assert "RAY_SERVE_HAPROXY_TUNE_BUFSIZE" not in variables
+    assert variables["RAY_SERVE_ENABLE_HA_PROXY"] == "1"
+
+
+def test_numbers_can_be_chosen() -> None:
+    variables = environment(drain_seconds=2.5, answer_seconds=600)
+    assert variables["RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S"] == "2.5"
+    assert variables["RAY_SERVE_HAPROXY_TIMEOUT_SERVER_S"] == "600"
+
+
+@pytest.mark.parametrize("wrong", [{"replayed_bytes": -1}, {"drain_seconds": -1}, {"answer_seconds": 0}])
+def test_numbers_that_mean_nothing_are_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="at least"):
+        environment(**wrong)  # type: ignore[arg-type]  # mypy does not know which keys there are
+
+
+def test_the_command_prints_what_a_shell_reads() -> None:
+    script = 'eval "$("$0" -m service.ray)"; env -0'
+    done = subprocess.run(
+        ["/bin/sh", "-c", script, sys.executable], capture_output=True, text=True, check=True
+    )
+    read = dict(line.partition("=")[::2] for line in done.stdout.split("\0") if "=" in line)
+    assert {name: read[name] for name in environment()} == environment()
+
+
+def test_ray_is_imported_by_nothing_but_build() -> None:
+    script = "import sys, service.commands.serve; from service.ray import environment; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert not {"ray", "fastapi", "service.ray.replica"} & set(done.stdout.split())

@@ -1,0 +1,76 @@
+"""A replica, where Ray is not: what Ray asks of it, and what it answers."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from anyio.to_thread import current_default_thread_limiter
+from httpx import ASGITransport, AsyncClient
+from uvicorn import config as uvicorn_config
+
+from service.config.machine import Machine
+from service.errors import ServiceError
+from service.ray import replica as replica_module
+from service.ray.autoscaling import BUSY, WAITING, WORKERS
+from service.ray.replica import Replica
+from service.services import services_of
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(autouse=True)
+def node(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A node of three CPUs, whose process is left as it was."""
+    machine = Machine(3, "Ray", 1 << 30, "Ray")
+    monkeypatch.setattr(replica_module, "assigned_machine", lambda: machine)
+    monkeypatch.setattr(uvicorn_config, "HTTP_PROTOCOLS", dict(uvicorn_config.HTTP_PROTOCOLS))
+    monkeypatch.setattr("service.ray.connection.HTTP_PROTOCOLS", uvicorn_config.HTTP_PROTOCOLS)
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "127.0.0.1")
+    root = logging.getLogger()
+    handlers, level = root.handlers, root.level
+    yield
+    root.handlers = handlers
+    root.setLevel(level)
+
+
+async def test_a_replica_is_the_server(models: Path) -> None:
+    replica = Replica({"models": str(models), "queue_size": 7})
+    app = replica.__serve_build_asgi_app__()
+    with pytest.raises(ServiceError, match="not"):
+        await replica.check_health()
+    async with replica.application.router.lifespan_context(replica.application):
+        await replica.check_health()
+        async with AsyncClient(transport=ASGITransport(app), base_url="http://server") as client:
+            assert (await client.get("/readyz")).json() == {"status": "ready"}
+            assert (await client.get("/settings")).status_code == 200
+        assert services_of(replica.application).settings.queue_size == 7
+        current_default_thread_limiter().total_tokens = 1_000_000  # as Ray does
+        await replica.check_health()
+        assert current_default_thread_limiter().total_tokens == 2
+        assert await replica.record_autoscaling_stats() == {BUSY: 0.0, WAITING: 0.0, WORKERS: 3.0}
+    with pytest.raises(ServiceError, match="shut"):
+        await replica.check_health()
+
+
+@pytest.mark.parametrize(
+    ("given", "workers", "threads"),
+    [({}, 3, 1), ({"workers": 1}, 1, 3), ({"threads": 2}, 3, 2), ({"workers": 4}, 4, 1)],
+)
+async def test_workers_fit_the_cpus_of_the_replica(
+    models: Path, given: dict[str, int], workers: int, threads: int
+) -> None:
+    settings = services_of(Replica({"models": str(models)} | given).application).settings
+    assert (settings.worker_count, settings.thread_count) == (workers, threads)
+    assert settings.max_body_bytes < 1 << 30
+
+
+async def test_a_python_proxy_is_told(
+    models: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("RAY_SERVE_ENABLE_HA_PROXY", raising=False)
+    Replica({"models": str(models)})
+    assert "python -m service.ray" in capsys.readouterr().err
+    monkeypatch.setenv("RAY_SERVE_ENABLE_HA_PROXY", "1")
+    Replica({"models": str(models)})
+    assert "python -m service.ray" not in capsys.readouterr().err
