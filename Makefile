@@ -19,10 +19,11 @@ PEERS ?= .venv-bench
 LOWEST ?= .venv-lowest
 NEWEST ?= .venv-newest
 RELEASE ?= .venv-release
+CLUSTER ?= .venv-cluster
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help serve recipes test test-lowest test-newest lint format bench bench-service bench-start wrk soak attack mixed fuzz schemathesis conformance differential console console-pages console-speed console-types console-pictures golden figures examples docs train dev dist sbom audit notes constraints clean
+.PHONY: help serve recipes test test-cluster test-lowest test-newest lint format bench bench-service bench-start wrk soak attack mixed fuzz schemathesis conformance differential console console-pages console-speed console-types console-pictures golden figures examples docs train dev dist sbom audit notes constraints clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
@@ -68,6 +69,14 @@ serve: $(VENV)/serve.installed ## Serve models/ on HOST:PORT (127.0.0.1:8000)
 
 test: $(VENV)/test.installed ## Run all tests with coverage
 	$(BIN)/python -m pytest -n auto --cov --cov-report=term:skip-covered
+
+$(CLUSTER)/installed: pyproject.toml tests/cluster/requirements.txt
+	$(PYTHON) -m venv $(CLUSTER)
+	$(CLUSTER)/bin/python -m pip --disable-pip-version-check --quiet install --editable '.[cloud,grpc,ray]' --requirement tests/cluster/requirements.txt
+	@touch $@
+
+test-cluster: $(CLUSTER)/installed ## Ray clusters, and what else needs packages that `make test` does without
+	$(CLUSTER)/bin/python -m pytest -q tests/cluster/checks_*.py
 
 $(LOWEST)/installed: $(VENV)/test.installed
 	$(PYTHON) -m venv $(LOWEST)
@@ -226,4 +235,4 @@ constraints: $(VENV)/test.installed ## Pin what the image installs, by version a
 	| $(HASHED) --output-file deploy/release-constraints.txt -
 
 clean: ## Remove the virtual environment and caches
-	rm -rf $(VENV) $(PEERS) $(LOWEST) $(NEWEST) $(RELEASE) .venv-more .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage* build dist *.egg-info
+	rm -rf $(VENV) $(PEERS) $(LOWEST) $(NEWEST) $(RELEASE) $(CLUSTER) .venv-more .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage* build dist *.egg-info

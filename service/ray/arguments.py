@@ -48,7 +48,9 @@ class Autoscaling(BaseModel):
         default=60.0, ge=0, description="seconds that fewer replicas have to be wanted before some end"
     )
     look_back_period_s: float = Field(
-        default=10.0, gt=0, description="seconds over which the load is averaged"
+        default=15.0,
+        gt=10,
+        description="seconds over which the load is averaged; Ray takes no fewer than ten",
     )
 
     @model_validator(mode="after")

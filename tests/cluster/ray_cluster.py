@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -112,6 +113,7 @@ def ray_cluster(nodes: int, cpus: int = 1) -> Iterator[RayCluster]:
     folder = Path(tempfile.mkdtemp(prefix="kuiper-ray-"))
     before = dict(os.environ)
     with ExitStack() as stack:
+        stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, _exit))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         stack.callback(_restore, before)
         stack.callback(_end_proxies, folder)
@@ -156,6 +158,11 @@ def wait_until(is_so: Callable[[], bool], what: str) -> float:
             raise TimeoutError(f"{what}: not after {WAIT_SECONDS:g} s")
         time.sleep(0.1)
     return time.monotonic() - began
+
+
+def _exit(*_: object) -> None:
+    """End by an exception, so that what was started is ended as well."""
+    sys.exit(1)
 
 
 def _restore(before: Mapping[str, str]) -> None:

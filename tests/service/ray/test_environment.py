@@ -33,7 +33,7 @@ def test_numbers_can_be_chosen() -> None:
 @pytest.mark.parametrize("wrong", [{"replayed_bytes": -1}, {"drain_seconds": -1}, {"answer_seconds": 0}])
 def test_numbers_that_mean_nothing_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="at least"):
-        environment(**wrong)  # type: ignore[arg-type]  # mypy does not know which keys there are
+        environment(**wrong)
 
 
 def test_the_command_prints_what_a_shell_reads() -> None:
