@@ -26,7 +26,7 @@ class CallOptions(TypedDict, total=False):
 
     Attributes:
         model: name of the model; may be left out where only one is served.
-        version: its version; by default the highest that is served.
+        version: its version; by default the highest that is served, or the one that its `[traffic]` table chooses.
         deadline: seconds after which the answer is of no use: the call then raises `DeadlineError`, and the server,
             which is told, stops working on it.
     """

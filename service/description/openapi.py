@@ -27,7 +27,9 @@ read: 400 if the HTTP is malformed, 408 if the head takes too long to arrive, 43
 
 MODEL_DESCRIPTION = "name of the model; may be left out if only one model is served"
 _TIMEOUT_DESCRIPTION = "seconds after which the request is given up; it cannot exceed the model's own setting"
-VERSION_DESCRIPTION = "version of the model; by default the highest that is served"
+VERSION_DESCRIPTION = (
+    "version of the model; by default the highest that is served, or the one that `[traffic]` says"
+)
 
 _OPTION_DESCRIPTIONS = {
     "trace": "how much of the run to show; stats adds statistics of every output",

@@ -8,7 +8,7 @@ from service.services import services_of
 
 
 def find_model(request: Request, name: str, version: str | None = None) -> LoadedModel:
-    """Return a model; its highest version if the path names none.
+    """Return a model; its default version if the path names none.
 
     Raises:
         ServiceError: 404 if there is no such model or version, 503 if it is broken or the models are not loaded yet.

@@ -15,9 +15,10 @@ DIGIT = ROOT / "models" / "digits" / "samples" / "7.png"
 
 
 @asynccontextmanager
-async def client(backend: BackendName, control: ModelControl = "none") -> AsyncIterator[AsyncClient]:
+async def client(
+    backend: BackendName, control: ModelControl = "none", models: Path = ROOT / "models"
+) -> AsyncIterator[AsyncClient]:
     """Return a client of a new application; its models are loaded, for a backend, while it is entered."""
-    models = ROOT / "models"
     app = create_app(Settings(models=models, access_log=False, backend=backend, model_control=control))
     async with (
         app.router.lifespan_context(app),

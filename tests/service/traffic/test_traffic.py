@@ -1,5 +1,6 @@
 """Requests that name no version are shared, on every surface; those that name one are not."""
 
+import asyncio
 import logging
 from collections import Counter
 from pathlib import Path
@@ -146,3 +147,26 @@ def test_a_table_that_does_not_fit_keeps_the_model_from_being_served(
     (root / where).write_text('[traffic]\nweights = {"7" = 1}')
     with pytest.raises(RepositoryError, match=reason):
         load_repository(Settings(models=root, warm_up=False, backend="numpy"))
+
+
+async def test_no_request_fails_while_the_model_is_loaded_anew(serve: Serve, root: Path) -> None:
+    config, tables = root / "m/model.toml", [SPLIT, '[traffic]\nweights = {"1" = 1, "3" = 1}', ""]
+    async with serve(SPLIT, workers=2, queue_size=64) as (_, client):
+        over = asyncio.Event()
+
+        async def ask(user: str) -> set[str]:
+            seen = set()
+            while not over.is_set():
+                seen.add(await version_of(client, "", user))
+            return seen
+
+        mine: list[str] = []
+        asking = [asyncio.create_task(ask(f"user-{number}")) for number in range(4)]
+        for table in tables * 2:
+            config.write_text(table)
+            assert (await client.post("/v2/repository/models/m/load")).status_code == 200
+            mine.append(await version_of(client))
+        over.set()
+        seen = set().union(*await asyncio.gather(*asking))
+    assert seen <= {"1", "2", "3"}
+    assert mine[2] == mine[5] == "3"
