@@ -5,6 +5,7 @@ from tests.attack.attacks.address_space import ADDRESS_SPACE
 from tests.attack.attacks.batch_sizes import BATCH_SIZES
 from tests.attack.attacks.bodies import LARGE_BODIES, REFUSED_BODIES
 from tests.attack.attacks.captures import CAPTURES, LARGE_ANSWERS
+from tests.attack.attacks.computed_pages import COMPUTED_PAGES
 from tests.attack.attacks.descriptors import DESCRIPTORS
 from tests.attack.attacks.documents import COMPRESSED_DOCUMENTS, NAMED_OUTPUTS
 from tests.attack.attacks.floods import FLOODS
@@ -34,5 +35,6 @@ ATTACKS: tuple[Attack, ...] = (
     ADDRESS_SPACE,
     OTHER_ORIGINS,
     FLOODS,
+    COMPUTED_PAGES,
 )
 """All attacks, in the order of the table."""
