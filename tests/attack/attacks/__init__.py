@@ -10,6 +10,7 @@ from tests.attack.attacks.descriptors import DESCRIPTORS
 from tests.attack.attacks.documents import COMPRESSED_DOCUMENTS, NAMED_OUTPUTS
 from tests.attack.attacks.floods import FLOODS
 from tests.attack.attacks.images import IMAGES
+from tests.attack.attacks.inspections import INSPECTIONS
 from tests.attack.attacks.lengths import LENGTHS
 from tests.attack.attacks.other_origins import OTHER_ORIGINS
 from tests.attack.attacks.pipelines import PIPELINES
@@ -36,5 +37,6 @@ ATTACKS: tuple[Attack, ...] = (
     OTHER_ORIGINS,
     FLOODS,
     COMPUTED_PAGES,
+    INSPECTIONS,
 )
 """All attacks, in the order of the table."""
