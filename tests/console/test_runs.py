@@ -42,6 +42,15 @@ def test_the_hottest_node_is_the_slowest_layer_of_the_run(visit: Visit) -> None:
     visit.check()
 
 
+def test_a_run_that_the_server_keeps_no_longer_is_not_another_one(visit: Visit) -> None:
+    run(visit)
+    visit.open("#/digits/graph?run=forgotten")
+    visit.page.get_by_text("This run is no longer kept").wait_for()
+    visit.page.get_by_role("button", name="Run a sample").click()
+    visit.page.wait_for_function("!location.hash.includes('forgotten')")
+    visit.check()
+
+
 def test_shares_in_the_table_sum_to_one_hundred(visit: Visit) -> None:
     visit.open(f"#/digits/graph?run={run(visit)['request_id']}")
     visit.page.locator("canvas.graph-canvas").wait_for()

@@ -8,16 +8,40 @@ import { address } from "./router.js";
 const NAMES = /** @type {const} */ (["auto", "light", "dark"]);
 const SIGNS = { auto: "◐", light: "☀", dark: "☾" };
 
+/**
+ * What was chosen before; null also where the browser is told to keep nothing.
+ * @returns {string|null}
+ */
+function storedTheme() {
+  try {
+    return localStorage.getItem("theme");
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Keep a choice, where the browser is allowed to.
+ * @param {string} chosen
+ */
+function storeTheme(chosen) {
+  try {
+    localStorage.setItem("theme", chosen);
+  } catch {
+    // it holds until the page is closed
+  }
+}
+
 /** Build the switch, and apply what was chosen before. */
 export function themeSwitch() {
-  const before = localStorage.getItem("theme");
+  const before = storedTheme();
   let chosen = NAMES.find((name) => name === before) ?? "auto";
   const sign = h("span", { "aria-hidden": "true" });
   const button = h("button", { class: "small", onclick: next }, sign);
   /** Go on to the next of the three. */
   function next() {
     chosen = NAMES[(NAMES.indexOf(chosen) + 1) % NAMES.length] ?? "auto";
-    localStorage.setItem("theme", chosen);
+    storeTheme(chosen);
     apply();
   }
   /** Show what is chosen. */

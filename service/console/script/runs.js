@@ -18,10 +18,9 @@ export async function findRun({ model, version, state, signal }) {
   const wanted = state.get("run");
   const last = keptInput(model.name);
   const known = new Set((await jsonOrNull("/traces"))?.traces.map((/** @type {{request_id: string}} */ run) => run.request_id) ?? []);
-  for (const request of [wanted, last?.request]) {
-    const run = request && known.has(request) ? await keptRun(request) : null;
-    if (run && run.model === model.name && run.version === (version ?? model.version)) return run;
-  }
+  const request = wanted ?? last?.request;
+  const run = request && known.has(request) ? await keptRun(request) : null;
+  if (run && run.model === model.name && run.version === (version ?? model.version)) return run;
   if (!last || wanted && wanted !== last.request) return null;
   return runAgain(model.name, version, last.input, signal);
 }
@@ -68,8 +67,9 @@ export async function firstSample(model, version) {
  * @param {() => void} again shows the page again
  * @param {string} what the page shows of a run
  */
-export function noRun({ model, version }, again, what) {
+export function noRun({ model, version, state }, again, what) {
   const name = model?.name ?? "";
+  const title = state.has("run") ? "This run is no longer kept, or of another version" : "No run to show yet";
   const message = h("p", { role: "status" });
   const button = h("button", {
     class: "primary",
@@ -88,6 +88,6 @@ export function noRun({ model, version }, again, what) {
       }
     },
   }, "Run a sample");
-  return nothing("No run to show yet", what, h("p", { class: "row" }, button,
+  return nothing(title, what, h("p", { class: "row" }, button,
     h("a", { class: "button", href: address(name, "playground", { version }) }, "Open the playground")), message);
 }
