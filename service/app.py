@@ -8,6 +8,7 @@ from service.description.openapi import DESCRIPTION, install_openapi
 from service.http.access import Access, AccessMiddleware
 from service.http.application import Application
 from service.http.body_budget import BodyBudget
+from service.http.changes import ChangeMiddleware
 from service.http.cors import CorsMiddleware
 from service.http.error_handlers import install_error_handlers
 from service.http.guard import GuardMiddleware
@@ -18,6 +19,8 @@ from service.http.request_middleware import RequestMiddleware
 from service.inspection.traffic_of_server import make_traffic
 from service.lifecycle import Lifecycle
 from service.lifespan import lifespan
+from service.processes.siblings import Siblings
+from service.processes.slot import Slot
 from service.repository.early_load import EarlyLoad
 from service.repository.load_progress import LoadProgress
 from service.routes import DESCRIBED, ROUTERS
@@ -27,21 +30,23 @@ from service.services import Listener, Services
 from service.stores.source import open_source
 from service.surfaces import POLLED_PATHS
 from service.telemetry.load_report import LoadReport
+from service.telemetry.process_statistics import open_counters
 from service.telemetry.telemetry import make_telemetry
 from service.version import kuiper_version
 
 
-def create_app(settings: Settings, early: EarlyLoad | None = None) -> Application:
+def create_app(settings: Settings, early: EarlyLoad | None = None, slot: Slot | None = None) -> Application:
     """Return the application; its models are loaded when it starts.
 
     Args:
         settings: all that can be set.
         early: the load of its models, if that has begun already.
+        slot: what it has inherited as one of several processes; None where there is one.
 
     Raises:
         SettingsError: keys are malformed or cannot be read; spans cannot be sent as asked, or gRPC not be answered.
     """
-    telemetry = make_telemetry(settings)
+    telemetry = make_telemetry(settings, None if slot is None else open_counters(slot))
     dispatcher = Dispatcher(settings, telemetry.observers)
     progress = LoadProgress(LoadReport().tell) if early is None else early.progress
     source = open_source(settings) if early is None or early.source is None else early.source
@@ -49,6 +54,8 @@ def create_app(settings: Settings, early: EarlyLoad | None = None) -> Applicatio
         settings, Lifecycle(), dispatcher, telemetry, progress=progress, early=early, source=source
     )
     services.traffic = make_traffic(settings, dispatcher, telemetry.statistics)
+    if slot is not None:
+        services.siblings = Siblings(slot.channel, slot.number)
     routes = inference_routes(services)
     app = Application(
         title="Kuiper Serve",
@@ -64,6 +71,8 @@ def create_app(settings: Settings, early: EarlyLoad | None = None) -> Applicatio
     access, budget = Access(settings), BodyBudget(settings.max_buffered_bytes)
     app.surround(HeadMiddleware)
     app.surround(partial(InferenceMiddleware, routes=routes))
+    if services.siblings is not None:
+        app.surround(partial(ChangeMiddleware, services=services, siblings=services.siblings))
     origins = OriginPolicy(settings)
     buckets = TokenBuckets(settings.rate_limit) if settings.rate_limit else None
     if settings.grpc_port is not None:

@@ -6,6 +6,10 @@ from typing import Any
 from engine import InputError, LayerError
 
 
+class ListenError(Exception):
+    """The address cannot be listened on; the message is one sentence, which names the setting to change."""
+
+
 class ServiceError(Exception):
     """A request that cannot be answered as asked.
 

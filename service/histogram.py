@@ -48,6 +48,16 @@ class Histogram:
         """Return the number of values of each class: up to each bound and above the one before, and above the last."""
         return list(self._counts)
 
+    def numbers(self) -> list[float]:
+        """Return the number of values of each class, and at the end the sum of all values."""
+        return [*self._counts, self.total]
+
+    def add(self, numbers: Sequence[float]) -> None:
+        """Add what `numbers` returned of another histogram with the same bounds."""
+        *counts, total = numbers
+        self._counts = [own + int(other) for own, other in zip(self._counts, counts, strict=True)]
+        self.total += total
+
     def cumulative(self) -> list[tuple[float, int]]:
         """Return each bound with the number of values up to it; the last bound is infinity."""
         return list(zip((*self.bounds, inf), accumulate(self._counts), strict=True))

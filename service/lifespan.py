@@ -8,14 +8,15 @@ from contextlib import asynccontextmanager, suppress
 from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI
 
-from service.errors import ServiceError
+from engine import code_folder_in_use
+from service.errors import ListenError, ServiceError
 from service.images.decoder import DECODER
 from service.lifecycle import Phase
 from service.memory_trimmer import MemoryTrimmer
 from service.repository.load_progress import LoadStoppedError
 from service.repository.loaded_model import LoadedModel
 from service.repository.repository import RepositoryError, load_repository
-from service.services import ListenError, Services, services_of
+from service.services import Services, services_of
 from service.stores.poller import Poller
 
 _ROUTE_THREADS = 2
@@ -58,6 +59,8 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
             await loading
         services.traffic.close()
         services.dispatcher.close()
+        if services.telemetry.processes is not None:
+            services.telemetry.processes.publish(services.snapshot())
         DECODER.close()
         trimmer.close()
         services.telemetry.close()
@@ -110,6 +113,12 @@ async def _load(services: Services, trimmer: MemoryTrimmer) -> None:
         raise
     if early is not None:
         early.let_go()
+    if services.siblings is not None:
+        if code_folder_in_use() is None and settings.backend != "numpy":
+            _logger.warning(
+                "compiled code and weights cannot be kept (KUIPER_CACHE): each process has its own"
+            )
+        await services.siblings.catch_up()
     if services.lifecycle.phase is Phase.STARTING:
         services.dispatcher.start()
         trimmer.start()

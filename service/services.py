@@ -11,6 +11,7 @@ from service.config.machine import this_machine
 from service.config.settings import Settings
 from service.graph.document_cache import DocumentCache
 from service.lifecycle import Lifecycle, Phase
+from service.processes.siblings import Siblings
 from service.repository.early_load import EarlyLoad
 from service.repository.load_progress import LoadProgress, LoadState
 from service.repository.loaded_model import LoadedModel
@@ -24,15 +25,12 @@ from service.scheduling.refusal_pace import RefusalPace
 from service.scheduling.refusals import not_ready, shutting_down
 from service.scheduling.shared_results import SharedResults
 from service.stores.poller import Poller
+from service.telemetry.metrics import Snapshot, take_snapshot
 from service.telemetry.telemetry import Telemetry
 from service.traffic.traffic import Traffic
 
 _SPARE_THREADS = 4
 """Threads beyond one per core, so that a model can be unloaded while others are loaded."""
-
-
-class ListenError(Exception):
-    """The address cannot be listened on; the message is one sentence, which names the setting to change."""
 
 
 class Listener(Protocol):
@@ -72,6 +70,7 @@ class Services:
         began: when the server began, on the clock of `time.monotonic`.
         shared: makes answers of routes that compute, one for all who wait for it.
         refusal_pace: how fast clients are answered that are refused again and again.
+        siblings: the other processes; None where there is only this one.
         opens_at_once: whether the application starts before its models are loaded.
         listeners: what answers other protocols.
     """
@@ -96,6 +95,7 @@ class Services:
     began: float = field(default_factory=monotonic)
     shared: SharedResults = field(default_factory=SharedResults)
     refusal_pace: RefusalPace = field(default_factory=RefusalPace)
+    siblings: Siblings | None = None
     opens_at_once: bool = False
     listeners: list[Listener] = field(default_factory=list)
 
@@ -125,6 +125,20 @@ class Services:
         """
         entry = self.repository.entry(name)
         return entry.find(version) if entry.traffic is None else self.traffic.find(entry, version, headers)
+
+    def snapshot(self) -> Snapshot:
+        """Return the server at this moment, as far as metrics show it; may be called on any thread."""
+        telemetry, entries = self.telemetry, self.loaded.entries if self.loaded is not None else ()
+        return take_snapshot(
+            self.loaded or (),
+            self.dispatcher,
+            self.settings,
+            telemetry.statistics,
+            telemetry.http_durations,
+            self.traffic.of_all(entries),
+            None if self.poller is None else self.poller.status,
+            telemetry.rpc_log.series(),
+        )
 
     def check_ready(self) -> None:
         """Check that the server is ready for requests, and will be for a while.

@@ -12,8 +12,12 @@ from engine.command_parser import CommandParser
 from service.collection import without_collection
 from service.commands.setting_flags import add_flags, settings_of
 from service.config.environment import doubtful_variables
+from service.config.machine import share_machine
+from service.config.setting_file import SettingsError
 from service.config.settings import Settings, describe_settings
+from service.errors import ListenError
 from service.memory_trimmer import use_one_heap
+from service.processes.slot import START_FAILED, Slot, take_slot
 from service.repository.early_load import EarlyLoad
 from service.repository.load_progress import LoadProgress
 from service.schema_building import built_when_used
@@ -32,9 +36,14 @@ def main(arguments: Sequence[str]) -> int:
         SettingsError: a setting is wrong.
         SystemExit: an argument is wrong, with exit code 2, or help was asked for.
     """
+    slot = take_slot()
+    if slot is not None:
+        share_machine(slot.processes)
     settings = settings_of(vars(make_parser().parse_args(arguments)))
     check_tls(settings)
-    return serve(settings)
+    if slot is None and settings.processes > 1:
+        return _supervise(settings)
+    return serve(settings, slot)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -52,32 +61,65 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def serve(settings: Settings) -> int:
+def serve(settings: Settings, slot: Slot | None = None) -> int:
     """Serve until a signal stops the server; return the exit code of the process.
+
+    Args:
+        settings: all that can be set.
+        slot: what it has inherited as one of several processes; None where there is one.
 
     Raises:
         SettingsError: keys cannot be read, or spans not be sent as asked.
     """
     use_one_heap()
-    configure_logging(settings.log_level, settings.log_format)
-    for warning in doubtful_variables(os.environ):
-        _logger.warning(warning)
-    early = _early_load(settings)
+    configure_logging(settings.log_level, settings.log_format, None if slot is None else slot.number)
+    is_told = slot is None or slot.is_told
+    if is_told:
+        for warning in doubtful_variables(os.environ):
+            _logger.warning(warning)
+    else:  # another process has said the same
+        logging.getLogger().setLevel(logging.ERROR)
+    early = _early_load(settings, is_told)
     try:
         with without_collection(), built_when_used():
             # a quarter of a second, in which models are being loaded
             from service.app import create_app  # noqa: PLC0415
             from service.server.server import run  # noqa: PLC0415
-        app = create_app(settings, early)
-        return run(app, settings)
+        app = create_app(settings, early, slot)
+        return run(app, settings) if slot is None else run(app, settings, slot)
     finally:
         if early is not None:
             early.progress.stop()
 
 
-def _early_load(settings: Settings) -> EarlyLoad | None:
+def _supervise(settings: Settings) -> int:
+    """Start several processes that serve, and wait for their end; return the exit code.
+
+    Raises:
+        SettingsError: gRPC is asked for, whose port only one process can have.
+    """
+    if settings.grpc_port is not None:
+        raise SettingsError(
+            "grpc_port: only one process can answer gRPC; leave it out, or set processes to 1"
+        )
+    # what one process needs not
+    from service.processes.run import run_processes  # noqa: PLC0415
+    from service.server.listener import listen, url_of  # noqa: PLC0415
+
+    configure_logging(settings.log_level, settings.log_format)
+    try:
+        sockets = listen(settings.host, settings.port)
+    except ListenError as error:
+        _logger.error(str(error))  # noqa: TRY400  # it says all there is to say
+        return START_FAILED
+    url = url_of(sockets[0], settings.host, is_secure=settings.ssl_certfile is not None)
+    return run_processes(settings.processes, url, sockets)
+
+
+def _early_load(settings: Settings, is_told: bool) -> EarlyLoad | None:
     """Begin to load models; not if keys or spans are set: what is wrong with them is told before anything else."""
     keys = (settings.api_keys, settings.api_keys_file, settings.admin_keys, settings.admin_keys_file)
     if settings.otel or any(keys):
         return None
-    return EarlyLoad(settings, LoadProgress(LoadReport().tell), open_source(settings))
+    progress = LoadProgress(LoadReport().tell) if is_told else LoadProgress()
+    return EarlyLoad(settings, progress, open_source(settings))

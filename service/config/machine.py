@@ -26,6 +26,14 @@ class Machine:
     memory: int | None
     memory_from: str
 
+    def part(self, parts: int) -> "Machine":
+        """Return what each of several processes may use that share it equally: at least one CPU."""
+        if parts == 1:
+            return self
+        share = f"one of {parts} equal parts of "
+        memory = None if self.memory is None else self.memory // parts
+        return Machine(max(1, self.cpus // parts), share + self.cpus_from, memory, share + self.memory_from)
+
 
 def read_machine(root: Path = Path("/"), cores: int | None = None, ram: int | None = None) -> Machine:
     """Find out what this process may use.
@@ -47,9 +55,21 @@ def read_machine(root: Path = Path("/"), cores: int | None = None, ram: int | No
 
 
 @cache
+def _read_once() -> Machine:
+    return read_machine()
+
+
+_parts = [1]
+
+
+def share_machine(processes: int) -> None:
+    """Note that this process is one of several, which share what there is."""
+    _parts[0] = processes
+
+
 def this_machine() -> Machine:
     """Return what this process may use; it is found out once."""
-    return read_machine()
+    return _read_once().part(_parts[0])
 
 
 def _memory_limits(root: Path, ram: int | None) -> Iterator[tuple[int, str]]:

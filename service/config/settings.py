@@ -91,6 +91,12 @@ class Settings(SourcedSettings):
     precision: PrecisionName = Field(
         default="f32", description="precision of models whose model.toml names none: f32, bf16, int8 or auto"
     )
+    processes: int = Field(
+        default=1,
+        ge=1,
+        le=256,
+        description="processes that serve the port; CPUs and memory are divided among them",
+    )
     workers: int = Field(
         default=0,
         ge=0,

@@ -9,6 +9,7 @@ from typing import Any
 import grpc
 
 from service.config.settings import Settings
+from service.errors import ListenError
 from service.grpc.calls import LOG_PATH, TRACE_PATH, PlainCalls, plain_answer
 from service.grpc.front import Answer, Front, Method, Rpc
 from service.grpc.health import Health
@@ -16,7 +17,6 @@ from service.grpc.inference import Inference
 from service.grpc.messages import HEALTH_SERVICE, INFERENCE_SERVICE
 from service.grpc.options import channel_options, most_calls, tls_credentials
 from service.lifecycle import Phase
-from service.services import ListenError
 
 _LAST_SECONDS = 1.0
 """Seconds that calls have to end when the application ends: what it accepted is answered by then."""

@@ -23,6 +23,11 @@ class Application(FastAPI):
         """
         self._entry = middleware(self._entry or super().__call__)
 
+    async def answer_inside(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one ASGI connection past the middleware of `surround`."""
+        scope["app"] = self
+        await super().__call__(scope, receive, send)
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one ASGI connection."""
         scope["app"] = self

@@ -1,17 +1,14 @@
 """`GET /traces` and `GET /traces/{request_id}`: the most recent traced runs."""
 
-from collections.abc import Iterable
 from typing import Annotated, Literal
 
-import orjson
 from fastapi import APIRouter, Query, Request, Response
 
 from service.description.openapi import error_responses
-from service.errors import ServiceError
+from service.http.sibling_call import is_for_sibling
+from service.kept_traces import KeptTraces
 from service.services import services_of
-from service.telemetry.chrome_trace import chrome_trace
-from service.telemetry.recent_runs import RecentRun
-from service.telemetry.trace_view import ChromeTrace, TraceDetail, TraceList, describe, summarize
+from service.telemetry.trace_view import ChromeTrace, TraceDetail, TraceList
 
 TraceFormat = Annotated[
     Literal["json", "chrome"], Query(description="chrome: a trace event file, which ui.perfetto.dev opens")
@@ -28,9 +25,9 @@ router = APIRouter(tags=["monitoring"])
 async def list_traces(request: Request, format: TraceFormat = "json") -> Response:
     """List the most recent traced runs, newest first, or draw them all on one timeline."""
     services = services_of(request)
-    draw = _draw if format == "chrome" else _list
+    kept = KeptTraces(services, is_alone=is_for_sibling(request))
     content = await services.shared.get(
-        ("traces", format), lambda: draw(services.telemetry.recent.newest_first())
+        ("traces", format, kept.is_alone), kept.draw_all if format == "chrome" else kept.list_all
     )
     return _answer(content, format)
 
@@ -42,25 +39,8 @@ async def list_traces(request: Request, format: TraceFormat = "json") -> Respons
 )
 def show_trace(request: Request, request_id: str, format: TraceFormat = "json") -> Response:
     """Show or draw the most recent traced run of a request."""
-    services = services_of(request)
-    run = services.telemetry.recent.find(request_id)
-    if run is None:
-        message = f"no traced run of a request {request_id[:80]!r} is kept; GET /traces lists those that are"
-        raise ServiceError(404, "trace_not_found", message, {"request_id": request_id[:128]})
-    shadow = services.traffic.find_shadow_run(run.record.model, request_id)
-    return _answer(_draw([run]) if format == "chrome" else _dump(describe(run, shadow)), format)
-
-
-def _list(runs: Iterable[RecentRun]) -> bytes:
-    return _dump({"traces": [summarize(run) for run in runs]})
-
-
-def _draw(runs: Iterable[RecentRun]) -> bytes:
-    return _dump(chrome_trace(runs))
-
-
-def _dump(content: object) -> bytes:
-    return orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY)
+    kept = KeptTraces(services_of(request), is_alone=is_for_sibling(request))
+    return _answer(kept.show(request_id, is_drawn=format == "chrome"), format)
 
 
 def _answer(content: bytes, format: TraceFormat) -> Response:

@@ -4,7 +4,7 @@ import errno
 import os
 import socket
 
-from service.services import ListenError
+from service.errors import ListenError
 
 BACKLOG = 2048
 """Connections that the system accepts before the server has got to them."""

@@ -17,7 +17,12 @@ from fastapi import FastAPI
 from service.config.fitting import describe_fit
 from service.config.machine import this_machine
 from service.config.settings import Settings
+from service.errors import ListenError
+from service.http.application import Application
+from service.http.sibling_call import answer_call
 from service.lifecycle import Phase
+from service.processes.siblings import Duties
+from service.processes.slot import START_FAILED, Slot
 from service.scheduling.refusals import shutting_down
 from service.server.connection import Connection
 from service.server.connection_age import ConnectionAge
@@ -25,7 +30,7 @@ from service.server.connection_policy import ConnectionPolicy, connection_policy
 from service.server.deadline import ExitDeadline
 from service.server.listener import BACKLOG, listen, url_of
 from service.server.tls import tls_options
-from service.services import ListenError, Services, services_of
+from service.services import Services, services_of
 from service.telemetry.status_line import show_status
 
 _ANSWER_SECONDS = 5
@@ -37,9 +42,6 @@ _EXIT_SECONDS = 1.0
 _GARBAGE_THRESHOLD = 10_000
 """Objects by which the youngest generation grows until the collector looks for cycles in it. Requests make none, and
 Python's own 700 has it look several times for each batch, while all threads wait."""
-
-START_FAILED = 3
-"""Exit code; the one that uvicorn itself uses."""
 
 _logger = logging.getLogger(__name__)
 
@@ -69,6 +71,7 @@ class Server(uvicorn.Server):
         self._age = age or ConnectionAge()
         self._signals: list[int] = []
         self._leave_until: float | None = None
+        self._is_replaced = False
         self._drain_until: float | None = None
         self._is_announced = False
         self._exit_deadline = ExitDeadline(lambda: self.exit_code)
@@ -103,7 +106,7 @@ class Server(uvicorn.Server):
             self._leave()
         if self.lifecycle.phase is not Phase.DRAINING:
             self._announce()
-            return should_exit
+            return should_exit or (self._is_replaced and self._has_left())
         return self._drain()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -116,7 +119,28 @@ class Server(uvicorn.Server):
         """Say once that the models are loaded."""
         if not self._is_announced and self.lifecycle.phase is Phase.READY:
             self._is_announced = True
-            _logger.info("ready: running on %s (Ctrl-C stops it)", self._url)
+            if self.services.siblings is None:
+                _logger.info("ready: running on %s (Ctrl-C stops it)", self._url)
+            else:
+                logging.getLogger().setLevel(self.services.settings.log_level.upper())
+                self.services.siblings.tell_ready()
+
+    def make_way(self) -> None:
+        """End once all clients have the last answers of their connections: another process has taken this one's place.
+
+        Requests that come on connections of this process are still answered.
+        """
+        self._is_replaced = True
+        self._leave_until = monotonic() + self.services.settings.drain_seconds
+        for listening in self.servers:
+            listening.close()
+        self._end_connections()
+
+    def _has_left(self) -> bool:
+        """Return whether this process, which was replaced, has no more clients, or has waited long enough."""
+        if monotonic() >= (self._leave_until or 0):
+            self.lifecycle.drain()
+        return not self.server_state.connections and not self.lifecycle.accepted
 
     def _leave(self) -> None:
         """Wait for load balancers to turn away, then drain."""
@@ -156,28 +180,68 @@ class Server(uvicorn.Server):
         if self.services.loaded is None:
             doing = f"the loading of models is given up ({self.services.progress.state})"
         show_status("")
-        _logger.info("stopping on %s, %s", cause, doing)
+        is_heard = (
+            self.services.siblings is None or self.lifecycle.accepted > 0
+        )  # one of them has said it for all
+        _logger.log(logging.INFO if is_heard else logging.DEBUG, "stopping on %s, %s", cause, doing)
         self.services.stop_loading()
 
 
-def run(app: FastAPI, settings: Settings) -> int:
+class SiblingServer(Server):
+    """One of several processes: does what the process that started it says.
+
+    Args:
+        config: uvicorn's own settings.
+        services: as for `Server`; with siblings.
+        url: where it is reached, for the log.
+        age: how old connections may become.
+        app: answers what other processes ask.
+    """
+
+    def __init__(
+        self, config: uvicorn.Config, services: Services, url: str, age: ConnectionAge, app: Application
+    ) -> None:
+        super().__init__(config, services, url, age)
+        self._app = app
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen to the process that started this one, and start."""
+        if self.services.siblings is not None:
+            duties = Duties(partial(answer_call, self._app), self.make_way, self._stop)
+            await self.services.siblings.connect(duties)
+        await super().startup(sockets)
+
+    def _stop(self) -> None:
+        self.handle_exit(signal.SIGTERM, None)
+
+
+def run(app: Application, settings: Settings, slot: Slot | None = None) -> int:
     """Serve an application until a signal ends it; returns the exit code.
 
-    The port is open when this has hardly begun; until models are loaded, only health and metrics are answered.
+    The port is open when this has hardly begun; until models are loaded, only health and metrics are answered. Of
+    several processes, those that start while others serve accept connections once their models are loaded.
+
+    Args:
+        app: the application.
+        settings: its settings.
+        slot: what it has inherited as one of several processes; None where there is one.
     """
     try:
-        sockets = listen(settings.host, settings.port)
+        sockets = listen(settings.host, settings.port) if slot is None else slot.open_sockets()
     except ListenError as error:
         _logger.error(str(error))  # noqa: TRY400  # it says all there is to say
         return START_FAILED
     for line in describe_fit(settings, this_machine()):
         _logger.info(line)
     services = services_of(app)
-    services.opens_at_once = True
+    services.opens_at_once = slot is None or slot.is_first
     policy = connection_policy(settings)
     config = _configure(app, settings, policy)
     url = url_of(sockets[0], settings.host, is_secure=config.is_ssl)
-    server = Server(config, services, url, policy.age)
+    if services.siblings is None:
+        server = Server(config, services, url, policy.age)
+    else:
+        server = SiblingServer(config, services, url, policy.age, app)
     _logger.info("listening on %s, loading models from %s", url, settings.models)
     gc.set_threshold(_GARBAGE_THRESHOLD, *gc.get_threshold()[1:])
     try:

@@ -17,7 +17,7 @@ class HttpDurations:
     def __init__(self) -> None:
         self._endpoints: dict[Endpoint, Histogram] = {}
 
-    def observe(self, method: str, route: str | None, status: int, seconds: float) -> None:
+    def observe(self, method: str, route: str | None, status: int, seconds: float) -> Endpoint:
         """Count a request that was answered.
 
         Args:
@@ -25,6 +25,9 @@ class HttpDurations:
             route: the template of its route, never the path that the client sent; None where no route matched.
             status: status of its answer.
             seconds: from its head to the end of its answer.
+
+        Returns:
+            What it was counted under.
         """
         known = method if method in KNOWN_METHODS else OTHER_METHOD
         endpoint = (known, route or "", str(status))
@@ -32,6 +35,7 @@ class HttpDurations:
         if histogram is None:
             histogram = self._endpoints[endpoint] = Histogram(HTTP_SECONDS)
         histogram.observe(seconds)
+        return endpoint
 
     def series(self) -> list[tuple[Endpoint, Histogram]]:
         """Return all durations so far."""

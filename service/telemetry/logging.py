@@ -4,6 +4,7 @@ import json
 import logging
 import sys
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from service.config.choices import LogFormat, LogLevel
@@ -11,13 +12,28 @@ from service.log_context import FIELDS, context_fields, request_id
 from service.telemetry.status_line import StatusLineHandler
 
 
-def configure_logging(level: LogLevel, log_format: LogFormat) -> None:
-    """Send all logs of the process to standard error in the given format."""
+def configure_logging(level: LogLevel, log_format: LogFormat, process: int | None = None) -> None:
+    """Send all logs of the process to standard error in the given format.
+
+    Args:
+        level: lowest severity that is logged.
+        log_format: text or JSON.
+        process: number of the process, which stands in each line; None where there is one.
+    """
     handler = StatusLineHandler(sys.stderr, has_status=log_format == "text" and sys.stderr.isatty())
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
+    if process is not None:
+        handler.addFilter(partial(_number, process))
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level.upper())
+
+
+def _number(process: int, record: logging.LogRecord) -> bool:
+    """Add the number of the process to a record."""
+    fields = getattr(record, FIELDS, {})
+    setattr(record, FIELDS, {**fields, "process": process})
+    return True
 
 
 class JsonFormatter(logging.Formatter):

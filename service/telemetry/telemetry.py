@@ -12,6 +12,8 @@ from service.scheduling.call_record import CallObserver
 from service.telemetry.http_durations import HttpDurations
 from service.telemetry.http_request_log import HttpRequestLog
 from service.telemetry.metrics import Metrics, make_collectors
+from service.telemetry.metrics.processes import ProcessMetrics
+from service.telemetry.process_statistics import Counters, ProcessHttpDurations, ProcessStatistics
 from service.telemetry.recent_runs import RecentRuns
 from service.telemetry.rpc_log import RpcLog
 from service.telemetry.statistics import InferenceStatistics
@@ -39,6 +41,7 @@ class Telemetry:
         metrics: shows all counts to Prometheus.
         recent: keeps the last traced runs.
         spans: makes OpenTelemetry's spans; None where the settings ask for none.
+        processes: shows the counts of all processes; None where there is one.
     """
 
     statistics: InferenceStatistics
@@ -48,6 +51,7 @@ class Telemetry:
     metrics: Metrics
     recent: RecentRuns
     spans: SpanObserver | None
+    processes: ProcessMetrics | None = None
 
     @property
     def observers(self) -> list[CallObserver]:
@@ -61,19 +65,25 @@ class Telemetry:
             self.spans.close()
 
 
-def make_telemetry(settings: Settings) -> Telemetry:
+def make_telemetry(settings: Settings, counters: Counters | None = None) -> Telemetry:
     """Return the telemetry that the settings ask for.
+
+    Args:
+        settings: the server's settings.
+        counters: where several processes count; None where there is one.
 
     Raises:
         SettingsError: they ask for OpenTelemetry, which is not installed or not configured.
     """
-    statistics, http_durations = InferenceStatistics(), HttpDurations()
+    statistics = InferenceStatistics() if counters is None else ProcessStatistics(counters)
+    http_durations = HttpDurations() if counters is None else ProcessHttpDurations(counters)
     recent = RecentRuns(settings.recent_traces)
     spans = _make_spans(settings) if settings.otel else None
     request_log = HttpRequestLog(http_durations, settings.access_log)
     rpc_log = RpcLog(settings.access_log)
     metrics = Metrics(make_collectors())
-    return Telemetry(statistics, http_durations, request_log, rpc_log, metrics, recent, spans)
+    processes = None if counters is None else ProcessMetrics(metrics, counters)
+    return Telemetry(statistics, http_durations, request_log, rpc_log, metrics, recent, spans, processes)
 
 
 def _make_spans(settings: Settings) -> SpanObserver:

@@ -16,6 +16,7 @@ from service.traffic.view import describe_shadow_run
 class TraceSummary(BaseModel):
     """A traced run of a request."""
 
+    process: int | None = Field(description="number of the process that ran it; null where there is one")
     request_id: str = Field(
         description="id of the request, as its client chose it; several requests may share one"
     )
@@ -59,10 +60,11 @@ class TraceDetail(TraceSummary):
     )
 
 
-def summarize(run: RecentRun) -> dict[str, Any]:
-    """Return the fields of a `TraceSummary`."""
+def summarize(run: RecentRun, process: int | None = None) -> dict[str, Any]:
+    """Return the fields of a `TraceSummary`; `process` is where it ran, of several processes."""
     record = run.record
     return {
+        "process": process,
         "request_id": record.request_id,
         "model": record.model,
         "version": record.version,
@@ -75,16 +77,17 @@ def summarize(run: RecentRun) -> dict[str, Any]:
     }
 
 
-def describe(run: RecentRun, shadow: ShadowRun | None = None) -> dict[str, Any]:
+def describe(run: RecentRun, shadow: ShadowRun | None = None, process: int | None = None) -> dict[str, Any]:
     """Return the fields of a `TraceDetail`.
 
     Args:
         run: the run.
         shadow: the run of the same request on another version.
+        process: where it ran, of several processes.
     """
     record = run.record
     return {
-        **summarize(run),
+        **summarize(run, process),
         "items": record.items,
         "worker": record.worker,
         "error": record.error,

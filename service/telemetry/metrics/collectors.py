@@ -30,6 +30,10 @@ COLLECTORS: list[Callable[[], Collector]] = [
 ]
 """Every application makes one collector of each; a new metric adds its class here."""
 
+SUMMED = (InferenceMetrics, RequestMetrics, LayerMetrics, HttpRequestMetrics)
+"""What these show is of all processes together, where there are several: the statistics are. The families of all others
+are of one process; `processes.py` puts those of all together."""
+
 
 def make_collectors() -> list[Collector]:
     """Return a new collector of each registered class."""

@@ -1,6 +1,7 @@
 """Metrics as text, in either format that Prometheus reads."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client import registry as prometheus
@@ -10,6 +11,7 @@ from prometheus_client.openmetrics import exposition as openmetrics
 
 from service.scheduling.call_record import CallObserver
 from service.telemetry.metrics.collector import Collector
+from service.telemetry.metrics.collectors import SUMMED
 from service.telemetry.metrics.snapshot import Snapshot
 
 TEXT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -53,22 +55,44 @@ class Metrics:
             snapshot: the server at this moment.
             wants_openmetrics: what `asks_for_openmetrics` says of the request.
         """
-        registry = CollectorRegistry()
-        for collector in (_SnapshotCollector(self._collectors, snapshot), *self._process):
-            registry.register(collector)
-        if wants_openmetrics:
-            text: bytes = openmetrics.generate_latest(registry)  # type: ignore[no-untyped-call]  # theirs
-            return text, openmetrics.CONTENT_TYPE_LATEST
-        return generate_latest(registry), TEXT_TYPE
+        collected = (collector.collect(snapshot) for collector in self._collectors)
+        families = chain(*collected, *(process.collect() for process in self._process))
+        return write_families(families, wants_openmetrics)
 
-
-class _SnapshotCollector(prometheus.Collector):
-    """What a registry of `prometheus_client` asks for the families: all collectors of ours, with one snapshot."""
-
-    def __init__(self, collectors: Sequence[Collector], snapshot: Snapshot) -> None:
-        self._collectors = collectors
-        self._snapshot = snapshot
-
-    def collect(self) -> Iterator[Metric]:
+    def summed(self, snapshot: Snapshot) -> Iterator[Metric]:
+        """Yield the families that are of all processes together, where there are several."""
         for collector in self._collectors:
-            yield from collector.collect(self._snapshot)
+            if isinstance(collector, SUMMED):
+                yield from collector.collect(snapshot)
+
+    def own(self, snapshot: Snapshot) -> Iterator[Metric]:
+        """Yield the families that are of this process alone."""
+        for collector in self._collectors:
+            if not isinstance(collector, SUMMED):
+                yield from collector.collect(snapshot)
+        for process in self._process:
+            yield from process.collect()
+
+
+def write_families(families: Iterable[Metric], wants_openmetrics: bool) -> tuple[bytes, str]:
+    """Return families as text, and its media type."""
+    registry = CollectorRegistry()
+    registry.register(_Families(families))
+    if wants_openmetrics:
+        text: bytes = openmetrics.generate_latest(registry)  # type: ignore[no-untyped-call]  # theirs
+        return text, openmetrics.CONTENT_TYPE_LATEST
+    return generate_latest(registry), TEXT_TYPE
+
+
+class _Families(prometheus.Collector):
+    """What a registry of `prometheus_client` asks for the families."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
+
+    def describe(self) -> list[Metric]:
+        """Return nothing: the registry would collect to find names that come twice."""
+        return []

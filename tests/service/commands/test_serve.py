@@ -24,7 +24,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
         return 0
 
     monkeypatch.setattr("service.server.server.run", run)
-    monkeypatch.setattr(serve, "configure_logging", lambda level, log_format: None)
+    monkeypatch.setattr(serve, "configure_logging", lambda *given: None)
     return calls
 
 

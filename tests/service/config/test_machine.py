@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from service.config import machine
-from service.config.machine import read_machine
+from service.config.machine import Machine, read_machine
 from tests.service.config.cgroup_trees import quota_v1, v1, v2
 
 GIB = 1 << 30
@@ -62,3 +62,13 @@ def test_this_machine_has_cpus_and_memory() -> None:
     found = read_machine()
     assert found.cpus >= 1
     assert found.memory is None or found.memory > 0
+
+
+def test_processes_share_a_machine_equally() -> None:
+    machine = Machine(5, "the cores", 1000, "the memory")
+    assert machine.part(2) == Machine(
+        2, "one of 2 equal parts of the cores", 500, "one of 2 equal parts of the memory"
+    )
+    assert machine.part(9).cpus == 1
+    assert Machine(4, "", None, "").part(2).memory is None
+    assert machine.part(1) is machine

@@ -5,8 +5,8 @@ from contextlib import ExitStack
 
 import pytest
 
+from service.errors import ListenError
 from service.server.listener import listen, url_of
-from service.services import ListenError
 
 
 def test_address_is_listened_on_at_once() -> None:

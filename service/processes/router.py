@@ -1,0 +1,86 @@
+"""Passes on what processes ask each other, and puts what they change in one order."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable
+from http import HTTPStatus
+
+from service.processes.child import Child
+from service.processes.messages import Call, Message, Reply, call_of, pack_replies
+
+_SECONDS = 4.0
+"""How long a process has to answer what another one asks."""
+MOST_CHANGES = 1000
+"""Changes that processes which start later are told of."""
+
+_logger = logging.getLogger(__name__)
+
+
+class Router:
+    """Passes calls from a process to all others that serve.
+
+    Args:
+        children: returns the processes.
+    """
+
+    def __init__(self, children: Callable[[], Iterable[Child]]) -> None:
+        self._children = children
+        self._changes: list[Call] = []
+        self._turn = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def take(self, child: Child, message: Message) -> None:
+        """Take a message of a process."""
+        kind = message.head["kind"]
+        if kind == "loaded":
+            self._start(self._catch_up(child))
+        elif kind in ("ask", "change"):
+            work = self._ask if kind == "ask" else self._change
+            self._start(work(child, message.head["number"], call_of(message)))
+
+    async def _catch_up(self, child: Child) -> None:
+        """Have a process that has just started do what all others were told to do before; then it may serve."""
+        async with self._turn:
+            for call in self._changes:
+                reply = await child.call(call, None)
+                if reply is not None and reply.status >= HTTPStatus.BAD_REQUEST:
+                    _logger.error(
+                        "process %d did not repeat %s: %s", child.slot.number, call.path, _why(reply)
+                    )
+            child.is_ready = not child.is_leaving
+        child.send(Message({"kind": "go on"}))
+
+    def others(self, child: Child) -> list[Child]:
+        """Return the other processes that serve."""
+        return [other for other in self._children() if other is not child and other.is_ready]
+
+    async def _ask(self, child: Child, number: int, call: Call) -> None:
+        answers = await asyncio.gather(*(other.call(call, _SECONDS) for other in self.others(child)))
+        self._answer(child, number, [reply for reply in answers if reply is not None])
+
+    async def _change(self, child: Child, number: int, call: Call) -> None:
+        async with self._turn:
+            first = await child.call(call, None)
+            if first is None:
+                return  # it has ended, and its client knows
+            replies = [first]
+            if first.status < HTTPStatus.BAD_REQUEST:
+                self._changes = [*self._changes, call][-MOST_CHANGES:]
+                for other in self.others(child):
+                    reply = await other.call(call, None)
+                    if reply is not None:
+                        replies.append(reply)
+            self._answer(child, number, replies)
+
+    def _answer(self, child: Child, number: int, replies: list[Reply]) -> None:
+        heads, data = pack_replies(replies)
+        child.send(Message({"kind": "replies", "number": number, "replies": heads}, data))
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _why(reply: Reply) -> str:
+    return reply.body[:500].decode(errors="replace")

@@ -1,0 +1,67 @@
+"""What a process of several inherits from the one that started it."""
+
+import json
+import os
+import socket
+from collections.abc import MutableMapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+_VARIABLE = "_KUIPER_SLOT"
+"""Environment variable that hands the description over; no setting, and gone once it is read."""
+
+
+START_FAILED = 3
+"""Exit code of a server that could not start; the one that uvicorn itself uses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The place of one process among several. File descriptors are inherited under the numbers that stand here.
+
+    Attributes:
+        number: tells the process from all others that live at the same time; the label `process` of its metrics.
+        processes: how many processes there are.
+        url: where they are reached.
+        sockets: descriptors of the listening sockets, which all processes share.
+        channel: descriptor of the socket to the process that started it.
+        counters: descriptors of the memory that counters lie in, one for each slot.
+        is_first: whether no other process serves yet, so that the port answers while models are loaded.
+        is_told: whether what it does at its start is logged; otherwise only what goes wrong is.
+    """
+
+    number: int
+    processes: int
+    url: str
+    sockets: tuple[int, ...]
+    channel: int
+    counters: tuple[int, ...]
+    is_first: bool
+    is_told: bool
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """All descriptors that the process inherits."""
+        return (*self.sockets, self.channel, *self.counters)
+
+    def open_sockets(self) -> list[socket.socket]:
+        """Return the listening sockets."""
+        return [socket.socket(fileno=number) for number in self.sockets]
+
+    def variables(self) -> dict[str, str]:
+        """Return the environment variables that hand it over."""
+        return {_VARIABLE: json.dumps(asdict(self))}
+
+
+def take_slot(environment: MutableMapping[str, str] = os.environ) -> Slot | None:
+    """Return the slot that this process was started for, and forget it; None where it was started by itself.
+
+    Args:
+        environment: the environment variables.
+    """
+    text = environment.pop(_VARIABLE, None)
+    if text is None:
+        return None
+    values: dict[str, Any] = json.loads(text)
+    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+    return Slot(**(values | lists))

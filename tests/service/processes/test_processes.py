@@ -1,0 +1,177 @@
+"""Two processes that serve one port: the real command, its signals, and what clients see."""
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.service.models import UNKNOWN_LAYER, VECTOR, add_model
+from tests.service.processes.load import Load
+from tests.service.server.process import ServerProcess, run_to_end
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="several processes need a POSIX system")
+SERVES = re.compile(r"process (\d) serves")
+RESTARTED = re.compile("restarted: 2 processes were replaced")
+
+
+def start(models: Path, *flags: str) -> ServerProcess:
+    return ServerProcess("--models", str(models), "--processes", "2", "--no-access-log", *flags)
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Path:
+    add_model(tmp_path, "vector", VECTOR)
+    return tmp_path
+
+
+@pytest.fixture
+def server(models: Path) -> Iterator[ServerProcess]:
+    with start(models, "--model-control", "explicit", "--trace-rate", "0") as started:
+        yield started
+
+
+def samples(server: ServerProcess) -> dict[str, float]:
+    """Return all samples of `/metrics`, by name with labels."""
+    text = httpx.get(f"{server.url}/metrics").text
+    pairs = (line.rpartition(" ") for line in text.splitlines() if not line.startswith("#"))
+    return {name: float(value) for name, _, value in pairs}
+
+
+def answered(server: ServerProcess) -> float:
+    return samples(server)['nv_inference_request_success{model="vector",version="1"}']
+
+
+def children(server: ServerProcess) -> dict[int, int]:
+    """Return the process ids of the children by the number of their slot, as their start times tell them apart."""
+    told = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
+    numbers = {}
+    for pid in map(int, told):
+        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        slot = next(value for value in variables if value.startswith(b"_KUIPER_SLOT="))
+        numbers[int(re.findall(rb'"number": (\d+)', slot)[0])] = pid
+    return numbers
+
+
+def test_counters_of_all_processes_are_added_up(server: ServerProcess) -> None:
+    with Load(server.url, clients=8) as load:
+        load.until_answered(20)
+    assert load.answers == {200: load.answers.total()}
+    found = samples(server)
+    total = load.answers.total()
+    assert found['nv_inference_request_success{model="vector",version="1"}'] == total
+    assert found['kuiper_request_seconds_count{model="vector",version="1"}'] == total
+    endpoints = [name for name in found if "duration_seconds_count" in name and 'route="/infer"' in name]
+    assert [found[name] for name in endpoints] == [total]
+    assert found['kuiper_workers{process="0"}'] == found['kuiper_workers{process="1"}']
+    assert found['process_resident_memory_bytes{process="1"}'] > 1 << 20
+    statistics = httpx.get(f"{server.url}/v2/models/vector/stats").json()["model_stats"][0]
+    assert statistics["inference_stats"]["success"]["count"] == total
+    assert httpx.get(f"{server.url}/stats").json()["models"]["vector"]["requests"] == total
+
+
+def test_killed_process_takes_only_its_own_connections(server: ServerProcess) -> None:
+    with Load(server.url, clients=6) as load:
+        load.until_answered(20)
+        os.kill(children(server)[0], signal.SIGKILL)
+        server.wait_for_line(SERVES)
+        load.until_answered(20)
+        new = samples(server)
+    total = load.answers.total()
+    assert load.answers == {200: total}
+    assert all(len(told.broken) <= 1 for told in load.told), (
+        "a client was cut off on a connection to another process"
+    )
+    assert total <= answered(server) <= total + len(load.broken), (
+        "what the killed process has counted is kept"
+    )
+    assert sum(name.startswith("kuiper_workers{") for name in new) == 2
+    assert max(told.longest for told in load.told) < 5.0, (
+        "clients wait neither for the dead nor for the new one"
+    )
+
+
+def test_rolling_restart_fails_nothing(server: ServerProcess) -> None:
+    before = children(server)
+    with Load(server.url, clients=6) as load:
+        load.until_answered(20)
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_for_line(RESTARTED)
+        load.until_answered(20)
+    total = load.answers.total()
+    assert (load.answers, load.broken) == ({200: total}, [])
+    assert not set(children(server).values()) & set(before.values())
+    assert answered(server) == total
+
+
+def test_models_that_no_longer_load_leave_the_old_processes(server: ServerProcess, models: Path) -> None:
+    before = children(server)
+    add_model(models, "unknown", UNKNOWN_LAYER)
+    server.process.send_signal(signal.SIGHUP)
+    server.wait_for_line(re.compile("restart given up: the new process ended: exit code 3"))
+    assert children(server) == before
+    assert any("model unknown is broken" in line for line in server.lines)
+    assert httpx.get(f"{server.url}/readyz").status_code == 200
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signal_ends_all(server: ServerProcess, number: signal.Signals) -> None:
+    pids = children(server).values()
+    server.process.send_signal(number)
+    assert server.exit_code() == 0
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+    assert not any("Traceback" in line for line in server.lines)
+    assert sum("model loaded" in line for line in server.lines) == 1, "lines of one start are not repeated"
+
+
+def test_server_that_cannot_start_says_why_once_and_ends(tmp_path: Path) -> None:
+    add_model(tmp_path, "unknown", UNKNOWN_LAYER)
+    ended = run_to_end("--models", str(tmp_path), "--processes", "2")
+    assert ended.returncode == 3
+    assert ended.stderr.count("model unknown is broken") == 1
+
+
+def test_grpc_is_refused_in_words(models: Path) -> None:
+    ended = run_to_end("--models", str(models), "--processes", "2", "--grpc-port", "0")
+    assert ended.returncode == 2
+    assert "grpc_port: only one process can answer gRPC" in ended.stderr
+
+
+def test_traces_of_all_processes_are_found_from_any(server: ServerProcess) -> None:
+    ids = [f"run-{number}" for number in range(12)]
+    for request_id in ids:  # each on a connection of its own
+        headers = {"X-Request-ID": request_id}
+        url = f"{server.url}/infer?model=vector&trace=stats"
+        assert httpx.post(url, json={"inputs": [{"data": [[1, 2, 3]]}]}, headers=headers).status_code == 200
+    listed = httpx.get(f"{server.url}/traces").json()["traces"]
+    assert [trace["request_id"] for trace in listed] == ids[::-1]
+    for trace in listed:
+        found = httpx.get(f"{server.url}/traces/{trace['request_id']}").json()
+        assert (found["request_id"], found["process"]) == (trace["request_id"], trace["process"])
+    assert httpx.get(f"{server.url}/traces/nowhere").status_code == 404
+    drawn = httpx.get(f"{server.url}/traces?format=chrome").json()["traceEvents"]
+    assert {event["pid"] for event in drawn} == {1 + trace["process"] for trace in listed}
+    assert sum(event["name"] == "request" and event["ph"] == "b" for event in drawn) == len(ids)
+
+
+def test_models_are_loaded_and_unloaded_in_all_processes_and_in_those_to_come(
+    server: ServerProcess, models: Path
+) -> None:
+    def statuses() -> set[int]:
+        url = f"{server.url}/v2/models/vector/ready"
+        return {httpx.get(url).status_code for _ in range(16)}
+
+    unload = httpx.post(f"{server.url}/v2/repository/models/vector/unload")
+    assert (unload.status_code, unload.json()) == (200, {})
+    assert statuses() == {503}
+    os.kill(children(server)[1], signal.SIGKILL)
+    server.wait_for_line(SERVES)
+    assert statuses() == {503}
+    assert httpx.post(f"{server.url}/v2/repository/models/vector/load").status_code == 200
+    assert statuses() == {200}
+    refused = httpx.post(f"{server.url}/v2/repository/models/nothing/load")
+    assert refused.status_code == 404
+    assert "nothing" in refused.json()["error"]
