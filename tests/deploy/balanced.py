@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.bench.service.server import cpu_seconds
 from tests.service.server.process import SOON
 
 ROOT = Path(__file__).parents[2]
@@ -62,6 +63,10 @@ class Balancer:
     ) -> None:
         self._process.terminate()
         self._process.wait(SOON)
+
+    def cpu_seconds(self) -> float:
+        """Return the time of the processor that it has taken so far."""
+        return cpu_seconds(self._process.pid)
 
     def ask(self, method: str, path: str, body: bytes = b"") -> int:
         """Send one request; returns the status of its answer."""
