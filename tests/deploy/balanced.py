@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -37,13 +37,16 @@ class Balancer:
 
     Args:
         replicas: where they listen, as host:port.
+        variables: that the configuration reads besides.
 
     Attributes:
         port: where it listens on 127.0.0.1.
     """
 
-    def __init__(self, replicas: Sequence[str]) -> None:
-        self._replicas = {f"REPLICA_{index}": place for index, place in enumerate(replicas, 1)}
+    def __init__(self, replicas: Sequence[str], variables: Mapping[str, str] | None = None) -> None:
+        self._variables = dict(variables or {}) | {
+            f"REPLICA_{index}": place for index, place in enumerate(replicas, 1)
+        }
 
     def __enter__(self) -> Self:
         # it inherits the socket, so that the port is open before it has read its configuration
@@ -51,7 +54,7 @@ class Balancer:
             self.port: int = listener.getsockname()[1]
             self._process = subprocess.Popen(
                 [haproxy(), "-db", "-f", str(CONFIG)],
-                env=os.environ | self._replicas | {"BALANCER": f"fd@{listener.fileno()}"},
+                env=os.environ | self._variables | {"BALANCER": f"fd@{listener.fileno()}"},
                 pass_fds=[listener.fileno()],
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

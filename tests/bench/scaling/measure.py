@@ -1,0 +1,182 @@
+"""What a request takes of servers of one and of two processes, and what surrounds them takes."""
+
+import math
+import resource
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from multiprocessing.pool import ThreadPool
+from pathlib import Path
+from statistics import fmean, median
+from urllib.request import urlopen
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from engine import RuntimeGraph
+from service.config.settings import Settings
+from tests.bench.scaling.results import Profile
+from tests.bench.scaling.simulation import Demand, Outcome
+from tests.bench.service.candidates import binary_request, kuiper_command
+from tests.bench.service.load import measure
+from tests.bench.service.served_model import ServedModel
+from tests.bench.service.server import MeasuredServer, free_port
+
+CONNECTIONS = {1: (1, 4, 16), 2: (4, 16)}
+"""Number of processes -> requests at once that are measured."""
+RUN_SECONDS = 2.0
+"""How long bare runs of a model are measured."""
+_P99 = 2.326
+"""Standard deviations above the mean that one of a hundred draws of a normal distribution exceeds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A load that was measured.
+
+    Attributes:
+        outcome: what clients saw.
+        server_seconds: of the processor, for each request.
+        client_seconds: the same of the load generator.
+    """
+
+    outcome: Outcome
+    server_seconds: float
+    client_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Servers of one model that are measured as one.
+
+    Attributes:
+        servers: one of several processes, or as many servers of one process.
+        ready_seconds: until the slowest was ready.
+    """
+
+    servers: Sequence[MeasuredServer]
+
+    @property
+    def ready_seconds(self) -> float:
+        """Seconds until the slowest was ready."""
+        return max(server.ready_seconds for server in self.servers)
+
+    def memory(self) -> int:
+        """Return the bytes of all, pages that they share counted once."""
+        return sum(server.memory() for server in self.servers)
+
+    def load(self, request: bytes, connections: int, seconds: int) -> Load:
+        """Put the servers under a load, each with its share of the connections."""
+        share = connections // len(self.servers)
+        before = self._counters()
+        with ThreadPool(len(self.servers)) as pool:
+            found = pool.map(lambda server: measure(server.url, request, share, seconds), self.servers)
+        used = [after - first for after, first in zip(self._counters(), before, strict=True)]
+        answered, server_cpu, client_cpu = used
+        outcome = Outcome(
+            sum(one.per_second for one in found),
+            fmean(one.p50 for one in found),
+            max(one.p99 for one in found),
+        )
+        return Load(outcome, server_cpu / answered, client_cpu / answered)
+
+    def _counters(self) -> tuple[float, float, float]:
+        """Return answered requests, and seconds of the processor of the servers and of the load generator."""
+        answered = 0.0
+        for server in self.servers:
+            samples = read_metrics(server.url)
+            answered += samples["nv_inference_request_success"]
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = sum(server.cpu_seconds() for server in self.servers)
+        return answered, cpu, children.ru_utime + children.ru_stime
+
+
+def read_metrics(url: str) -> dict[str, float]:
+    """Return the sums of a server's samples by name."""
+    with urlopen(f"{url}/metrics") as answer:
+        families = text_string_to_metric_families(answer.read().decode())
+    sums: dict[str, float] = {}
+    for sample in (sample for family in families for sample in family.samples):
+        sums[sample.name] = sums.get(sample.name, 0.0) + sample.value
+    return sums
+
+
+@contextmanager
+def running(model: ServedModel, processes: int, workers: int, cache: Path) -> Iterator[Fleet]:
+    """Serve a model, with compiled code kept in a folder."""
+    flags, count = (
+        ([], processes) if "processes" not in Settings.model_fields else (["--processes", str(processes)], 1)
+    )
+    flags = flags if processes > 1 else []
+    total = workers * processes // count
+    with ExitStack() as stack:
+        servers = []
+        for _ in range(count):
+            port = free_port()
+            command = [*kuiper_command(model.folder / model.name, port, total), "--trace-rate", "0", *flags]
+            server = MeasuredServer(command, port, "/readyz", {"KUIPER_CACHE": str(cache)})
+            servers.append(stack.enter_context(server))
+        yield Fleet(servers)
+
+
+def measure_loads(
+    model: ServedModel, cores: int, rounds: int, seconds: int
+) -> tuple[Profile, dict[tuple[int, int], Load]]:
+    """Return what a request takes, and each load's best round by processes and connections."""
+    described = {"name": "0", "shape": model.array.shape, "datatype": "FP32"}
+    request = binary_request(f"/v2/models/{model.name}/infer", described, model.array).to_bytes()
+    best: dict[tuple[int, int], Load] = {}
+    with tempfile.TemporaryDirectory() as name:
+        cache = Path(name) / "code"
+        with running(model, 1, cores, cache) as fleet:
+            cold = fleet.ready_seconds
+        for _ in range(rounds):
+            for processes, numbers in CONNECTIONS.items():
+                with running(model, processes, cores // processes, cache) as fleet:
+                    warm = fleet.ready_seconds
+                    fleet.load(request, 4, 1)
+                    for connections in numbers:
+                        found = fleet.load(request, connections, seconds)
+                        print(
+                            f"{model.name}, {processes} processes, {connections} at once: {found}", flush=True
+                        )
+                        if (last := best.get((processes, connections))) is None or (
+                            found.outcome.per_second > last.outcome.per_second
+                        ):
+                            best[processes, connections] = found
+                    memory = fleet.memory()
+    folder = model.folder / model.name
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.suffix in (".bin", ".param"))
+    alone, busy = best[1, 1], best[1, max(CONNECTIONS[1])]
+    demand = demand_of(_run_seconds(model), alone, busy)
+    spread = math.log(max(alone.outcome.p99 / alone.outcome.p50, 1.0)) / _P99
+    return Profile(model.name, demand, spread, memory, size, cold, warm), best
+
+
+def _run_seconds(model: ServedModel) -> float:
+    """Return the seconds of the processor that a run of the model takes, on the thread that runs it."""
+    folder = model.folder / model.name
+    (param,) = folder.glob("*.param")
+    (weights,) = folder.glob("*.bin")
+    graph = RuntimeGraph(param, weights)
+    graph.build()
+    started = time.perf_counter()
+    times: list[float] = []
+    while time.perf_counter() - started < RUN_SECONDS or len(times) < 3:
+        before = time.thread_time()
+        graph.forward([model.array])
+        times.append(time.thread_time() - before)
+    return median(times[1:])
+
+
+def demand_of(run_seconds: float, alone: Load, busy: Load) -> Demand:
+    """Return what a request takes: from a bare run of the model, a load of one request at a time, and one of many.
+
+    The processor's time is that of the busy server, which wakes its threads less often; what the run did not take of it
+    is the interpreter's. The rest of the time that a client waits who is alone is fixed.
+    """
+    run = min(run_seconds, busy.server_seconds)
+    interpreter = busy.server_seconds - run
+    fixed = alone.outcome.p50 / 1e3 - run - interpreter - busy.client_seconds
+    return Demand(interpreter, run, max(fixed, 0.0), busy.client_seconds)
