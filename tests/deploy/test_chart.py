@@ -16,7 +16,6 @@ DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 HELPERS = (CHART / "templates" / "_helpers.tpl").read_text(encoding="utf-8")
 DEPLOYMENT = (CHART / "templates" / "deployment.yaml").read_text(encoding="utf-8")
 PLANNED = {
-    "KUIPER_GRPC_PORT",
     "KUIPER_STORE_CACHE",
 }
 """Settings that are about to be added."""
