@@ -3,9 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from httpx import HTTPError
 from huggingface_hub import HfApi, HfFileSystem
-from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 from huggingface_hub.hf_api import RepoFile
 
 from service.config.store_url import StoreUrl, without_secrets
@@ -21,16 +19,17 @@ class HuggingFaceStore:
 
     Args:
         url: hf://ORGANISATION/NAME, with @REVISION after the name and a folder behind it where these are wanted.
+        endpoint: address of the server; None for what `HF_ENDPOINT` says.
     """
 
-    def __init__(self, url: StoreUrl) -> None:
+    def __init__(self, url: StoreUrl, endpoint: str | None = None) -> None:
         self._url = url
         repository, _, self._folder = url.path.partition("/")
         name, _, revision = repository.partition("@")
         self._repository = f"{url.host}/{name}"
         self._branch = revision or None
         self._commit = ""
-        self._api = HfApi()
+        self._api = HfApi(endpoint)
 
     def list(self) -> Iterator[FileMark]:
         """Yield the files of the newest commit.
@@ -45,7 +44,7 @@ class HuggingFaceStore:
             )
             start = len(self._folder) + 1 if self._folder else 0
             for found in tree:
-                if isinstance(found, RepoFile):
+                if isinstance(found, RepoFile) and found.path.startswith(self._folder):
                     tag = f"git:{found.blob_id}" if found.lfs is None else f"sha256:{found.lfs.sha256}"
                     yield FileMark(found.path[start:], found.size, tag)
 
@@ -57,12 +56,11 @@ class HuggingFaceStore:
         """
         folder = f"{self._folder}/" if self._folder else ""
         place = f"{self._repository}@{self._commit}/{folder}{file.path}"
-        with (
-            _told(self._url),
-            HfFileSystem(skip_instance_cache=True).open(place, block_size=_CHUNK_BYTES) as source,
-        ):
-            while chunk := source.read(_CHUNK_BYTES):
-                yield chunk
+        with _told(self._url):
+            files = HfFileSystem(endpoint=self._api.endpoint, skip_instance_cache=True)
+            with files.open(place, block_size=_CHUNK_BYTES) as source:
+                while chunk := source.read(_CHUNK_BYTES):
+                    yield chunk
 
     def digest(self, file: FileMark) -> tuple[str, str]:
         """Return the digest that git has of a file: of its bytes, or of those of its large-file storage."""
@@ -79,6 +77,6 @@ def _told(url: StoreUrl) -> Iterator[None]:
     """Turn errors of the library into one sentence, without anything that may be secret."""
     try:
         yield
-    except (HfHubHTTPError, HFValidationError, HTTPError, OSError, ValueError) as error:
+    except Exception as error:  # versions of the library let errors of different HTTP libraries through
         words = without_secrets(str(error).strip().partition("\n")[0])
         raise SourceError(f"{url} cannot be read: {words[:_MOST_WORDS]}") from error
