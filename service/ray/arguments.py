@@ -12,11 +12,7 @@ from service.config.wording import problem_of
 
 _INGRESS = "Ray's ingress has the connections of clients"
 _MEANINGLESS = {
-    "host": _INGRESS,
     "port": _INGRESS,
-    "ssl_certfile": _INGRESS,
-    "ssl_keyfile": _INGRESS,
-    "ssl_ca_certs": _INGRESS,
     "max_connections": _INGRESS,
     "max_connection_age_seconds": _INGRESS,
     "max_unsent_bytes": _INGRESS,
@@ -26,6 +22,8 @@ _MEANINGLESS = {
     "drain_delay_seconds": "environment() has drain_seconds",
 }
 """Settings that a replica has no use for, and what stands in for them."""
+_OF_LISTENERS = ("host", "ssl_certfile", "ssl_keyfile", "ssl_ca_certs")
+"""Settings of what listens in a replica besides Ray's ingress: gRPC, if anything."""
 
 
 class Autoscaling(BaseModel):
@@ -128,10 +126,18 @@ def read_arguments(given: Mapping[str, Any]) -> Arguments:
         SettingsError: an argument is unknown or invalid, or has no meaning in a replica.
     """
     settings = {name: value for name, value in given.items() if name != "deployment"}
+    has_grpc = settings.get("grpc_port") is not None
     for name, value in settings.items():
+        if name in _OF_LISTENERS and not has_grpc:
+            raise SettingsError(f"{name}: it is of use to gRPC only, with grpc_port: {_INGRESS}")
         _check_meaning(name, value)
     load_settings({name: value for name, value in settings.items() if name != "config"})
-    return Arguments(settings, _read_deployment(given.get("deployment") or {}))
+    deployment = _read_deployment(given.get("deployment") or {})
+    if settings.get("grpc_port") and deployment.max_replicas_per_node != 1:
+        raise SettingsError(
+            "grpc_port: only one replica of a node can listen on it: set deployment.max_replicas_per_node to 1"
+        )
+    return Arguments(settings, deployment)
 
 
 def _check_meaning(name: str, value: object) -> None:

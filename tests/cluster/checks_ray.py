@@ -12,6 +12,7 @@ from http.client import HTTPConnection
 
 import numpy as np
 import pytest
+import yaml
 
 from tests.bench.service.server import MeasuredServer, free_port
 from tests.cluster.load import ask, binary_request, digits_request, load_on
@@ -172,6 +173,37 @@ def test_each_model_is_an_application_below_a_prefix(cluster: RayCluster, answer
         assert _outputs(cluster.port, SMALL, f"{path}/infer") == answers[SMALL]
         assert _outputs(cluster.port, SMALL, f"/numbers{path}/infer") == answers[SMALL]
         assert ask(cluster.port, digits_request(SMALL, "/infer?model=digits"))[0] == 404
+
+
+def test_the_file_of_the_guide_is_deployed(cluster: RayCluster, answers: dict[int, bytes]) -> None:
+    from ray import serve
+    from ray.serve.context import _get_global_client
+    from ray.serve.schema import ServeDeploySchema
+
+    page = (MODELS.parent / "docs/guides/ray.md").read_text(encoding="utf-8")
+    (text,) = (block for block in page.split("```text\n") if block.startswith("# kuiper.yaml"))
+    file = yaml.safe_load(text.partition("```")[0])
+    file["applications"][0]["args"]["models"] = str(MODELS / "digits")  # nodes have folders of their own
+    file.pop("http_options")  # the ingress is there already
+    try:
+        _get_global_client().deploy_apps(ServeDeploySchema(**file), _blocking=True)
+        wait_until(lambda: len(cluster.replicas()) == 2, "two replicas")
+        assert _outputs(cluster.port, SMALL) == answers[SMALL]
+    finally:
+        serve.delete("kuiper")
+
+
+def test_replicas_answer_grpc_at_their_nodes(cluster: RayCluster) -> None:
+    import grpc
+
+    port = free_port()
+    deployment = {"num_replicas": 1, "max_replicas_per_node": 1}
+    with (
+        cluster.serving(grpc_port=port, deployment=deployment),
+        grpc.insecure_channel(f"127.0.0.1:{port}") as channel,
+    ):
+        is_ready = channel.unary_unary("/inference.GRPCInferenceService/ServerReady")
+        assert is_ready(b"", timeout=60) == b"\x08\x01"  # field 1, true
 
 
 def _answers(port: int, *paths: str) -> bool:

@@ -22,6 +22,8 @@ def test_settings_and_deployment_are_told_apart() -> None:
         ({"wokers": 2}, "wokers: there is no such setting; did you mean workers?"),
         ({"workers": -1}, "workers: input should be greater than or equal to 0, got -1"),
         ({"port": 8000}, "port: a replica of Ray Serve has no use for it"),
+        ({"host": "0.0.0.0"}, "host: it is of use to gRPC only"),
+        ({"grpc_port": 8001}, "max_replicas_per_node to 1"),
         ({"drain_seconds": 5}, "graceful_shutdown_timeout_s"),
         ({"api_keys": "secret"}, "KUIPER_API_KEYS"),
         ({"model_control": "explicit"}, "in one of the replicas only"),
@@ -43,6 +45,11 @@ def test_what_is_wrong_is_told(given: dict[str, Any], problem: str) -> None:
     with pytest.raises(SettingsError) as caught:
         read_arguments(given)
     assert problem in str(caught.value)
+
+
+def test_grpc_has_an_address_of_its_own() -> None:
+    given = {"grpc_port": 8001, "host": "0.0.0.0", "deployment": {"max_replicas_per_node": 1}}
+    assert read_arguments(given).settings == {"grpc_port": 8001, "host": "0.0.0.0"}
 
 
 def test_secrets_are_not_repeated() -> None:
