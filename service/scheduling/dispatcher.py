@@ -201,7 +201,7 @@ class Dispatcher:
 
     def busy_now(self) -> int:
         """Return how many workers of both kinds have work, without waiting for a lock that workers may hold."""
-        return self._scheduler.busy_now + self._heavy.busy_now
+        return self._scheduler.busy_workers() + self._heavy.busy_workers()
 
     def busy_heavy_workers(self) -> int:
         """Return how many workers for heavy calls have work."""

@@ -89,13 +89,7 @@ class Scheduler:
         return running if self._heavy is None else running + self._heavy.running(model)
 
     def busy_workers(self) -> int:
-        """Return how many workers have work."""
-        with self._changed:
-            return self._busy
-
-    @property
-    def busy_now(self) -> int:
-        """How many workers have work; read without the lock."""
+        """Return how many workers have work, without waiting for the lock."""
         return self._busy
 
     def start(self) -> None:
