@@ -28,6 +28,8 @@ REQUESTS = 20_000
 def main() -> int:
     """Measure or plan, and print; returns the exit code."""
     arguments = parse()
+    if arguments.plan and not SAVED.exists():
+        sys.exit(f"there is no {SAVED}: python -m tests.bench.scaling --save measures and writes it")
     if arguments.plan:
         print_plan(from_json(SAVED.read_text()), arguments.rate, arguments.price)
         return 0

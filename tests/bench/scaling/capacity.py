@@ -7,7 +7,7 @@ from tests.bench.scaling.results import Capacity, Profile
 from tests.bench.scaling.simulation import Demand, Machine, lognormal, simulate_open
 
 REPLICA = Machine(processes=2, workers=1, cores=2)
-"""A replica: the chart's default of two cores, with a process for each."""
+"""A replica: the two cores of the chart's resources, with a process for each."""
 REQUESTS = 20_000
 """Simulated for each rate that is tried."""
 STEPS = 8

@@ -4,18 +4,14 @@ import math
 import resource
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from multiprocessing.pool import ThreadPool
 from pathlib import Path
-from statistics import fmean, median
+from statistics import median
 from urllib.request import urlopen
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from engine import RuntimeGraph
-from service.config.settings import Settings
 from tests.bench.scaling.results import Profile
 from tests.bench.scaling.simulation import Demand, Outcome
 from tests.bench.service.candidates import binary_request, kuiper_command
@@ -23,7 +19,7 @@ from tests.bench.service.load import measure
 from tests.bench.service.served_model import ServedModel
 from tests.bench.service.server import MeasuredServer, free_port
 
-CONNECTIONS = {1: (1, 4, 16), 2: (4, 16)}
+CONNECTIONS = {1: (1, 4, 16), 2: (1, 4, 16)}
 """Number of processes -> requests at once that are measured."""
 RUN_SECONDS = 2.0
 """How long bare runs of a model are measured."""
@@ -46,50 +42,21 @@ class Load:
     client_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Fleet:
-    """Servers of one model that are measured as one.
+def put_under_load(server: MeasuredServer, request: bytes, connections: int, seconds: int) -> Load:
+    """Put a server under a load."""
+    before = _counters(server)
+    found = measure(server.url, request, connections, seconds)
+    used = [after - first for after, first in zip(_counters(server), before, strict=True)]
+    answered, server_cpu, client_cpu = used
+    outcome = Outcome(found.per_second, found.p50, found.p99)
+    return Load(outcome, server_cpu / answered, client_cpu / answered)
 
-    Attributes:
-        servers: one of several processes, or as many servers of one process.
-        ready_seconds: until the slowest was ready.
-    """
 
-    servers: Sequence[MeasuredServer]
-
-    @property
-    def ready_seconds(self) -> float:
-        """Seconds until the slowest was ready."""
-        return max(server.ready_seconds for server in self.servers)
-
-    def memory(self) -> int:
-        """Return the bytes of all, pages that they share counted once."""
-        return sum(server.memory() for server in self.servers)
-
-    def load(self, request: bytes, connections: int, seconds: int) -> Load:
-        """Put the servers under a load, each with its share of the connections."""
-        share = connections // len(self.servers)
-        before = self._counters()
-        with ThreadPool(len(self.servers)) as pool:
-            found = pool.map(lambda server: measure(server.url, request, share, seconds), self.servers)
-        used = [after - first for after, first in zip(self._counters(), before, strict=True)]
-        answered, server_cpu, client_cpu = used
-        outcome = Outcome(
-            sum(one.per_second for one in found),
-            fmean(one.p50 for one in found),
-            max(one.p99 for one in found),
-        )
-        return Load(outcome, server_cpu / answered, client_cpu / answered)
-
-    def _counters(self) -> tuple[float, float, float]:
-        """Return answered requests, and seconds of the processor of the servers and of the load generator."""
-        answered = 0.0
-        for server in self.servers:
-            samples = read_metrics(server.url)
-            answered += samples["nv_inference_request_success"]
-        children = resource.getrusage(resource.RUSAGE_CHILDREN)
-        cpu = sum(server.cpu_seconds() for server in self.servers)
-        return answered, cpu, children.ru_utime + children.ru_stime
+def _counters(server: MeasuredServer) -> tuple[float, float, float]:
+    """Return answered requests, and seconds of the processor of the server and of the load generator."""
+    answered = read_metrics(server.url)["nv_inference_request_success"]
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return answered, server.cpu_seconds(), children.ru_utime + children.ru_stime
 
 
 def read_metrics(url: str) -> dict[str, float]:
@@ -102,22 +69,12 @@ def read_metrics(url: str) -> dict[str, float]:
     return sums
 
 
-@contextmanager
-def running(model: ServedModel, processes: int, workers: int, cache: Path) -> Iterator[Fleet]:
-    """Serve a model, with compiled code kept in a folder."""
-    flags, count = (
-        ([], processes) if "processes" not in Settings.model_fields else (["--processes", str(processes)], 1)
-    )
-    flags = flags if processes > 1 else []
-    total = workers * processes // count
-    with ExitStack() as stack:
-        servers = []
-        for _ in range(count):
-            port = free_port()
-            command = [*kuiper_command(model.folder / model.name, port, total), "--trace-rate", "0", *flags]
-            server = MeasuredServer(command, port, "/readyz", {"KUIPER_CACHE": str(cache)})
-            servers.append(stack.enter_context(server))
-        yield Fleet(servers)
+def serving(model: ServedModel, processes: int, workers: int, cache: Path) -> MeasuredServer:
+    """Return a server of a model, with so many workers in each process, and compiled code kept in a folder."""
+    port = free_port()
+    command = kuiper_command(model.folder / model.name, port, workers)
+    command += ["--trace-rate", "0", "--processes", str(processes)]
+    return MeasuredServer(command, port, "/readyz", {"KUIPER_CACHE": str(cache)})
 
 
 def measure_loads(
@@ -129,15 +86,15 @@ def measure_loads(
     best: dict[tuple[int, int], Load] = {}
     with tempfile.TemporaryDirectory() as name:
         cache = Path(name) / "code"
-        with running(model, 1, cores, cache) as fleet:
-            cold = fleet.ready_seconds
+        with serving(model, 1, cores, cache) as server:
+            cold = server.ready_seconds
         for _ in range(rounds):
             for processes, numbers in CONNECTIONS.items():
-                with running(model, processes, cores // processes, cache) as fleet:
-                    warm = fleet.ready_seconds
-                    fleet.load(request, 4, 1)
+                with serving(model, processes, cores // processes, cache) as server:
+                    warm = server.ready_seconds
+                    put_under_load(server, request, 4, 1)
                     for connections in numbers:
-                        found = fleet.load(request, connections, seconds)
+                        found = put_under_load(server, request, connections, seconds)
                         print(
                             f"{model.name}, {processes} processes, {connections} at once: {found}", flush=True
                         )
@@ -145,7 +102,7 @@ def measure_loads(
                             found.outcome.per_second > last.outcome.per_second
                         ):
                             best[processes, connections] = found
-                    memory = fleet.memory()
+                    memory = server.memory()
     folder = model.folder / model.name
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.suffix in (".bin", ".param"))
     alone, busy = best[1, 1], best[1, max(CONNECTIONS[1])]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.request import urlopen
 
-from tests.bench.scaling.measure import running
+from tests.bench.scaling.measure import serving
 from tests.bench.scaling.results import Surroundings
 from tests.bench.service.load import WARM_UP_SECONDS, measure
 from tests.bench.service.request import PostRequest
@@ -22,8 +22,7 @@ LARGE_BYTES = (1 << 20) + (16 << 10)
 
 def measure_surroundings(model: ServedModel, seconds: int) -> Surroundings:
     """Measure HAProxy in front of a server that does nothing, and scrapes of one that serves a model."""
-    with tempfile.TemporaryDirectory() as cache, running(model, 1, 1, Path(cache) / "code") as fleet:
-        (server,) = fleet.servers
+    with tempfile.TemporaryDirectory() as cache, serving(model, 1, 1, Path(cache) / "code") as server:
         size, before = 0, server.cpu_seconds()
         for _ in range(SCRAPES):
             with urlopen(f"{server.url}/metrics") as answer:
