@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from time import monotonic
 from typing import TypeAlias
 from urllib.parse import unquote
@@ -15,6 +15,7 @@ from engine import InputError, LayerError
 from service.context import REQUEST_ID_HEADER, RequestContext, choose_request_id
 from service.errors import ServiceError, engine_error, out_of_memory
 from service.grpc.status import code_of, details_of, metadata_of
+from service.grpc.unread_answers import SMALL_BYTES, UnreadAnswers
 from service.grpc.wire import malformed
 from service.http.access import Access
 from service.http.body_budget import BodyBudget, Reservation
@@ -69,6 +70,9 @@ class Incoming:
 Answer = Callable[[Incoming], Awaitable[bytes]]
 """Returns the message that answers a call; raises ServiceError."""
 
+Run = Callable[[Rpc, RequestContext], Awaitable[bytes]]
+"""Returns the message that ends a call, whose messages it reads itself; raises ServiceError."""
+
 
 class Front:
     """Admits calls by the rules that hold over HTTP, and answers those that it refuses.
@@ -78,6 +82,10 @@ class Front:
         access: which calls need which key.
         buckets: how many calls each client may make; None for any number.
         budget: the memory that messages may take, together with the bodies of HTTP requests.
+
+    Attributes:
+        services: the parts of the server.
+        unread: the answers that clients have not read yet.
     """
 
     def __init__(
@@ -87,19 +95,30 @@ class Front:
         self._access = access
         self._buckets = buckets
         self._budget = budget
+        self.unread = UnreadAnswers(services.settings.max_unsent_bytes)
 
     async def handle(self, method: Method, answer: Answer, rpc: Rpc) -> bytes:
-        """Return the answer to a call, or end it with an error.
+        """Return the answer to a call with one message, or end it with an error.
 
         Args:
             method: which call it is.
             answer: makes the answer.
             rpc: the call, its message not read yet.
         """
+        return await self.run(method, partial(self._answer, method, answer), rpc)
+
+    async def run(self, method: Method, run: Run, rpc: Rpc) -> bytes:
+        """Return the last message that answers a call, or end it with an error; record it.
+
+        Args:
+            method: which call it is.
+            run: admits and answers the call.
+            rpc: the call.
+        """
         context = open_call(rpc)
         status = _CANCELLED
         try:
-            answered = await self._answer(method, answer, rpc, context)
+            answered = await run(rpc, context)
             status = _OK
         except Exception as error:
             refusal = explain(error, context.request_id)
@@ -131,6 +150,15 @@ class Front:
             raise shutting_down()
         if self._access.is_limited:
             self.check_key(method.http_method, method.http_path, context)
+        self.unread.check(context.client)
+        self.check_rate(context)
+
+    def check_rate(self, context: RequestContext) -> None:
+        """Check whether a client may make one more request now.
+
+        Raises:
+            ServiceError: 429.
+        """
         if self._buckets is not None:
             wait = self._buckets.take(context.client, monotonic())
             if wait:
@@ -146,16 +174,22 @@ class Front:
         if client is not None:
             context.client = client
 
+    def reserve(self, context: RequestContext) -> Reservation:
+        """Return the part of the budget that a message of a call gets; nothing is reserved yet."""
+        return Reservation(self._budget, None, context)
+
     async def _answer(self, method: Method, answer: Answer, rpc: Rpc, context: RequestContext) -> bytes:
         self.admit(method, context)
         lifecycle = self.services.lifecycle
-        reservation = Reservation(self._budget, None, context)
+        reservation = self.reserve(context)
         if not method.is_polled:
             lifecycle.begin_request()
         try:
             data = await self._receive(rpc)
             reservation.expect(len(data))
             answered = await answer(Incoming(rpc, context, data))
+            if len(answered) > SMALL_BYTES:
+                self.unread.add_until_done(context.client, len(answered), rpc)
             rpc.set_trailing_metadata(((_ID_KEY, context.request_id),))
             return answered
         finally:

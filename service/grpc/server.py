@@ -16,6 +16,7 @@ from service.grpc.health import Health
 from service.grpc.inference import Inference
 from service.grpc.messages import HEALTH_SERVICE, INFERENCE_SERVICE
 from service.grpc.options import channel_options, most_calls, tls_credentials
+from service.grpc.streaming import Streams
 from service.lifecycle import Phase
 
 _LAST_SECONDS = 1.0
@@ -26,6 +27,8 @@ _SHARED_MEMORY = tuple(
     for kind in ("System", "Cuda")
     for call in ("Status", "Register", "Unregister")
 )
+_INFER_PATH = "/v2/models/M/infer"
+STREAM = Method(f"/{INFERENCE_SERVICE}/ModelStreamInfer", "POST", _INFER_PATH)
 _Handlers = dict[str, grpc.RpcMethodHandler]
 _logger = logging.getLogger(__name__)
 
@@ -44,6 +47,8 @@ class GrpcServer:
         self._front = front
         self._settings = front.services.settings
         self._health = Health(front.services)
+        self._inference = Inference(front.services)
+        self._streams = Streams(front, self._inference, STREAM)
         self._server: grpc.aio.Server | None = None
         self._ending: asyncio.Task[None] | None = None
         self.port = 0
@@ -59,7 +64,9 @@ class GrpcServer:
         self._server = grpc.aio.server(
             options=channel_options(settings), maximum_concurrent_rpcs=most_calls(settings)
         )
-        handlers = _inference_handlers(self._front), _health_handlers(self._front, self._health)
+        inference = _inference_handlers(self._front, self._inference)
+        inference["ModelStreamInfer"] = _stream(self._front, self._streams)
+        handlers = inference, _health_handlers(self._front, self._health)
         for service, methods in zip((INFERENCE_SERVICE, HEALTH_SERVICE), handlers, strict=True):
             self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, methods),))
         self.port = _bind(self._server, settings)
@@ -78,6 +85,7 @@ class GrpcServer:
         self._health.tell()
         is_draining = self._front.services.lifecycle.phase is Phase.DRAINING
         if is_draining and self._ending is None and self._server is not None:
+            self._streams.drain()
             grace = self._settings.drain_seconds + _LAST_SECONDS
             self._ending = asyncio.get_running_loop().create_task(self._server.stop(grace))
 
@@ -101,8 +109,8 @@ def _address(settings: Settings, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _inference_handlers(front: Front) -> _Handlers:
-    calls, inference = PlainCalls(front), Inference(front.services)
+def _inference_handlers(front: Front, inference: Inference) -> _Handlers:
+    calls = PlainCalls(front)
     plain: dict[str, tuple[Callable[..., Any], str, str]] = {
         "ServerLive": (calls.server_live, "GET", "/v2/health/live"),
         "ServerReady": (calls.server_ready, "GET", "/v2/health/ready"),
@@ -129,8 +137,15 @@ def _inference_handlers(front: Front) -> _Handlers:
         handlers[name] = _unary(
             front, Method(f"/{INFERENCE_SERVICE}/{name}", "GET", "/v2"), calls.shared_memory
         )
-    infer = Method(f"/{INFERENCE_SERVICE}/ModelInfer", "POST", "/v2/models/M/infer")
+    infer = Method(f"/{INFERENCE_SERVICE}/ModelInfer", "POST", _INFER_PATH)
     return handlers | {"ModelInfer": _unary(front, infer, inference.answer)}
+
+
+def _stream(front: Front, streams: Streams) -> grpc.RpcMethodHandler:
+    async def exchange(_requests: object, rpc: Rpc) -> None:
+        await front.run(STREAM, streams.run, rpc)
+
+    return grpc.stream_stream_rpc_method_handler(exchange)
 
 
 def _health_handlers(front: Front, health: Health) -> _Handlers:

@@ -1,0 +1,156 @@
+"""`ModelStreamInfer`: many requests in one call, whose answers come in the order of the requests."""
+
+import asyncio
+from collections import Counter
+
+from service.context import RequestContext
+from service.errors import ServiceError
+from service.grpc.front import Front, Incoming, Method, Rpc, explain
+from service.grpc.infer_message import split
+from service.grpc.inference import Inference
+from service.grpc.messages import ModelInferResponse, message_class
+from service.grpc.status import details_of
+from service.grpc.wire import prefix
+from service.lifecycle import Phase
+from service.peer import Peer
+from service.scheduling.refusals import shutting_down
+
+_Response = message_class("inference.ModelStreamInferResponse")
+_RESPONSE = 2
+"""Number of the field of a `ModelStreamInferResponse` for an answer."""
+_MOST_AHEAD = 8
+"""Requests of a stream that are in work or answered, their answers not sent yet; no more are read meanwhile."""
+MOST_STREAMS = 64
+"""Streams that one client may have open."""
+_STRICT_KEY = b"triton_grpc_error"
+"""Metadata of clients that want the stream to end with the status of the first error."""
+
+_final = ModelInferResponse()
+_final.parameters["triton_final_response"].bool_param = True
+_FINAL: bytes = _final.SerializeToString()
+"""What is appended to each answer: there is no other to its request."""
+
+_Answers = asyncio.Queue["asyncio.Task[bytes | ServiceError] | None"]
+
+
+class Streams:
+    """Answers `ModelStreamInfer`. Used on the event loop only.
+
+    Args:
+        front: admits calls.
+        inference: runs models.
+        method: the call.
+    """
+
+    def __init__(self, front: Front, inference: Inference, method: Method) -> None:
+        self._front = front
+        self._inference = inference
+        self._method = method
+        self._readers: set[asyncio.Task[None]] = set()
+        self._open: Counter[Peer] = Counter()
+
+    def drain(self) -> None:
+        """Read no more requests; each stream ends when those are answered that it has sent."""
+        for reader in self._readers:
+            reader.cancel()
+
+    async def run(self, rpc: Rpc, context: RequestContext) -> bytes:
+        """Answer the requests of a stream; returns the end of it, which is no message.
+
+        Raises:
+            ServiceError: 401, 429 or 503; of a strict stream also the first error.
+        """
+        self._front.admit(self._method, context)
+        client = context.client
+        if self._open[client] >= MOST_STREAMS:
+            message = f"a client may have {MOST_STREAMS} streams open; close one of them"
+            raise ServiceError(429, "too_many_streams", message, {"limit": MOST_STREAMS})
+        self._open[client] += 1
+        try:
+            await self._exchange(rpc, context)
+        finally:
+            self._open[client] -= 1
+            if not self._open[client]:
+                del self._open[client]
+        if self._is_draining:
+            raise shutting_down()
+        return b""
+
+    @property
+    def _is_draining(self) -> bool:
+        return self._front.services.lifecycle.phase is Phase.DRAINING
+
+    async def _exchange(self, rpc: Rpc, context: RequestContext) -> None:
+        answers: _Answers = asyncio.Queue(_MOST_AHEAD)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                reader = tasks.create_task(self._read(rpc, context, answers, tasks))
+                self._readers.add(reader)
+                reader.add_done_callback(self._readers.discard)
+                await self._write(rpc, context, answers)
+        except BaseExceptionGroup as group:
+            raise group.exceptions[0] from None
+
+    async def _read(
+        self, rpc: Rpc, context: RequestContext, answers: _Answers, tasks: asyncio.TaskGroup
+    ) -> None:
+        """Begin with each request that comes, until the client sends no more or the server drains."""
+        try:
+            while isinstance(data := await rpc.read(), bytes):
+                await answers.put(tasks.create_task(self._answer(Incoming(rpc, context, data))))
+        except asyncio.CancelledError:
+            if not self._is_draining:
+                raise
+        await answers.put(None)
+
+    async def _write(self, rpc: Rpc, context: RequestContext, answers: _Answers) -> None:
+        """Send the answers, each as soon as it is there and those before it are sent.
+
+        A message that is being sent is never given up: gRPC would not let the call be ended afterwards.
+
+        Raises:
+            ServiceError: the stream is strict, and a request was refused.
+        """
+        unread = self._front.unread
+        while (task := await answers.get()) is not None:
+            answer = await task
+            if isinstance(answer, ServiceError):
+                raise answer
+            unread.add(context.client, len(answer))
+            try:
+                await rpc.write(answer)
+            finally:
+                unread.remove(context.client, len(answer))
+
+    async def _answer(self, incoming: Incoming) -> bytes | ServiceError:
+        """Return a `ModelStreamInferResponse`, an error in it where there is no answer; if strict, the error."""
+        data, context = incoming.data, incoming.context
+        lifecycle = self._front.services.lifecycle
+        reservation = self._front.reserve(context)
+        lifecycle.begin_request()
+        try:
+            self._front.check_rate(context)
+            reservation.expect(len(data))
+            answer = await self._inference.answer(incoming)
+        except Exception as error:
+            refusal = explain(error, context.request_id)
+            error.__traceback__ = None
+            if context.headers.get(_STRICT_KEY) == b"true":
+                return refusal
+            return _failed(data, refusal)
+        finally:
+            reservation.release()
+            lifecycle.end_request()
+        return prefix(_RESPONSE, len(answer) + len(_FINAL)) + answer + _FINAL
+
+
+def _failed(data: bytes, refusal: ServiceError) -> bytes:
+    """Return the answer to a request that is refused, with the client's id of it where that can be read."""
+    response = _Response(error_message=details_of(refusal))
+    response.infer_response.MergeFromString(_FINAL)
+    try:
+        response.infer_response.id = split(data).id
+    except ServiceError:
+        response.infer_response.id = ""
+    written: bytes = response.SerializeToString()
+    return written
