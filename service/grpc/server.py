@@ -39,6 +39,9 @@ class GrpcServer:
     Args:
         front: admits calls.
 
+    Raises:
+        SettingsError: gRPC cannot use the certificate's key.
+
     Attributes:
         port: where it listens, once it does.
     """
@@ -46,6 +49,7 @@ class GrpcServer:
     def __init__(self, front: Front) -> None:
         self._front = front
         self._settings = front.services.settings
+        self._credentials = tls_credentials(self._settings)
         self._health = Health(front.services)
         self._inference = Inference(front.services)
         self._streams = Streams(front, self._inference, STREAM)
@@ -69,7 +73,7 @@ class GrpcServer:
         handlers = inference, _health_handlers(self._front, self._health)
         for service, methods in zip((INFERENCE_SERVICE, HEALTH_SERVICE), handlers, strict=True):
             self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, methods),))
-        self.port = _bind(self._server, settings)
+        self.port = _bind(self._server, settings, self._credentials)
         await self._server.start()
         tell = asyncio.get_running_loop().call_soon_threadsafe
         self._front.services.lifecycle.watch(partial(tell, self._phase_changed))
@@ -90,9 +94,8 @@ class GrpcServer:
             self._ending = asyncio.get_running_loop().create_task(self._server.stop(grace))
 
 
-def _bind(server: grpc.aio.Server, settings: Settings) -> int:
+def _bind(server: grpc.aio.Server, settings: Settings, credentials: grpc.ServerCredentials | None) -> int:
     address = _address(settings, settings.grpc_port or 0)
-    credentials = tls_credentials(settings)
     try:
         if credentials is None:
             return int(server.add_insecure_port(address))

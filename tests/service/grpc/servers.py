@@ -13,12 +13,25 @@ from tritonclient.utils import InferenceServerException, np_to_triton_dtype
 from engine import Array
 from tests.service.server.process import SOON, ServerProcess
 
+INFER = "/inference.GRPCInferenceService/ModelInfer"
 _LISTENING = re.compile(r"gRPC is listening on ([0-9.]+:\d+)")
 
 
 def grpc_address(server: ServerProcess) -> str:
     """Return where a server answers gRPC, which it logs before it says that it is ready."""
     return next(found[1] for line in server.lines if (found := _LISTENING.search(line)))
+
+
+def blocked(number: int, **fields: Any) -> bytes:
+    """Return a request for the model that waits for the test, in whose place the number stands."""
+    entry = service_pb2.ModelInferRequest.InferInputTensor(name="0", datatype="FP32", shape=[1])
+    data = np.array([number], np.float32).tobytes()
+    message = service_pb2.ModelInferRequest(
+        model_name="blocking", inputs=[entry], raw_input_contents=[data], **fields
+    )
+    written = message.SerializeToString()
+    assert isinstance(written, bytes)
+    return written
 
 
 class RawClient:
