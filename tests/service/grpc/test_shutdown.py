@@ -36,7 +36,8 @@ def test_what_has_begun_is_answered(tmp_path: Path) -> None:
         server.gate.give(2)
         answer = service_pb2.ModelInferResponse.FromString(begun.result())
         assert np.frombuffer(answer.raw_output_contents[0], np.float32).tolist() == [1]
-        answers, status = [], None
+        answers: list[str] = []
+        status = None
         try:
             answers.extend(response(data).infer_response.id for data in stream)
         except grpc.RpcError as error:
