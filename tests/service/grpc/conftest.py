@@ -8,17 +8,13 @@ import pytest
 import tritonclient.grpc as triton
 import tritonclient.http as triton_http
 
-from tests.service.grpc.servers import RawClient, grpc_address
+from tests.service.grpc.servers import RawClient, grpc_address, serving_both
 from tests.service.server.process import ServerProcess
-from tests.service.v2.models import add_v2_models
-
-FLAGS = ("--no-warm-up", "--model-control", "explicit", "--max-body-bytes", "200000", "--workers", "2")
 
 
 @pytest.fixture(scope="session")
 def grpc_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    models = add_v2_models(tmp_path_factory.mktemp("grpc"))
-    with ServerProcess("--models", str(models), "--grpc-port", "0", *FLAGS) as started:
+    with serving_both(tmp_path_factory.mktemp("grpc")) as started:
         yield started
 
 

@@ -1,6 +1,7 @@
 """What tests of gRPC share: where a server listens, calls of bare bytes, and what refusals say."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -12,9 +13,18 @@ from tritonclient.utils import InferenceServerException, np_to_triton_dtype
 
 from engine import Array
 from tests.service.server.process import SOON, ServerProcess
+from tests.service.v2.models import add_v2_models
 
 INFER = "/inference.GRPCInferenceService/ModelInfer"
 _LISTENING = re.compile(r"gRPC is listening on ([0-9.]+:\d+)")
+
+
+FLAGS = ("--no-warm-up", "--model-control", "explicit", "--max-body-bytes", "200000", "--workers", "2")
+
+
+def serving_both(folder: Path) -> ServerProcess:
+    """Return a server of the models of /v2, which are written to a folder."""
+    return ServerProcess("--models", str(add_v2_models(folder)), "--grpc-port", "0", *FLAGS)
 
 
 def grpc_address(server: ServerProcess) -> str:
