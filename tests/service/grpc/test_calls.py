@@ -1,6 +1,7 @@
 """Deadlines, clients that leave, health, and what is recorded of calls."""
 
 import re
+from collections.abc import Iterator
 
 import grpc
 import httpx
@@ -8,11 +9,23 @@ import pytest
 from tritonclient.grpc import service_pb2
 
 from service.grpc.messages import message_class
-from tests.service.grpc.servers import INFER, RawClient, blocked, told
+from tests.service.grpc.servers import INFER, RawClient, blocked, grpc_address, serving_both, told
 from tests.service.server.process import SOON, ServerProcess
 
 _Status = message_class("grpc.health.v1.HealthCheckResponse")
 _Health = message_class("grpc.health.v1.HealthCheckRequest")
+
+
+@pytest.fixture(scope="module")
+def grpc_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """One of its own: other tests leave runs behind that wait."""
+    with serving_both(tmp_path_factory.mktemp("own")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def address(grpc_server: ServerProcess) -> str:
+    return grpc_address(grpc_server)
 
 
 def counts(server: ServerProcess, metric: str) -> dict[str, int]:

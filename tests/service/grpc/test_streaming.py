@@ -11,11 +11,23 @@ import pytest
 from tritonclient.grpc import service_pb2
 
 from service.grpc.streaming import MOST_STREAMS
-from tests.service.grpc.servers import RawClient, tensor, told
+from tests.service.grpc.servers import RawClient, grpc_address, serving_both, tensor, told
 from tests.service.server.process import SOON, ServerProcess
 from tests.service.v2.calls import PAIR
 
 STREAM = "/inference.GRPCInferenceService/ModelStreamInfer"
+
+
+@pytest.fixture(scope="module")
+def grpc_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """One of its own: other tests leave runs behind that wait."""
+    with serving_both(tmp_path_factory.mktemp("own")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def address(grpc_server: ServerProcess) -> str:
+    return grpc_address(grpc_server)
 
 
 def request(model: str, value: float, own_id: str = "") -> bytes:
