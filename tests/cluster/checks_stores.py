@@ -169,6 +169,11 @@ class Server:
         found: list[dict[str, Any]] = self.client.post("/v2/repository/index", json={}).json()
         return found
 
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self.client.close()
+
     def stop(self) -> None:
         self._process.terminate()
         assert self._process.wait(SOON) == 0
@@ -271,8 +276,7 @@ def test_a_start_without_the_store_waits_for_it(bucket: Bucket, tmp_path: Path) 
 
 def test_two_processes_share_a_cache_and_a_killed_one_leaves_nothing(bucket: Bucket, tmp_path: Path) -> None:
     first = Server(bucket, tmp_path).wait()
-    first._process.kill()
-    first._process.wait()
+    first.kill()
     views = tmp_path / "cache" / "views"
     assert len(list(views.iterdir())) == 2
     second, third = Server(bucket, tmp_path), Server(bucket, tmp_path)
