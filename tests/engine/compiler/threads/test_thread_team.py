@@ -1,6 +1,7 @@
 """Teams work together, sleep between runs, and leave nothing behind: no thread, no hang, no crash."""
 
 import gc
+import os
 import subprocess
 import sys
 import weakref
@@ -316,10 +317,16 @@ thread.join()
 
 
 def run_script(body: str) -> None:
-    """Run a script in a process of its own; it must end by itself, and well."""
+    """Run a script in a process of its own; it must end by itself, and well.
+
+    Its coverage is not measured: that has a lock, which a thread may hold just when another one forks.
+    """
     command = [sys.executable, "-W", "ignore", "-c", SCRIPT + body]
     root = Path(__file__).parents[4]
-    ended = subprocess.run(command, cwd=root, timeout=PATIENCE, capture_output=True, text=True, check=False)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+    ended = subprocess.run(
+        command, cwd=root, env=environment, timeout=PATIENCE, capture_output=True, text=True, check=False
+    )
     assert ended.returncode == 0, ended.stderr
     assert not ended.stderr
 
