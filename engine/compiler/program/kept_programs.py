@@ -50,7 +50,7 @@ class KeptPrograms:
         if len(self._programs) < self._most and self._bytes < self._most_bytes:
             return True
         _, _, last_use = next(iter(self._programs.values()))
-        return self._clock - last_use > _STALE * self._most
+        return self.is_stale(last_use)
 
     def look_up(self, key: InputKey) -> tuple[bool, Program | None]:
         """Return whether a program is kept, and which; None stands for one that is known to be of no use."""
@@ -62,6 +62,20 @@ class KeptPrograms:
         self._programs[key] = (program, size, self._clock)
         self._programs.move_to_end(key)
         return True, program
+
+    @property
+    def clock(self) -> int:
+        """How many runs looked for a program so far."""
+        return self._clock
+
+    def is_stale(self, last_use: int) -> bool:
+        """Tell whether what was used last at a time of `clock` may be displaced."""
+        return self._clock - last_use > _STALE * self._most
+
+    @property
+    def in_use(self) -> list[InputKey]:
+        """The inputs whose programs are not to be displaced yet."""
+        return [key for key, (_, _, last_use) in self._programs.items() if not self.is_stale(last_use)]
 
     def add(self, key: InputKey, program: Program | None) -> None:
         """Keep a program, in the place of those that were not used for longest."""

@@ -16,12 +16,15 @@ from engine.compiler.program.program import Program
 from engine.errors import CompileError, KuiperError
 from engine.executor import InputSpecs, Planner
 from engine.open_axes import OpenAxes
+from engine.spec import TensorSpec
 
 CHECKED = (2, 13, 40, 71)
 """Lengths at which an open program is compared with the numpy layers before it is used: none that it was drafted for.
 """
-_MOST_OPEN = 8
+MOST_OPEN = 8
 """Open programs of a graph, one for each number of rows."""
+_MOST_NOTED = 64
+"""Numbers of rows whose lengths are remembered before anything is opened for them."""
 _MOST_PROGRAMS = 128
 _MOST_BYTES = 32 << 20
 _CALL_BYTES = 3 << 10
@@ -38,6 +41,9 @@ _logger = logging.getLogger(__name__)
 class OpenPrograms:
     """Open programs by what inputs of all lengths have in common. Safe to use from any thread.
 
+    Where there is no place, one whose programs are still in use is not given up for another, nor tried again what could
+    not be opened: clients that go through more numbers of rows than that would have all compiled again and again.
+
     Args:
         axes: which axes of the inputs vary together.
         make: makes an open program; a method of the object that owns this one.
@@ -52,6 +58,7 @@ class OpenPrograms:
         self._blocks = blocks
         self._lock = threading.Lock()
         self._open: OrderedDict[InputSpecs, OpenProgram | None] = OrderedDict()
+        self._opened_at: dict[InputSpecs, int] = {}
         self._lengths: OrderedDict[InputSpecs, set[int]] = OrderedDict()
         self._programs = KeptPrograms(_MOST_PROGRAMS, _MOST_BYTES, _CALL_BYTES)
         self._unchecked: dict[InputSpecs, Program] = {}
@@ -97,11 +104,11 @@ class OpenPrograms:
             return False
         common, length = split
         with self._lock:
-            if common in self._open:
+            if common in self._open or not self._has_place():
                 return False
             lengths = self._lengths.setdefault(common, set())
             lengths.add(length)
-            if len(self._lengths) > _MOST_OPEN:
+            if len(self._lengths) > _MOST_NOTED:
                 self._lengths.popitem(last=False)
             return len(lengths) > 1
 
@@ -131,11 +138,15 @@ class OpenPrograms:
         common = split[0]
         with self._lock:
             self._lengths.pop(common, None)
-            if common in self._open:
+            if common in self._open or not self._has_place():
                 return
+            if len(self._open) >= MOST_OPEN:
+                given_up = self._stale()[0]
+                del self._open[given_up]
+                del self._opened_at[given_up]
+                self._checks_left.pop(given_up, None)
             self._open[common] = None
-            if len(self._open) > _MOST_OPEN:
-                self._checks_left.pop(self._open.popitem(last=False)[0], None)
+            self._opened_at[common] = self._programs.clock
         make = self._make()
         if make is None:
             return  # so is the graph
@@ -146,6 +157,20 @@ class OpenPrograms:
                 self._open[common] = made
         except (MisfitError, RegionError) as error:
             _logger.info("each length of %s needs a program of its own: %s", common, error)
+
+    def _has_place(self) -> bool:
+        """Whether one more may be made; the lock is held."""
+        return len(self._open) < MOST_OPEN or bool(self._stale())
+
+    def _stale(self) -> list[InputSpecs]:
+        """Return what the open programs serve that no run used lately, the eldest first; the lock is held."""
+        splits = [self._axes.split([TensorSpec(*each) for each in key]) for key in self._programs.in_use]
+        in_use = {split[0] for split in splits if split is not None}
+        return [
+            common
+            for common, made in self._open.items()
+            if made is not None and common not in in_use and self._programs.is_stale(self._opened_at[common])
+        ]
 
     def _agrees(self, made: OpenProgram, common: InputSpecs, planner: Planner) -> bool:
         """Whether an open program agrees with the numpy layers at some lengths."""

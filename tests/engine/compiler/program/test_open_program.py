@@ -13,6 +13,7 @@ from engine.build_clock import UNLIMITED
 from engine.compiler.emit.target import Target, host_target
 from engine.compiler.memory.region import RegionError
 from engine.compiler.memory.weights import PackedStore
+from engine.compiler.program import open_programs
 from engine.compiler.program.execution import NativeRun
 from engine.compiler.program.interpolation import MisfitError
 from engine.compiler.program.open_program import OpenProgram, open_program
@@ -261,6 +262,31 @@ def test_other_numbers_of_rows_have_open_programs_of_their_own(tmp_path: Path) -
             x = np.random.default_rng(length).standard_normal((rows, length, 6)).astype(np.float32)
             np.testing.assert_allclose(graph.run([x]).outputs[0], plain.run([x]).outputs[0], atol=TOLERANCE)
     assert graph.compilation.compiled == 4
+
+
+def test_more_numbers_of_rows_than_there_are_places_are_not_compiled_again_and_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_programs, "MOST_OPEN", 2)
+    text = "\n".join(("pnnx.Input in 0 1 x #x=(?,?,6)f32", LINEAR, END))
+    path = write_model(tmp_path, text, weights_of(text))
+    graph, plain = opened(path), opened(path, "numpy")
+
+    def serve(lengths: Sequence[int], numbers: Sequence[int]) -> None:
+        for length in lengths:
+            for rows in numbers:
+                x = np.random.default_rng(length).standard_normal((rows, length, 6)).astype(np.float32)
+                outputs = graph.run([x], waits=False).outputs
+                np.testing.assert_allclose(outputs[0], plain.run([x]).outputs[0], atol=TOLERANCE)
+                settle()
+
+    serve(range(20, 32), (1, 2, 3, 4))  # no shape comes twice
+    assert graph.compilation.compiled == 2
+    serve(range(100, 700), (3,))  # by then the others were not used for long
+    assert graph.compilation.compiled > 2
+    trace = graph.run([np.zeros((3, 699, 6), np.float32)], waits=False, trace=TraceLevel.ON).trace
+    assert trace is not None
+    assert "native" in {layer.backend for layer in trace.layers}
 
 
 @pytest.mark.parametrize(
