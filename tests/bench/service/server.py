@@ -49,6 +49,11 @@ class MeasuredServer:
         """Where it listens."""
         return f"http://127.0.0.1:{self.port}"
 
+    @property
+    def pid(self) -> int:
+        """Id of the process that was started."""
+        return self._process.pid
+
     def __enter__(self) -> Self:
         started = time.perf_counter()
         self._process = subprocess.Popen(
