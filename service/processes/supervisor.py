@@ -207,8 +207,8 @@ class Supervisor:
 
     def _stop(self, number: signal.Signals) -> None:
         """Pass a signal on to all processes; the first one stops, the second ends their drain."""
-        if not self._signals:
-            _logger.info("stopping on %s: %d processes end", number.name, len(self._children))
+        if not self._signals and not self._exit_code:
+            _logger.info("stopping on %s: all processes end", number.name)
         self._signals.append(number)
         self._stopping.set()
         for child in self._children:

@@ -3,6 +3,7 @@
 The port is open before models are loaded. A signal fails readiness; accepted requests are answered, the exit code is 0.
 """
 
+import asyncio
 import gc
 import logging
 import signal
@@ -10,6 +11,7 @@ import socket
 from functools import partial
 from time import monotonic
 from types import FrameType
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -29,6 +31,7 @@ from service.server.connection_age import ConnectionAge
 from service.server.connection_policy import ConnectionPolicy, connection_policy
 from service.server.deadline import ExitDeadline
 from service.server.listener import BACKLOG, listen, url_of
+from service.server.shared_listener import SharedListener
 from service.server.tls import tls_options
 from service.services import Services, services_of
 from service.telemetry.status_line import show_status
@@ -209,7 +212,16 @@ class SiblingServer(Server):
         if self.services.siblings is not None:
             duties = Duties(partial(answer_call, self._app), self.make_way, self._stop)
             await self.services.siblings.connect(duties)
-        await super().startup(sockets)
+        await super().startup([])
+        listeners: list[Any] = [
+            SharedListener(opened, self._make_connection, self.config.ssl) for opened in sockets or []
+        ]
+        self.servers = listeners
+
+    def _make_connection(self) -> asyncio.Protocol:
+        state, made = self.lifespan.state, self.config.http_protocol_class
+        protocol: asyncio.Protocol = made(config=self.config, server_state=self.server_state, app_state=state)  # type: ignore[call-arg]
+        return protocol
 
     def _stop(self) -> None:
         self.handle_exit(signal.SIGTERM, None)

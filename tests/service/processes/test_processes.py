@@ -4,14 +4,17 @@ import os
 import re
 import signal
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from time import monotonic
 
 import httpx
 import pytest
 
 from tests.service.models import UNKNOWN_LAYER, VECTOR, add_model
 from tests.service.processes.load import Load
-from tests.service.server.process import ServerProcess, run_to_end
+from tests.service.server.process import SOON, ServerProcess, run_to_end
+from tests.service.server.wire.wire import connected
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="several processes need a POSIX system")
 SERVES = re.compile(r"process (\d) serves")
@@ -175,3 +178,26 @@ def test_models_are_loaded_and_unloaded_in_all_processes_and_in_those_to_come(
     refused = httpx.post(f"{server.url}/v2/repository/models/nothing/load")
     assert refused.status_code == 404
     assert "nothing" in refused.json()["error"]
+
+
+def sockets_of(pid: int) -> int:
+    """Return how many sockets a process has."""
+    found = 0
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):
+            found += str(link.readlink()).startswith("socket:")
+    return found
+
+
+def test_connections_that_come_together_are_spread(server: ServerProcess) -> None:
+    pids = list(children(server).values())
+    before = [sockets_of(pid) for pid in pids]
+    with ExitStack() as stack:
+        for _ in range(64):
+            stack.enter_context(connected(server))
+        until = monotonic() + SOON
+        taken = [0]
+        while sum(taken) < 64 and monotonic() < until:
+            taken = [sockets_of(pid) - count for pid, count in zip(pids, before, strict=True)]
+        assert sum(taken) == 64
+        assert min(taken) >= 6, taken
