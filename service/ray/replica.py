@@ -14,6 +14,7 @@ from service.lifespan import limit_route_threads
 from service.memory_trimmer import use_one_heap
 from service.ray.autoscaling import BUSY, WAITING, WORKERS
 from service.ray.connection import use_own_connection
+from service.ray.request_id import RequestIdOnce
 from service.ray.resources import assigned_machine
 from service.ray.route_prefix import RoutePrefix
 from service.services import services_of
@@ -50,7 +51,7 @@ class Replica:
 
     def __serve_build_asgi_app__(self) -> ASGIApp:
         """Return what answers requests; Ray then runs its lifespan, which loads the models."""
-        return RoutePrefix(self.application)
+        return RoutePrefix(RequestIdOnce(self.application))
 
     async def record_autoscaling_stats(self) -> dict[str, float]:
         """Return what `LoadPolicy` reads."""

@@ -138,9 +138,12 @@ def test_a_redeployment_costs_no_request(cluster: RayCluster, answers: dict[int,
 
 def _status(connection: HTTPConnection) -> int:
     request = digits_request(1)
-    connection.request("POST", request.path, request.body, request.headers)
+    connection.request(
+        "POST", request.path, request.body, request.headers | {"X-Request-ID": "of-the-client"}
+    )
     answer = connection.getresponse()
     answer.read()
+    assert answer.msg.get_all("X-Request-ID") == ["of-the-client"]
     return answer.status
 
 
