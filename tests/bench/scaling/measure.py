@@ -4,6 +4,8 @@ import math
 import resource
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -17,7 +19,7 @@ from tests.bench.scaling.simulation import Demand, Outcome
 from tests.bench.service.candidates import binary_request, kuiper_command
 from tests.bench.service.load import measure
 from tests.bench.service.served_model import ServedModel
-from tests.bench.service.server import MeasuredServer, free_port
+from tests.bench.service.server import START_SECONDS, MeasuredServer, free_port
 
 CONNECTIONS = {1: (1, 4, 16), 2: (1, 4, 16)}
 """Number of processes -> requests at once that are measured."""
@@ -54,27 +56,42 @@ def put_under_load(server: MeasuredServer, request: bytes, connections: int, sec
 
 def _counters(server: MeasuredServer) -> tuple[float, float, float]:
     """Return answered requests, and seconds of the processor of the server and of the load generator."""
-    answered = read_metrics(server.url)["nv_inference_request_success"]
+    answered = sum(_samples(server.url, "nv_inference_request_success"))
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return answered, server.cpu_seconds(), children.ru_utime + children.ru_stime
 
 
-def read_metrics(url: str) -> dict[str, float]:
-    """Return the sums of a server's samples by name."""
+def _samples(url: str, name: str) -> list[float]:
+    """Return the values of a server's samples of a name."""
     with urlopen(f"{url}/metrics") as answer:
         families = text_string_to_metric_families(answer.read().decode())
-    sums: dict[str, float] = {}
-    for sample in (sample for family in families for sample in family.samples):
-        sums[sample.name] = sums.get(sample.name, 0.0) + sample.value
-    return sums
+    return [sample.value for family in families for sample in family.samples if sample.name == name]
 
 
-def serving(model: ServedModel, processes: int, workers: int, cache: Path) -> MeasuredServer:
-    """Return a server of a model, with so many workers in each process, and compiled code kept in a folder."""
+@contextmanager
+def serving(model: ServedModel, processes: int, workers: int, cache: Path) -> Iterator[MeasuredServer]:
+    """Serve a model, with so many workers in each process, and compiled code kept in a folder."""
     port = free_port()
     command = kuiper_command(model.folder / model.name, port, workers)
     command += ["--trace-rate", "0", "--processes", str(processes)]
-    return MeasuredServer(command, port, "/readyz", {"KUIPER_CACHE": str(cache)})
+    with MeasuredServer(command, port, "/readyz", {"KUIPER_CACHE": str(cache)}) as server:
+        wait_for_processes(server.url, processes)
+        yield server
+
+
+def wait_for_processes(url: str, processes: int) -> None:
+    """Wait until each process of a server is ready: it is so itself as soon as the first one is.
+
+    Raises:
+        TimeoutError: it takes longer than a server may take to start.
+    """
+    end = time.perf_counter() + START_SECONDS
+    while len(_samples(url, "kuiper_workers")) < processes:
+        if time.perf_counter() > end:
+            raise TimeoutError(
+                f"{url}: not all of {processes} processes were ready after {START_SECONDS:g} s"
+            )
+        time.sleep(0.05)
 
 
 def measure_loads(
