@@ -17,7 +17,7 @@ _NO_COMPRESSION = 1
 def channel_options(settings: Settings) -> list[tuple[str, int]]:
     """Return the options of the server's channels.
 
-    Compressed messages are refused: gRPC checks the size of a message before it decompresses it, and then no more.
+    Compressed messages are refused: not every version of gRPC is known to bound what they unpack to.
     """
     age = settings.max_connection_age_seconds
     options = [
