@@ -82,6 +82,15 @@ class LocalFolder:
         del step
         self._taken[name] = files
 
+    def check(self, name: str) -> None:
+        """Check that the files of a model are those that it was taken with, where changes are to be noticed.
+
+        Raises:
+            SourceError: they are not.
+        """
+        if self._is_polled and self.list().get(name) != self._taken.get(name):
+            raise SourceError("its files changed while they were loaded")
+
     def drop(self, name: str) -> None:
         """Note that a model is gone."""
         self._taken.pop(name, None)

@@ -1,7 +1,7 @@
 """What the repository knows about one model: the versions that it serves, and why it does not serve the others."""
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -14,6 +14,8 @@ WHOLE_MODEL = ""
 """Takes the place of a version in statements about the model as a whole."""
 UNLOADED = "unloaded"
 """Reason why a version that a client unloaded is not served."""
+NOT_LOADED = "not loaded"
+"""Reason why a model that was added to the folder after the start is not served."""
 
 
 class VersionState(Enum):
@@ -141,3 +143,19 @@ def model_not_found(name: str, names: Sequence[str]) -> ServiceError:
     message = f"no model is called {name[:80]!r}; there are {', '.join(names) or 'none'}"
     details = {"model": name[:80], "models": list(names), "nearest": nearest}
     return ServiceError(404, "model_not_found", message, details)
+
+
+def only_served(entries: Iterable[ModelEntry]) -> ModelEntry:
+    """Return the only model that is served.
+
+    Raises:
+        ServiceError: 422 `model_required`, 503 `model_unloaded` if none is served.
+    """
+    served = [entry for entry in entries if entry.versions]
+    if len(served) == 1:
+        return served[0]
+    names = [entry.name for entry in served]
+    if not names:
+        raise ServiceError(503, "model_unloaded", "no model is loaded", headers={"Retry-After": "1"})
+    message = f"say which model, as in ?model={names[0]}; there are {', '.join(names)}"
+    raise ServiceError(422, "model_required", message, {"models": names})

@@ -76,6 +76,13 @@ class ModelSource(Protocol):
             LoadStoppedError: `step` raised it.
         """
 
+    def check(self, name: str) -> None:
+        """Check that the files of a model, which was just loaded, are still those that it was taken with.
+
+        Raises:
+            SourceError: they are not: what was loaded may be of both.
+        """
+
     def drop(self, name: str) -> None:
         """Note that a model is gone."""
 

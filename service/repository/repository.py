@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
+from weakref import WeakValueDictionary
 
 from engine import stray_files
 from service.config.machine import this_machine
@@ -15,13 +16,18 @@ from service.repository.files import ModelFilesError
 from service.repository.load_progress import LoadProgress, LoadStoppedError, Step, go_on
 from service.repository.loaded_model import LoadedModel
 from service.repository.model_control import check_control, find_in_source
-from service.repository.model_entry import UNLOADED, WHOLE_MODEL, IndexEntry, ModelEntry, model_not_found
+from service.repository.model_entry import (
+    NOT_LOADED,
+    UNLOADED,
+    WHOLE_MODEL,
+    IndexEntry,
+    ModelEntry,
+    model_not_found,
+    only_served,
+)
 from service.repository.model_loader import ModelLoader
 from service.repository.model_source import ModelSource, SourceError
 from service.repository.side_by_side import load_side_by_side, most_at_once
-
-NOT_LOADED = "not loaded"
-"""Reason why a model that was added to the folder after the start is not served."""
 
 Retire = Callable[[LoadedModel], None]
 
@@ -56,7 +62,7 @@ class ModelRepository:
         self._entries = dict(sorted(entries.items()))  # never mutated: each change replaces it
         self._generation = 0
         self._swapping = Lock()
-        self._changing: dict[str, Lock] = {}
+        self._changing: WeakValueDictionary[str, Lock] = WeakValueDictionary()
 
     def __iter__(self) -> Iterator[LoadedModel]:
         """Iterate over all served versions of all models, by name, lowest version first."""
@@ -103,7 +109,7 @@ class ModelRepository:
         """
         entries = self._entries
         if name is None:
-            return self._only()
+            return only_served(entries.values())
         if name in entries:
             return entries[name]
         raise model_not_found(name, self.names)
@@ -144,8 +150,9 @@ class ModelRepository:
             LoadStoppedError: `step` raised it; nothing has changed.
         """
         check_control(self._loader.settings)
-        find_in_source(self._loader.source, name, step)
-        self._load(name, config, step, ())
+        with self._lock_of(name):  # so that no other load replaces the files while they are read
+            find_in_source(self._loader.source, name, step)
+            self._load(name, config, step, ())
 
     def refresh(self, name: str, unchanged: Collection[str] = (), step: Step = go_on) -> None:
         """Load a model whose files have changed, as `load` does, whoever may ask for loads.
@@ -157,20 +164,22 @@ class ModelRepository:
 
         Raises:
             ServiceError: 404 `model_not_found`, 422 `load_failed` with the reason.
+            SourceError: the files changed meanwhile, and what was loaded may be of both states; what was served stays.
             LoadStoppedError: `step` raised it.
         """
-        self._load(name, None, step, unchanged)
+        with self._lock_of(name):
+            self._load(name, None, step, unchanged)
 
     def refuse(self, name: str, reason: str) -> None:
         """Note why the files that a model has now are not loaded; what was served before goes on."""
-        with self._lock_of(name, {name: None}):
-            versions = self._entries.get(name, ModelEntry(name)).versions
-            self._swap(ModelEntry(name, versions, {WHOLE_MODEL: reason}))
+        with self._lock_of(name):
+            old = self._entries.get(name, ModelEntry(name))
+            self._swap(ModelEntry(name, old.versions, {WHOLE_MODEL: reason}, traffic=old.traffic))
         _logger.warning("model not loaded", extra={FIELDS: {"model": name, "reason": reason}})
 
     def remove(self, name: str) -> None:
         """Stop serving a model whose files are gone, and forget it."""
-        with self._lock_of(name, {name: None}):
+        with self._lock_of(name):
             old = self._entries.get(name, ModelEntry(name))
             with self._swapping:
                 self._entries = {key: entry for key, entry in self._entries.items() if key != name}
@@ -185,8 +194,8 @@ class ModelRepository:
             ServiceError: 403 `model_control_off`, 404 `model_not_found`.
         """
         check_control(self._loader.settings)
-        with self._lock_of(name, self._entries):
-            old = self._entries[name]
+        with self._lock_of(name):
+            old = self.entry(name)
             if not old.versions:
                 return
             self._swap(
@@ -196,20 +205,20 @@ class ModelRepository:
             self._retire_all(old)
 
     def _load(self, name: str, config: ConfigOverride | None, step: Step, unchanged: Collection[str]) -> None:
-        with self._lock_of(name, self._folders()):
-            folder = self._folders().get(name)
-            if folder is None:
-                raise model_not_found(name, self.names)
-            old = self._entries.get(name, ModelEntry(name))
-            if not old.versions:
-                self._swap(ModelEntry(name, is_loading=True))
-            kept = {version: model for version, model in old.versions.items() if version in unchanged}
-            try:
-                new = self._loader.load(name, folder, config, step, kept)
-            except LoadStoppedError:
-                self._swap(old)
-                raise
-            self._replace(old, new)
+        folder = self._folders().get(name)
+        if folder is None:
+            raise model_not_found(name, self.names)
+        old = self._entries.get(name, ModelEntry(name))
+        if not old.versions:
+            self._swap(ModelEntry(name, is_loading=True))
+        kept = {version: model for version, model in old.versions.items() if version in unchanged}
+        try:
+            new = self._loader.load(name, folder, config, step, kept)
+            self._loader.source.check(name)
+        except (LoadStoppedError, SourceError) as error:
+            self._swap(old if old.all_versions else ModelEntry(name, unavailable={WHOLE_MODEL: str(error)}))
+            raise
+        self._replace(old, new)
 
     def _replace(self, old: ModelEntry, new: ModelEntry) -> None:
         if not new.unavailable:
@@ -218,21 +227,12 @@ class ModelRepository:
             return
         kept = {version: reason for version, reason in new.unavailable.items() if version not in old.versions}
         self._swap(ModelEntry(old.name, old.versions, kept, traffic=old.traffic))
+        self._tidy()
         _logger.warning("model not loaded", extra={FIELDS: {"model": old.name, "reason": new.reason}})
         message = f"model {old.name!r} cannot be loaded: {new.reason}"
         if old.versions:
             message += f" (what was served before goes on: version {', '.join(old.versions)})"
         raise ServiceError(422, "load_failed", message, {"model": old.name, "reason": new.reason})
-
-    def _only(self) -> ModelEntry:
-        served = [entry for entry in self._entries.values() if entry.versions]
-        if len(served) == 1:
-            return served[0]
-        names = [entry.name for entry in served]
-        if not names:
-            raise ServiceError(503, "model_unloaded", "no model is loaded", headers={"Retry-After": "1"})
-        message = f"say which model, as in ?model={names[0]}; there are {', '.join(names)}"
-        raise ServiceError(422, "model_required", message, {"models": names})
 
     def _swap(self, entry: ModelEntry) -> None:
         with self._swapping:
@@ -244,12 +244,13 @@ class ModelRepository:
         for model in old.versions.values():
             if model not in kept:
                 self._retire(model)
+        self._tidy()
+
+    def _tidy(self) -> None:
         self._loader.source.tidy([model.graph.param_path for model in self])
 
-    def _lock_of(self, name: str, known: Mapping[str, object]) -> Lock:
-        """Return the lock that keeps two threads from changing a model at once; there is one for each known model."""
-        if name not in known and name not in self._entries:
-            raise model_not_found(name, self.names)
+    def _lock_of(self, name: str) -> Lock:
+        """Return the lock that keeps two threads from changing a model at once; it lives as long as one holds it."""
         with self._swapping:
             return self._changing.setdefault(name, Lock())
 

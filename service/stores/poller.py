@@ -94,9 +94,7 @@ class Poller:
             self._absent.pop(name, None)
             self._repository.remove(name)
             self.status.changes[REMOVED] += 1
-        elif files != self._refused.get(name) and (
-            files != self._source.taken.get(name) or name in self._refused
-        ):
+        elif files != self._refused.get(name) and (files != self._served.get(name) or name in self._refused):
             self._take(name, files)
 
     def _take(self, name: str, files: Fingerprint) -> None:

@@ -68,6 +68,7 @@ class StoreSource:
             LoadStoppedError: `step` raised it.
         """
         step(f"listing {self._url.name}")
+        self.tidy(())  # what an earlier attempt took and nobody could load
         listed = self.list()
         for _ in range(_MOST_ROUNDS):
             until = time.monotonic() + self._settle_seconds
@@ -121,6 +122,9 @@ class StoreSource:
             raise
         finally:
             self._fetching.discard(folder.parent)
+
+    def check(self, name: str) -> None:
+        """Do nothing: what was fetched does not change."""
 
     def find(self, name: str, step: Step = go_on) -> None:
         """Take a model as it is in the store now, if it is there.

@@ -230,3 +230,57 @@ def test_waiting_for_models_can_be_stopped(tmp_path: Path) -> None:
     progress = LoadProgress(lambda state: progress.stop() if "no folder" in str(state) else None)
     with pytest.raises(LoadStoppedError):
         load_entries(Settings(models=tmp_path / "nowhere", model_control="poll"), progress)
+
+
+def test_files_that_change_while_they_are_loaded_are_not_served(tmp_path: Path) -> None:
+    folder = write_scale(tmp_path / "m", 2)
+    changes = [4.0]
+
+    def step(text: str) -> None:
+        while changes and polled.source.taken["m"] != first:
+            write_scale(folder, changes.pop())
+
+    polled = PolledFolder(tmp_path, step)
+    first = polled.source.taken["m"]
+    write_scale(folder, 3)
+    polled.polls(2)
+    assert not changes, "the load was under way"
+    assert (polled.scales(), polled.changes) == ({"m/1": 2}, {})
+    polled.polls(2)
+    assert (polled.scales(), polled.changes) == ({"m/1": 4}, {"loaded": 1})
+
+
+def test_a_change_that_was_disturbed_is_loaded_once_its_files_are_as_they_were(tmp_path: Path) -> None:
+    folder = write_scale(tmp_path / "m", 2)
+    other = tmp_path / "m" / "model.param~"
+
+    def step(text: str) -> None:
+        if polled.source.taken["m"] != first and not done:
+            other.touch()
+
+    done: list[None] = []
+    polled = PolledFolder(tmp_path, step)
+    first = polled.source.taken["m"]
+    write_scale(folder, 3)
+    polled.polls(2)
+    assert other.exists()
+    assert polled.scales() == {"m/1": 2}
+    done.append(None)
+    other.unlink()
+    polled.polls(1)
+    assert polled.scales() == {"m/1": 3}
+
+
+def test_a_new_model_that_changes_while_it_is_loaded_says_so(tmp_path: Path) -> None:
+    write_scale(tmp_path / "m", 2)
+
+    def step(text: str) -> None:
+        if "new" in polled.source.taken:
+            write_scale(tmp_path / "new", 4)
+
+    polled = PolledFolder(tmp_path, step)
+    write_scale(tmp_path / "new", 3)
+    polled.polls(2)
+    assert polled.scales() == {"m/1": 2}
+    (line,) = [line for line in polled.repository.index() if line.name == "new"]
+    assert line.reason == "its files changed while they were loaded"

@@ -272,3 +272,46 @@ def test_single_models_go_by_the_name_that_is_set(bucket: Bucket, tmp_path: Path
     bucket.delete("a/")
     source = StoreSource(bucket, URL, FileCache(tmp_path / "cache", MOST_BYTES), "other", 0.0)
     assert list(load_entries(Settings(models=URL, backend="numpy"), source=source)) == ["other"]
+
+
+def test_a_refused_change_leaves_the_traffic_as_it_was(bucket: Bucket, tmp_path: Path) -> None:
+    put_scale(bucket, tmp_path, "b/2", 4)
+    bucket.put("b/model.toml", b'[traffic]\nweights = {"1" = 1}\n')
+    polled = PolledBucket(bucket, tmp_path)
+    entry = polled.repository.entry("b")
+    assert entry.traffic is not None
+    assert polled.repository.find("b").version == "1"
+    bucket.put("b/checksums", b"0" * 64 + b"  model.toml\n")
+    polled.polls(2)
+    assert polled.changes == {"refused": 1}
+    assert polled.repository.entry("b").traffic is entry.traffic
+    assert polled.repository.find("b").version == "1"
+
+
+def test_changes_that_cannot_be_loaded_do_not_pile_up(bucket: Bucket, tmp_path: Path) -> None:
+    polled = PolledBucket(bucket, tmp_path)
+    views = polled.views()
+    for number in range(4):
+        bucket.put("a/model.param", b"no model %d" % number)
+        polled.polls(2)
+    assert (polled.scales(), polled.changes) == ({"a/1": 2, "b/1": 3}, {"refused": 4})
+    assert polled.views() <= views + 1
+
+
+def test_attempts_at_the_start_do_not_pile_up(bucket: Bucket, tmp_path: Path) -> None:
+    bucket.delete("b/")
+    whole = bucket.objects["a/model.param"]
+    bucket.put("a/model.param", b"no model")
+    source = StoreSource(bucket, URL, FileCache(tmp_path / "cache", MOST_BYTES), None, 0.0)
+    attempts: list[int] = []
+
+    def watch(state: object) -> None:
+        if "no model is left" in str(state):
+            attempts.append(
+                len([path for path in source.folders()["a"].parent.parent.iterdir() if path.is_dir()])
+            )
+            bucket.put("a/model.param", whole if len(attempts) == 4 else b"no model %d" % len(attempts))
+
+    settings = Settings(models=URL, backend="numpy", model_control="poll", poll_seconds=0.001)
+    assert list(load_entries(settings, LoadProgress(watch), source)) == ["a"]
+    assert max(attempts) <= 2
