@@ -40,7 +40,7 @@ class Fetcher:
             prefix: where its files are below the place; empty, or with a slash at the end.
             files: the files.
             folder: the folder, which must not exist.
-            step: told before each file.
+            step: told before each file, and while it is fetched.
 
         Raises:
             ModelFilesError: the files can be no model's, are too large, or not what `checksums` lists.
@@ -72,16 +72,17 @@ class Fetcher:
         step(f"fetching {file.path}")
         self._cache.make_room(file.size)
         fetched = self._cache.view / "fetched"
-        digest = self._download(remote, fetched, until)
-        self._check_digest(remote, fetched, digest, until)
+        digest = self._download(remote, fetched, step, until)
+        self._check_digest(remote, fetched, digest, step, until)
         return self._cache.keep(origin, fetched, digest)
 
-    def _download(self, file: FileMark, place: Path, until: float) -> str:
+    def _download(self, file: FileMark, place: Path, step: Step, until: float) -> str:
         """Write a file; returns its SHA-256."""
         digest, size = hashlib.sha256(), 0
         with place.open("wb") as target:
             # what has no bytes may stand for a folder, and is not to be had
             for chunk in self._store.read(file) if file.size else ():
+                step(f"fetching {file.path}")  # which ends it where the server shuts down
                 size += len(chunk)
                 if size > file.size or time.monotonic() > until:
                     break
@@ -93,7 +94,7 @@ class Fetcher:
             raise SourceError(f"{file.path} has {size} bytes or more where {file.size} are listed")
         return digest.hexdigest()
 
-    def _check_digest(self, file: FileMark, place: Path, fetched: str, until: float) -> None:
+    def _check_digest(self, file: FileMark, place: Path, fetched: str, step: Step, until: float) -> None:
         """Check a file against the digest that the store tells of it."""
         told = self._store.digest(file)
         if told is None or _digest(place, *told) == told[1]:
@@ -101,7 +102,7 @@ class Fetcher:
         if self._store.is_sure():
             raise SourceError(f"{file.path} did not arrive as it was sent: its {told[0]} is not {told[1]}")
         # the tag may be no digest: of an encrypted object it looks like one. What comes twice is what is there.
-        if self._download(file, place, until) != fetched:
+        if self._download(file, place, step, until) != fetched:
             raise SourceError(f"{file.path} did not arrive as it was sent")
 
     def _check_sums(self, kept: Mapping[str, Path]) -> None:

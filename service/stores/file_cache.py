@@ -205,7 +205,10 @@ def _new_view(views: Path) -> tuple[Path, int]:
 
 
 def _delete_left_behind(views: Path) -> None:
-    """Delete the views of processes that have ended."""
+    """Delete the views of processes that have ended; one without a lock was written to while it was deleted."""
+    for view in [path for path in views.iterdir() if path.suffix != ".lock"]:
+        if not view.with_suffix(".lock").exists():  # it is made before its view, and deleted after it
+            shutil.rmtree(view, ignore_errors=True)
     for lock in views.glob("*.lock"):
         try:
             descriptor = os.open(lock, os.O_RDWR | os.O_NOFOLLOW)

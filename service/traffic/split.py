@@ -10,8 +10,8 @@ from random import SystemRandom
 _WHOLE = 1 << 64
 _STEP = 0x9E3779B97F4A7C15
 """2^64 divided by the golden ratio, made odd: multiples of it modulo 2^64 lie more evenly than those of other steps."""
-_FRACTION_BITS = 53
-"""Bits of a hash that a float holds exactly."""
+_FRACTION_BITS = 52
+"""Bits of a hash that a float holds exactly beside one more for a half."""
 
 
 class Split:

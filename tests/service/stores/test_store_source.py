@@ -5,12 +5,14 @@ import hashlib
 import logging
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from service.config.settings import Settings
-from service.repository.load_progress import LoadProgress
+from service.repository.fingerprint import FileMark
+from service.repository.load_progress import LoadProgress, LoadStoppedError
 from service.repository.repository import RepositoryError, load_entries, load_repository
 from service.stores.file_cache import FileCache
 from service.stores.store_source import StoreSource
@@ -315,3 +317,24 @@ def test_attempts_at_the_start_do_not_pile_up(bucket: Bucket, tmp_path: Path) ->
     settings = Settings(models=URL, backend="numpy", model_control="poll", poll_seconds=0.001)
     assert list(load_entries(settings, LoadProgress(watch), source)) == ["a"]
     assert max(attempts) <= 2
+
+
+def test_a_server_that_ends_does_not_wait_for_the_rest_of_a_file(bucket: Bucket, tmp_path: Path) -> None:
+    bucket.put("c/large.bin", bytes(1000))  # it comes in ten pieces
+    progress = LoadProgress()
+    pieces: list[bytes] = []
+    read = bucket.read
+
+    def cut(file: FileMark) -> Iterator[bytes]:
+        for piece in read(file):
+            pieces.append(piece)
+            if len(pieces) == 3:
+                progress.stop()
+            yield piece
+
+    source = StoreSource(bucket, URL, FileCache(tmp_path / "cache", MOST_BYTES), None, 0.0)
+    files = source.list()["c"]
+    bucket.read = cut  # type: ignore[method-assign]
+    with pytest.raises(LoadStoppedError):
+        source.take("c", files, progress.step)
+    assert len(pieces) == 3

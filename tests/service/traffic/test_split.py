@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -87,3 +88,9 @@ def test_only_the_values_of_a_version_that_is_gone_move() -> None:
 @given(st.binary(max_size=200))
 def test_any_value_leads_to_a_version(value: bytes) -> None:
     assert split_of({"2": 1e-3, "3": 1e9}).of(value) in "23"
+
+
+def test_the_largest_hash_leads_to_a_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    ones = SimpleNamespace(digest=lambda: bytes([255]) * 8)
+    monkeypatch.setattr("service.traffic.split.blake2b", lambda *_, **__: ones)
+    assert Split("m", {"1": 0.5, "2": 0.5}).of(b"anna") == "1"
