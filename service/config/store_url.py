@@ -13,7 +13,8 @@ from engine import ModelFilesError
 SCHEMES = ("s3", "gs", "az", "hf", "file")
 """S3 and what speaks its protocol, Google Cloud Storage, Azure Blob Storage, Hugging Face, and folders."""
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
-_ACCESS = re.compile(r"://[^/\s@]*@")
+_ACCESS = re.compile(r"://(?:[^/\s@:]*:(?!\d+[/\s])\S*|[^/\s@]*)@")
+"""User and password of a URL; a password may hold slashes, as those of S3 do."""
 _QUERY = re.compile(r"(://[^\s?]*)\?[^\s\"'),]*")
 
 
@@ -58,7 +59,7 @@ def _parse(value: Any) -> Path | StoreUrl:
     if scheme not in SCHEMES:
         raise ValueError(f"expected a folder, or a URL that begins with {', '.join(SCHEMES)} and ://")
     parts = urlsplit(value)
-    if parts.query or parts.fragment or "@" in parts.netloc:
+    if parts.query or parts.fragment or {"@", ":"} & set(parts.netloc):
         raise ValueError(
             "expected a URL without user, password, query and fragment; credentials come from the environment"
         )

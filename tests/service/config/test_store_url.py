@@ -47,6 +47,7 @@ def test_a_place_is_shown_as_it_was_given() -> None:
         ("s3://bucket/a%2f..%2fb", "without empty parts"),
         ("s3://bucket/a//b", "without empty parts"),
         ("s3://KEY:SECRET@bucket/a", "credentials come from the environment"),
+        ("s3://KEY:SEC/SECRET@bucket/a", "credentials come from the environment"),
         ("az://container/a?sig=SECRET", "credentials come from the environment"),
     ],
 )
@@ -59,3 +60,5 @@ def test_other_places_are_refused_without_their_secrets(given: str, message: str
 def test_secrets_of_urls_are_taken_out_of_a_text() -> None:
     text = without_secrets('GET "https://u:p@host/a?sig=s&x=y" failed (http://host/b?token=t), retried')
     assert text == 'GET "https://…@host/a?…" failed (http://host/b?…), retried'
+    assert without_secrets("GET s3://KEY:a/b+c/d@bucket/x?y failed") == "GET s3://…@bucket/x?… failed"
+    assert without_secrets("http://host:9000/a/b@main is gone") == "http://host:9000/a/b@main is gone"
