@@ -45,7 +45,7 @@ class ShadowConfig(TomlTable):
 
 
 class RollbackConfig(TomlTable):
-    """When a version gives its share back to the stable one, until the model is loaded anew or that is undone.
+    """When a version gives its share back to the stable one, until the version is loaded anew or that is undone.
 
     Attributes:
         errors: largest part of its requests that may be left unanswered, beyond that of the stable version.

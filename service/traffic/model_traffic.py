@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping
+from weakref import ref
 
 from service.log_context import FIELDS
 from service.repository.loaded_model import LoadedModel
@@ -49,6 +50,7 @@ class ModelTraffic:
         self.chosen = dict.fromkeys(self.shares, 0)
         self.rolled_back: dict[str, Rollback] = {}
         self.rollbacks = dict.fromkeys(RollbackCause, 0)
+        self._loaded = {version: ref(entry.versions[version]) for version in self.shares}
         self._split = Split(entry.name, self.shares) if self.shares else None
         self._choices = 0
         self._sticky = None if self.config.sticky is None else self.config.sticky.lower().encode()
@@ -104,6 +106,13 @@ class ModelTraffic:
         """Give the shares of all versions to the stable one."""
         for version in self.shares:
             self.roll_back(version, Rollback(RollbackCause.REQUEST, reason))
+
+    def take_over(self, before: "ModelTraffic") -> None:
+        """Keep the rollbacks of versions that were not loaded anew with the others of their model."""
+        for version, rollback in before.rolled_back.items():
+            loaded = before._loaded[version]()
+            if loaded is not None and version in self._loaded and loaded is self._loaded[version]():
+                self.roll_back(version, rollback)
 
     def resume(self) -> None:
         """Undo all rollbacks; what was counted before is judged no more."""

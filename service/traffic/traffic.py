@@ -53,7 +53,9 @@ class Traffic:
         with self._opening:
             known = self._models.get(entry.name)
             if known is None or known.config is not entry.traffic:
-                known = ModelTraffic(entry, self._endings)
+                before, known = known, ModelTraffic(entry, self._endings)
+                if before is not None:
+                    known.take_over(before)
                 if self._shadows is not None:
                     self._shadows.watch(entry, known)
                 self._models[entry.name] = known

@@ -7,12 +7,16 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import pytest
 
 from service.config.settings import Settings
 from service.repository.fingerprint import FileMark
 from service.repository.load_progress import LoadProgress, LoadStoppedError
+from service.repository.model_entry import ModelEntry
+from service.repository.model_loader import ModelLoader
 from service.repository.repository import RepositoryError, load_entries, load_repository
 from service.stores.file_cache import FileCache
 from service.stores.store_source import StoreSource
@@ -338,3 +342,30 @@ def test_a_server_that_ends_does_not_wait_for_the_rest_of_a_file(bucket: Bucket,
     with pytest.raises(LoadStoppedError):
         source.take("c", files, progress.step)
     assert len(pieces) == 3
+
+
+def test_files_are_not_replaced_while_another_load_reads_them(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = StoreSource(bucket, URL, FileCache(tmp_path / "cache", MOST_BYTES), None, 0.0)
+    settings = Settings(models=URL, backend="numpy", model_control="explicit")
+    repository = load_repository(settings, source=source)
+    other = Thread(target=repository.load, args=("a",))
+    folders: list[Path] = []
+    load = ModelLoader.load
+
+    def read(loader: ModelLoader, name: str, folder: Path, *rest: Any) -> ModelEntry:
+        folders.append(folder)
+        if len(folders) == 1:
+            put_scale(bucket, tmp_path, "a", 6)
+            other.start()
+            other.join(0.3)
+            assert source.folders()["a"] == folder
+        return load(loader, name, folder, *rest)
+
+    monkeypatch.setattr(ModelLoader, "load", read)
+    put_scale(bucket, tmp_path, "a", 5)
+    repository.load("a")
+    other.join()
+    assert scale_of(repository.find("a")) == 6
+    assert len(set(folders)) == 2

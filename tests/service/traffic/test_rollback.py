@@ -11,8 +11,10 @@ from httpx import AsyncClient
 
 from service.config.traffic_config import RollbackConfig
 from service.traffic.rollback import DifferenceWatch, ErrorWatch, RollbackCause
+from service.traffic.traffic import Traffic
 from tests.engine.models import write_model
 from tests.service.models import add_model
+from tests.service.stores.folders import PolledFolder, write_scale
 from tests.service.traffic.conftest import BODY, Serve, scaled
 from tests.service.traffic.test_shadow import compared, traffic_of
 
@@ -112,6 +114,34 @@ async def test_an_administrator_rolls_back(serve: Serve, tmp_path: Path) -> None
         assert answer.json()["versions"][1]["rolled_back"]["cause"] == "request"
         answer = await client.delete(path, headers=admin)
         assert shares(answer.json()) == [("1", 0.5), ("3", 0.5)]
+
+
+def test_a_version_that_a_poll_keeps_stays_rolled_back(tmp_path: Path) -> None:
+    table = '[traffic]\nweights = {"1" = 1, "2" = 1}\n'
+    for version in "12":
+        write_scale(tmp_path / "m" / version, int(version))
+    (tmp_path / "m" / "model.toml").write_text(table)
+    polled, traffic = PolledFolder(tmp_path), Traffic()
+
+    def chosen() -> dict[str, float]:
+        entry = polled.repository.entry("m")
+        for _ in range(10):
+            traffic.find(entry, None, {})
+        found = traffic.of(entry)
+        assert found is not None
+        return {version: found.chosen[version] / 10 for version in found.wanted}
+
+    assert min(chosen().values()) > 0
+    found = traffic.of(polled.repository.entry("m"))
+    assert found is not None
+    found.roll_back_all("tried")
+    write_scale(tmp_path / "m" / "3", 3)
+    polled.polls(2)
+    assert "m/3" in polled.scales()
+    assert chosen() == {"1": 1, "2": 0}
+    write_scale(tmp_path / "m" / "2", 4)
+    polled.polls(2)
+    assert chosen()["2"] > 0, "it is another one"
 
 
 def watch(errors: float, counts: dict[str, tuple[int, int]]) -> ErrorWatch:
