@@ -70,13 +70,15 @@ serve: $(VENV)/serve.installed ## Serve models/ on HOST:PORT (127.0.0.1:8000)
 test: $(VENV)/test.installed ## Run all tests with coverage
 	$(BIN)/python -m pytest -n auto --cov --cov-report=term:skip-covered
 
-$(CLUSTER)/installed: pyproject.toml tests/cluster/requirements.txt
+# uv, as pip takes minutes to choose among the versions of so many packages
+$(CLUSTER)/installed: $(VENV)/test.installed tests/cluster/requirements.txt
 	$(PYTHON) -m venv $(CLUSTER)
-	$(CLUSTER)/bin/python -m pip --disable-pip-version-check --quiet install --editable '.[cloud,grpc,ray]' --requirement tests/cluster/requirements.txt
+	$(BIN)/uv pip install --quiet --python $(CLUSTER)/bin/python --editable '.[cloud,grpc,ray]' --requirement tests/cluster/requirements.txt
 	@touch $@
 
+# packages of other projects warn of each other
 test-cluster: $(CLUSTER)/installed ## Ray clusters, and what else needs packages that `make test` does without
-	$(CLUSTER)/bin/python -m pytest -q tests/cluster/checks_*.py
+	$(CLUSTER)/bin/python -m pytest -q -o filterwarnings=default tests/cluster/checks_*.py
 
 $(LOWEST)/installed: $(VENV)/test.installed
 	$(PYTHON) -m venv $(LOWEST)
