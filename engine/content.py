@@ -23,7 +23,8 @@ def delayed_digest(
 def content_digest(operators: Iterable[RuntimeOperator], *options: object) -> str:
     """Return the SHA-256 of all that a model's files say of its operators, weights included, as hexadecimal digits.
 
-    It is taken of what was read, not of the files, which may be others by now.
+    It is taken of what was read, not of the files, which may be others by now. Weights count by the digest of the
+    archive that they were read from, where that is known.
 
     Args:
         operators: all operators of the graph, in file order.
@@ -37,7 +38,7 @@ def content_digest(operators: Iterable[RuntimeOperator], *options: object) -> st
         digest.update(repr((source.type, source.name, source.params, links)).encode())
         for key, attribute in source.attrs.items():
             digest.update(repr((key, attribute.shape, attribute.dtype)).encode())
-            digest.update(_digest(attribute.data))
+            digest.update(attribute.digest.encode() if attribute.digest else _digest(attribute.data))
     return digest.hexdigest()
 
 

@@ -43,7 +43,17 @@ class EntryShelf(Protocol):
         """Keep the entries of an archive, if that is possible."""
 
 
-def read_archive(path: Path, shelf: EntryShelf | None = None) -> dict[str, memoryview]:
+class ArchiveEntries(dict[str, memoryview]):
+    """The entries of an archive by name.
+
+    Attributes:
+        digest: the SHA-256 of the archive, as hexadecimal digits; None where it was not computed.
+    """
+
+    digest: str | None = None
+
+
+def read_archive(path: Path, shelf: EntryShelf | None = None) -> ArchiveEntries:
     """Read an archive and return its entries by name: aligned, read-only views of one block of memory.
 
     Every entry's checksum is verified, though that takes a second for 1 to 2 GB: a damaged weight would give wrong
@@ -57,15 +67,17 @@ def read_archive(path: Path, shelf: EntryShelf | None = None) -> dict[str, memor
         ArchiveError: names the entry, and what was expected.
     """
     if shelf is None or not LEAST_KEPT <= _size(path) <= MOST_KEPT:
-        return _entries(path, _read(path))
-    known = shelf.load(_digest(path))
-    if known is not None:
-        return known
-    view = _read(path)
-    digest = hashlib.sha256(view).hexdigest()  # of what was read: the file may be another by now
-    entries = _entries(path, view)
-    shelf.save(digest, entries)
-    return entries
+        return ArchiveEntries(_entries(path, _read(path)))
+    digest = _digest(path)
+    entries = shelf.load(digest)
+    if entries is None:
+        view = _read(path)
+        digest = hashlib.sha256(view).hexdigest()  # of what was read: the file may be another by now
+        entries = _entries(path, view)
+        shelf.save(digest, entries)
+    known = ArchiveEntries(entries)
+    known.digest = digest
+    return known
 
 
 def _size(path: Path) -> int:

@@ -39,7 +39,8 @@ def read(param_path: PathLike, bin_path: PathLike, shelf: EntryShelf | None = No
     _check_names(text.declarations, bin_path)
     for declaration in text.declarations:
         data = _take(entries, declaration, bin_path)
-        attribute = Attribute(declaration.shape, declaration.dtype, data)
+        digest = None if entries.digest is None else f"{declaration.entry} of {entries.digest}"
+        attribute = Attribute(declaration.shape, declaration.dtype, data, digest)
         declaration.operator.attrs[declaration.key] = attribute
     for entry in entries:
         raise ArchiveError(

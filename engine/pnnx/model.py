@@ -35,11 +35,14 @@ class Attribute:
         dtype: PNNX type name of the stored elements.
         data: the elements in row-major order, little-endian; read-only. Of an attribute that was read from a
             file it is a view of the block that holds them all, which stays as long as a view of it is alive.
+        digest: what tells `data` from that of other attributes, where that is known without looking at it, else None.
     """
 
-    __slots__ = ("data", "dtype", "shape")
+    __slots__ = ("data", "digest", "dtype", "shape")
 
-    def __init__(self, shape: tuple[int, ...], dtype: str, data: bytes | memoryview) -> None:
+    def __init__(
+        self, shape: tuple[int, ...], dtype: str, data: bytes | memoryview, digest: str | None = None
+    ) -> None:
         """Check that `data` is what `shape` and `dtype` take.
 
         Raises:
@@ -61,6 +64,7 @@ class Attribute:
         self.shape = shape
         self.dtype = dtype
         self.data = view
+        self.digest = digest
 
     @classmethod
     def from_array(cls, array: npt.ArrayLike) -> "Attribute":

@@ -1,5 +1,6 @@
 """Weights that are mapped instead of kept in memory: the same numbers, whatever becomes of the model's own file."""
 
+import hashlib
 import mmap
 from pathlib import Path
 
@@ -130,3 +131,12 @@ def test_a_graph_computes_the_same_of_mapped_weights(
     np.testing.assert_array_equal(results[1], results[0])
     weight = next(operator for operator in graph.operators if "weight" in operator.attrs).attrs["weight"]
     assert is_mapped(weight.data)
+
+
+def test_mapped_entries_tell_the_digest_of_the_archive_as_read_ones_do(
+    tmp_path: Path, shelf: EntryFiles
+) -> None:
+    path = write(tmp_path / "model.bin")
+    wanted = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert [read_archive(path, shelf).digest for _ in range(2)] == [wanted, wanted]
+    assert read_archive(path).digest is None
