@@ -3,8 +3,10 @@
 It holds rows of numbers, each under a name, and one document. Only the process whose slot it belongs to writes; when
 that has ended, the next process of the slot goes on with what it finds. So a counter is never lost and never goes back,
 however a process ends. Layout, in native byte order: bytes of rows that are valid; the rows, each its length of name
-and number of numbers (two 32-bit integers), its name padded to 8 bytes, its numbers (64-bit floats); from half of the
-memory on the document: its length, its CRC-32, its bytes.
+and number of numbers (two 32-bit integers), its name padded to 8 bytes, its numbers (64-bit floats). Each of the last
+two quarters has a place for the document: how many were written up to it, its length, a CRC-32 of these and of its
+bytes, its bytes. A new one goes to the place of the older one: who reads meanwhile, or finds that a process was ended
+in the middle, has the last one.
 """
 
 import json
@@ -21,9 +23,14 @@ from threading import Lock
 BYTES = 32 << 20
 """Bytes of address space; only what is written takes memory."""
 _DOCUMENT = BYTES // 2
+_DOCUMENTS = (_DOCUMENT, _DOCUMENT + BYTES // 4)
 _HEAD = 8
 _ROW = struct.Struct("=II")
-_SEAL = struct.Struct("=QQ")
+_SEAL = struct.Struct("=QQQ")
+_MOST_BYTES = BYTES // 4 - _SEAL.size
+"""The longest document."""
+_READINGS = 8
+"""How often a document is read that is replaced twice meanwhile."""
 _NUMBER_BYTES = 8
 
 Group = tuple[str, ...]
@@ -59,6 +66,7 @@ class CounterMemory:
         self._groups: dict[Group, list[str]] = {}
         self._read_until = _HEAD
         self._reading = Lock()
+        self._publishing = Lock()
         self._is_full = False
 
     def write(self, name: Name, numbers: Sequence[float]) -> None:
@@ -85,18 +93,33 @@ class CounterMemory:
         yield from [group for group in list(self._groups) if group[0] == kind]
 
     def publish(self, document: bytes) -> None:
-        """Replace the document; one that is too large is left out."""
-        start = _DOCUMENT + _SEAL.size
-        if start + len(document) <= BYTES:
-            self._bytes[start : start + len(document)] = document
-            _SEAL.pack_into(self._bytes, _DOCUMENT, len(document), zlib.crc32(document))
+        """Replace the document; one that is too large is left out. May be called on any thread of its process."""
+        size = len(document)
+        if size > _MOST_BYTES:
+            return
+        with self._publishing:
+            number = 1 + max(found[0] for found in map(self._document_at, _DOCUMENTS))
+            place = _DOCUMENTS[number % len(_DOCUMENTS)]
+            start = place + _SEAL.size
+            self._bytes[start : start + size] = document
+            _SEAL.pack_into(self._bytes, place, number, size, _checksum(number, size, document))
 
     def published(self) -> bytes | None:
-        """Return the document; None where there is none, or it was being replaced when its process ended."""
-        size, checksum = _SEAL.unpack_from(self._bytes, _DOCUMENT)
-        start = _DOCUMENT + _SEAL.size
-        document = bytes(self._bytes[start : start + min(size, BYTES - start)])
-        return document if size and zlib.crc32(document) == checksum else None
+        """Return the last document; None where there is none."""
+        for _ in range(_READINGS):
+            number, document = max(map(self._document_at, _DOCUMENTS))
+            if number:
+                return document
+            if not any(_SEAL.unpack_from(self._bytes, place)[0] for place in _DOCUMENTS):
+                break
+        return None
+
+    def _document_at(self, place: int) -> tuple[int, bytes]:
+        """Return a document and its number; 0 and no bytes where there is none, or it is being written."""
+        number, size, checksum = _SEAL.unpack_from(self._bytes, place)
+        start = place + _SEAL.size
+        document = bytes(self._bytes[start : start + min(size, _MOST_BYTES)])
+        return (number, document) if number and checksum == _checksum(number, size, document) else (0, b"")
 
     def _add(self, name: Name, size: int) -> tuple[int, int] | None:
         """Add a row, and return where its numbers are; None where the memory is full."""
@@ -133,3 +156,7 @@ class CounterMemory:
                 self._rows[name] = (start // _NUMBER_BYTES, size)
                 self._groups.setdefault(name[0], []).append(member)
                 self._read_until = start + size * _NUMBER_BYTES
+
+
+def _checksum(number: int, size: int, document: bytes) -> int:
+    return zlib.crc32(document, number ^ size)

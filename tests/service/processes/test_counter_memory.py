@@ -1,6 +1,7 @@
 import json
 import logging
 import os
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -56,14 +57,41 @@ def test_memory_that_is_full_is_told_once(
     assert len(caplog.records) == 1
 
 
-def test_document_is_read_whole_or_not_at_all(descriptor: int) -> None:
+def test_last_document_is_read_whole(descriptor: int) -> None:
     writer, reader = CounterMemory(descriptor), CounterMemory(descriptor)
     assert reader.published() is None
     writer.publish(json.dumps([1, 2, 3]).encode())
     assert reader.published() == b"[1, 2, 3]"
     writer.publish(b"[]")
     assert reader.published() == b"[]"
-    os.pwrite(descriptor, b"{", module._DOCUMENT + module._SEAL.size)
-    assert reader.published() is None, "a process was ended while it wrote"
-    writer.publish(bytes(module.BYTES))
-    assert reader.published() is None, "one that is too large is left out"
+    os.pwrite(descriptor, b"{", module._DOCUMENTS[0] + module._SEAL.size)
+    assert reader.published() == b"[1, 2, 3]", (
+        "a process that was ended while it wrote has left the one before"
+    )
+    third = CounterMemory(descriptor)
+    third.publish(b"third")
+    assert reader.published() == b"third"
+    writer.publish(bytes(module.BYTES // 4))
+    assert reader.published() == b"third", "one that is too large is left out"
+
+
+def test_document_is_read_while_it_is_replaced(descriptor: int) -> None:
+    writer, reader = CounterMemory(descriptor), CounterMemory(descriptor)
+    documents = [bytes([number]) * (200_000 + number) for number in range(2)]
+    writer.publish(documents[0])
+    is_over = threading.Event()
+
+    def publish() -> None:
+        while not is_over.is_set():
+            for document in documents:
+                writer.publish(document)
+
+    threads = [threading.Thread(target=publish) for _ in range(2)]  # as when two clients ask
+    for thread in threads:
+        thread.start()
+    try:
+        assert all(reader.published() in documents for _ in range(200))
+    finally:
+        is_over.set()
+        for thread in threads:
+            thread.join()
