@@ -27,6 +27,7 @@ class Child:
         writer: the channel to it.
         is_ready: whether its models are loaded, and it does what all processes are told to do.
         is_leaving: whether it was told to end.
+        replaced: where another process is being started in its place: whether that came to serve.
         listening: takes its messages until it has ended.
     """
 
@@ -35,6 +36,7 @@ class Child:
     writer: asyncio.StreamWriter
     is_ready: bool = False
     is_leaving: bool = False
+    replaced: asyncio.Future[bool] | None = None
     listening: asyncio.Task[None] | None = None
     _ready: asyncio.Event = field(default_factory=asyncio.Event)
     _waiting: dict[int, asyncio.Future[Reply | None]] = field(default_factory=dict)
@@ -73,6 +75,8 @@ class Child:
 
     async def call(self, call: Call, seconds: float | None) -> Reply | None:
         """Have it answer a call; None where it has not in so many seconds, or has ended."""
+        if self.writer.is_closing():
+            return None
         number = next(self._numbers)
         future: asyncio.Future[Reply | None] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
@@ -117,15 +121,22 @@ async def start_child(slot: Slot, ours: socket.socket, take: Take) -> Child:
         slot: what it inherits.
         ours: our end of the channel.
         take: called with each of its messages.
+
+    Raises:
+        OSError: the system starts no process.
     """
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *sys.orig_argv[1:],
-        stdin=asyncio.subprocess.DEVNULL,
-        pass_fds=slot.descriptors,
-        env=os.environ | slot.variables(),
-        process_group=0,
-    )
+    try:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *sys.orig_argv[1:],
+            stdin=asyncio.subprocess.DEVNULL,
+            pass_fds=slot.descriptors,
+            env=os.environ | slot.variables(),
+            process_group=0,
+        )
+    except OSError:
+        ours.close()
+        raise
     reader, writer = await asyncio.open_unix_connection(sock=ours)
     child = Child(slot, process, writer)
     child.listening = asyncio.create_task(child.listen(reader, take))

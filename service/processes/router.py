@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable, Coroutine, Iterable
 from http import HTTPStatus
 
@@ -11,7 +12,8 @@ from service.processes.messages import Call, Message, Reply, call_of, pack_repli
 _SECONDS = 4.0
 """How long a process has to answer what another one asks."""
 MOST_CHANGES = 1000
-"""Changes that processes which start later are told of."""
+"""Changes that processes which start later are told of: of each model, the last load or unload."""
+_LOAD_OR_UNLOAD = re.compile("/v2/repository/models/(.*)/(?:un)?load/?", re.DOTALL)
 
 _logger = logging.getLogger(__name__)
 
@@ -65,12 +67,20 @@ class Router:
                 return  # it has ended, and its client knows
             replies = [first]
             if first.status < HTTPStatus.BAD_REQUEST:
-                self._changes = [*self._changes, call][-MOST_CHANGES:]
+                self._keep(call)
                 for other in self.others(child):
                     reply = await other.call(call, None)
                     if reply is not None:
                         replies.append(reply)
             self._answer(child, number, replies)
+
+    def _keep(self, call: Call) -> None:
+        """Keep a change for processes that start later, in place of those that it makes void."""
+        model = _model_of(call)
+        kept = [old for old in self._changes if old != call and (model is None or _model_of(old) != model)]
+        if len(kept) == MOST_CHANGES:
+            _logger.error("processes that start later will not repeat %s: too many changes", kept.pop(0).path)
+        self._changes = [*kept, call]
 
     def _answer(self, child: Child, number: int, replies: list[Reply]) -> None:
         heads, data = pack_replies(replies)
@@ -80,6 +90,12 @@ class Router:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _model_of(call: Call) -> str | None:
+    """Return which model a call loads or unloads; None for all other changes."""
+    found = _LOAD_OR_UNLOAD.fullmatch(call.path)
+    return None if found is None else found[1]
 
 
 def _why(reply: Reply) -> str:

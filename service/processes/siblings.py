@@ -6,6 +6,7 @@ import logging
 import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from service.processes.messages import Call, Message, Reply, call_of, read_message, unpack_replies
 
@@ -115,7 +116,14 @@ class Siblings:
         duties.stop()
 
     async def _answer(self, message: Message, duties: Duties) -> None:
-        status, body = await duties.answer(call_of(message))
+        try:
+            status, body = await duties.answer(call_of(message))
+        except Exception:  # whoever asked would wait for ever, and all changes after this one
+            _logger.exception("what another process asked could not be answered")
+            status, body = (
+                HTTPStatus.INTERNAL_SERVER_ERROR,
+                b'{"error": "the process failed; its log says why"}',
+            )
         self._send(Message({"kind": "reply", "number": message.head["number"], "status": status}, body))
 
     def _settle(self, message: Message) -> None:
