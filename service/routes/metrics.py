@@ -6,7 +6,7 @@ from anyio import to_thread
 from fastapi import APIRouter, Request, Response
 
 from service.description.openapi import error_responses
-from service.http.sibling_call import is_for_sibling
+from service.http.sibling_call import SIBLING_THREADS, is_for_sibling
 from service.processes.messages import Call
 from service.services import Services, services_of
 from service.telemetry.metrics import asks_for_openmetrics
@@ -25,7 +25,7 @@ async def show_metrics(request: Request) -> Response:
     """Show the metrics in the text format of Prometheus, or as OpenMetrics if `Accept` asks for it."""
     services = services_of(request)
     if is_for_sibling(request):
-        await to_thread.run_sync(_publish, services)
+        await to_thread.run_sync(_publish, services, limiter=SIBLING_THREADS)
         return Response()
     wants_openmetrics = asks_for_openmetrics(", ".join(request.headers.getlist("accept")))
     text, media_type = await services.shared.get(

@@ -1,11 +1,13 @@
 """`GET /traces` and `GET /traces/{request_id}`: the most recent traced runs."""
 
+from functools import partial
 from typing import Annotated, Literal
 
+from anyio import to_thread
 from fastapi import APIRouter, Query, Request, Response
 
 from service.description.openapi import error_responses
-from service.http.sibling_call import is_for_sibling
+from service.http.sibling_call import SIBLING_THREADS, is_for_sibling
 from service.kept_traces import KeptTraces
 from service.services import services_of
 from service.telemetry.trace_view import ChromeTrace, TraceDetail, TraceList
@@ -26,9 +28,11 @@ async def list_traces(request: Request, format: TraceFormat = "json") -> Respons
     """List the most recent traced runs, newest first, or draw them all on one timeline."""
     services = services_of(request)
     kept = KeptTraces(services, is_alone=is_for_sibling(request))
-    content = await services.shared.get(
-        ("traces", format, kept.is_alone), kept.draw_all if format == "chrome" else kept.list_all
-    )
+    compute = kept.draw_all if format == "chrome" else kept.list_all
+    if kept.is_alone:
+        content = await to_thread.run_sync(compute, limiter=SIBLING_THREADS)
+    else:
+        content = await services.shared.get(("traces", format), compute)
     return _answer(content, format)
 
 
@@ -37,10 +41,12 @@ async def list_traces(request: Request, format: TraceFormat = "json") -> Respons
     response_class=Response,
     responses={200: {"model": TraceDetail | ChromeTrace}, **error_responses(404, 422, 500, 503)},
 )
-def show_trace(request: Request, request_id: str, format: TraceFormat = "json") -> Response:
+async def show_trace(request: Request, request_id: str, format: TraceFormat = "json") -> Response:
     """Show or draw the most recent traced run of a request."""
     kept = KeptTraces(services_of(request), is_alone=is_for_sibling(request))
-    return _answer(kept.show(request_id, is_drawn=format == "chrome"), format)
+    show = partial(kept.show, request_id, is_drawn=format == "chrome")
+    content = await to_thread.run_sync(show, limiter=SIBLING_THREADS if kept.is_alone else None)
+    return _answer(content, format)
 
 
 def _answer(content: bytes, format: TraceFormat) -> Response:
