@@ -143,7 +143,11 @@ class Server(uvicorn.Server):
         """Return whether this process, which was replaced, has no more clients, or has waited long enough."""
         if monotonic() >= (self._leave_until or 0):
             self.lifecycle.drain()
-        return not self.server_state.connections and not self.lifecycle.accepted
+        return not (self.server_state.connections or self.lifecycle.accepted or self._has_beginning())
+
+    def _has_beginning(self) -> bool:
+        """Return whether clients that were accepted have no connection yet."""
+        return False
 
     def _leave(self) -> None:
         """Wait for load balancers to turn away, then drain."""
@@ -206,22 +210,34 @@ class SiblingServer(Server):
     ) -> None:
         super().__init__(config, services, url, age)
         self._app = app
+        self._listeners: list[SharedListener] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen to the process that started this one, and start."""
         if self.services.siblings is not None:
             duties = Duties(partial(answer_call, self._app), self.make_way, self._stop)
             await self.services.siblings.connect(duties)
+        loop = asyncio.get_running_loop()
+        self.lifecycle.watch(lambda: loop.call_soon_threadsafe(self._give_up_start))
         await super().startup([])
-        listeners: list[Any] = [
+        self._listeners = [
             SharedListener(opened, self._make_connection, self.config.ssl) for opened in sockets or []
         ]
-        self.servers = listeners
+        servers: list[Any] = [*self._listeners]
+        self.servers = servers
+
+    def _has_beginning(self) -> bool:
+        return any(listener.is_beginning for listener in self._listeners)
 
     def _make_connection(self) -> asyncio.Protocol:
         state, made = self.lifespan.state, self.config.http_protocol_class
         protocol: asyncio.Protocol = made(config=self.config, server_state=self.server_state, app_state=state)  # type: ignore[call-arg]
         return protocol
+
+    def _give_up_start(self) -> None:
+        """Load no more once a signal has come: nothing else looks for signals before the application has started."""
+        if not self.started and self.lifecycle.phase is Phase.DRAINING:
+            self.services.stop_loading()
 
     def _stop(self) -> None:
         self.handle_exit(signal.SIGTERM, None)

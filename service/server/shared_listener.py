@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 PAUSE_SECONDS = 0.001
 """How long a process leaves further connections to the others: they need a tenth of it to wake up."""
+FULL_SECONDS = 1.0
+"""How long a process that cannot accept connections tries no more."""
 MOST_AT_ONCE = 64
 """Connections that are accepted in one turn where they come faster than all processes take them."""
 
@@ -50,6 +52,11 @@ class SharedListener:
         else:
             self._timer.cancel()
 
+    @property
+    def is_beginning(self) -> bool:
+        """Whether connections were accepted that have no protocol yet: those of TLS while they shake hands."""
+        return bool(self._beginning)
+
     async def wait_closed(self) -> None:
         """Return at once: connections are waited for by the server itself."""
 
@@ -60,9 +67,12 @@ class SharedListener:
         """
         if self._loop.time() - self._taken >= PAUSE_SECONDS:
             self._take()
-            return
+        else:
+            self._pause(PAUSE_SECONDS)
+
+    def _pause(self, seconds: float) -> None:
         self._loop.remove_reader(self._socket.fileno())
-        self._timer = self._loop.call_later(PAUSE_SECONDS, self._resume)
+        self._timer = self._loop.call_later(seconds, self._resume)
 
     def _resume(self) -> None:
         self._timer = None
@@ -79,7 +89,7 @@ class SharedListener:
                 return
             except OSError as error:  # no descriptors are left: the client waits for the next attempt
                 _logger.warning("a connection cannot be accepted: %s", error)
-                self._taken = self._loop.time()
+                self._pause(FULL_SECONDS)
                 return
             self._taken = self._loop.time()
             self._begin(connection)
@@ -87,13 +97,13 @@ class SharedListener:
 
     def _begin(self, connection: socket.socket) -> None:
         connection.setblocking(False)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         task = self._loop.create_task(self._connect(connection))
         self._beginning.add(task)
         task.add_done_callback(self._beginning.discard)
 
     async def _connect(self, connection: socket.socket) -> None:
         try:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             await self._loop.connect_accepted_socket(self._make, connection, ssl=self._tls)
         except (OSError, TimeoutError) as error:  # the client has left, or speaks no TLS
             _logger.debug("a connection did not come about: %s", error)
