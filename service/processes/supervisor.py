@@ -72,6 +72,9 @@ class Supervisor:
         loop.add_signal_handler(signal.SIGHUP, self._hang_up)
         try:
             await self._serve()
+        except OSError as error:
+            _logger.error("no process can be started: %s", error)  # noqa: TRY400  # it says all there is to say
+            self._exit_code = START_FAILED
         finally:
             await self._end_all()
         return self._exit_code
@@ -146,7 +149,7 @@ class Supervisor:
         backoff = Backoff()
         while True:
             await self._until_ended(child)
-            if child.is_leaving:
+            if child.is_leaving or (child.replaced is not None and await child.replaced):
                 return
             seconds = backoff.seconds()
             when = f"in {seconds:g} s" if seconds else "now"
@@ -154,13 +157,23 @@ class Supervisor:
                 "process %d ended: %s; another one starts %s", child.slot.number, _ending(child), when
             )
             await asyncio.sleep(seconds)
-            backoff.begin()
-            child = await self._start(is_first=False, is_told=False)
+            child = await self._start_again(backoff)
             if await child.until_ready():
                 self._failed_starts = 0
                 _logger.info("process %d serves", child.slot.number)
             else:
                 self._note_failed_start()
+
+    async def _start_again(self, backoff: Backoff) -> Child:
+        """Start a process, as soon as the system lets us."""
+        while True:
+            backoff.begin()
+            try:
+                return await self._start(is_first=False, is_told=False)
+            except OSError as error:  # no memory is left, or there may be no more processes
+                seconds = backoff.seconds()
+                _logger.error("no process can be started: %s; once more in %g s", error, seconds)  # noqa: TRY400
+            await asyncio.sleep(seconds)
 
     def _note_failed_start(self) -> None:
         self._failed_starts += 1
@@ -182,7 +195,8 @@ class Supervisor:
             await self._rolling.wait()
             self._rolling.clear()
             _logger.info("restarting on SIGHUP: processes are replaced one by one")
-            old = sorted((one for one in self._children if one.is_ready), key=lambda one: one.slot.number)
+            # those that start just now may have read what was there before: they are replaced as well, last of all
+            old = sorted(self._children, key=lambda one: (not one.is_ready, one.slot.number))
             for place, child in enumerate(old):
                 if not await self._replace(child, is_told=place == 0):
                     break
@@ -190,20 +204,40 @@ class Supervisor:
                 _logger.info("restarted: %d processes were replaced", len(old))
 
     async def _replace(self, old: Child, *, is_told: bool) -> bool:
-        """Start a process in the place of another one, which then ends; returns whether the new one serves."""
-        new = await self._start(is_first=False, is_told=is_told)
-        if not await new.until_ready():
-            await self._until_ended(new)
-            _logger.error(
-                "restart given up: the new process ended: %s; process %d and those after it serve on",
-                _ending(new),
-                old.slot.number,
-            )
+        """Start a process in the place of another one, which then ends; returns whether the new one serves.
+
+        The old one may end before: then its keeper waits for what becomes of the new one, and starts none beside it.
+        """
+        if not await old.until_ready():
+            return True  # the process that is started next reads all anew
+        old.replaced = asyncio.get_running_loop().create_future()
+        serves = False
+        try:
+            serves = await self._start_in_place_of(old, is_told=is_told)
+        finally:
+            if not old.replaced.done():  # its keeper, when that is cancelled, cancels it as well
+                old.replaced.set_result(serves)
+        if serves:
+            old.leave()
+            await self._until_ended(old)
+        return serves
+
+    async def _start_in_place_of(self, old: Child, *, is_told: bool) -> bool:
+        try:
+            new = await self._start(is_first=False, is_told=is_told)
+        except OSError as error:
+            _logger.error("restart given up: no process can be started: %s", error)  # noqa: TRY400
             return False
-        self._start_task(self._keep(new))
-        old.leave()
-        await self._until_ended(old)
-        return True
+        if await new.until_ready():
+            self._start_task(self._keep(new))
+            return True
+        await self._until_ended(new)
+        _logger.error(
+            "restart given up: the new process ended: %s; process %d and those after it serve on",
+            _ending(new),
+            old.slot.number,
+        )
+        return False
 
     def _stop(self, number: signal.Signals) -> None:
         """Pass a signal on to all processes; the first one stops, the second ends their drain."""

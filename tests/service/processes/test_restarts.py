@@ -1,0 +1,141 @@
+"""Restarts of two processes in which something goes wrong, and processes that ask each other at the same time."""
+
+import os
+import re
+import select
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.service.models import VECTOR, add_model
+from tests.service.processes.gated import FOLDER, GATED
+from tests.service.processes.load import Load
+from tests.service.processes.test_processes import RESTARTED, SERVES, children, start
+from tests.service.server.process import SOON, ServerProcess
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="several processes need a POSIX system")
+NEW_ONE_LOADS = re.compile("loading models .* process=2")
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Path:
+    add_model(tmp_path, "vector", VECTOR)
+    return tmp_path
+
+
+@pytest.fixture
+def server(models: Path) -> Iterator[ServerProcess]:
+    with start(models, "--trace-rate", "0") as started:
+        yield started
+
+
+def test_process_that_is_killed_while_it_is_replaced_gets_one_successor(server: ServerProcess) -> None:
+    first = children(server)
+    with Load(server.url, clients=4) as load:
+        load.until_answered(5)
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_for_line(NEW_ONE_LOADS)
+        os.kill(first[0], signal.SIGKILL)
+        server.wait_for_line(RESTARTED)
+        load.until_answered(5)
+        second = children(server)
+        assert len(second) == 2
+        assert not set(second.values()) & set(first.values())
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_for_line(RESTARTED)
+        third = children(server)
+    assert len(third) == 2
+    assert not set(third.values()) & set(second.values())
+    assert load.answers == {200: load.answers.total()}
+    assert all(len(told.broken) <= 1 for told in load.told)
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Path:
+    folder = tmp_path / "pipes"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def gated(tmp_path: Path, gate: Path) -> Iterator[ServerProcess]:
+    add_model(tmp_path / "gated", "vector", GATED)
+    flags = ("--models", str(tmp_path / "gated"), "--processes", "2", "--backend", "numpy")
+    environment = {FOLDER: str(gate)}
+    with ServerProcess(*flags, module="tests.service.processes.gated", environment=environment) as started:
+        yield started
+
+
+def close(gate: Path) -> int:
+    """Have the next process wait while it loads models; returns the pipe that tells when it does."""
+    os.mkfifo(gate / "entered")
+    os.mkfifo(gate / "gate")
+    return os.open(gate / "entered", os.O_RDWR)
+
+
+def until_entered(pipe: int) -> None:
+    ready, _, _ = select.select([pipe], [], [], SOON)
+    os.close(pipe)
+    assert ready, "no process loads models"
+
+
+def test_process_that_is_killed_is_started_again_when_its_successor_fails(
+    gated: ServerProcess, gate: Path
+) -> None:
+    before = children(gated)
+    pipe = close(gate)
+    gated.process.send_signal(signal.SIGHUP)
+    until_entered(pipe)
+    new = children(gated)[2]
+    (gate / "gate").rename(gate / "passed")
+    for pid in (before[0], new):
+        os.kill(pid, signal.SIGKILL)
+    gated.wait_for_line(re.compile("restart given up: the new process ended: SIGKILL"))
+    gated.wait_for_line(SERVES)
+    after = children(gated)
+    assert after.keys() == {0, 1}
+    assert after[1] == before[1]
+
+
+def test_signal_ends_a_process_that_loads_for_long(gated: ServerProcess, gate: Path) -> None:
+    pids = children(gated)
+    pipe = close(gate)
+    gated.process.send_signal(signal.SIGHUP)
+    gated.wait_for_line(NEW_ONE_LOADS)
+    until_entered(pipe)
+    pids |= children(gated)
+    assert len(pids) == 3
+    gated.terminate()
+    assert gated.exit_code() == 0
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids.values())
+
+
+def test_processes_end_when_the_first_one_is_killed(gated: ServerProcess, gate: Path) -> None:
+    pids = children(gated)
+    pipe = close(gate)
+    gated.process.send_signal(signal.SIGHUP)
+    until_entered(pipe)
+    handles = [os.pidfd_open(pid) for pid in (pids | children(gated)).values()]
+    gated.process.kill()
+    for handle in handles:
+        ready, _, _ = select.select([handle], [], [], SOON)
+        os.close(handle)
+        assert ready, "a process is left"
+
+
+def test_processes_that_ask_each_other_at_the_same_time_answer(server: ServerProcess) -> None:
+    ids = [f"run-{number}" for number in range(8)]
+    for request_id in ids:  # each on a connection of its own
+        headers = {"X-Request-ID": request_id}
+        url = f"{server.url}/infer?model=vector&trace=stats"
+        assert httpx.post(url, json={"inputs": [{"data": [[1, 2, 3]]}]}, headers=headers).status_code == 200
+
+    def ask(request_id: str) -> int:
+        return httpx.get(f"{server.url}/traces/{request_id}", timeout=30).status_code
+
+    with ThreadPoolExecutor(16) as threads:
+        assert set(threads.map(ask, ids * 6)) == {200}
