@@ -88,6 +88,8 @@ class Siblings:
         return await self._request("change", call, None)
 
     async def _request(self, kind: str, call: Call, seconds: float | None) -> list[Reply]:
+        if self._writer is None or self._writer.is_closing():
+            return []
         number = next(self._numbers)
         future: asyncio.Future[list[Reply]] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
@@ -112,8 +114,17 @@ class Siblings:
             elif kind == "leave":
                 duties.leave()
         _logger.error("the process that started this one has ended")
-        self._may_serve.set()
+        self._close()
         duties.stop()
+
+    def _close(self) -> None:
+        """Ask no more, and let those go on that wait."""
+        if self._writer is not None:
+            self._writer.close()
+        self._may_serve.set()
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_result([])
 
     async def _answer(self, message: Message, duties: Duties) -> None:
         try:

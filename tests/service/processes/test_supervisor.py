@@ -1,0 +1,28 @@
+import asyncio
+import logging
+import os
+import socket
+
+import pytest
+
+from service.processes.slot import START_FAILED
+from service.processes.supervisor import Shared, Supervisor
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(os.name != "posix", reason="several processes need a POSIX system"),
+]
+
+
+async def test_server_ends_in_words_where_the_system_starts_no_process(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def refuse(*command: str, **options: object) -> None:
+        raise BlockingIOError("Resource temporarily unavailable")
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", refuse)
+    with socket.socket() as listening, caplog.at_level(logging.ERROR):
+        assert await Supervisor(Shared(2, "", [listening])).run() == START_FAILED
+    assert [record.message for record in caplog.records] == [
+        "no process can be started: Resource temporarily unavailable"
+    ]

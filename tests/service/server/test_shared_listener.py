@@ -1,0 +1,77 @@
+import asyncio
+import errno
+import logging
+import socket
+import ssl
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from service.server import shared_listener as module
+from service.server.shared_listener import SharedListener
+
+pytestmark = pytest.mark.anyio
+
+
+class Full(socket.socket):
+    """A listening socket of a process that has no descriptors left the first times that it accepts.
+
+    Attributes:
+        attempts: when it was asked to.
+    """
+
+    attempts: list[float]
+    refused = 3
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        self.attempts.append(asyncio.get_running_loop().time())
+        if len(self.attempts) <= self.refused:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return super().accept()
+
+
+@pytest.fixture
+def full() -> Iterator[Full]:
+    with Full() as made:
+        made.attempts = []
+        made.bind(("127.0.0.1", 0))
+        made.listen()
+        made.setblocking(False)
+        yield made
+
+
+async def test_without_descriptors_is_tried_again_after_a_while(
+    full: Full, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "FULL_SECONDS", 0.05)
+    made = asyncio.Event()
+
+    class Greeter(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            made.set()
+            transport.close()
+
+    listener = SharedListener(full, Greeter, None)
+    with caplog.at_level(logging.WARNING), socket.create_connection(full.getsockname()):
+        async with asyncio.timeout(20):
+            await made.wait()
+    listener.close()
+    waits = [after - before for before, after in zip(full.attempts[:3], full.attempts[1:4], strict=True)]
+    assert min(waits) >= 0.04, waits  # clocks of event loops round
+    assert len(caplog.records) == Full.refused
+
+
+async def test_clients_that_shake_hands_are_beginning(full: Full) -> None:
+    full.attempts = [0.0] * Full.refused
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    listener = SharedListener(full, asyncio.Protocol, context)
+    assert not listener.is_beginning
+    client = socket.create_connection(full.getsockname())
+    async with asyncio.timeout(20):
+        while not listener.is_beginning:
+            await asyncio.sleep(0)
+        client.close()
+        while listener.is_beginning:
+            await asyncio.sleep(0)
+    listener.close()
