@@ -66,12 +66,15 @@ async def test_clients_that_shake_hands_are_beginning(full: Full) -> None:
     full.attempts = [0.0] * Full.refused
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     listener = SharedListener(full, asyncio.Protocol, context)
-    assert not listener.is_beginning
+
+    async def until(wanted: bool) -> None:
+        async with asyncio.timeout(20):
+            while listener.is_beginning is not wanted:
+                await asyncio.sleep(0)
+
+    await until(False)
     client = socket.create_connection(full.getsockname())
-    async with asyncio.timeout(20):
-        while not listener.is_beginning:
-            await asyncio.sleep(0)
-        client.close()
-        while listener.is_beginning:
-            await asyncio.sleep(0)
+    await until(True)
+    client.close()
+    await until(False)
     listener.close()
