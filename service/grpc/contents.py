@@ -9,7 +9,17 @@ from engine import Array
 from service.codec.conversion import to_integers
 from service.config.limits import Limits, too_large
 from service.errors import ServiceError
-from service.grpc.wire import BYTES, count_varints, fields, read_varints
+from service.grpc.wire import (
+    BYTES,
+    FIXED32,
+    FIXED64,
+    VARINT,
+    Field,
+    count_varints,
+    fields,
+    malformed,
+    read_varints,
+)
 from service.heavy_work import check_wanted
 from service.v2.datatypes import BOOL, DTYPES, WIRE_SIZES
 from service.v2.datatypes import BYTES as STRINGS
@@ -37,8 +47,12 @@ _FIELD_OF = {
     STRINGS: 8,
 }
 """Datatype -> the field for its elements; FP16 and BF16 have none."""
+_KINDS = dict.fromkeys(range(1, 6), VARINT) | {6: FIXED32, 7: FIXED64, 8: BYTES}
+"""Number of a field -> wire type of an element that is not packed with others."""
+_SIZES = {6: 4, 7: 8}
+"""Number of a field -> bytes of each of its numbers; the others have as many as they need."""
 _MOST_FIELDS = 1 << 16
-"""Most strings, or parts of numbers: whoever packs numbers, as all do, sends a single part."""
+"""Most strings, parts of numbers, and fields that are not known: whoever packs numbers, as all do, sends one part."""
 
 
 def raw_contents(tensor: InputTensor, contents: memoryview, limits: Limits) -> memoryview:
@@ -53,28 +67,42 @@ def raw_contents(tensor: InputTensor, contents: memoryview, limits: Limits) -> m
         ServiceError: 400 `invalid_message`, `invalid_request` or `wrong_size`, 413 `tensor_too_large` or
             `too_many_values`, 422 `out_of_range`.
     """
+    parts = _parts(tensor, contents)
+    if tensor.datatype == STRINGS:
+        return memoryview(b"".join(piece for part in parts for piece in (_length(part), part)))
+    whole = parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
+    if DTYPES[tensor.datatype].kind == "f":
+        return whole
+    return _integers(tensor, whole, limits)
+
+
+def _parts(tensor: InputTensor, contents: memoryview) -> list[memoryview]:
+    """Return the strings of an input, or its numbers in one part or several, each of which holds whole numbers."""
     wanted = _FIELD_OF.get(tensor.datatype)
     parts: list[memoryview] = []
-    is_packed = True
-    for field in fields(contents):
+    for count, field in enumerate(fields(contents), 1):
+        if count > _MOST_FIELDS:
+            raise too_large("too_many_values", f"contents of {tensor.place}", count, _MOST_FIELDS, "fields")
+        if count % 1024 == 0:
+            check_wanted()
         if field.number not in _NAMES:
             continue
         if field.number != wanted:
             raise _wrong_field(tensor, _NAMES[field.number])
-        is_packed = is_packed and field.kind == BYTES
+        if not _is_whole(field):
+            raise malformed(f"{tensor.place}: {_NAMES[field.number]} does not hold what its name says")
         parts.append(field.value)
-        if len(parts) > _MOST_FIELDS:
-            raise too_large(
-                "too_many_values", f"contents of {tensor.place}", len(parts), _MOST_FIELDS, "parts"
-            )
-        if len(parts) % 1024 == 0:
-            check_wanted()
-    if tensor.datatype == STRINGS:
-        return memoryview(b"".join(piece for part in parts for piece in (_length(part), part)))
-    whole = parts[0] if len(parts) == 1 and is_packed else memoryview(b"".join(parts))
-    if tensor.datatype in ("FP32", "FP64"):
-        return whole
-    return _integers(tensor, whole, limits)
+    return parts
+
+
+def _is_whole(field: Field) -> bool:
+    """Return whether a field of the contents holds one element, or several that are packed, and nothing else."""
+    if field.kind != BYTES or field.number == _FIELD_OF[STRINGS]:
+        return field.kind == _KINDS[field.number]
+    size = _SIZES.get(field.number)
+    if size is None:
+        return not field.value or field.value[-1] < 0x80
+    return len(field.value) % size == 0
 
 
 def _length(part: memoryview) -> bytes:

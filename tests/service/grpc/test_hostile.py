@@ -13,7 +13,7 @@ from tritonclient.grpc import service_pb2
 
 from service.errors import ServiceError
 from service.grpc.infer_message import split
-from service.grpc.wire import prefix, read_varints, varint
+from service.grpc.wire import FIXED32, FIXED64, VARINT, prefix, read_varints, varint
 from tests.service.grpc.servers import RawClient, told
 from tests.service.server.process import SOON
 
@@ -149,6 +149,47 @@ def test_unpacked_numbers_and_parts_of_messages_mean_the_same(raw: RawClient) ->
         assert list(service_pb2.ModelInferResponse.FromString(raw.call(data)).raw_output_contents) == [
             FLOATS.tobytes()
         ]
+
+
+def encoded(model: str, entry: Any, contents: bytes) -> bytes:
+    """Return a request whose only input has the given bytes as its contents."""
+    whole: bytes = entry.SerializeToString() + prefix(5, len(contents)) + contents
+    return message(model_name=model) + prefix(5, len(whole)) + whole
+
+
+@pytest.mark.parametrize(
+    ("model", "datatype", "shape", "contents"),
+    [
+        ("same_i32", "INT32", (2, 2), varint(2 << 3 | FIXED32) + b"\1\0\0\0"),
+        ("same_i64", "INT64", (4, 2), varint(3 << 3 | FIXED64) + b"\1" * 8),
+        ("same_i64", "INT64", (1, 2), prefix(3, 1) + b"\x80" + prefix(3, 2) + b"\1\1"),
+        ("same_f32", "FP32", (1, 2), (varint(6 << 3 | VARINT) + b"\x81\x81\x81\1") * 2),
+        ("same_f32", "FP32", (1, 2), varint(6 << 3 | FIXED64) + bytes(8)),
+        ("same_f32", "FP32", (1, 2), prefix(6, 6) + bytes(6) + prefix(6, 2) + bytes(2)),
+        ("same_f64", "FP64", (1, 2), (varint(7 << 3 | FIXED32) + bytes(4)) * 4),
+        ("digits", "BYTES", (1,), varint(8 << 3 | VARINT) + b"\1"),
+    ],
+)
+def test_contents_of_another_wire_type_are_no_numbers(
+    raw: RawClient, model: str, datatype: str, shape: tuple[int, ...], contents: bytes
+) -> None:
+    entry = Input(name="0" if model == "digits" else "in", datatype=datatype, shape=shape)
+    assert raw.refusal(encoded(model, entry, contents))[:2] == ("INVALID_ARGUMENT", "invalid_message")
+
+
+def test_fields_that_nobody_knows_are_counted(raw: RawClient) -> None:
+    data = encoded("same_f32", described(), (varint(15 << 3 | VARINT) + b"\1") * 70_000)
+    assert raw.refusal(data)[:2] == ("RESOURCE_EXHAUSTED", "too_many_values")
+
+
+@pytest.mark.parametrize("datatype", ["FP16", "BF16", "FP32", "BOOL"])
+def test_no_contents_are_no_elements(raw: RawClient, datatype: str) -> None:
+    model = f"same_{datatype.lower().replace('fp', 'f')}"
+    for _ in range(2):
+        answer = raw.infer(model_name=model, inputs=[described(datatype=datatype, shape=(0, 2))])
+        assert (list(answer.outputs[0].shape), list(answer.raw_output_contents)) == ([0, 2], [b""])
+    one = message(model_name=model, inputs=[described(datatype=datatype)])
+    assert raw.refusal(one)[1] == "wrong_size"
 
 
 def test_clients_that_leave_before_their_message_and_after_it(address: str) -> None:
