@@ -4,8 +4,9 @@ import re
 from collections.abc import Mapping
 
 from service.repository.files import ModelFilesError
+from service.repository.fingerprint import CHECKSUMS
 
-NAME = "checksums"
+NAME = CHECKSUMS
 """Name of the file. Its paths are relative to its folder: that of a model, or of a version."""
 MOST_BYTES = 16 << 20
 _LINE = re.compile(r"(\\?)([0-9a-fA-F]{64}) [ *](.+)")

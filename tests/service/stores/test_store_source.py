@@ -166,6 +166,17 @@ def test_a_version_may_have_checksums_of_its_own(bucket: Bucket, tmp_path: Path)
     assert reason == "1/labels.txt is not listed in 1/checksums; expected every file of the folder"
 
 
+def test_a_new_version_in_the_checksums_leaves_the_others_loaded(bucket: Bucket, tmp_path: Path) -> None:
+    bucket.put("b/checksums", sums(bucket, "b/").encode())
+    polled = PolledBucket(bucket, tmp_path)
+    first = polled.repository.find("b", "1")
+    put_scale(bucket, tmp_path, "b/2", 4)
+    bucket.put("b/checksums", sums(bucket, "b/").encode())
+    polled.polls(2)
+    assert polled.scales() == {"a/1": 2, "b/1": 3, "b/2": 4}
+    assert polled.repository.find("b", "1") is first
+
+
 def test_a_file_that_is_listed_and_missing_is_half_an_upload(bucket: Bucket, tmp_path: Path) -> None:
     text = sums(bucket, "a/")
     bucket.put("a/checksums", text.encode())
