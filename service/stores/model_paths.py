@@ -40,23 +40,21 @@ def models_of(files: Iterable[FileMark], name: str, single: str | None) -> dict[
         single: what a single model is to be called; None for `name`.
 
     Raises:
-        SourceError: there is no model, there are too many files, or several models where one is to have a name.
+        SourceError: there is no model, there are too many files, several models where one is to have a name, or a
+            `.param` file beside the folders of models.
     """
-    listed: list[FileMark] = []
-    for file in files:
-        if len(listed) == MOST_FILES:
-            raise SourceError(
-                f"more than {MOST_FILES} files are listed; expected a place that holds models only"
-            )
-        if not any(map(_is_left_out, file.path.split("/"))):
-            listed.append(file)
+    listed = _visible(files)
     folders: dict[str, list[FileMark]] = defaultdict(list)
     top = [file for file in listed if "/" not in file.path]
     for file in listed:
         folder, _, rest = file.path.partition("/")
         if rest:
             folders[folder].append(file._replace(path=rest))
-    if any(_is_param(file.path) for file in top) or _are_versions(folders):
+    params = sorted(file.path for file in top if _is_param(file.path))
+    beside = sorted(folder for folder, held in folders.items() if not folder.isdecimal() and _is_model(held))
+    if params and beside:  # else the models would be gone because somebody put one file in the wrong place
+        raise SourceError(f"{params[0]!r} is beside the models {', '.join(beside)}; expected it in a folder")
+    if params or _are_versions(folders):
         return {single or name: ListedModel("", frozenset(_without_markers(listed)))}
     models = {
         folder: ListedModel(f"{folder}/", frozenset(_without_markers(held)))
@@ -96,6 +94,23 @@ def check_paths(name: str, files: Fingerprint) -> None:
         raise ModelFilesError(f"{seen[folder]!r} is a file and a folder")
 
 
+def _visible(files: Iterable[FileMark]) -> list[FileMark]:
+    """Return files that are not hidden.
+
+    Raises:
+        SourceError: there are too many.
+    """
+    listed: list[FileMark] = []
+    for file in files:
+        if len(listed) == MOST_FILES:
+            raise SourceError(
+                f"more than {MOST_FILES} files are listed; expected a place that holds models only"
+            )
+        if not any(map(_is_left_out, file.path.split("/"))):
+            listed.append(file)
+    return listed
+
+
 def _is_left_out(part: str) -> bool:
     return part in _NOT_MODELS or (part.startswith(".") and part not in (".", ".."))
 
@@ -129,6 +144,12 @@ def _without_markers(files: list[FileMark]) -> list[FileMark]:
 
 def _is_param(path: str) -> bool:
     return path.endswith(".param") and not path.endswith(".ncnn.param")
+
+
+def _is_model(held: list[FileMark]) -> bool:
+    """Tell whether the files of a folder are a model, or versions of one."""
+    places = [file.path.rpartition("/")[0] for file in held if _is_param(file.path)]
+    return any(not place or place.isdecimal() for place in places)
 
 
 def _are_versions(folders: Mapping[str, list[FileMark]]) -> bool:

@@ -39,6 +39,12 @@ def test_versions_beside_models_are_models() -> None:
     assert list(models("x.ncnn.param", "a/x.param")) == ["a"]
 
 
+@pytest.mark.parametrize("inside", ["a/x.param", "a/1/x.param"])
+def test_a_file_beside_models_does_not_make_one_model_of_all(inside: str) -> None:
+    with pytest.raises(SourceError, match=r"'stray\.param' is beside the models a; expected it in a folder"):
+        models("stray.param", inside, "c/readme.txt")
+
+
 def test_a_name_is_for_a_single_model() -> None:
     assert models("a/x.param", single="mine") == {"mine": ("a/", {"x.param"})}
     with pytest.raises(SourceError, match="single model; there are 2"):
