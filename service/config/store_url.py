@@ -13,6 +13,7 @@ from engine import ModelFilesError
 SCHEMES = ("s3", "gs", "az", "hf", "file")
 """S3 and what speaks its protocol, Google Cloud Storage, Azure Blob Storage, Hugging Face, and folders."""
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+_ANY_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'),]*")
 _ACCESS = re.compile(r"://(?:[^/\s@:]*:(?!\d+[/\s])\S*|[^/\s@]*)@")
 """User and password of a URL; a password may hold slashes, as those of S3 do."""
 _QUERY = re.compile(r"(://[^\s?]*)\?[^\s\"'),]*")
@@ -45,6 +46,11 @@ class StoreUrl:
 def without_secrets(text: str) -> str:
     """Return a text without what URLs in it may hold besides a place: users, passwords, signatures."""
     return _QUERY.sub(r"\1?…", _ACCESS.sub("://…@", text))
+
+
+def without_urls(text: str) -> str:
+    """Return a text without the URLs in it, which may name machines that clients need not know of."""
+    return _ANY_URL.sub("…", text)
 
 
 def _parse(value: Any) -> Path | StoreUrl:

@@ -10,6 +10,7 @@ from engine import stray_files
 from service.config.machine import this_machine
 from service.config.override import ConfigOverride
 from service.config.settings import Settings
+from service.config.store_url import without_urls
 from service.errors import ServiceError
 from service.log_context import FIELDS
 from service.repository.files import ModelFilesError
@@ -315,7 +316,7 @@ def load_entries(
                 told = str(error)
                 _logger.warning("no models yet", extra={FIELDS: {"reason": told}})
         # clients are told as well, who must not learn where the server keeps its files
-        shown = told.replace(str(settings.models), settings.models.name)
+        shown = without_urls(told.replace(str(settings.models), settings.models.name))
         progress.wait(shown, min(settings.poll_seconds, _RETRY_SECONDS))
 
 

@@ -7,7 +7,7 @@ import pytest
 from service.config.setting_file import SettingsError
 from service.config.setting_value import settings_in_force
 from service.config.settings import load_settings
-from service.config.store_url import StoreUrl, without_secrets
+from service.config.store_url import StoreUrl, without_secrets, without_urls
 
 
 @pytest.mark.parametrize(
@@ -62,3 +62,10 @@ def test_secrets_of_urls_are_taken_out_of_a_text() -> None:
     assert text == 'GET "https://…@host/a?…" failed (http://host/b?…), retried'
     assert without_secrets("GET s3://KEY:a/b+c/d@bucket/x?y failed") == "GET s3://…@bucket/x?… failed"
     assert without_secrets("http://host:9000/a/b@main is gone") == "http://host:9000/a/b@main is gone"
+
+
+def test_urls_are_taken_out_of_what_clients_are_told() -> None:
+    text = without_urls(
+        "models cannot be read: GET http://minio.internal:9000/b?\u2026 in 3 ms, (s3://b/a), after 3"
+    )
+    assert text == "models cannot be read: GET \u2026 in 3 ms, (\u2026), after 3"

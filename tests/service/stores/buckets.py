@@ -70,7 +70,9 @@ class Bucket:
 
     def _check(self) -> None:
         if self.is_gone:
-            raise SourceError("s3://bucket/models cannot be read: connection refused")
+            raise SourceError(
+                "s3://bucket/models cannot be read: GET http://store.internal/b: connection refused"
+            )
 
 
 class PolledBucket:

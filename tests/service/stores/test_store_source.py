@@ -218,6 +218,7 @@ def test_the_start_waits_for_a_store_and_tells_why(bucket: Bucket, tmp_path: Pat
     bucket.is_gone = True
     assert list(load_entries(settings, progress, source)) == ["a", "b"]
     assert any("connection refused" in text for text in said)
+    assert not any("://" in text for text in said), "clients see it"
 
 
 def test_what_can_be_no_model_ends_the_start_where_it_is_not_polled(bucket: Bucket, tmp_path: Path) -> None:
