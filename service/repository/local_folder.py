@@ -30,6 +30,7 @@ class LocalFolder:
         self._name = name
         self._is_polled = is_polled
         self._taken: dict[str, Fingerprint] = {}
+        self._places: Mapping[str, Path] = {}
 
     @property
     def taken(self) -> Mapping[str, Fingerprint]:
@@ -73,7 +74,8 @@ class LocalFolder:
             SourceError: there is no model, or the folder cannot be read.
         """
         try:
-            return {name: frozenset(_marks(folder)) for name, folder in self.folders().items()}
+            self._places = self.folders()
+            return {name: frozenset(_marks(folder)) for name, folder in self._places.items()}
         except (ModelFilesError, OSError) as error:
             raise SourceError(str(error)) from error
 
@@ -88,8 +90,14 @@ class LocalFolder:
         Raises:
             SourceError: they are not.
         """
-        if self._is_polled and self.list().get(name) != self._taken.get(name):
-            raise SourceError("its files changed while they were loaded")
+        if not self._is_polled:
+            return
+        try:
+            if frozenset(_marks(self._places[name])) == self._taken.get(name):
+                return
+        except (OSError, KeyError):  # they are gone
+            pass
+        raise SourceError("its files changed while they were loaded")
 
     def drop(self, name: str) -> None:
         """Note that a model is gone."""

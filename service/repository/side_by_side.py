@@ -6,8 +6,9 @@ from pathlib import Path
 
 from service.config.machine import Machine
 from service.repository.load_progress import LoadProgress
-from service.repository.model_entry import ModelEntry
+from service.repository.model_entry import WHOLE_MODEL, ModelEntry
 from service.repository.model_loader import ModelLoader
+from service.repository.model_source import SourceError
 
 _LOAD_BYTES = 256 << 20
 """Memory for each model that is loaded at the same time as others: its weights, and the compiler at work."""
@@ -48,6 +49,11 @@ def load_side_by_side(
 
 def _load(loader: ModelLoader, name: str, folder: Path, progress: LoadProgress) -> ModelEntry:
     entry = loader.load(name, folder, step=progress.step)
+    try:
+        loader.source.check(name)
+    except SourceError as error:
+        loader.source.drop(name)  # a poll takes it once its files rest
+        entry = ModelEntry(name, unavailable={WHOLE_MODEL: str(error)})
     progress.loaded_one()
     return entry
 

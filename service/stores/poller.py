@@ -74,7 +74,7 @@ class Poller:
         before, self._listed = self._listed, listed
         for name in sorted(listed.keys() | self._source.taken.keys() | self._refused.keys()):
             if listed.get(name) == before.get(name):
-                self._settle(name, listed.get(name))
+                self._settle_alone(name, listed.get(name))
 
     def _run(self) -> None:
         while not self._stopped.wait(self._seconds):
@@ -84,6 +84,14 @@ class Poller:
                 return
             except Exception:  # the next poll may fare better, and a server without polls would stay as it is
                 _logger.exception("models cannot be polled")
+
+    def _settle_alone(self, name: str, files: Fingerprint | None) -> None:
+        try:
+            self._settle(name, files)
+        except LoadStoppedError:
+            raise
+        except Exception:  # it must not hold up other models, and the next poll may fare better
+            _logger.exception("model cannot be polled", extra={FIELDS: {"model": name}})
 
     def _settle(self, name: str, files: Fingerprint | None) -> None:
         """Take a model as two listings agree that it is; None where it is gone."""

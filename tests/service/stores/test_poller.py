@@ -4,18 +4,19 @@ import logging
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from service.config.settings import Settings
 from service.errors import ServiceError
 from service.repository import model_loader
-from service.repository.load_progress import LoadProgress, LoadStoppedError
+from service.repository.load_progress import LoadProgress, LoadState, LoadStoppedError
 from service.repository.local_folder import LocalFolder
-from service.repository.repository import load_entries
+from service.repository.repository import load_entries, load_repository
 from service.repository.version_loader import load_version
 from service.stores.poller import Poller
-from tests.service.stores.folders import PolledFolder, write_scale
+from tests.service.stores.folders import PolledFolder, scale_of, write_scale
 
 
 @pytest.fixture
@@ -284,3 +285,48 @@ def test_a_new_model_that_changes_while_it_is_loaded_says_so(tmp_path: Path) -> 
     assert polled.scales() == {"m/1": 2}
     (line,) = [line for line in polled.repository.index() if line.name == "new"]
     assert line.reason == "its files changed while they were loaded"
+
+
+def test_a_model_that_changes_during_the_start_is_loaded_once_it_rests(tmp_path: Path) -> None:
+    write_scale(tmp_path / "m", 2)
+    write_scale(tmp_path / "n", 5)
+    changes = [3.0]
+
+    def watch(state: LoadState) -> None:
+        if state.models is not None and changes:
+            write_scale(tmp_path / "m", changes.pop())
+
+    settings = Settings(models=tmp_path, model_control="poll", backend="numpy")
+    source = LocalFolder(tmp_path, is_polled=True)
+    repository = load_repository(settings, progress=LoadProgress(watch), source=source)
+    assert repository.names == ["n"]
+    assert next(line.reason for line in repository.index()) == "its files changed while they were loaded"
+    poller = Poller(source, repository, 1.0)
+    poller.poll()
+    assert repository.names == ["n"]
+    poller.poll()
+    assert scale_of(repository.find("m")) == 3
+
+
+def test_a_model_that_fails_unforeseen_does_not_hold_up_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in "ab":
+        write_scale(tmp_path / name, 2)
+    polled = PolledFolder(tmp_path)
+    take = LocalFolder.take
+
+    def fail(source: LocalFolder, name: str, *rest: Any) -> None:
+        if name == "a":
+            raise RuntimeError("unforeseen")
+        take(source, name, *rest)
+
+    for name in "ab":
+        write_scale(tmp_path / name, 3)
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalFolder, "take", fail)
+        polled.polls(3)
+    assert polled.scales() == {"a/1": 2, "b/1": 3}
+    assert "model cannot be polled" in caplog.text
+    polled.polls(1)
+    assert polled.scales() == {"a/1": 3, "b/1": 3}
