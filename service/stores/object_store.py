@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import obstore
 from obstore.exceptions import BaseError
@@ -47,11 +48,12 @@ class ObjectStore:
             "allow_http": any(os.environ.get(name, "").lower() in ("true", "1") for name in _ALLOW_HTTP),
         }
         with _told(url):
+            place = f"{url.scheme}://{url.host}/{quote(url.path)}"  # else a "?" or "#" would end the path
             if url.scheme == "file":
-                self._store = from_url(f"file:///{url.path}")
+                self._store = from_url(place)
             else:
                 retries: RetryConfig = {"max_retries": 3, "retry_timeout": _SILENCE}
-                self._store = from_url(str(url), client_options=client, retry_config=retries)
+                self._store = from_url(place, client_options=client, retry_config=retries)
 
     def list(self) -> Iterator[FileMark]:
         """Yield all objects below the place.

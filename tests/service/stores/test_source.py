@@ -32,6 +32,16 @@ def test_a_folder_as_obstore_reads_it(tmp_path: Path) -> None:
     source.close()
 
 
+def test_a_place_may_have_any_name(tmp_path: Path) -> None:
+    write_scale(tmp_path / "a" / "m", 4)
+    write_scale(tmp_path / "a?b #50% c" / "m", 5)
+    flags = {"models": f"file://{tmp_path}/a%3Fb%20%2350%25%20c", "store_cache": str(tmp_path / "c")}
+    settings = load_settings(flags | {"backend": "numpy", "poll_seconds": "0.001"})
+    source = open_source(settings)
+    assert scale_of(load_repository(settings, source=source).find("m")) == 5
+    source.close()
+
+
 @pytest.mark.parametrize(
     ("url", "library"), [("s3://bucket/x", "obstore"), ("hf://org/x", "huggingface_hub")]
 )
