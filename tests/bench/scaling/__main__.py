@@ -10,18 +10,20 @@ import argparse
 import datetime
 import os
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tests.bench.machine import machine
 from tests.bench.scaling.capacity import find_capacity, plan
-from tests.bench.scaling.measure import measure_loads
+from tests.bench.scaling.fitting import FITTED, fit, is_predicted, share, split
+from tests.bench.scaling.measure import Measured, measure_model
 from tests.bench.scaling.report import tables
-from tests.bench.scaling.results import BUILD, SAVED, Comparison, ScalingReport, from_json, to_json
-from tests.bench.scaling.simulation import Machine, lognormal, simulate_closed
+from tests.bench.scaling.results import BUILD, SAVED, Comparison, Profile, ScalingReport, from_json, to_json
+from tests.bench.scaling.simulation import Demand, Machine, lognormal, simulate_closed
 from tests.bench.scaling.surroundings import measure_surroundings
 from tests.bench.service.load import LoadError
 
-REQUESTS = 20_000
+REQUESTS = 10_000
 """Simulated for each load that is compared."""
 
 
@@ -47,8 +49,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--models", type=Path, default=Path(".venv-bench/models"), help="folder of the models"
     )
-    parser.add_argument("--rounds", type=int, default=3, help="of each load; the best one counts")
-    parser.add_argument("--seconds", type=int, default=3, help="whole seconds for each load")
+    parser.add_argument("--rounds", type=int, default=3, help="of each load; the median one counts")
+    parser.add_argument("--seconds", type=int, default=2, help="whole seconds for each load")
     parser.add_argument("--slowdown", type=float, default=4.0, help="the 99th percentile over an idle median")
     parser.add_argument("--save", action="store_true", help="write docs/bench/ as well")
     parser.add_argument("--plan", action="store_true", help="only plan, with the figures that are kept")
@@ -63,24 +65,53 @@ def run(models: Path, rounds: int, seconds: int, slowdown: float) -> ScalingRepo
 
     cores = len(os.sched_getaffinity(0))
     served = make_models(models.resolve())
-    measured = {model.name: measure_loads(model, cores, rounds, seconds) for model in served}
-    comparisons = []
-    for name, (profile, loads) in measured.items():
-        draw = lognormal(profile.spread)
-        for (processes, connections), load in sorted(loads.items()):
-            on = Machine(processes, cores // processes, cores)
-            simulated = simulate_closed(profile.demand, on, connections, REQUESTS, draw)
-            comparisons.append(Comparison(name, processes, connections, load.outcome, simulated))
-    profiles = tuple(profile for profile, _ in measured.values())
+    measured = {model.name: measure_model(model, cores, rounds, seconds) for model in served}
+    demands = find_demands(measured, cores)
+    profiles = tuple(profile_of(name, demands[name], one) for name, one in measured.items())
     return ScalingReport(
         machine(("numpy", "llvmlite", "uvicorn")),
         datetime.datetime.now(datetime.UTC).date().isoformat(),
         rounds,
         slowdown,
         profiles,
-        tuple(comparisons),
+        tuple(compare(measured, demands, cores)),
         tuple(find_capacity(profile, slowdown) for profile in profiles),
         measure_surroundings(served[0], seconds),
+    )
+
+
+def find_demands(measured: Mapping[str, Measured], cores: int) -> dict[str, Demand]:
+    """Return what a request for each model takes; the hand-over is fitted to loads of the first model."""
+    first, *_ = measured.values()
+    on = Machine(1, cores, cores)
+    demands = split([one.times for one in measured.values()])
+    alone, few = (first.loads[1, connections].outcome for connections in (1, FITTED))
+    fitted = fit(demands[0], on, alone.p50, few.per_second, first.spread)
+    others = [
+        share(demand, fitted, on, one.spread) for demand, one in zip(demands, measured.values(), strict=True)
+    ]
+    return dict(zip(measured, [fitted, *others[1:]], strict=True))
+
+
+def compare(
+    measured: Mapping[str, Measured], demands: Mapping[str, Demand], cores: int
+) -> Iterator[Comparison]:
+    """Simulate each load that was measured."""
+    fitted = next(iter(measured))
+    for name, one in measured.items():
+        for (processes, connections), load in sorted(one.loads.items()):
+            on = Machine(processes, max(cores // processes, 1), cores)
+            simulated = simulate_closed(demands[name], on, connections, REQUESTS, lognormal(one.spread))
+            is_new = is_predicted(name, fitted, processes, connections)
+            yield Comparison(name, processes, connections, load.outcome, simulated, is_new)
+
+
+def profile_of(name: str, demand: Demand, measured: Measured) -> Profile:
+    """Return what is kept of a model."""
+    core_seconds = measured.times.loop + measured.times.others
+    sizes = measured.memory_bytes, measured.model_bytes
+    return Profile(
+        name, demand, core_seconds, measured.spread, *sizes, measured.cold_seconds, measured.warm_seconds
     )
 
 

@@ -4,7 +4,7 @@ import math
 import resource
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,17 +14,19 @@ from urllib.request import urlopen
 from prometheus_client.parser import text_string_to_metric_families
 
 from engine import RuntimeGraph
-from tests.bench.scaling.results import Profile
-from tests.bench.scaling.simulation import Demand, Outcome
+from tests.bench.scaling.fitting import BUSY, FITTED, ThreadTimes
+from tests.bench.scaling.simulation import Outcome
 from tests.bench.service.candidates import binary_request, kuiper_command
 from tests.bench.service.load import measure
 from tests.bench.service.served_model import ServedModel
-from tests.bench.service.server import START_SECONDS, MeasuredServer, free_port
+from tests.bench.service.server import START_SECONDS, MeasuredServer, free_port, main_thread_seconds
 
-CONNECTIONS = {1: (1, 4, 16), 2: (1, 4, 16)}
+CONNECTIONS = {1: (1, FITTED, BUSY), 2: (1, FITTED, BUSY)}
 """Number of processes -> requests at once that are measured."""
 RUN_SECONDS = 2.0
 """How long bare runs of a model are measured."""
+MOST_SPREAD = 0.5
+"""More is that of a machine that does other things as well."""
 _P99 = 2.326
 """Standard deviations above the mean that one of a hundred draws of a normal distribution exceeds."""
 
@@ -37,11 +39,36 @@ class Load:
         outcome: what clients saw.
         server_seconds: of the processor, for each request.
         client_seconds: the same of the load generator.
+        loop_seconds: the same of the server's main thread, which is the event loop's where there is one process.
     """
 
     outcome: Outcome
     server_seconds: float
     client_seconds: float
+    loop_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was measured of a model.
+
+    Attributes:
+        loads: the median round of each load, by processes and connections.
+        times: what a request takes of each thread.
+        spread: standard deviation of the logarithm of a request's time.
+        memory_bytes: of a server of two processes after the load, pages that they share counted once.
+        model_bytes: of the model's files.
+        cold_seconds: from the start of a server to its readiness, nothing compiled before.
+        warm_seconds: the same where the compiled code was at hand.
+    """
+
+    loads: Mapping[tuple[int, int], Load]
+    times: ThreadTimes
+    spread: float
+    memory_bytes: int
+    model_bytes: int
+    cold_seconds: float
+    warm_seconds: float
 
 
 def put_under_load(server: MeasuredServer, request: bytes, connections: int, seconds: int) -> Load:
@@ -49,16 +76,18 @@ def put_under_load(server: MeasuredServer, request: bytes, connections: int, sec
     before = _counters(server)
     found = measure(server.url, request, connections, seconds)
     used = [after - first for after, first in zip(_counters(server), before, strict=True)]
-    answered, server_cpu, client_cpu = used
+    answered, *taken = used
     outcome = Outcome(found.per_second, found.p50, found.p99)
-    return Load(outcome, server_cpu / answered, client_cpu / answered)
+    server_cpu, client_cpu, loop_cpu = (one / answered for one in taken)
+    return Load(outcome, server_cpu, client_cpu, loop_cpu)
 
 
-def _counters(server: MeasuredServer) -> tuple[float, float, float]:
-    """Return answered requests, and seconds of the processor of the server and of the load generator."""
+def _counters(server: MeasuredServer) -> tuple[float, float, float, float]:
+    """Return answered requests, and seconds of the processor of the server, the load generator and the main thread."""
     answered = sum(_samples(server.url, "nv_inference_request_success"))
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return answered, server.cpu_seconds(), children.ru_utime + children.ru_stime
+    client = children.ru_utime + children.ru_stime
+    return answered, server.cpu_seconds(), client, main_thread_seconds(server.pid)
 
 
 def _samples(url: str, name: str) -> list[float]:
@@ -94,38 +123,33 @@ def wait_for_processes(url: str, processes: int) -> None:
         time.sleep(0.05)
 
 
-def measure_loads(
-    model: ServedModel, cores: int, rounds: int, seconds: int
-) -> tuple[Profile, dict[tuple[int, int], Load]]:
-    """Return what a request takes, and each load's best round by processes and connections."""
+def measure_model(model: ServedModel, cores: int, rounds: int, seconds: int) -> Measured:
+    """Put servers of one and of two processes under each load, in turns, and return the median rounds."""
     described = {"name": "0", "shape": model.array.shape, "datatype": "FP32"}
     request = binary_request(f"/v2/models/{model.name}/infer", described, model.array).to_bytes()
-    best: dict[tuple[int, int], Load] = {}
+    found: dict[tuple[int, int], list[Load]] = {}
     with tempfile.TemporaryDirectory() as name:
         cache = Path(name) / "code"
         with serving(model, 1, cores, cache) as server:
             cold = server.ready_seconds
         for _ in range(rounds):
             for processes, numbers in CONNECTIONS.items():
-                with serving(model, processes, cores // processes, cache) as server:
+                with serving(model, processes, max(cores // processes, 1), cache) as server:
                     warm = server.ready_seconds
-                    put_under_load(server, request, 4, 1)
                     for connections in numbers:
-                        found = put_under_load(server, request, connections, seconds)
+                        load = put_under_load(server, request, connections, seconds)
+                        found.setdefault((processes, connections), []).append(load)
                         print(
-                            f"{model.name}, {processes} processes, {connections} at once: {found}", flush=True
+                            f"{model.name}, {processes} processes, {connections} at once: {load}", flush=True
                         )
-                        if (last := best.get((processes, connections))) is None or (
-                            found.outcome.per_second > last.outcome.per_second
-                        ):
-                            best[processes, connections] = found
                     memory = server.memory()
     folder = model.folder / model.name
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.suffix in (".bin", ".param"))
-    alone, busy = best[1, 1], best[1, max(CONNECTIONS[1])]
-    demand = demand_of(_run_seconds(model), alone, busy)
-    spread = math.log(max(alone.outcome.p99 / alone.outcome.p50, 1.0)) / _P99
-    return Profile(model.name, demand, spread, memory, size, cold, warm), best
+    loads = {load: middle(rounds_of) for load, rounds_of in found.items()}
+    busy = loads[1, BUSY]
+    others = busy.server_seconds - busy.loop_seconds
+    times = ThreadTimes(busy.loop_seconds, others, busy.client_seconds, _run_seconds(model))
+    return Measured(loads, times, spread_of(found[1, 1]), memory, size, cold, warm)
 
 
 def _run_seconds(model: ServedModel) -> float:
@@ -144,13 +168,12 @@ def _run_seconds(model: ServedModel) -> float:
     return median(times[1:])
 
 
-def demand_of(run_seconds: float, alone: Load, busy: Load) -> Demand:
-    """Return what a request takes: from a bare run of the model, a load of one request at a time, and one of many.
+def spread_of(alone: Sequence[Load]) -> float:
+    """Return how widely times are spread, of rounds with one client: of the round that was least disturbed."""
+    least = min(math.log(max(load.outcome.p99 / load.outcome.p50, 1.0)) / _P99 for load in alone)
+    return min(least, MOST_SPREAD)
 
-    The processor's time is that of the busy server, which wakes its threads less often; what the run did not take of it
-    is the interpreter's. The rest of the time that a client waits who is alone is fixed.
-    """
-    run = min(run_seconds, busy.server_seconds)
-    interpreter = busy.server_seconds - run
-    fixed = alone.outcome.p50 / 1e3 - run - interpreter - busy.client_seconds
-    return Demand(interpreter, run, max(fixed, 0.0), busy.client_seconds)
+
+def middle(rounds: Sequence[Load]) -> Load:
+    """Return the round with the median rate."""
+    return sorted(rounds, key=lambda load: load.outcome.per_second)[len(rounds) // 2]

@@ -14,9 +14,11 @@ def profiles_part(report: ScalingReport) -> str:
     """Return what a request takes, and what a server needs to start."""
     head = [
         "model",
-        "interpreter, ms",
+        "loop, ms",
+        "worker, ms",
         "run, ms",
-        "fixed, ms",
+        "wake, ms",
+        "hand-over, ms",
         "requests/s of a core",
         "memory of a replica, MB",
         "model files, MB",
@@ -28,13 +30,14 @@ def profiles_part(report: ScalingReport) -> str:
 def comparisons_part(report: ScalingReport) -> str:
     """Return the measured loads beside the simulated ones."""
     head = ["model", "processes", "at once", "measured, requests/s", "simulated", "error"]
-    head += ["median measured, ms", "simulated", "error"]
+    head += ["median measured, ms", "simulated", "error", "load is"]
     rows = [_comparison(one) for one in report.comparisons]
-    rates = [abs(one.rate_error) for one in report.comparisons]
-    medians = [abs(one.median_error) for one in report.comparisons]
+    predictions = [one for one in report.comparisons if one.is_predicted]
+    rates = [abs(one.rate_error) for one in predictions]
+    medians = [abs(one.median_error) for one in predictions]
     summary = (
-        f"The simulated rate differs from the measured one by {_mean(rates):.0%} in the mean and by {max(rates):.0%} "
-        f"at most, the median by {_mean(medians):.0%} and {max(medians):.0%}."
+        f"Of the predictions, the simulated rate differs from the measured one by {_mean(rates):.0%} in the mean "
+        f"and by {max(rates):.0%} at most, the median by {_mean(medians):.0%} and {max(medians):.0%}."
     )
     return f"{table(head, rows)}\n\n{summary}"
 
@@ -101,7 +104,7 @@ def surroundings_part(report: ScalingReport) -> str:
 def _intro(report: ScalingReport) -> str:
     machine = report.machine
     return (
-        f"Binary input over HTTP; the best of {report.rounds} rounds; {machine['processor']}, {machine['cores']} "
+        f"Binary input over HTTP; the median of {report.rounds} rounds; {machine['processor']}, {machine['cores']} "
         f"cores, {machine['instructions']}, on which the load generator ran as well; {report.date}."
     )
 
@@ -110,10 +113,12 @@ def _profile(profile: Profile) -> list[str]:
     demand = profile.demand
     return [
         profile.model,
-        f"{demand.interpreter * 1e3:.3f}",
+        f"{demand.loop * 1e3:.3f}",
+        f"{demand.worker * 1e3:.3f}",
         f"{demand.run * 1e3:.3f}",
-        f"{demand.fixed * 1e3:.3f}",
-        f"{1 / (demand.interpreter + demand.run):,.0f}",
+        f"{demand.wake * 1e3:.3f}",
+        f"{demand.handover * 1e3:.3f}",
+        f"{1 / profile.core_seconds:,.0f}",
         f"{profile.memory_bytes / 1e6:.0f}",
         f"{profile.model_bytes / 1e6:.1f}",
         f"{profile.cold_seconds:.1f} / {profile.warm_seconds:.1f}",
@@ -131,6 +136,7 @@ def _comparison(one: Comparison) -> list[str]:
         f"{one.measured.p50:.2f}",
         f"{one.simulated.p50:.2f}",
         f"{one.median_error:+.0%}",
+        "predicted" if one.is_predicted else "fitted",
     ]
 
 

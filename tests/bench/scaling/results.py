@@ -21,6 +21,7 @@ class Profile:
     Attributes:
         model: its name.
         demand: of one request, with binary input.
+        core_seconds: of one request, where many are at hand, hand-overs included.
         spread: standard deviation of the logarithm of a request's time.
         memory_bytes: of a replica of two processes after the load, pages that they share counted once.
         model_bytes: of the model's files.
@@ -30,6 +31,7 @@ class Profile:
 
     model: str
     demand: Demand
+    core_seconds: float
     spread: float
     memory_bytes: int
     model_bytes: int
@@ -39,7 +41,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A load that was measured, and simulated with what other loads had told.
+    """A load that was measured, and simulated.
 
     Attributes:
         model: what was asked.
@@ -47,6 +49,7 @@ class Comparison:
         connections: requests at once.
         measured: by the load generator.
         simulated: by the simulation.
+        is_predicted: nothing was fitted to this load.
     """
 
     model: str
@@ -54,6 +57,7 @@ class Comparison:
     connections: int
     measured: Outcome
     simulated: Outcome
+    is_predicted: bool
 
     @property
     def rate_error(self) -> float:
@@ -107,7 +111,7 @@ class ScalingReport:
     Attributes:
         machine: what it ran on.
         date: its day.
-        rounds: of each load; the best one counts.
+        rounds: of each load; the one with the median rate counts.
         slowdown: most times that the 99th percentile may be as long as an idle replica's median.
         profiles: one for each model.
         comparisons: of measured and simulated loads.
