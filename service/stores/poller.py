@@ -117,7 +117,10 @@ class Poller:
         except SourceError as error:  # it is tried again at the next poll
             self._note_absence(name, str(error))
         except (ModelFilesError, ServiceError) as error:
-            self._refuse(name, files, error)
+            if isinstance(error, ServiceError) and error.code == "model_not_found":
+                self._note_absence(name, str(error))  # its folder was away for a moment
+            else:
+                self._refuse(name, files, error)
         else:
             self._served[name] = files
             self.status.changes[LOADED] += 1

@@ -330,3 +330,21 @@ def test_a_model_that_fails_unforeseen_does_not_hold_up_others(
     assert "model cannot be polled" in caplog.text
     polled.polls(1)
     assert polled.scales() == {"a/1": 3, "b/1": 3}
+
+
+def test_a_folder_that_is_away_while_a_change_is_loaded_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_scale(tmp_path / "m", 2)
+    polled = PolledFolder(tmp_path)
+
+    def gone(_: object) -> dict[str, Path]:
+        raise OSError("stale file handle")
+
+    write_scale(tmp_path / "m", 3)
+    with monkeypatch.context() as patched:
+        patched.setattr(model_loader.ModelLoader, "folders", gone)
+        polled.polls(2)
+    assert (polled.scales(), polled.changes) == ({"m/1": 2}, {})
+    polled.polls(1)
+    assert polled.scales() == {"m/1": 3}
