@@ -4,6 +4,7 @@ import asyncio
 
 from google.protobuf.message import DecodeError
 
+from service.config.limits import too_large
 from service.errors import ServiceError
 from service.grpc.front import Incoming
 from service.grpc.messages import HEALTH_SERVICE, INFERENCE_SERVICE, message_class
@@ -16,6 +17,8 @@ _Response = message_class("grpc.health.v1.HealthCheckResponse")
 _SERVING, _NOT_SERVING, _SERVICE_UNKNOWN = 1, 2, 3
 _KNOWN = ("", INFERENCE_SERVICE, HEALTH_SERVICE)
 """Services that may be asked for; empty for the whole server."""
+_MOST_BYTES = 1 << 12
+"""Most bytes of a message: whoever may not do anything else may ask for health, and watch for as long as it likes."""
 
 
 class Health:
@@ -38,7 +41,7 @@ class Health:
         """Return whether a service accepts requests.
 
         Raises:
-            ServiceError: 404 `service_not_found`.
+            ServiceError: 400 `invalid_message`, 404 `service_not_found`, 413 `body_too_large`.
         """
         service = _service(incoming.data)
         if service not in _KNOWN:
@@ -50,6 +53,9 @@ class Health:
         """Send whether a service accepts requests, now and whenever that changes; return the last answer.
 
         The server's shutdown ends the call.
+
+        Raises:
+            ServiceError: 400 `invalid_message`, 413 `body_too_large`.
         """
         service = _service(incoming.data)
         event = asyncio.Event()
@@ -81,6 +87,8 @@ class Health:
 
 
 def _service(data: bytes) -> str:
+    if len(data) > _MOST_BYTES:
+        raise too_large("body_too_large", "the message", len(data), _MOST_BYTES, "bytes")
     try:
         return str(_Request.FromString(data).service)
     except DecodeError as error:

@@ -20,6 +20,7 @@ def channel_options(settings: Settings) -> list[tuple[str, int]]:
     Compressed messages are refused: not every version of gRPC is known to bound what they unpack to.
     """
     age = settings.max_connection_age_seconds
+    silence, patience = (_milliseconds(count * settings.send_timeout) for count in (1, 2))
     options = [
         ("grpc.max_receive_message_length", settings.max_body_bytes),
         ("grpc.max_send_message_length", -1),
@@ -30,10 +31,19 @@ def channel_options(settings: Settings) -> list[tuple[str, int]]:
         ("grpc.server.max_pending_requests", most_calls(settings)),
         ("grpc.server.max_pending_requests_hard_limit", 2 * most_calls(settings)),
         ("grpc.server_handshake_timeout_ms", _HANDSHAKE_MS),
+        # by default it takes two hours until a client is given up that is gone without a word, or does not read
+        ("grpc.keepalive_time_ms", silence),
+        ("grpc.keepalive_timeout_ms", patience),
+        ("grpc.http2.ping_timeout_ms", patience),  # the answer to a ping comes after all that is on its way already
+        ("grpc.keepalive_permit_without_calls", 1),
     ]
     if age:
-        options.append(("grpc.max_connection_age_ms", min(round(age * 1e3), _MOST_MS)))
+        options.append(("grpc.max_connection_age_ms", _milliseconds(age)))
     return options
+
+
+def _milliseconds(seconds: float) -> int:
+    return min(max(round(seconds * 1e3), 1), _MOST_MS)
 
 
 def most_calls(settings: Settings) -> int:

@@ -97,6 +97,11 @@ def test_health(raw: RawClient) -> None:
         check(_Health(service="none").SerializeToString(), timeout=SOON)
     assert told(caught.value)[:2] == ("NOT_FOUND", "service_not_found")
     watch = raw.channel.unary_stream("/grpc.health.v1.Health/Watch")
+    long = _Health(service="n" * 5000).SerializeToString()
+    for ask in (lambda: check(long, timeout=SOON), lambda: list(watch(long, timeout=SOON))):
+        with pytest.raises(grpc.RpcError) as caught:
+            ask()
+        assert told(caught.value)[:2] == ("RESOURCE_EXHAUSTED", "body_too_large")
     for service, status in (("", 1), ("none", 3)):
         answers = watch(_Health(service=service).SerializeToString(), timeout=SOON)
         assert _Status.FromString(next(answers)).status == status

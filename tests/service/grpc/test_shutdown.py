@@ -1,4 +1,4 @@
-"""SIGTERM: health says so, calls that have begun are answered, others go elsewhere; and starts that fail."""
+"""SIGTERM: health says so, calls that have begun are answered, others go elsewhere; starts that fail; lost clients."""
 
 import socket
 from pathlib import Path
@@ -60,3 +60,18 @@ def test_a_port_in_use_is_told_in_words(tmp_path: Path) -> None:
     assert ended.returncode == 3
     assert f"127.0.0.1:{port}: gRPC cannot listen there; choose another port with --grpc-port" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_clients_that_are_gone_without_a_word_are_given_up(tmp_path: Path) -> None:
+    add_model(tmp_path, "vector", VECTOR)
+    flags = ("--models", str(tmp_path), "--no-warm-up", "--grpc-port", "0", "--send-timeout", "1")
+    with ServerProcess(*flags) as server, grpc.insecure_channel(grpc_address(server)) as channel:
+        idle = channel.unary_stream("/grpc.health.v1.Health/Watch")(b"", timeout=SOON)
+        assert _Status.FromString(next(idle)).status == 1
+        host, _, port = grpc_address(server).partition(":")
+        with socket.create_connection((host, int(port)), timeout=SOON / 2) as gone:
+            gone.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0)))
+            while gone.recv(4096):  # it says nothing any more, not even to a ping
+                pass
+        assert idle.is_active()  # a client that has nothing to say is not one that is gone
+        idle.cancel()
