@@ -34,7 +34,7 @@ def channel_options(settings: Settings) -> list[tuple[str, int]]:
         # by default it takes two hours until a client is given up that is gone without a word, or does not read
         ("grpc.keepalive_time_ms", silence),
         ("grpc.keepalive_timeout_ms", patience),
-        ("grpc.http2.ping_timeout_ms", patience),  # the answer to a ping comes after all that is on its way already
+        ("grpc.http2.ping_timeout_ms", patience),  # the answer comes after all that is on its way already
         ("grpc.keepalive_permit_without_calls", 1),
     ]
     if age:

@@ -26,6 +26,8 @@ _CODES = {
 """HTTP status of an error -> code of gRPC."""
 _MOST_TEXT = 2000
 """Most characters of an error that are sent: many clients take no more than 8 KiB of metadata."""
+_MOST_FOREIGN_TEXT = 600
+"""The same for text beyond ASCII, of which a character may be sent as twelve."""
 
 Metadata = tuple[tuple[str, str], ...]
 
@@ -38,7 +40,8 @@ def code_of(error: ServiceError) -> grpc.StatusCode:
 def details_of(error: ServiceError) -> str:
     """Return the sentence that a client is told."""
     text = error.message
-    return text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 3] + "..."
+    most = _MOST_TEXT if text.isascii() else _MOST_FOREIGN_TEXT
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def metadata_of(error: ServiceError) -> Metadata:

@@ -3,6 +3,7 @@
 import threading
 from contextlib import suppress
 from typing import Any
+from urllib.parse import quote
 
 import grpc
 import numpy as np
@@ -13,6 +14,7 @@ from tritonclient.grpc import service_pb2
 
 from service.errors import ServiceError
 from service.grpc.infer_message import split
+from service.grpc.status import details_of
 from service.grpc.wire import FIXED32, FIXED64, VARINT, prefix, read_varints, varint
 from tests.service.grpc.servers import RawClient, told
 from tests.service.server.process import SOON
@@ -175,6 +177,13 @@ def test_contents_of_another_wire_type_are_no_numbers(
 ) -> None:
     entry = Input(name="0" if model == "digits" else "in", datatype=datatype, shape=shape)
     assert raw.refusal(encoded(model, entry, contents))[:2] == ("INVALID_ARGUMENT", "invalid_message")
+
+
+@pytest.mark.parametrize("letter", ["a", "\x01", "é", "模", "🂡"])
+def test_a_long_sentence_fits_into_metadata(letter: str) -> None:
+    sentence = details_of(ServiceError(400, "invalid_request", letter * 5000))
+    assert (letter * 500 in sentence, sentence[-3:]) == (True, "...")
+    assert len(quote(sentence)) < 7500
 
 
 def test_fields_that_nobody_knows_are_counted(raw: RawClient) -> None:
