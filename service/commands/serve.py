@@ -33,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
     """Serve until a signal stops the server; return the exit code of the process.
 
     Raises:
-        SettingsError: a setting is wrong.
+        SettingsError: a setting is wrong, or not for several processes.
         SystemExit: an argument is wrong, with exit code 2, or help was asked for.
     """
     slot = take_slot()
@@ -41,6 +41,8 @@ def main(arguments: Sequence[str]) -> int:
         share_machine(slot.processes)
     settings = settings_of(vars(make_parser().parse_args(arguments)))
     check_tls(settings)
+    if slot is not None or settings.processes > 1:
+        _check_protocols(settings)
     if slot is None and settings.processes > 1:
         return _supervise(settings)
     return serve(settings, slot)
@@ -92,8 +94,8 @@ def serve(settings: Settings, slot: Slot | None = None) -> int:
             early.progress.stop()
 
 
-def _supervise(settings: Settings) -> int:
-    """Start several processes that serve, and wait for their end; return the exit code.
+def _check_protocols(settings: Settings) -> None:
+    """Check that all processes of several can answer what they are to.
 
     Raises:
         SettingsError: gRPC is asked for, whose port only one process can have.
@@ -102,6 +104,10 @@ def _supervise(settings: Settings) -> int:
         raise SettingsError(
             "grpc_port: only one process can answer gRPC; leave it out, or set processes to 1"
         )
+
+
+def _supervise(settings: Settings) -> int:
+    """Start several processes that serve, and wait for their end; return the exit code."""
     # what one process needs not
     from service.processes.run import run_processes  # noqa: PLC0415
     from service.server.listener import listen, url_of  # noqa: PLC0415

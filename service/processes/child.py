@@ -58,6 +58,10 @@ class Child:
         with suppress(ProcessLookupError):
             self.process.send_signal(number)
 
+    def hurry(self) -> None:
+        """Have it wait no longer for its clients; it was told to end before."""
+        self.send(Message({"kind": "hurry"}))
+
     def leave(self) -> None:
         """Have it end once its clients have their answers."""
         self.is_leaving = True

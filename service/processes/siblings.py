@@ -24,11 +24,13 @@ class Duties:
         answer: answers a call of another process.
         leave: ends the process once its clients have their answers; another one has taken its place.
         stop: ends the process as a signal would; called when the one that started it has ended.
+        hurry: ends the drain, as a second signal would.
     """
 
     answer: Callable[[Call], Awaitable[tuple[int, bytes]]]
     leave: Callable[[], None]
     stop: Callable[[], None]
+    hurry: Callable[[], None]
 
 
 class Siblings:
@@ -113,6 +115,8 @@ class Siblings:
                 self._may_serve.set()
             elif kind == "leave":
                 duties.leave()
+            elif kind == "hurry":
+                duties.hurry()
         _logger.error("the process that started this one has ended")
         self._close()
         duties.stop()

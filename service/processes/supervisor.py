@@ -240,13 +240,17 @@ class Supervisor:
         return False
 
     def _stop(self, number: signal.Signals) -> None:
-        """Pass a signal on to all processes; the first one stops, the second ends their drain."""
-        if not self._signals and not self._exit_code:
+        """Have all processes end; a second signal ends their drain."""
+        is_first = not self._signals
+        if is_first and not self._exit_code:
             _logger.info("stopping on %s: all processes end", number.name)
         self._signals.append(number)
         self._stopping.set()
         for child in self._children:
-            child.signal(signal.SIGTERM)
+            if is_first:
+                child.signal(signal.SIGTERM)
+            else:
+                child.hurry()
 
     async def _end_all(self) -> None:
         """End all processes that are left, and wait for them; the exit code is the highest of theirs."""

@@ -212,10 +212,15 @@ class SiblingServer(Server):
         self._app = app
         self._listeners: list[SharedListener] = []
 
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Note the first signal: a service manager signals all processes, the one that started this one among them."""
+        if not self._signals:
+            super().handle_exit(sig, frame)
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen to the process that started this one, and start."""
         if self.services.siblings is not None:
-            duties = Duties(partial(answer_call, self._app), self.make_way, self._stop)
+            duties = Duties(partial(answer_call, self._app), self.make_way, self._stop, self._hurry)
             await self.services.siblings.connect(duties)
         loop = asyncio.get_running_loop()
         self.lifecycle.watch(lambda: loop.call_soon_threadsafe(self._give_up_start))
@@ -241,6 +246,9 @@ class SiblingServer(Server):
 
     def _stop(self) -> None:
         self.handle_exit(signal.SIGTERM, None)
+
+    def _hurry(self) -> None:
+        super().handle_exit(signal.SIGTERM, None)
 
 
 def run(app: Application, settings: Settings, slot: Slot | None = None) -> int:

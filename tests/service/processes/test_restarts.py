@@ -6,7 +6,9 @@ import select
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from time import monotonic
 
 import httpx
 import pytest
@@ -112,6 +114,43 @@ def test_signal_ends_a_process_that_loads_for_long(gated: ServerProcess, gate: P
     gated.terminate()
     assert gated.exit_code() == 0
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids.values())
+
+
+def test_service_manager_that_signals_all_processes_ends_no_drain(gated: ServerProcess, gate: Path) -> None:
+    handles = [os.pidfd_open(pid) for pid in children(gated).values()]
+    pipe = close(gate)
+    body = {"inputs": [{"data": [[1, -2, 3]]}]}
+    with ThreadPoolExecutor() as threads:
+        answer = threads.submit(httpx.post, f"{gated.url}/infer", json=body, timeout=SOON)
+        until_entered(pipe)
+        gated.terminate()
+        gated.wait_for_line(re.compile("draining: 1 requests"))
+        ended, _, _ = select.select(handles, [], [], SOON)
+        assert len(ended) == 1, "the process that has no request ends"
+        for handle in handles:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(handle, signal.SIGTERM)
+            os.close(handle)
+        seen = monotonic() + 0.5  # signals are looked for ten times a second
+        while monotonic() < seen:
+            assert httpx.get(f"{gated.url}/readyz", timeout=SOON).status_code == 503
+        (gate / "gate").write_bytes(b"")
+        assert answer.result().status_code == 200
+    assert gated.exit_code() == 0
+
+
+def test_second_signal_ends_the_drain_of_all(gated: ServerProcess, gate: Path) -> None:
+    pipe = close(gate)
+    body = {"inputs": [{"data": [[1, -2, 3]]}]}
+    with ThreadPoolExecutor() as threads:
+        answer = threads.submit(httpx.post, f"{gated.url}/infer", json=body, timeout=SOON)
+        until_entered(pipe)
+        gated.terminate()
+        gated.wait_for_line(re.compile("draining: 1 requests"))
+        gated.terminate()
+        assert answer.result().status_code == 503
+        (gate / "gate").write_bytes(b"")
+    assert gated.exit_code() == 0
 
 
 def test_processes_end_when_the_first_one_is_killed(gated: ServerProcess, gate: Path) -> None:
