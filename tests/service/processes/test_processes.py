@@ -189,15 +189,34 @@ def sockets_of(pid: int) -> int:
     return found
 
 
-def test_connections_that_come_together_are_spread(server: ServerProcess) -> None:
+def taken_of(server: ServerProcess, count: int) -> list[int]:
+    """Return how many of so many connections, which come together, each process took."""
     pids = list(children(server).values())
     before = [sockets_of(pid) for pid in pids]
     with ExitStack() as stack:
-        for _ in range(64):
+        for _ in range(count):
             stack.enter_context(connected(server))
         until = monotonic() + SOON
         taken = [0]
-        while sum(taken) < 64 and monotonic() < until:
-            taken = [sockets_of(pid) - count for pid, count in zip(pids, before, strict=True)]
-        assert sum(taken) == 64
-        assert min(taken) >= 6, taken
+        while sum(taken) < count and monotonic() < until:
+            taken = [sockets_of(pid) - ours for pid, ours in zip(pids, before, strict=True)]
+    assert sum(taken) == count
+    return taken
+
+
+def until_closed(server: ServerProcess, sockets: int) -> None:
+    """Return when the processes have only so many sockets left."""
+    until = monotonic() + SOON
+    while sum(map(sockets_of, children(server).values())) > sockets:
+        assert monotonic() < until, "connections are left"
+
+
+def test_connections_that_come_together_are_spread(server: ServerProcess) -> None:
+    sockets = sum(map(sockets_of, children(server).values()))
+    rounds: list[list[int]] = []
+    while len(rounds) < 10:  # on a busy machine one process may not run at all for some milliseconds
+        rounds.append(taken_of(server, 64))
+        until_closed(server, sockets)
+        if min(rounds[-1]) >= 6:
+            return
+    pytest.fail(f"one process took nearly all connections: {rounds}")
