@@ -46,7 +46,7 @@ def test_port_of_a_kubernetes_service_is_not_ours(
     assert load_settings().port == 8000
     assert load_settings({"port": "7"}).port == 7
     monkeypatch.setattr("service.server.server.run", lambda app, settings: 0)
-    monkeypatch.setattr(serve, "configure_logging", lambda level, log_format: None)
+    monkeypatch.setattr(serve, "configure_logging", lambda *_: None)
     with caplog.at_level(logging.WARNING):
         assert run_command(["serve"]) == 0
     assert [record.getMessage() for record in caplog.records] == [
