@@ -54,8 +54,8 @@ async def test_path_belongs_to_the_first_surface_whose_prefix_it_has(path: str, 
 
 
 async def test_every_surface_has_a_name_of_its_own() -> None:
-    assert {surface.name for surface in SURFACES} == set(SurfaceName)
-    assert len(SURFACES) == len(SurfaceName)
+    assert {surface.name for surface in SURFACES} == set(SurfaceName) - {SurfaceName.GRPC}  # of another port
+    assert len(SURFACES) == len(SurfaceName) - 1
 
 
 @pytest.mark.parametrize(
