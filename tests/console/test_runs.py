@@ -47,7 +47,7 @@ def test_a_run_that_the_server_keeps_no_longer_is_not_another_one(visit: Visit) 
     visit.open("#/digits/graph?run=forgotten")
     visit.page.get_by_text("This run is no longer kept").wait_for()
     visit.page.get_by_role("button", name="Run a sample").click()
-    visit.page.wait_for_function("!location.hash.includes('forgotten')")
+    visit.page.wait_for_url(lambda url: "forgotten" not in url)
     visit.check()
 
 
