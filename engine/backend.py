@@ -111,6 +111,21 @@ def multiplies_bytes(backend: Backend) -> bool:
     return host_target().multiplies_bytes
 
 
+def describe_processor(backend: Backend, threads: int) -> str:
+    """Return what times of a backend, NUMPY or NATIVE, are times of: a processor, and how many threads of it.
+
+    Args:
+        backend: what runs.
+        threads: threads of a run.
+    """
+    processor = "numpy layers"
+    if backend is not Backend.NUMPY:
+        from engine.compiler.emit.target import host_target  # noqa: PLC0415  # llvmlite takes its time to load
+
+        processor = f"{host_target().cpu} {host_target().name}"
+    return f"{processor}, {threads} {'thread' if threads == 1 else 'threads'}"
+
+
 def code_folder_in_use() -> Path | None:
     """Return the folder that compiled code is kept in, for later processes.
 

@@ -6,8 +6,9 @@ Errors are relative ones, the largest over all binades of float32 against float6
 import math
 from collections.abc import Callable
 
+from engine.compiler.emit import half_integral
 from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.types import IRValue
+from engine.compiler.emit.types import F32, IRValue
 from engine.compiler.emit.vector_math import bounded, erf, exp, exp_plus_one, expm1, log1p, tanh
 
 _ROOT_2_PI = math.sqrt(2 / math.pi)
@@ -50,8 +51,18 @@ def hardswish(e: Emitter, x: IRValue) -> IRValue:
 
 def gelu(e: Emitter, x: IRValue) -> IRValue:
     """Compute x · (1 + erf(x / sqrt(2))) / 2; off by 1.5e-7 of x."""
+    if e.lanes == half_integral.LANES:
+        return _gelu_by_table(e, x)
     half = e.fmul(x, e.like(x, 0.5))
     return e.fma(half, erf(e, e.fmul(x, e.like(x, math.sqrt(0.5)))), half)
+
+
+def _gelu_by_table(e: Emitter, x: IRValue) -> IRValue:
+    """Return x / 2 + |x| · the integral of the normal distribution's density from 0 to |x|."""
+    if x.type == F32:  # a scalar gets the digits that it would get in a vector
+        return e.extract(_gelu_by_table(e, e.broadcast(x)), 0)
+    magnitude = e.call("llvm.fabs", x)
+    return e.fma(magnitude, half_integral.half_integral(e, magnitude), e.fmul(x, e.splat(0.5)))
 
 
 def gelu_tanh(e: Emitter, x: IRValue) -> IRValue:

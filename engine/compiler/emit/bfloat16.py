@@ -49,17 +49,27 @@ def dot(e: Emitter, left: IRValue, right: IRValue, addend: IRValue) -> IRValue:
         function = e.intrinsic(name, e.vector_type, [e.vector_type, wide, wide])
         pairs = [e.builder.bitcast(value, wide) for value in (left, right)]
         return e.builder.call(function, [addend, *pairs])
-    (left_low, left_high), (right_low, right_high) = _apart(e, left), _apart(e, right)
+    (left_low, left_high), (right_low, right_high) = apart(e, left), apart(e, right)
     return e.fma(left_high, right_high, e.fma(left_low, right_low, addend))
 
 
-def _apart(e: Emitter, pairs: IRValue) -> tuple[IRValue, IRValue]:
+def apart(e: Emitter, pairs: IRValue) -> tuple[IRValue, IRValue]:
     """Return the first and the second numbers of pairs as float32."""
     kind = ir.VectorType(I32, e.lanes)
     bits = e.builder.bitcast(pairs, kind)
     low = e.builder.shl(bits, _splat(kind, 16))
     high = e.builder.and_(bits, _splat(kind, 0xFFFF0000))
     return e.builder.bitcast(low, e.vector_type), e.builder.bitcast(high, e.vector_type)
+
+
+def joined(e: Emitter, first: IRValue, second: IRValue) -> IRValue:
+    """Return the pairs of numbers that are bfloat16 already, lane by lane: what `apart` takes apart."""
+    kind = ir.VectorType(I32, e.lanes)
+    low, high = (e.builder.bitcast(value, kind) for value in (first, second))
+    pairs = e.builder.or_(
+        e.builder.lshr(low, _splat(kind, 16)), e.builder.and_(high, _splat(kind, 0xFFFF0000))
+    )
+    return e.builder.bitcast(pairs, e.vector_type)
 
 
 def _within_range(e: Emitter, vector: IRValue) -> IRValue:

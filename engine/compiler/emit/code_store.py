@@ -29,6 +29,8 @@ MOST_BYTES = 256 << 20
 
 _KEPT_PART = 0.75
 """Part of `MOST_BYTES` that is left after files were deleted."""
+_MEASURED_PART = 1 / 16
+"""Part of the bytes that are kept after which the folder is measured anew: other processes write to it as well."""
 _DIGEST_BYTES = hashlib.sha256().digest_size
 CODE, MARK = ".code", ".mark"
 """Kinds of what is kept, as ends of file names."""
@@ -69,6 +71,7 @@ class CodeStore:
         self._folder = folder if hasattr(os, "geteuid") else None
         self._most_bytes = most_bytes
         self._bytes: int | None = None
+        self._written = 0
         self._is_writable = True
 
     @property
@@ -140,18 +143,23 @@ class CodeStore:
         self._make_room(folder, sum(map(len, parts)))
 
     def _make_room(self, folder: Path, written: int) -> None:
-        """Count what was written, and delete the oldest files where there is too much; they are measured once."""
-        if self._bytes is not None:
-            self._bytes += written
-        if self._bytes is None or self._bytes > self._most_bytes:
-            files = sorted((status.st_mtime_ns, status.st_size, path) for path, status in _files(folder))
-            self._bytes = sum(size for _, size, _ in files)
-            kept = self._most_bytes if self._bytes <= self._most_bytes else self._most_bytes * _KEPT_PART
-            for _, size, path in files:
-                if self._bytes <= kept:
-                    break
-                path.unlink(missing_ok=True)
-                self._bytes -= size
+        """Count what was written, and delete the oldest files where there is too much.
+
+        Files are measured at first, and again once this process has written a part of what may be kept.
+        """
+        self._written += written
+        known = None if self._written > self._most_bytes * _MEASURED_PART else self._bytes
+        if known is not None and known + self._written <= self._most_bytes:
+            return
+        files = sorted((status.st_mtime_ns, status.st_size, path) for path, status in _files(folder))
+        total = sum(size for _, size, _ in files)
+        kept = self._most_bytes if total <= self._most_bytes else self._most_bytes * _KEPT_PART
+        for _, size, path in files:
+            if total <= kept:
+                break
+            path.unlink(missing_ok=True)
+            total -= size
+        self._bytes, self._written = total, 0
 
 
 def code_key(description: str) -> str:
@@ -181,13 +189,21 @@ def _digest_of(folder: Path, imported_ns: int) -> str:
         imported_ns: when its modules began to be imported.
     """
     digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
-        digest.update(path.relative_to(folder).as_posix().encode())
-        digest.update(path.read_bytes())
-        status = path.stat()
+    top = os.fspath(folder)
+    for path in sorted(_sources(top)):
+        digest.update(path.removeprefix(top).encode())
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # hundreds of files, in every start
+            status = os.fstat(file.fileno())
+            digest.update(file.read())
         if max(status.st_mtime_ns, status.st_ctime_ns) >= imported_ns:
             digest.update(os.urandom(_DIGEST_BYTES))
     return digest.hexdigest()
+
+
+def _sources(top: str) -> Iterator[str]:
+    """Yield the paths of all modules below a folder, in any order."""
+    for folder, _, names in os.walk(top):
+        yield from (os.path.join(folder, name) for name in names if name.endswith(".py"))  # noqa: PTH118  # as above
 
 
 def _files(folder: Path) -> list[tuple[Path, os.stat_result]]:

@@ -65,7 +65,10 @@ class PackedFiles:
         return None if mapped is None else _read(mapped)
 
     def save(self, key: str, weight: Array, bias: Array) -> PackedArrays:
-        """Keep packed weights and bias, if that is possible; returns the same arrays with their digest."""
+        """Keep packed weights and bias, if that is possible; returns them with their digest.
+
+        They lie in the file then, as in later processes, which share the memory with this one.
+        """
         arrays = (weight, bias)
         digest = hashlib.sha256(" ".join(map(_digest, arrays)).encode()).hexdigest()
         header = {
@@ -77,7 +80,7 @@ class PackedFiles:
         for array in arrays:
             parts += [_bytes_of(array), bytes(-array.nbytes % ALIGNMENT)]
         self._store.save_parts(f"{key}{WEIGHTS}", parts)
-        return PackedArrays(weight, bias, digest)
+        return self.load(key) or PackedArrays(weight, bias, digest)
 
 
 @lru_cache(maxsize=1)

@@ -84,6 +84,14 @@ def exp(e: Emitter, x: IRValue) -> IRValue:
     return e.fmul(e.fmul(power, _power_of_two(e, half)), _power_of_two(e, other))
 
 
+def exp_below_zero(e: Emitter, x: IRValue) -> IRValue:
+    """e^x for x <= 0 in as few instructions as there can be; off by 2 ulp, and 0 below -87.69."""
+    # where the rounded exponent is -127, the bits of the power of two are those of 0; NaN on the right goes on
+    x = e.fmax(e.like(x, -88.0), x)
+    power, scale = _power_parts(e, x, 1, _BIAS)
+    return e.fmul(power, scale)
+
+
 def expm1(e: Emitter, x: IRValue) -> IRValue:
     """e^x - 1, exact near 0 too; off by 2 ulp. Beyond x = 88 infinity."""
     x = bounded(e, x, -80.0, 89.0)
@@ -101,15 +109,7 @@ def exp_plus_one(e: Emitter, x: IRValue, sign: int = 1) -> IRValue:
     Infinite where e^(sign · x) is beyond float32; 1 where it is below 1e-37.
     """
     x = bounded(e, x, *((-86.5, 89.0) if sign > 0 else (-89.0, 86.5)))
-    # the sum's low bits hold the biased exponent of 2^(n - 1); shifted they are that number, and 2 is in the polynomial
-    rounder = _ROUNDER + _BIAS - 1
-    shifted = e.fma(x, e.like(x, sign * _LOG2_E), e.like(x, rounder))
-    count = e.fsub(shifted, e.like(x, rounder))
-    rest = e.fma(count, e.like(x, -sign * _LN2_HIGH), x)
-    rest = e.fma(count, e.like(x, -sign * _LN2_LOW), rest)
-    terms = [2 * sign ** (power + 1) * term for power, term in enumerate(_EXP)]
-    power = e.fma(polynomial(e, rest, terms), rest, e.like(x, 2.0))
-    scale = _as_float(e, e.builder.shl(_as_integer(e, shifted), _integers(e, x, _MANTISSA_BITS)))
+    power, scale = _power_parts(e, x, sign, _BIAS - 1)
     return e.fma(power, scale, e.like(x, 1.0))
 
 
@@ -236,6 +236,27 @@ def _reduced(e: Emitter, x: IRValue) -> tuple[IRValue, IRValue]:
     rest = e.fma(count, e.like(x, -_LN2_LOW), rest)
     bits = _integers(e, x, int(np.float32(_ROUNDER).view(np.int32)))
     return rest, e.builder.sub(_as_integer(e, shifted), bits)
+
+
+def _power_parts(e: Emitter, x: IRValue, sign: int, bias: int) -> tuple[IRValue, IRValue]:
+    """Return two factors of e^(sign · x): a power of two, last, and the rest, both normal numbers or 0.
+
+    Args:
+        e: the kernel.
+        x: exponent.
+        sign: 1 or -1.
+        bias: what makes an exponent the bits of a power of two; the less it is, the greater the other factor.
+    """
+    # the sum's low bits hold the biased exponent; shifted they are the power of two
+    rounder = _ROUNDER + bias
+    shifted = e.fma(x, e.like(x, sign * _LOG2_E), e.like(x, rounder))
+    count = e.fsub(shifted, e.like(x, rounder))
+    rest = e.fma(count, e.like(x, -sign * _LN2_HIGH), x)
+    rest = e.fma(count, e.like(x, -sign * _LN2_LOW), rest)
+    whole = 2.0 ** (_BIAS - bias)
+    terms = [whole * sign ** (power + 1) * term for power, term in enumerate(_EXP)]
+    power = e.fma(polynomial(e, rest, terms), rest, e.like(x, whole))
+    return power, _as_float(e, e.builder.shl(_as_integer(e, shifted), _integers(e, x, _MANTISSA_BITS)))
 
 
 def _power_of_two(e: Emitter, exponent: IRValue) -> IRValue:

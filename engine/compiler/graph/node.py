@@ -9,16 +9,17 @@ from engine.quantization.tensor_scale import TensorScale
 
 @dataclass(eq=False, slots=True)
 class Tensor:
-    """A tensor of float32, or of 8-bit integers.
+    """A tensor of float32, or of shorter numbers of which several neighbouring channels share an element.
 
     Attributes:
-        shape: extents; of integers, elements of four channels each along axis 1.
+        shape: extents; of shorter numbers, elements of four or two channels each along axis 1.
         node: what computes it.
         users: nodes that read it, one entry per read.
         is_kept: whether something else reads it: a numpy layer, or the caller.
         view: where it lies, once that is decided.
-        scale: what integers stand for; None for float32.
-        channels: channels of a tensor of integers; of the last element some may be missing.
+        scale: what integers of 8 bits stand for, four to an element; None for others.
+        channels: channels of a tensor of shorter numbers; of the last element some may be missing.
+        has_pairs: whether it is of bfloat16, two to an element.
     """
 
     shape: tuple[int, ...]
@@ -28,6 +29,7 @@ class Tensor:
     view: View | None = None
     scale: TensorScale | None = None
     channels: int = 0
+    has_pairs: bool = False
 
     @property
     def rank(self) -> int:

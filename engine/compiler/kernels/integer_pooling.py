@@ -104,4 +104,8 @@ class IntegerPooling:
         self, e: Emitter, x: IRValue, out: IRValue, places: list[IRIndex], word: IRIndex, count: int
     ) -> None:
         values = [e.load(x, place, word, count=count) for place in places]
-        e.store(largest_bytes(e, values), out, word, count=count)
+        e.store(self._largest(e, values), out, word, count=count)
+
+    def _largest(self, e: Emitter, values: list[IRValue]) -> IRValue:
+        """Return the larger numbers of vectors of elements."""
+        return largest_bytes(e, values)

@@ -15,6 +15,8 @@ from engine.light_dataclass import dataclass
 
 _CHUNK = 16384
 """Elements of a chunk."""
+_TOGETHER = 4
+"""Lines that are computed together: the processor works on one while it waits for another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,51 +77,60 @@ class LayerNormKernel:
         return -(-self.lines // self._grain)
 
     def emit(self, e: Emitter) -> None:
-        """Write the kernel, line by line."""
+        """Write the kernel, some lines at a time."""
         x, *parameters, out = [e.argument(place) for place in range(2 + self.has_weight + self.has_bias)]
         lines = e.size(2 + len(parameters)) if self.is_open else self.lines
         first = e.mul(e.chunk, self._grain)
-        with e.loop(first, e.minimum(e.add(first, self._grain), lines)) as loop:
-            source, target = (
-                e.address(base, e.mul(loop.index, step))
+        end = e.minimum(e.add(first, self._grain), lines)
+        last = e.sub(end, 1)
+        with e.loop(first, end, _TOGETHER) as loop:
+            # those beyond the last one repeat it
+            places = [e.minimum(e.add(loop.index, line), last) for line in range(_TOGETHER)]
+            sources, targets = (
+                [e.address(base, e.mul(place, step)) for place in places]
                 for base, step in ((x, self.x_step), (out, self.out_step))
             )
-            self._emit_line(e, source, parameters, target)
+            self._emit_lines(e, sources, parameters, targets)
 
-    def _emit_line(self, e: Emitter, x: IRValue, parameters: list[IRValue], out: IRValue) -> None:
-        mean = (
-            self._mean(e, lambda index, count: e.load(x, index, count=count))
-            if self.is_centred
-            else e.splat(0.0)
-        )
+    def _emit_lines(
+        self, e: Emitter, sources: list[IRValue], parameters: list[IRValue], targets: list[IRValue]
+    ) -> None:
+        def load(index: IRIndex, count: IRIndex) -> list[IRValue]:
+            return [e.load(source, index, count=count) for source in sources]
 
-        def square(index: IRIndex, count: IRIndex) -> IRValue:
-            distance = e.keep(e.fsub(e.load(x, index, count=count), mean), count)
-            return e.fmul(distance, distance)
+        means = self._means(e, load) if self.is_centred else [e.splat(0.0)] * len(sources)
 
-        scale = rsqrt(e, e.fadd(self._mean(e, square), e.splat(self.eps)))
+        def distances(index: IRIndex, count: IRIndex) -> list[IRValue]:
+            return [e.fsub(*pair) for pair in zip(load(index, count), means, strict=True)]
+
+        def squares(index: IRIndex, count: IRIndex) -> list[IRValue]:
+            kept = [e.keep(distance, count) for distance in distances(index, count)]
+            return [e.fmul(distance, distance) for distance in kept]
+
+        scales = [rsqrt(e, e.fadd(mean, e.splat(self.eps))) for mean in self._means(e, squares)]
 
         def write(index: IRIndex, count: IRIndex, totals: list[IRValue]) -> list[IRValue]:
-            value = e.fmul(e.fsub(e.load(x, index, count=count), mean), scale)
+            values = [e.fmul(*pair) for pair in zip(distances(index, count), scales, strict=True)]
             extra = [e.load(parameter, index, count=count) for parameter in parameters]
             if self.has_weight:
-                value = e.fmul(value, extra.pop(0))
+                weight = extra.pop(0)
+                values = [e.fmul(value, weight) for value in values]
             if self.has_bias:
-                value = e.fadd(value, extra.pop(0))
-            e.store(value, out, index, count=count)
+                values = [e.fadd(value, extra[0]) for value in values]
+            for value, target in zip(values, targets, strict=True):
+                e.store(value, target, index, count=count)
             return totals
 
         emit_fold(e, self.length, [], write)
 
-    def _mean(self, e: Emitter, term: Callable[[IRIndex, IRIndex], IRValue]) -> IRValue:
-        """Return the mean of terms along a line, in all lanes."""
-        (sums,) = emit_fold(
-            e,
-            self.length,
-            [e.splat(0.0)],
-            lambda index, count, totals: [e.fadd(totals[0], term(index, count))],
-        )
-        return e.fmul(e.broadcast(e.reduce("add", sums)), e.splat(1 / self.length))
+    def _means(self, e: Emitter, terms: Callable[[IRIndex, IRIndex], list[IRValue]]) -> list[IRValue]:
+        """Return the means of terms along lines, each in all lanes of a vector."""
+
+        def add(index: IRIndex, count: IRIndex, totals: list[IRValue]) -> list[IRValue]:
+            return [e.fadd(*pair) for pair in zip(totals, terms(index, count), strict=True)]
+
+        sums = emit_fold(e, self.length, [e.splat(0.0)] * _TOGETHER, add)
+        return [e.fmul(e.broadcast(e.reduce("add", total)), e.splat(1 / self.length)) for total in sums]
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ class PairedConvolution:
         channel_step: elements between channels of the input; where these do not lie side by side, pixels do.
         spread: rows and columns that each pixel becomes, each by filters of its own, as in a transposed convolution
             whose windows do not meet; `strides` are those of the whole output.
+        has_pairs: whether input and output are of bfloat16, two channels to an element.
     """
 
     shape: ConvShape
@@ -54,15 +55,20 @@ class PairedConvolution:
     prefetches_weights: bool = False
     channel_step: int = 1
     spread: tuple[int, int] = (1, 1)
+    has_pairs: tuple[bool, bool] = (False, False)
 
     @property
     def regions(self) -> tuple[Region, ...]:
         """What the kernel touches."""
         shape, (rows, columns) = self.shape, self.shape.size
         size = rows * self.spread[0], columns * self.spread[1]
-        x = pixels(shape.images, self.padding.x_size, shape.channels, self.strides.x)
+        channels, filters = (
+            count // 2 if in_pairs else count
+            for count, in_pairs in zip((shape.channels, shape.filters), self.has_pairs, strict=True)
+        )
+        x = pixels(shape.images, self.padding.x_size, channels, self.strides.x)
         x = replace(x, strides=(*self.strides.x, self.channel_step))
-        out = pixels(shape.images, size, shape.filters, self.strides.out, is_written=True)
+        out = pixels(shape.images, size, filters, self.strides.out, is_written=True)
         operands = self.epilogue.regions(shape.images, size, shape.filters)
         return x, *map(line, self.packed_sizes), out, *operands
 
@@ -79,6 +85,7 @@ class PairedConvolution:
             epilogue=self.epilogue,
             prefetches_weights=self.prefetches_weights,
             spread=self.spread,
+            stores_pairs=self.has_pairs[1],
         )
 
     @property
@@ -136,7 +143,9 @@ class PairedConvolution:
         target = e.address(sums, self.loops.sum_words)
         first_row = e.mul(row_part, self.rows)
         rows = e.minimum(e.sub(self.shape.size[0], first_row), self.rows)
-        staging = PairedStaging(self.staged, self.padding, self.strides.x, self.channel_step)
+        staging = PairedStaging(
+            self.staged, self.padding, self.strides.x, self.channel_step, self.has_pairs[0]
+        )
         source = e.address(x, e.mul(image, self.strides.x[0]))
         staging.emit(e, source, first_row, target, self.loops.staged_words)
         chunk = PairedChunk(

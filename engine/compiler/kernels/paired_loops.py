@@ -1,7 +1,9 @@
 """The loops over blocks of filters and groups of pixels that kernels of paired operands have in common."""
 
+from itertools import zip_longest
 from math import prod
 
+from engine.compiler.emit.bfloat16 import pair_up
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.epilogue import Epilogue, Place, finish
@@ -59,6 +61,7 @@ class PairedLoops:
         epilogue: what is done to the results.
         prefetches_weights: whether the next block's weights are prefetched while one block is multiplied.
         spread: rows and columns that each pixel becomes.
+        stores_pairs: whether results are stored in bfloat16, two channels to an element.
     """
 
     shape: ConvShape
@@ -70,6 +73,7 @@ class PairedLoops:
     epilogue: Epilogue
     prefetches_weights: bool = False
     spread: tuple[int, int] = (1, 1)
+    stores_pairs: bool = False
 
     @property
     def staged(self) -> PairedLayout:
@@ -202,13 +206,22 @@ class PairedLoops:
         down, right = e.divmod(window, self.spread[1])
         row = e.add(e.mul(e.add(chunk.first_row, at[0]), self.spread[0]), down)
         column = e.add(e.mul(at[1], self.spread[1]), right)
+        first = e.mul(number, self.staged.width)
+        results = []
         for start in range(0, filters, e.lanes):
+            place = Place(chunk.image, row, column, e.add(first, start))
             count = min(e.lanes, filters - start)
-            channel = e.add(e.mul(number, self.staged.width), start)
-            place = Place(chunk.image, row, column, channel)
-            result = finish(e, self.epilogue, e.load(sums, start), chunk.operands, place, count)
-            steps = zip((place.image, place.row, place.pixel), self.out_strides, strict=True)
-            e.store(result, chunk.out, *(e.mul(i, step) for i, step in steps), channel, count=count)
+            results.append(finish(e, self.epilogue, e.load(sums, start), chunk.operands, place, count))
+        steps = zip((chunk.image, row, column), self.out_strides, strict=True)
+        out = e.address(chunk.out, *(e.mul(i, step) for i, step in steps))
+        if self.stores_pairs:
+            results = [
+                pair_up(e, *both) for both in zip_longest(results[::2], results[1::2], fillvalue=e.splat(0.0))
+            ]
+            first, filters = e.divmod(first, 2)[0], filters // 2
+        for vector, result in enumerate(results):
+            start = vector * e.lanes
+            e.store(result, out, first, start, count=min(e.lanes, filters - start))
 
 
 def whole_lines(words: int) -> int:

@@ -17,12 +17,14 @@ class PairedStaging:
         padding: zeros around the input.
         strides: elements between images, rows and pixels of the input.
         channel_step: elements between channels; where these do not lie side by side, pixels do.
+        is_rounded: whether the input is of pairs already.
     """
 
     layout: PairedLayout
     padding: ImplicitPadding
     strides: tuple[int, int, int]
     channel_step: int = 1
+    is_rounded: bool = False
 
     def emit(self, e: Emitter, image: IRValue, first_row: IRIndex, target: IRValue, words: int) -> None:
         """Write the copy.
@@ -58,6 +60,8 @@ class PairedStaging:
         e.fill(target, 0, left * words)
         if self.channel_step != 1:
             self._stage_planes(e, source, e.address(target, left * words), there)
+        elif self.is_rounded:
+            self._copy_pairs(e, source, e.address(target, left * words), there)
         elif self.strides[2] == channels == 2 * words:
             _round(e, source, e.address(target, left * words), there * channels, there * words)
         else:
@@ -65,6 +69,17 @@ class PairedStaging:
                 to = e.address(target, e.mul(e.add(pixel.index, left), words))
                 _round(e, e.address(source, e.mul(pixel.index, self.strides[2])), to, channels, words)
         e.fill(target, (left + there) * words, layout.row_words)
+
+    def _copy_pairs(self, e: Emitter, source: IRValue, target: IRValue, pixels: int) -> None:
+        """Write the copy of some pixels of pairs."""
+        words, there = self.layout.runs.pixel_words, self.layout.shape.channels // 2
+        if self.strides[2] == there == words:
+            e.copy(source, target, pixels * words)
+            return
+        with e.loop(0, pixels) as pixel:
+            to = e.address(target, e.mul(pixel.index, words))
+            e.copy(e.address(source, e.mul(pixel.index, self.strides[2])), to, there)
+            e.fill(to, there, words)
 
     def _stage_planes(self, e: Emitter, source: IRValue, target: IRValue, pixels: int) -> None:
         """Write the copy of a row whose channels lie apart: as many pixels at once as a vector has lanes."""

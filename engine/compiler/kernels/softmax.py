@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
-from engine.compiler.emit.vector_math import exp, log
+from engine.compiler.emit.vector_math import exp_below_zero, log
 from engine.compiler.kernels.lines import emit_fold
 from engine.compiler.kernels.told_sizes import ToldSizes
 from engine.compiler.memory.region import Region
@@ -78,10 +78,7 @@ class SoftmaxKernel:
         last = e.sub(e.product(told.shape), 1)
         first = e.mul(e.chunk, grain)
         with e.loop(first, e.minimum(e.add(first, grain), units)) as loop:
-            unit = e.mul(loop.index, _TOGETHER)
-            these = [e.minimum(e.add(unit, line), last) for line in range(_TOGETHER)]
-            places = [told._addresses(e, x, out, e.unravel(line, told.shape)) for line in these]
-            told._emit_along(e, *(list(side) for side in zip(*places, strict=True)))
+            told._emit_lines(e, x, out, loop.index, last)
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -113,9 +110,8 @@ class SoftmaxKernel:
 
     @property
     def _together(self) -> int:
-        """Lines that are computed together, a part of all."""
-        lines = math.prod(self.shape)
-        return next(count for count in (_TOGETHER, 2, 1) if lines % count == 0)
+        """Lines that are computed together; the last ones repeat the very last where there are not as many."""
+        return min(_TOGETHER, math.prod(self.shape))
 
     def emit(self, e: Emitter) -> None:
         """Write the kernel: units of some lines along vectors, or of one vector of lines, or of one line."""
@@ -126,19 +122,24 @@ class SoftmaxKernel:
         extents = list(self.shape) or [1]
         units = math.prod(extents)
         if self._is_along:
-            units //= self._together
+            units = -(-units // self._together)
         if self._is_across:
             extents[-1] = -(-extents[-1] // e.lanes)
             units = math.prod(extents)
         grain = -(-units // self.chunks)
         first = e.mul(e.chunk, grain)
         with e.loop(first, e.minimum(e.add(first, grain), units)) as loop:
-            if not self._is_along:
-                self._emit_unit(e, x, out, e.unravel(loop.index, extents))
+            if self._is_along:
+                self._emit_lines(e, x, out, loop.index, math.prod(extents) - 1)
             else:
-                lines = [e.add(e.mul(loop.index, self._together), line) for line in range(self._together)]
-                places = [self._addresses(e, x, out, e.unravel(line, extents)) for line in lines]
-                self._emit_along(e, [source for source, _ in places], [target for _, target in places])
+                self._emit_unit(e, x, out, e.unravel(loop.index, extents))
+
+    def _emit_lines(self, e: Emitter, x: IRValue, out: IRValue, unit: IRIndex, last: IRIndex) -> None:
+        """Write a unit of lines; those beyond the last one repeat it."""
+        count = _TOGETHER if self.is_open else self._together
+        lines = [e.minimum(e.add(e.mul(unit, count), line), last) for line in range(count)]
+        places = [self._addresses(e, x, out, e.unravel(line, self.shape or (1,))) for line in lines]
+        self._emit_along(e, [source for source, _ in places], [target for _, target in places])
 
     def _addresses(
         self, e: Emitter, x: IRValue, out: IRValue, place: Sequence[IRIndex]
@@ -179,7 +180,7 @@ class SoftmaxKernel:
 
         def add(index: IRIndex, count: IRIndex, totals: list[IRValue]) -> list[IRValue]:
             values = zip(load(sources, index, count), peaks, strict=True)
-            powers = [exp(e, e.fsub(value, peak)) for value, peak in values]
+            powers = [exp_below_zero(e, e.fsub(value, peak)) for value, peak in values]
             if not self.is_log:
                 store(powers, index, count)
             return [e.fadd(*pair) for pair in zip(totals, powers, strict=True)]
@@ -214,7 +215,7 @@ class SoftmaxKernel:
             loop.following = [e.fmax(load(x, loop.index, self.x_step), loop.carried[0])]
         peak = self._peak(e, loop.results[0])
         with e.loop(0, self.length, carry=[form]) as loop:
-            power = exp(e, e.fsub(load(x, loop.index, self.x_step), peak))
+            power = exp_below_zero(e, e.fsub(load(x, loop.index, self.x_step), peak))
             if not self.is_log:
                 store(power, loop.index)
             loop.following = [e.fadd(loop.carried[0], power)]

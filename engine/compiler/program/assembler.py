@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import field, replace
+from functools import partial
 
 from engine.boundary import at_operator
 from engine.build_clock import UNLIMITED, BuildClock
@@ -26,12 +27,13 @@ from engine.compiler.memory.view import Buffer, BufferKind, View
 from engine.compiler.memory.weights import PackedStore
 from engine.compiler.passes.fusion import fuse
 from engine.compiler.passes.integers import keep_integers
+from engine.compiler.passes.pairs import keep_pairs
 from engine.compiler.passes.storage import place
 from engine.compiler.program.draft import Draft
 from engine.compiler.program.instruction import NumpyStep
 from engine.compiler.program.observable import find_observables, written_by
 from engine.compiler.program.program import Program
-from engine.compiler.selection import RULES, KernelCall, Selector
+from engine.compiler.selection import RULES, KernelCall, Selector, rounds_operands
 from engine.compiler.threads.runner import runner
 from engine.errors import CompileError
 from engine.light_dataclass import dataclass
@@ -88,6 +90,8 @@ def assembling(
     graph = make_graph(plan, leaving, RULES, clock, selector.is_open)
     fuse(graph, folds_scales=selector.precision in (Precision.F32, Precision.INT8))
     keep_integers(graph)
+    if not selector.is_open:
+        keep_pairs(graph, partial(rounds_operands, selector))
     place(graph)
     try:
         yield Assembler(plan, graph, selector, clock)

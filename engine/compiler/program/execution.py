@@ -187,7 +187,11 @@ class NativeRun:
 
     def _observed(self, slot: int, place: Observable, arena: Arena) -> Value:
         value = self._seen(slot, place.view, arena)
-        if place.integers is None or not isinstance(value, np.ndarray):
+        if not isinstance(value, np.ndarray):
+            return value
+        if place.has_pairs:
+            return _numbers_of_pairs(value)
+        if place.integers is None:
             return value
         scale, channels = place.integers
         return _real(value, scale, channels)
@@ -248,6 +252,12 @@ def _real(words: Array, scale: TensorScale, channels: int) -> Array:
     last = np.ascontiguousarray(np.moveaxis(words, 1, -1))
     integers = last.view(np.uint8)[..., :channels]
     return np.moveaxis(scale.real(integers), -1, 1)
+
+
+def _numbers_of_pairs(words: Array) -> Array:
+    """Return the float32 numbers that pairs of bfloat16 stand for, two channels to an element of axis 1."""
+    last = np.ascontiguousarray(np.moveaxis(words, 1, -1))
+    return np.moveaxis((last.view(np.uint16).astype(np.uint32) << 16).view(np.float32), -1, 1)
 
 
 def _out_of(arena: Arena, value: Value) -> Value:

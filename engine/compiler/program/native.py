@@ -62,8 +62,11 @@ class NativeExecutor:
             return self._run(program, inputs, options)
 
     def _run(self, program: Program | None, inputs: Mapping[str, Array], options: RunOptions) -> RunResult:
-        if program is None:
-            return self._run_layers(inputs, options)
+        if program is not None:
+            return self._run_program(program, inputs, options)
+        return self._layers.run(inputs, options) if options.waits else self._run_stand_in(inputs, options)
+
+    def _run_program(self, program: Program, inputs: Mapping[str, Array], options: RunOptions) -> RunResult:
         level = options.level
         if options.capture or level >= TraceLevel.STATISTICS:
             return self._run_observed(program, inputs, options)
@@ -72,22 +75,24 @@ class NativeExecutor:
         outputs = run.execute(inputs, self._outputs)
         return RunResult(outputs, self._tracer(program).trace(run, started) if level else None)
 
-    def _run_layers(self, inputs: Mapping[str, Array], options: RunOptions) -> RunResult:
-        """Run the numpy layers; where they only stand in for a program, count that."""
-        if options.waits:
-            return self._layers.run(inputs, options)
+    def _run_stand_in(self, inputs: Mapping[str, Array], options: RunOptions) -> RunResult:
+        """Run kernels in a higher precision, or else the numpy layers, in place of a program, and count that."""
+        specs = tuple(map(tensor_spec, inputs.values()))
+        program = self._programs.stand_in(specs, self._plan)
         started = perf_counter_ns()
         try:
             with pace.run():
-                result = self._layers.run(inputs, options)
+                if program is None:
+                    result = self._layers.run(inputs, options)
+                else:
+                    result = self._run_program(program, inputs, options)
         except RunStoppedError:  # it would have taken longer still
-            self._note_run(inputs, started)
+            self._note_run(specs, started)
             raise
-        self._note_run(inputs, started)
+        self._note_run(specs, started)
         return result
 
-    def _note_run(self, inputs: Mapping[str, Array], started: int) -> None:
-        specs = tuple(map(tensor_spec, inputs.values()))
+    def _note_run(self, specs: InputSpecs, started: int) -> None:
         self._programs.note_run(specs, self._plan, (perf_counter_ns() - started) / 1e9)
 
     def prepare(self, inputs: InputSpecs) -> Footprint | None:
@@ -100,7 +105,7 @@ class NativeExecutor:
         program = self._programs.find(inputs, self._plan(inputs))
         self._programs.prepare_open(inputs, self._plan)
         if program is None:
-            self._programs.check_given_up(inputs)
+            self._programs.given_up.check(inputs)
             return None
         return program.footprint
 

@@ -18,6 +18,7 @@ from engine.compiler.program.assembler import compile_plan
 from engine.compiler.program.background import compile_beside
 from engine.compiler.program.checker import Checker
 from engine.compiler.program.demand import Demand
+from engine.compiler.program.given_up import GivenUp
 from engine.compiler.program.instruction import NativeSteps
 from engine.compiler.program.interpolation import MisfitError
 from engine.compiler.program.kept_programs import InputKey, KeptPrograms
@@ -74,9 +75,11 @@ class Programs:
         max_seconds: how long compiling a program may take, verification not counted; None for as long as it takes.
         precision: what kernels round the operands of products to.
         tolerance: loss that `AUTO` may take.
-        axes: which axes of the inputs vary together: programs in F32 may serve all their lengths.
+        axes: which axes of the inputs vary together: programs in F32 may serve all their lengths, and stand in for
+            those in BF16.
 
     Attributes:
+        given_up: inputs that compiling took too long for.
         precisions: in what operators are computed, by name, in the program compiled last; F32 for those left out.
     """
 
@@ -101,8 +104,9 @@ class Programs:
         self._checker = Checker(inputs, leaving, verifies=verifies, marks=marks)
         self._max_seconds = max_seconds
         self._precision = precision
+        self._opens_stand_ins = precision in (Precision.BF16, Precision.AUTO)
         self._tolerance = tolerance
-        self._given_up: OrderedDict[InputSpecs, BuildTimeoutError] = OrderedDict()
+        self.given_up = GivenUp(kept)
         self._paces = False
         self._lock = threading.Lock()
         self._compiling = threading.Lock()
@@ -140,23 +144,6 @@ class Programs:
                 program = self._make(inputs, plan, lambda: BuildClock(self._max_seconds, "compiling"))
                 self._add(inputs, program)
             return program
-
-    def check_given_up(self, inputs: InputSpecs) -> None:
-        """Check that compiling for such inputs was not given up.
-
-        Raises:
-            BuildTimeoutError: it was.
-        """
-        with self._lock:
-            error = self._given_up.get(inputs)
-        if error is not None:
-            raise error
-
-    def _note_given_up(self, inputs: InputSpecs, error: BuildTimeoutError) -> None:
-        with self._lock:
-            self._given_up[inputs] = error
-            if len(self._given_up) > self._kept:
-                self._given_up.popitem(last=False)
 
     def note_run(self, inputs: InputSpecs, planner: Planner, seconds: float) -> None:
         """Count a run of numpy layers that waited for no program; that is compiled beside runs once it is worth it.
@@ -196,9 +183,26 @@ class Programs:
         Raises:
             LayerError: a layer cannot run on the shapes that would reach it.
         """
-        program = self._openness.find(inputs, planner)
+        program = None if self._opens_stand_ins else self._find_open(inputs, planner)
         if program is not None:
             self._demand.forget(inputs)
+        return program
+
+    def stand_in(self, inputs: InputSpecs, planner: Planner) -> Program | None:
+        """Return a program in F32 to be run in place of one in a lower precision, until that is compiled.
+
+        None where there is no open one, or it is none that only stands in.
+
+        Raises:
+            LayerError: a layer cannot run on the shapes that would reach it.
+        """
+        if not self._opens_stand_ins:
+            return None
+        return self._openness.look_up(_key(inputs))[1] or self._find_open(inputs, planner)
+
+    def _find_open(self, inputs: InputSpecs, planner: Planner) -> Program | None:
+        program = self._openness.find(inputs, planner)
+        if program is not None:
             compile_beside(self)  # to be compared with the numpy layers
         return program
 
@@ -221,17 +225,17 @@ class Programs:
                 )
 
     def prepare_open(self, inputs: InputSpecs, planner: Planner) -> None:
-        """Make the first open program of the graph."""
-        if self._openness.is_empty:
+        """Make the first open program of the graph; one that only stands in is made when lengths come."""
+        if self._openness.is_empty and not self._opens_stand_ins:
             self.open(inputs, planner)
 
     def is_worth_opening(self, inputs: InputSpecs) -> bool:
         """Count a run that would have its program compiled; tells whether an open one is worth it by now."""
-        return self._openness.note(inputs)
+        return not self._opens_stand_ins and self._openness.note(inputs)
 
     def _make_open(self, plan_at: PlanAt) -> OpenProgram:
-        if self._precision is not Precision.F32:
-            raise MisfitError("precision is not f32")
+        if self._precision is Precision.INT8:
+            raise MisfitError("precision is int8")
         clock = (
             PacedClock(self._max_seconds, "compiling", pace)
             if self._paces
@@ -266,7 +270,7 @@ class Programs:
                 program = self._known[key]
             except KeyError:
                 found = self._beside.look_up(key)
-                return found if found[0] else self._openness.look_up(key)
+                return found if found[0] or self._opens_stand_ins else self._openness.look_up(key)
             self._known.move_to_end(key)
             return True, program
 
@@ -318,7 +322,7 @@ class Programs:
             return program if self._checker.passes(program, inputs) else None
         except _FAULTS as error:
             if isinstance(error, BuildTimeoutError):
-                self._note_given_up(inputs, error)
+                self.given_up.note(inputs, error)
             what = "" if isinstance(error, CompileError | BuildTimeoutError) else f"{type(error).__name__}: "
             reason = f"{stage} failed: {what}{error}"
             self._checker.refuse(

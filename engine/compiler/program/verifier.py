@@ -35,6 +35,8 @@ _NUDGE = 2e-6
 """By what part of the largest element tensors are moved to see whether results hang on their last digits."""
 _SENSITIVITY = 16.0
 """How many times the change that this makes a kernel may differ."""
+_PAIR_ROUNDING = 1.01 * 2.0**-8
+"""Part of itself that a number changes by at most when it is stored in bfloat16."""
 _LEAST_FINITE = 0.25
 """Part of a result that has to be finite: from logarithms of negative numbers on there is nothing to compare."""
 
@@ -181,6 +183,8 @@ class _Comparison:
             # both are rounded to the same steps: what lies near the middle of two may go either way
             wanted, step_size = np.clip(wanted, *grid.limits), grid.scale
         distance = np.maximum(_distance(ours, wanted) - step_size / 2, 0.0)
+        if self._program.observables.by_slot[slot].has_pairs:
+            distance = np.maximum(distance - _PAIR_ROUNDING * np.abs(np.nan_to_num(wanted)), 0.0)
         tolerance = ROUGH_TOLERANCE if place in self._program.roughly_known else TOLERANCE
         allowed = tolerance * _largest(wanted)
         if not (distance <= allowed).all() and not self._is_rounding(step, slot, wanted, distance, allowed):

@@ -14,6 +14,7 @@ from engine.compiler.selection import (
     upsample,
 )
 from engine.compiler.selection.call import RULES, KernelCall, Selector
+from engine.compiler.selection.rounding import rounds_operands
 
 __all__ = [
     "RULES",
@@ -28,6 +29,7 @@ __all__ = [
     "normalization",
     "pooling",
     "recurrent",
+    "rounds_operands",
     "transposed_convolution",
     "upsample",
 ]

@@ -166,6 +166,12 @@ def image_of(tensor: Tensor) -> View:
     return as_image(view_of(tensor))
 
 
+def image_of_shape(shape: tuple[int, ...]) -> View:
+    """Return an image of a shape, or a sequence, that lies nowhere, channels side by side: for what hangs on shapes."""
+    last = (0, *range(2, len(shape)), 1)
+    return as_image(whole(Buffer(BufferKind.ARENA, 0), shape, last))
+
+
 def image_strides(view: View) -> tuple[int, int, int]:
     """Return the elements between images, rows and pixels of (batch, channels, rows, columns)."""
     return view.strides[0], view.strides[2], view.strides[3]
@@ -230,8 +236,8 @@ def image_epilogue(
 
 
 def logical_shape(tensor: Tensor) -> tuple[int, ...]:
-    """Return a tensor's shape, channels of integers counted one by one."""
-    if tensor.scale is None:
+    """Return a tensor's shape, channels counted one by one."""
+    if tensor.scale is None and not tensor.has_pairs:
         return tensor.shape
     return tensor.shape[0], tensor.channels, *tensor.shape[2:]
 

@@ -7,7 +7,7 @@ from engine.compiler.graph import Convolution
 from engine.compiler.kernels.convolution import DirectConvolution
 from engine.compiler.kernels.convolution_chunk import ChunkSize
 from engine.compiler.kernels.depthwise import Depthwise
-from engine.compiler.kernels.epilogue import Broadcast, Epilogue
+from engine.compiler.kernels.epilogue import NOTHING, Broadcast
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.kernels.streamed_convolution import StreamedConvolution
 from engine.compiler.kernels.tile import Tile, choose_tile
@@ -19,30 +19,21 @@ from engine.compiler.selection.call import (
     has_channels_last,
     image_epilogue,
     image_of,
+    image_of_shape,
     image_strides,
     parts_worth,
     selects,
 )
+from engine.compiler.selection.convolution_time import NEAR_CACHE, Work, best_tile, plain_time
 from engine.compiler.selection.movement import pad
 from engine.compiler.selection.paired import (
-    FINISHED_VECTOR,
     PairedWork,
     convolve_paired,
     may_round,
     paired_time,
 )
-from engine.light_dataclass import dataclass
+from engine.compiler.selection.patches import of_pixels
 
-PEAK = 11.0
-"""Multiply-adds per lane and nanosecond that a register tile reaches, about; only ratios of the figures here matter."""
-STREAM = 10.0
-"""Bytes per nanosecond at which weights are read that do not fit the core's own cache."""
-DIRECT_STREAM = 7.5
-"""The same for a direct convolution of few pixels."""
-SCRATCH_RATE = 60.0
-"""Bytes per nanosecond that transformed tiles are written and read at."""
-NEAR_CACHE = 1 << 20
-"""Bytes that stay in the core's own cache while other data streams through it."""
 FAR_WEIGHTS = 256 << 10
 """Bytes of weights that are no longer in the core's own cache when needed: other layers' weights replaced them."""
 MOST_PARTIAL = 64 << 10
@@ -54,44 +45,26 @@ _CHUNK_BYTES = 256 << 10
 """Bytes of input of one chunk: it stays in the core's own cache while all weights are applied to it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """A convolution as its kernels see it.
-
-    Attributes:
-        node: the node.
-        x: input.
-        out: output.
-        epilogue: what is done to the results.
-        operands: what the epilogue reads.
-    """
-
-    node: Convolution
-    x: View
-    out: View
-    epilogue: Epilogue
-    operands: list[View]
-
-
 @selects(Convolution)
 def select_convolution(selector: Selector, node: Convolution) -> None:
     """Choose the kernel of a convolution."""
     epilogue, operands = image_epilogue(selector, node)
     work = _laid_down(Work(node, image_of(node.inputs[0]), image_of(node.output), epilogue, operands))
+    has_pairs = node.inputs[0].has_pairs, node.output.has_pairs
     node = work.node
-    filters, channels = node.weight.shape[:2]
-    if node.groups == filters > 1 and channels == 1:
+    if node.groups == len(node.weight) > 1 == node.weight.shape[1]:
         _depthwise(selector, replace(work, x=channels_last(selector, work.x)))
         return
     paired = _paired(selector, work)
-    if paired is not None and paired_time(selector, paired.shape) < _plain_time(selector, work):
-        convolve_paired(selector, paired)
+    if paired is not None and (any(has_pairs) or _is_faster_paired(selector, work, paired)):
+        convolve_paired(selector, replace(paired, has_pairs=has_pairs))
         return
     outputs = best_tile(selector, work)
     if outputs:
         _winograd(selector, replace(work, x=channels_last(selector, work.x)), outputs)
     else:
-        _direct(selector, work)
+        node, x = of_pixels(selector, node, work.x, work.out)
+        _direct(selector, replace(work, node=node, x=x))
 
 
 def _laid_down(work: Work) -> Work:
@@ -136,52 +109,18 @@ def _paired(selector: Selector, work: Work) -> PairedWork | None:
     return PairedWork(node, node.weight, x, work.out, work.epilogue, work.operands, shape, padding)
 
 
-def _plain_time(selector: Selector, work: Work) -> float:
-    """Return the nanoseconds that the convolution of one image is expected to take in float32."""
-    work = replace(work, out=work.out.sliced(0, 0, 1))
-    outputs = best_tile(selector, work)
-    vectors = work.out.size // work.out.shape[1] * -(-work.out.shape[1] // selector.lanes)
-    if outputs:
-        return _winograd_time(selector, work, outputs)
-    # of a vector that filters do not fill, the other lanes take their time as well
-    fill = vectors * selector.lanes / work.out.size
-    return _direct_time(selector, work) * fill + FINISHED_VECTOR * vectors
+def rounds_convolution(selector: Selector, node: Convolution) -> bool:
+    """Whether the operands of a convolution's products will be rounded to bfloat16, wherever its tensors lie."""
+    x, out = (image_of_shape(tensor.shape) for tensor in (node.inputs[0], node.output))
+    work = Work(node, x, out, NOTHING, [])
+    paired = _paired(selector, work)
+    is_depthwise = node.groups == len(node.weight) > 1
+    return paired is not None and not is_depthwise and _is_faster_paired(selector, work, paired)
 
 
-def best_tile(selector: Selector, work: Work) -> int:
-    """Return the outputs of the Winograd tile that is expected to be fastest, 0 where a direct convolution is."""
-    node = work.node
-    rows, columns = node.weight.shape[2:]
-    channels = node.weight.shape[1]
-    plain = node.stride == (1, 1) and node.dilation == (1, 1) and node.groups == 1
-    if (rows, columns) != (3, 3) or not plain or channels < selector.lanes:
-        return 0
-    times = {outputs: _winograd_time(selector, work, outputs) for outputs in (2, 4)}
-    times[0] = _direct_time(selector, work)
-    return min(times, key=times.__getitem__)
-
-
-def _direct_time(selector: Selector, work: Work) -> float:
-    filters, channels, rows, columns = work.node.weight.shape
-    taps = rows * columns * channels * filters
-    pixels = work.out.size // filters
-    return _overlapped(pixels * taps / (PEAK / 2 * selector.lanes), taps * 4, DIRECT_STREAM)
-
-
-def _winograd_time(selector: Selector, work: Work, outputs: int) -> float:
-    filters, channels = work.node.weight.shape[:2]
-    images, _, rows, columns = work.out.shape
-    tiles = images * -(-rows // outputs) * -(-columns // outputs)
-    positions = (outputs + 2) ** 2
-    products = positions * tiles * channels * filters / (PEAK / 2 * selector.lanes)
-    transforms = 2 * 4 * positions * tiles * (channels + filters) / SCRATCH_RATE
-    return float(transforms + _overlapped(products, positions * channels * filters * 4, STREAM))
-
-
-def _overlapped(products: float, weight_bytes: int, rate: float) -> float:
-    """Return the time of products whose weights are prefetched meanwhile: mostly the longer of the two."""
-    stream = max(0, weight_bytes - NEAR_CACHE) / rate
-    return max(products, stream) + 0.3 * min(products, stream)
+def _is_faster_paired(selector: Selector, work: Work, paired: PairedWork) -> bool:
+    """Whether operands rounded to bfloat16 are expected to be faster."""
+    return paired_time(selector, paired.shape) < plain_time(selector, work)
 
 
 def _winograd(selector: Selector, work: Work, outputs: int) -> None:

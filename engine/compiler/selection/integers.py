@@ -28,6 +28,7 @@ from engine.compiler.selection.call import (
     selects,
     view_of,
 )
+from engine.compiler.selection.pooling import pool_words
 from engine.precision import Precision
 
 _CHUNK_BYTES = 192 << 10
@@ -104,18 +105,7 @@ def _image(view: View) -> View:
 def select_integer_pool(selector: Selector, node: IntegerPool) -> None:
     """Choose the kernel of a maximum over windows of integers."""
     x, out = _image(view_of(node.inputs[0])), _image(view_of(node.output))
-    kernel = IntegerPooling(
-        images=x.shape[0],
-        words=x.shape[1],
-        x_size=(x.shape[2], x.shape[3]),
-        size=(out.shape[2], out.shape[3]),
-        window=node.window,
-        stride=node.stride,
-        padding=node.padding,
-        strides=ImageStrides(image_strides(x), image_strides(out)),
-        lanes=selector.lanes,
-    )
-    selector.call(kernel, x, out)
+    pool_words(selector, IntegerPooling, node, x, out)
 
 
 @selects(IntegerConvolution)

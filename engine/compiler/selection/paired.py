@@ -58,6 +58,7 @@ class PairedWork:
         shape: of the convolution.
         padding: zeros around the input.
         spread: rows and columns that each pixel becomes.
+        has_pairs: whether input and output are of bfloat16, two channels to an element.
     """
 
     node: Convolution | Linear | TransposedConvolution
@@ -69,6 +70,7 @@ class PairedWork:
     shape: ConvShape
     padding: ImplicitPadding
     spread: tuple[int, int] = (1, 1)
+    has_pairs: tuple[bool, bool] = (False, False)
 
 
 def may_round(selector: Selector) -> bool:
@@ -101,7 +103,12 @@ def convolve_paired(selector: Selector, work: PairedWork) -> None:
     rows, blocks = _chunk(selector, shape, prod(work.spread))
     layout = PairedLayout(shape, rows, choose_runs(shape), selector.lanes)
     vectors = -(-shape.filters // selector.lanes)
-    is_planar = not has_channels_last(work.x) and work.x.strides[3] == 1 and can_stage_planes(layout)
+    is_planar = (
+        not work.has_pairs[0]
+        and not has_channels_last(work.x)
+        and work.x.strides[3] == 1
+        and can_stage_planes(layout)
+    )
     x = work.x if is_planar else channels_last(selector, work.x)
     kernel = PairedConvolution(
         shape=shape,
@@ -116,6 +123,7 @@ def convolve_paired(selector: Selector, work: PairedWork) -> None:
         prefetches_weights=2 * weight.size > FAR_WEIGHTS,
         channel_step=x.strides[1] if is_planar else 1,
         spread=work.spread,
+        has_pairs=work.has_pairs,
     )
     weights, bias = selector.weights(node, kernel, weight, node.bias)
     selector.call(kernel, x, weights, bias, work.out, *work.operands, precision=Precision.BF16)

@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 
-from engine.compiler.graph import AdaptivePool, Pool, Reduction
+from engine.compiler.graph import AdaptivePool, IntegerPool, Pool, Reduction
+from engine.compiler.kernels.integer_pooling import IntegerPooling
+from engine.compiler.kernels.paired_pooling import PairedPooling
 from engine.compiler.kernels.pooling import Cells, Pooling, Window, cells
 from engine.compiler.kernels.reduction import reduction
+from engine.compiler.kernels.shapes import ImageStrides
 from engine.compiler.memory.view import View
 from engine.compiler.selection.call import Selector, channels_last, image_of, image_strides, selects, view_of
 
@@ -14,6 +17,9 @@ _HOW = {"max": "max", "mean": "average"}
 @selects(Pool)
 def select_pool(selector: Selector, node: Pool) -> None:
     """Choose the kernel of a pooling over windows of one size."""
+    if node.output.has_pairs:
+        pool_words(selector, PairedPooling, node, image_of(node.inputs[0]), image_of(node.output))
+        return
     x, out = channels_last(selector, image_of(node.inputs[0])), image_of(node.output)
     rows, columns = (
         Window(
@@ -28,6 +34,24 @@ def select_pool(selector: Selector, node: Pool) -> None:
         for axis in (2, 3)
     )
     _pool(selector, node.how, x, out, (rows, columns), node.divisor or 0)
+
+
+def pool_words(
+    selector: Selector, kind: type[IntegerPooling], node: IntegerPool | Pool, x: View, out: View
+) -> None:
+    """Add the call of a maximum over windows of elements that hold several channels each."""
+    kernel = kind(
+        images=x.shape[0],
+        words=x.shape[1],
+        x_size=(x.shape[2], x.shape[3]),
+        size=(out.shape[2], out.shape[3]),
+        window=node.window,
+        stride=node.stride,
+        padding=node.padding,
+        strides=ImageStrides(image_strides(x), image_strides(out)),
+        lanes=selector.lanes,
+    )
+    selector.call(kernel, x, out)
 
 
 @selects(AdaptivePool)

@@ -1,9 +1,10 @@
 """Kernels for transposed convolutions."""
 
+from dataclasses import replace
 from math import prod
 
 from engine.compiler.graph import TransposedConvolution
-from engine.compiler.kernels.epilogue import Epilogue
+from engine.compiler.kernels.epilogue import NOTHING, Epilogue
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.kernels.transposed_convolution import TransposedConvolutionKernel
 from engine.compiler.kernels.transposed_geometry import TransposedAxis, TransposedShape
@@ -13,6 +14,7 @@ from engine.compiler.selection.call import (
     has_channels_last,
     image_epilogue,
     image_of,
+    image_of_shape,
     image_strides,
     selects,
 )
@@ -33,16 +35,17 @@ def select_transposed_convolution(selector: Selector, node: TransposedConvolutio
     epilogue, operands = image_epilogue(selector, node)
     out = image_of(node.output)
     channels, filters, *kernel = node.weight.shape
-    paired = _paired(node, out, epilogue, operands) if may_round(selector) else None
+    x = image_of(node.inputs[0])
+    paired = _paired(node, x, out, epilogue, operands) if may_round(selector) else None
     if paired is not None:
-        time = prod(paired.spread) * paired_time(selector, paired.shape)
-        if time < _plain_time(selector, node, out):
-            convolve_paired(selector, paired)
+        has_pairs = node.inputs[0].has_pairs, node.output.has_pairs
+        if any(has_pairs) or _is_faster_paired(selector, node, paired):
+            convolve_paired(selector, replace(paired, has_pairs=has_pairs))
             return
     rows, columns = (
         TransposedAxis(*sizes) for sizes in zip(kernel, node.stride, node.padding, node.dilation, strict=True)
     )
-    x, halo = _padded(selector, image_of(node.inputs[0]), out, (rows, columns))
+    x, halo = _padded(selector, x, out, (rows, columns))
     shape = TransposedShape(
         images=out.shape[0],
         size=(out.shape[2], out.shape[3]),
@@ -63,13 +66,13 @@ def select_transposed_convolution(selector: Selector, node: TransposedConvolutio
 
 
 def _paired(
-    node: TransposedConvolution, out: View, epilogue: Epilogue, operands: list[View]
+    node: TransposedConvolution, x: View, out: View, epilogue: Epilogue, operands: list[View]
 ) -> PairedWork | None:
     """Return a convolution of operands rounded to bfloat16; None where windows of results meet.
 
     Where they do not meet, each place in a window has filters of its own, one pixel large.
     """
-    x, (channels, filters, *kernel) = image_of(node.inputs[0]), node.weight.shape
+    channels, filters, *kernel = node.weight.shape
     meets = (tuple(kernel), node.padding, node.output_padding) != (node.stride, (0, 0), (0, 0))
     if meets or node.groups > 1 or node.dilation != (1, 1):
         return None
@@ -85,6 +88,19 @@ def _paired(
         padding=ImplicitPadding(size, (0, 0)),
         spread=node.stride,
     )
+
+
+def rounds_transposed(selector: Selector, node: TransposedConvolution) -> bool:
+    """Whether the operands of products will be rounded to bfloat16, wherever tensors lie."""
+    x, out = (image_of_shape(tensor.shape) for tensor in (node.inputs[0], node.output))
+    paired = _paired(node, x, out, NOTHING, []) if may_round(selector) else None
+    return paired is not None and _is_faster_paired(selector, node, paired)
+
+
+def _is_faster_paired(selector: Selector, node: TransposedConvolution, paired: PairedWork) -> bool:
+    """Whether operands rounded to bfloat16 are expected to be faster."""
+    time = prod(paired.spread) * paired_time(selector, paired.shape)
+    return time < _plain_time(selector, node, paired.out)
 
 
 def _plain_time(selector: Selector, node: TransposedConvolution, out: View) -> float:

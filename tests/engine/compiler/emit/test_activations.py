@@ -2,13 +2,17 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
+from engine.compiler.emit.activations import gelu
+from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
+from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array
 from tests.engine.compiler.emit.points import POINTS
 from tests.engine.compiler.harness import every_target, run
@@ -77,3 +81,27 @@ def test_error_over_all_binades(name: str, target: Target) -> None:
     print(name, relative[worst], POINTS[worst])
     assert relative[worst] <= bound * (1 if target.has_fma else 1.5), (POINTS[worst], result[worst])
     np.testing.assert_array_equal(np.isnan(result[np.isnan(POINTS)]), True)
+
+
+@dataclass(frozen=True)
+class Scalars:
+    """Applies GELU to a line of `size` elements, one by one. Arguments: input, output."""
+
+    size: int
+    chunks: int = 1
+    scratch: int = 0
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        return line(self.size), line(self.size, is_written=True)
+
+    def emit(self, e: Emitter) -> None:
+        with e.loop(0, self.size) as loop:
+            e.store_scalar(gelu(e, e.load_scalar(e.argument(0), loop.index)), e.argument(1), loop.index)
+
+
+@every_target
+def test_scalars_get_the_digits_of_vectors(target: Target) -> None:
+    """Which elements vectors hold depends on shapes and strides, and results must not."""
+    one_by_one = run(Scalars(POINTS.size), target, POINTS, np.full_like(POINTS, np.nan))[1]
+    np.testing.assert_array_equal(one_by_one, _apply(target, "gelu"))

@@ -152,6 +152,17 @@ def test_old_code_makes_room(tmp_path: Path) -> None:
     assert store.load("key00") is None
 
 
+def test_what_other_processes_wrote_counts(tmp_path: Path) -> None:
+    """Each of three fills a half of the room: none of them alone sees that there is too little of it."""
+    stores = [CodeStore(tmp_path, most_bytes=16_000) for _ in range(3)]
+    for place, store in enumerate(stores):
+        store.save(f"first{place}", bytes(68))
+    for place, store in enumerate(stores):
+        for index in range(80):
+            store.save(f"key{place}{index}", bytes(68))
+            assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 17_000
+
+
 def test_what_a_process_left_that_was_killed_is_cleared_away(tmp_path: Path) -> None:
     names = ("tmpold", "tmpnew")
     for name in names:

@@ -69,6 +69,7 @@ def test_weights_are_packed_once_for_all_processes(tmp_path: Path) -> None:
     assert len(PACKED) == 1
     assert first.digest is not None
     assert first.digest == second.digest
+    assert not first.weight().flags.writeable  # it lies in the file: processes share its memory
     assert not second.weight().flags.writeable
     assert [address_of(array) % ALIGNMENT for array in (second.weight(), second.bias())] == [0, 0]
 

@@ -2,13 +2,17 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
+from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
+from engine.compiler.emit.vector_math import exp_below_zero
+from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array
 from tests.engine.compiler.emit.points import POINTS
 from tests.engine.compiler.harness import every_target, run
@@ -90,3 +94,35 @@ def test_extremes_hand_nan_on(name: str, reference: np.ufunc, target: Target) ->
     result = run(kernel, target, left, right, np.zeros_like(left))[2]
     np.testing.assert_array_equal(result, reference(left, right))
     np.testing.assert_array_equal(_apply(target, left, name, 1.0), reference(left, np.float32(1)))
+
+
+@dataclass(frozen=True)
+class Powers:
+    """Applies `exp_below_zero` to a line of `size` elements, a multiple of the vector. Arguments: input, output."""
+
+    size: int
+    chunks: int = 1
+    scratch: int = 0
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        return line(self.size), line(self.size, is_written=True)
+
+    def emit(self, e: Emitter) -> None:
+        with e.loop(0, self.size, e.lanes) as loop:
+            e.store(exp_below_zero(e, e.load(e.argument(0), loop.index)), e.argument(1), loop.index)
+
+
+@every_target
+def test_powers_below_one(target: Target) -> None:
+    """The exponential that softmax takes: as exact as its docstring says, 0 where it would be no normal number."""
+    points = np.concatenate([np.linspace(-90, 0, 1 << 14), [-np.inf, np.nan, -1e30, -0.0] * 4]).astype(
+        np.float32
+    )
+    result = run(Powers(points.size), target, points, np.full_like(points, np.nan))[1]
+    exact = np.exp(points.astype(np.float64))
+    normal = exact > 2.0**-125
+    assert _ulps(result, exact)[normal].max() <= 2 * (1 if target.has_fma else 1.5)
+    tiny = points < -87.69
+    np.testing.assert_array_equal(result[tiny | ~(exact > 0) & ~np.isnan(points)], 0)
+    np.testing.assert_array_equal(np.isnan(result), np.isnan(points))

@@ -15,6 +15,7 @@ from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperan
 from engine.compiler.kernels.pair_rate import pair_speedup
 from engine.compiler.kernels.paired_convolution import PairedConvolution
 from engine.compiler.kernels.paired_layout import choose_runs
+from engine.compiler.kernels.paired_pooling import PairedPooling
 from engine.compiler.kernels.paired_staging import can_stage_planes
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.memory.region import Region, line
@@ -202,6 +203,91 @@ def test_pixels_that_spread(target: Target, spread: tuple[int, int], filters: in
     packed = made.pack(weight.transpose(2, 3, 1, 0).reshape(-1, 12, 1, 1), bias)
     out = run(made, target, x, *packed, np.zeros_like(residual), residual)[3]
     np.testing.assert_allclose(out, wanted, rtol=1e-4, atol=1e-4)
+
+
+def pairs_of(array: Array) -> Array:
+    """Return an array rounded to bfloat16, two neighbours of the last axis to an element."""
+    return np.ascontiguousarray(bfloat16_bits(array)).view(np.float32)
+
+
+@every_arithmetic
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_pairs_in_memory(target: Target, data: st.DataObject) -> None:
+    """Input, output or both of bfloat16: the bits of the same kernel on float32, rounded."""
+    kernel, stride = (data.draw(st.tuples(small, small)) for _ in range(2))
+    padding = data.draw(st.sampled_from([(0, 0), (2, 2), (1, 3)]))
+    size_x = kernel[0] + data.draw(st.integers(0, 4)), kernel[1] + data.draw(st.integers(0, 30))
+    channels = data.draw(st.sampled_from([2, 6, 32, 34, 40, 66]))
+    filters = data.draw(st.sampled_from([2, 16, 18, 32, 40, 66]))
+    gap = 2 * data.draw(st.integers(0, 2))
+    x, weight = numbers(2, *size_x, channels + gap), numbers(filters, channels, *kernel, seed=1)
+    bias = numbers(filters, seed=2)
+    spread = data.draw(st.sampled_from([(1, 1), (2, 3)])) if kernel == (1, 1) else (1, 1)
+    weight = np.concatenate([weight + part for part in range(spread[0] * spread[1])])
+    size = output_size(x, kernel, stride, (1, 1), padding)
+    spread_size = size[0] * spread[0], size[1] * spread[1]
+    residual = numbers(2, *spread_size, filters, seed=3)
+    full = EpilogueOperand(Broadcast.FULL, strides(*spread_size, filters))
+    plain = PairedConvolution(
+        shape=ConvShape(
+            images=2, size=size, channels=channels, filters=filters, kernel=kernel, stride=stride
+        ),
+        strides=ImageStrides(strides(*size_x, channels + gap), strides(*spread_size, filters)),
+        padding=ImplicitPadding(size_x, (padding[0] // 2, padding[1] // 2)),
+        rows=data.draw(st.integers(1, size[0])),
+        blocks=data.draw(st.integers(1, 4)),
+        has_tiles=target.has_tiles,
+        group=group_of(target, data.draw(st.integers(1, 4)), data.draw(st.integers(1, 3))),
+        lanes=target.lanes,
+        epilogue=Epilogue(apply("add", Leaf(0), Leaf(1)), (full,)),
+        spread=spread,
+    )
+    packed, empty = plain.pack(weight, bias), np.zeros_like(residual)
+    wanted = run(plain, target, x, *packed, empty, residual)[3]
+    for reads, stores in ((True, False), (False, True), (True, True)):
+        strides_x = strides(*size_x, (channels + gap) // 2) if reads else plain.strides.x
+        strides_out = strides(*spread_size, filters // 2) if stores else plain.strides.out
+        made = replace(plain, strides=ImageStrides(strides_x, strides_out), has_pairs=(reads, stores))
+        there = pairs_of(empty) if stores else empty
+        out = run(made, target, pairs_of(x) if reads else x, *packed, there, residual)[3]
+        expected_bits = pairs_of(wanted) if stores else wanted
+        np.testing.assert_array_equal(out.view(np.uint32), expected_bits.view(np.uint32))
+
+
+@every_arithmetic
+@pytest.mark.parametrize(
+    ("window", "stride", "padding"),
+    [((2, 2), (2, 2), (0, 0)), ((3, 3), (2, 1), (1, 1)), ((3, 1), (1, 2), (2, 0))],
+)
+@pytest.mark.parametrize("words", [1, 5, 18])
+def test_maximum_of_pairs(
+    target: Target, window: tuple[int, int], stride: tuple[int, int], padding: tuple[int, int], words: int
+) -> None:
+    """The larger of bfloat16 in both halves of elements; NaN reaches the windows that it lies in."""
+    x = rounded_to_bfloat16(numbers(2, 7, 9, 2 * words))
+    x[0, 2, 3], x[1, 4, 5, 0], x[1, 5, 5, 1] = -np.inf, np.nan, np.inf
+    size = output_size(x, window, stride, (1, 1), (2 * padding[0], 2 * padding[1]))
+    kernel = PairedPooling(
+        images=2,
+        words=words,
+        x_size=(7, 9),
+        size=size,
+        window=window,
+        stride=stride,
+        padding=padding,
+        strides=ImageStrides(strides(7, 9, words), strides(*size, words)),
+        lanes=target.lanes,
+    )
+    edges = ((0, 0), (padding[0],) * 2, (padding[1],) * 2, (0, 0))
+    padded = np.pad(x, edges, constant_values=-np.inf)
+    wanted = np.zeros((2, *size, 2 * words), np.float32)
+    for row, column in np.ndindex(size):
+        top, left = row * stride[0], column * stride[1]
+        wanted[:, row, column] = padded[:, top : top + window[0], left : left + window[1]].max((1, 2))
+    _, out = run(kernel, target, pairs_of(x), np.zeros((2, *size, words), np.float32))
+    numbers_out = (out.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    np.testing.assert_array_equal(numbers_out, wanted)
 
 
 @dataclass(frozen=True)

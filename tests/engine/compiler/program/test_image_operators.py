@@ -21,6 +21,10 @@ CONV2D = (
     "nn.Conv2d c 1 1 {0} {1} bias=False dilation=(1,1) groups=1 kernel_size=(3,3) padding={p} "
     "padding_mode={mode} stride=(1,1) @weight=(7,5,3,3)f32"
 )
+PATCHES = (
+    "nn.Conv2d c 1 1 x y bias=True dilation=(1,1) groups=1 kernel_size=({0},{1}) padding=(0,0) "
+    "padding_mode=zeros stride=({0},{1}) @weight=({2},3,{0},{1})f32 @bias=({2})f32"
+)
 POOL1D = "nn.{}Pool1d p 1 1 x y ceil_mode={} kernel_size=({}) stride=({}) padding=({}) "
 NORM = (
     "nn.BatchNorm1d n 1 1 y z affine=False eps=1e-5 num_features=6 @running_mean=(6)f32 @running_var=(6)f32"
@@ -106,6 +110,15 @@ CASES: dict[str, tuple[tuple[int, ...], str]] = {
     "a convolution of a padded image": (
         (2, 5, 4, 3),
         f"{UPSAMPLE}|nn.ZeroPad2d p 1 1 w a padding=(0,1,0,1)|" + CONV2D.format("a", "y", p="(1,0)", mode="zeros"),
+    ),
+    "patches": ((1, 3, 48, 32), PATCHES.format(16, 16, 40)),
+    "patches with a rest of two images": (
+        (2, 3, 27, 39),
+        f"{PATCHES.format(8, 9, 5)}|F.gelu g 1 1 y z $input=y",
+    ),
+    "patches of a computed image": (
+        (2, 3, 16, 30),
+        f"{SHIFT}|{PATCHES.format(4, 10, 17).replace(' x y ', ' w y ')}",
     ),
     "a sequence": ((2, 5, 19), conv1d(7, 5, 4, stride=2, padding="(3)", dilation=2)),
     "a sequence of one": ((1, 5, 1), conv1d(33, 5, 3, padding="(1)")),

@@ -1,7 +1,7 @@
 """Programs for inputs of all lengths: an encoder of sentences, length by length against its numpy layers."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from engine.compiler.selection import Selector
 from engine.dtypes import Array
 from engine.plan import MAX_RUN_BYTES
 from tests.bench.encoder import POSITIONS
+from tests.differential.rounding import always_rounding
 from tests.engine.compiler.harness import every_target
 from tests.engine.compiler.plans import weights_of
 from tests.engine.compiler.program.test_background import settle
@@ -165,6 +166,56 @@ def test_a_run_that_waits_has_it_made_at_the_second_length(
 ) -> None:
     for length in (9, 12, 40, 41, 42):
         np.testing.assert_allclose(graph.run([sentence(length)]).outputs[0], expected[length], atol=TOLERANCE)
+    assert graph.compilation.compiled == 2
+
+
+@pytest.fixture
+def always_rounds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Round all that can be, and compile what came twice."""
+    monkeypatch.setattr("engine.compiler.program.demand.FORESIGHT", float("inf"))
+    with always_rounding():
+        yield
+
+
+def ran(
+    graph: RuntimeGraph, length: int, expected: Sequence[Array], tolerance: float
+) -> set[tuple[str, str]]:
+    """Run a length, and return which backends and precisions computed its linear layers."""
+    result = graph.run([sentence(length)], trace=TraceLevel.ON, waits=False)
+    np.testing.assert_allclose(result.outputs[0], expected[length], atol=tolerance)
+    assert result.trace is not None
+    return {(layer.backend, layer.precision) for layer in result.trace.layers if layer.type == "nn.Linear"}
+
+
+@pytest.mark.usefixtures("always_rounds")
+@pytest.mark.parametrize("precision", ["bf16", "auto"])
+def test_in_bfloat16_the_program_for_all_lengths_stands_in(
+    param: Path, expected: Sequence[Array], precision: str
+) -> None:
+    graph = RuntimeGraph(param, backend="native", precision=precision, tolerance=0.5)
+    graph.build()
+    for length in (20, 33):
+        assert ran(graph, length, expected, TOLERANCE) == {("numpy", "f32")}
+    settle()
+    for length in (7, 20, 33):
+        assert ran(graph, length, expected, TOLERANCE) == {("native", "f32")}
+    settle()
+    own = ran(graph, 20, expected, 0.1)
+    assert (
+        own == {("native", "bf16")} if precision == "bf16" else {backend for backend, _ in own} == {"native"}
+    )
+    assert ran(graph, 7, expected, TOLERANCE) == {("native", "f32")}  # it came once before
+    assert graph.compilation.compiled >= 3
+    assert not graph.verification.refused
+
+
+@pytest.mark.usefixtures("always_rounds")
+def test_runs_that_wait_have_programs_in_bfloat16(param: Path, expected: Sequence[Array]) -> None:
+    graph = RuntimeGraph(param, backend="native", precision="bf16")
+    graph.build()
+    for length in (20, 33, 20):
+        graph.run([sentence(length)])
+        assert ran(graph, length, expected, 0.1) == {("native", "bf16")}
     assert graph.compilation.compiled == 2
 
 

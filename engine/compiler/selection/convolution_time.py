@@ -1,0 +1,87 @@
+"""What the ways of convolving are expected to cost."""
+
+from dataclasses import replace
+
+from engine.compiler.graph import Convolution
+from engine.compiler.kernels.epilogue import Epilogue
+from engine.compiler.memory.view import View
+from engine.compiler.selection.call import Selector
+from engine.compiler.selection.paired import FINISHED_VECTOR
+from engine.light_dataclass import dataclass
+
+PEAK = 11.0
+"""Multiply-adds per lane and nanosecond that a register tile reaches, about; only ratios of the figures here matter."""
+STREAM = 10.0
+"""Bytes per nanosecond at which weights are read that do not fit the core's own cache."""
+DIRECT_STREAM = 7.5
+"""The same for a direct convolution of few pixels."""
+SCRATCH_RATE = 60.0
+"""Bytes per nanosecond that transformed tiles are written and read at."""
+NEAR_CACHE = 1 << 20
+"""Bytes that stay in the core's own cache while other data streams through it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A convolution as its kernels see it.
+
+    Attributes:
+        node: the node.
+        x: input.
+        out: output.
+        epilogue: what is done to the results.
+        operands: what the epilogue reads.
+    """
+
+    node: Convolution
+    x: View
+    out: View
+    epilogue: Epilogue
+    operands: list[View]
+
+
+def plain_time(selector: Selector, work: Work) -> float:
+    """Return the nanoseconds that the convolution of one image is expected to take in float32."""
+    work = replace(work, out=work.out.sliced(0, 0, 1))
+    outputs = best_tile(selector, work)
+    vectors = work.out.size // work.out.shape[1] * -(-work.out.shape[1] // selector.lanes)
+    if outputs:
+        return _winograd_time(selector, work, outputs)
+    # of a vector that filters do not fill, the other lanes take their time as well
+    fill = vectors * selector.lanes / work.out.size
+    return _direct_time(selector, work) * fill + FINISHED_VECTOR * vectors
+
+
+def best_tile(selector: Selector, work: Work) -> int:
+    """Return the outputs of the Winograd tile that is expected to be fastest, 0 where a direct convolution is."""
+    node = work.node
+    rows, columns = node.weight.shape[2:]
+    channels = node.weight.shape[1]
+    plain = node.stride == (1, 1) and node.dilation == (1, 1) and node.groups == 1
+    if (rows, columns) != (3, 3) or not plain or channels < selector.lanes:
+        return 0
+    times = {outputs: _winograd_time(selector, work, outputs) for outputs in (2, 4)}
+    times[0] = _direct_time(selector, work)
+    return min(times, key=times.__getitem__)
+
+
+def _direct_time(selector: Selector, work: Work) -> float:
+    filters, channels, rows, columns = work.node.weight.shape
+    taps = rows * columns * channels * filters
+    return _overlapped(work.out.size // filters * taps / (PEAK / 2 * selector.lanes), taps * 4, DIRECT_STREAM)
+
+
+def _winograd_time(selector: Selector, work: Work, outputs: int) -> float:
+    filters, channels = work.node.weight.shape[:2]
+    images, _, rows, columns = work.out.shape
+    tiles = images * -(-rows // outputs) * -(-columns // outputs)
+    positions = (outputs + 2) ** 2
+    products = positions * tiles * channels * filters / (PEAK / 2 * selector.lanes)
+    transforms = 2 * 4 * positions * tiles * (channels + filters) / SCRATCH_RATE
+    return float(transforms + _overlapped(products, positions * channels * filters * 4, STREAM))
+
+
+def _overlapped(products: float, weight_bytes: int, rate: float) -> float:
+    """Return the time of products whose weights are prefetched meanwhile: mostly the longer of the two."""
+    stream = max(0, weight_bytes - NEAR_CACHE) / rate
+    return max(products, stream) + 0.3 * min(products, stream)

@@ -1,0 +1,50 @@
+"""Convolutions of patches, whose windows lie side by side as in vision transformers: copied, each is a pixel.
+
+A patch's elements, of all its channels, become the channels of one pixel. That is one copy of the input, in rows as
+wide as a patch, in place of one that turns its channels, whose few elements would leave vectors and reductions short.
+"""
+
+from dataclasses import replace
+
+from engine.compiler.graph import Convolution
+from engine.compiler.memory.view import View, natural_strides
+from engine.compiler.selection.call import Selector, has_channels_last
+
+_LEAST_COLUMNS = 8
+"""Columns of a patch from which on its rows are copied at about the speed of memory."""
+
+
+def of_pixels(selector: Selector, node: Convolution, x: View, out: View) -> tuple[Convolution, View]:
+    """Return a convolution of patches as one of single pixels, and its input; any other as it is.
+
+    Args:
+        selector: what adds the call of the copy.
+        node: the convolution.
+        x: its input, an image.
+        out: its output.
+    """
+    size = out.shape[2], out.shape[3]
+    filters, channels, rows, columns = node.weight.shape
+    is_tiling = node.stride == (rows, columns) and node.dilation == (1, 1) and not any(node.padding)
+    if not is_tiling or node.groups > 1 or columns < _LEAST_COLUMNS or has_channels_last(x):
+        return node, x
+    images = x.shape[0]
+    whole = x.sliced(2, 0, size[0] * rows).sliced(3, 0, size[1] * columns)
+    apart = whole.in_shape((images, channels, size[0], rows, size[1], columns))
+    source = apart.permuted((0, 2, 4, 1, 3, 5))
+    target = selector.temporary(source.shape)
+    selector.copy(source, target)
+    depth = channels * rows * columns
+    turned = Convolution(
+        node.steps,
+        node.inputs,
+        weight=node.weight.reshape(filters, depth, 1, 1),
+        bias=node.bias,
+        stride=(1, 1),
+        padding=(0, 0, 0, 0),
+        dilation=(1, 1),
+        groups=1,
+        is_computed=node.is_computed,
+    )
+    pixels = natural_strides((images, *size, depth))
+    return turned, replace(target, shape=(images, depth, *size), strides=(pixels[0], 1, *pixels[1:3]))
