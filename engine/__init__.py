@@ -52,7 +52,7 @@ from engine.operator import RuntimeOperand, RuntimeOperator
 from engine.plan import MAX_RUN_BYTES, Plan, Step
 from engine.ports import Port
 from engine.precision import LOSS_TOLERATED, Precision
-from engine.quantization.figures import LayerFigures, OutputFigures, QuantizationFigures
+from engine.quantization.figures import LayerFigures, OutputFigures, QuantizationFigures, RunFigures
 from engine.quantization.scheme import Activation, Calibration, Quantization
 from engine.quantization.sidecar import read_sidecar, sidecar_path, write_sidecar
 from engine.quantization.tensor_scale import TensorScale
@@ -111,6 +111,7 @@ __all__ = [
     "QuantizationError",
     "QuantizationFigures",
     "Refusal",
+    "RunFigures",
     "RunResult",
     "RunStoppedError",
     "RunTrace",

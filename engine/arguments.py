@@ -11,7 +11,6 @@ import re
 import types
 import typing
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from typing import Any, NewType, TypeAlias
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy as np
 from engine.dtypes import TORCH_DTYPES, Array
 from engine.errors import ArgumentError, SignatureError, describe_problem
 from engine.expression import Expression, compile_source
+from engine.light_dataclass import dataclass
 from engine.quantized import QuantizedTensor
 from engine.spec import QuantizedSpec, TensorSpec, Value, spec_of, spell
 
@@ -120,38 +120,37 @@ def read_arguments(
     return named, variadic, collects
 
 
-@functools.lru_cache(maxsize=1024)  # a few shape rules serve most layers
-def only_named(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that takes any keyword arguments and passes on those that `function` names."""
-    parameters = inspect.signature(function).parameters.values()
-    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
-        return function
-    named = {p.name for p in parameters if p.kind is not inspect.Parameter.VAR_POSITIONAL}
-
-    @functools.wraps(function)
-    def call(*inputs: Any, **arguments: Any) -> Any:
-        return function(*inputs, **{name: value for name, value in arguments.items() if name in named})
-
-    return call
-
-
 def _argument(function: Callable[..., Any], parameter: inspect.Parameter) -> Argument:
-    kinds = _members(parameter.annotation)
-    if not kinds or any(not _is_known(kind) for kind in kinds):
+    annotation = parameter.annotation
+    taken = _taken(annotation, typing.get_args(annotation)) if isinstance(annotation, Hashable) else None
+    if taken is None:
         raise SignatureError(_unknown_annotation(function, parameter))
-    known = [_KINDS[kind] for kind in kinds]
     required = parameter.default is inspect.Parameter.empty
-    return Argument(
-        name=parameter.name,
-        expected=" or ".join(words for words, _ in sorted(known, key=lambda kind: kind[0] == "None")),
-        takes_tensor=Array in kinds,
-        takes_tensor_list=Indices in kinds,
-        takes_quantized=QuantizedTensor in kinds,
-        takes_scalar=any(kind not in (Array, QuantizedTensor, types.NoneType) for kind in kinds),
-        required=required,
-        default=None if required else parameter.default,
-        converters=tuple(converter for _, converter in known),
-    )
+    default = None if required else parameter.default
+    return Argument(name=parameter.name, required=required, default=default, **taken)
+
+
+@functools.lru_cache(maxsize=256)  # a few annotations serve the arguments of all layers
+def _taken(annotation: Hashable, members: tuple[Any, ...]) -> dict[str, Any] | None:
+    """Return what an annotation tells of an `Argument`; None if it is none of those that do.
+
+    Args:
+        annotation: the annotation.
+        members: those of a union, in their order: `int | float` equals `float | int`, but a value is tried otherwise.
+    """
+    del members  # only so that what is kept is told apart by them
+    kinds = _members(annotation)
+    if not kinds or any(not _is_known(kind) for kind in kinds):
+        return None
+    known = [_KINDS[kind] for kind in kinds]
+    return {
+        "expected": " or ".join(words for words, _ in sorted(known, key=lambda kind: kind[0] == "None")),
+        "takes_tensor": Array in kinds,
+        "takes_tensor_list": Indices in kinds,
+        "takes_quantized": QuantizedTensor in kinds,
+        "takes_scalar": any(kind not in (Array, QuantizedTensor, types.NoneType) for kind in kinds),
+        "converters": tuple(converter for _, converter in known),
+    }
 
 
 def _members(annotation: Any) -> tuple[Any, ...]:

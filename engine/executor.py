@@ -1,13 +1,13 @@
 """What runs a built graph: the interface that numpy layers and compiled programs have in common."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 from engine.compilation import Compilation
 from engine.dtypes import Array
 from engine.errors import BuildError
 from engine.footprint import Footprint
+from engine.light_dataclass import dataclass
 from engine.open_axes import NO_OPEN_AXES, OpenAxes
 from engine.plan import MAX_RUN_BYTES, Plan
 from engine.precision import LOSS_TOLERATED, Precision
@@ -19,7 +19,7 @@ from engine.verification import Verification, Verify
 MAX_THREADS = 1024
 """Threads that may share a run; each has scratch memory of its own."""
 
-PROGRAMS_KEPT = 16
+PROGRAMS_KEPT = 32
 """Programs kept per graph by default, one per combination of input shapes."""
 
 InputSpecs: TypeAlias = tuple[TensorSpec, ...]

@@ -1,7 +1,7 @@
 """RuntimeGraph: reads a PNNX pair of files, binds layers once, runs many times."""
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -101,6 +101,7 @@ class RuntimeGraph:
         self._backend = choose_backend(backend)
         self._quantization = quantization
         self._executor: Executor | None = None
+        self._digest: Callable[[], str] = str
 
     @property
     def state(self) -> GraphState:
@@ -146,19 +147,16 @@ class RuntimeGraph:
         for warning in self._warnings:
             _logger.warning("%s: %s", self.param_path, warning)
         options = replace(options, open_axes=open_axes(linked.inputs))
-        digest = delayed_digest(linked.operators, quantization, options)
+        self._digest = delayed_digest(linked.operators, quantization, options)
         names = linked.input_names, linked.leaving
-        self._executor = make_executor(self._backend, self._plan, *names, options, digest)
+        self._executor = make_executor(self._backend, self._plan, *names, options, self._digest)
         self._state = GraphState.COMPLETE
 
     def forward(self, inputs: Inputs) -> list[Array]:
-        """Run the graph.
+        """Run the graph; returns its outputs, nested tuples flattened in order.
 
         Args:
             inputs: arrays in the order of the `pnnx.Input` operators, or a dict by operator or operand name.
-
-        Returns:
-            The outputs, nested tuples flattened in order.
 
         Raises:
             StateError: the graph is not built.
@@ -205,8 +203,7 @@ class RuntimeGraph:
     def prepare(self, inputs: Sequence[TensorSpec]) -> Footprint | None:
         """Plan and compile for inputs of these shapes and dtypes now, so that the first run on them does not have to.
 
-        Returns:
-            What the compiled plan takes; None where nothing of it is compiled.
+        Returns what the compiled plan takes; None where nothing of it is compiled.
 
         Raises:
             StateError, InputError, LayerError: as `plan`.
@@ -275,16 +272,19 @@ class RuntimeGraph:
         return self._plan(tuple(inputs))
 
     def declared_plan(self, open_dimension: int = 1) -> Plan | None:
-        """Return the plan for the shapes that the file declares, `?` read as `open_dimension`.
-
-        None where the file does not declare the inputs' shapes, or layers cannot run on them.
-        """
+        """Return the plan for the declared shapes, `?` read as `open_dimension`; None where there are none that run."""
         self._need(GraphState.COMPLETE, "build()")
         specs = declared_inputs(self._linked.inputs, open_dimension)
         try:
             return None if specs is None else self._plan(specs)
         except KuiperError:
             return None
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all that determines the results, weights too, as hexadecimal digits; taken anew at each call."""
+        self._need(GraphState.COMPLETE, "build()")
+        return self._digest()
 
     @property
     def operators(self) -> Sequence[RuntimeOperator]:

@@ -105,7 +105,8 @@ def _int8_layer(quantization: Quantization, operator: RuntimeOperator, layer: Bo
         let_go(weight)
     except BuildError as error:
         raise BuildError(f"{place}: {error}") from error
-    factors = weights.scales * np.float32(1 if scale is None else scale.scale)
+    with np.errstate(over="ignore"):
+        factors = weights.scales * np.float32(1 if scale is None else scale.scale)
     if not np.isfinite(factors).all():
         raise BuildError(
             describe_problem(place, "scales of input and weights overflow float32", "smaller ones")

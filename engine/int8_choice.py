@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from engine.backend import Backend, multiplies_bytes
+from engine.backend import Backend, describe_processor, multiplies_bytes
 from engine.errors import BuildError
 from engine.executor import ExecutorOptions
 from engine.int8_binding import apply_quantization
@@ -27,7 +27,8 @@ def choose_quantization(
     """Return what a graph computes in integers, and let its layers do so; kernels do those that PyTorch quantized.
 
     `INT8` does as it is given, or as the file beside the model says. `AUTO` does so where there is such a file, the
-    error that was measured when it was made is tolerated, and the processor has instructions for products of bytes.
+    error that was measured when it was made is tolerated, and the processor has instructions for products of bytes;
+    but not where another precision was faster when the file was made, on such a processor and as many threads.
 
     Args:
         given: what the caller gave; None for the file beside the model.
@@ -61,7 +62,15 @@ def _choose_measured(
         loss = None if found.calibration is None else found.calibration.error
         if loss is None or loss > options.tolerance or not multiplies_bytes(backend):
             return None, options, ()
+        if _was_slower(found, describe_processor(backend, options.threads)):
+            return None, options, ()
         doubtful = apply_quantization(found, linked.order, linked.operands)
     except BuildError as error:
         return None, options, (f"precision auto leaves int8 out: {error}",)
     return found, replace(options, precision=Precision.INT8), doubtful
+
+
+def _was_slower(quantization: Quantization, processor: str) -> bool:
+    """Tell whether int8 is known to be slower than another precision on a processor."""
+    runs = None if quantization.figures is None else quantization.figures.runs
+    return runs is not None and runs.processor == processor and not runs.is_int8_fastest

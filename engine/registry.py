@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from engine.arguments import Argument, only_named, read_arguments
+from engine.arguments import Argument, read_arguments
+from engine.named_arguments import only_named
 from engine.results import Results
 
 LayerFunction = TypeVar("LayerFunction", bound=Callable[..., Any])

@@ -58,13 +58,15 @@ class LikenessSum:
 def same_class(ours: Array, reference: Array) -> tuple[int, int]:
     """Return for how many rows the largest element stands at the same place, and how many rows there are.
 
-    Rows lie along axis 1 of (rows, classes) and of images (rows, classes, height, width), else along the last axis.
+    Rows lie along axis 1 of (rows, classes) and of images (rows, classes, height, width), else along the last axis. One
+    that holds NaN in the reference has no class, and does not count.
     """
     if reference.ndim < 2:
         ours, reference = ours.reshape(1, -1), reference.reshape(1, -1)
     axis = 1 if reference.ndim in (2, 4) else reference.ndim - 1
-    same = ours.argmax(axis) == reference.argmax(axis)
-    return int(same.sum()), same.size
+    has_class = ~np.isnan(reference).any(axis)
+    same = has_class & (ours.argmax(axis) == reference.argmax(axis))
+    return int(same.sum()), int(has_class.sum())
 
 
 @dataclass(frozen=True, slots=True)

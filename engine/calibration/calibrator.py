@@ -40,6 +40,7 @@ class Calibrator:
         graph: the model in float32.
         examples: what it is run on.
         candidates: the layers that can be computed in integers, in execution order, without those that are kept.
+        not_finite: operand that has a scale -> in how many examples it held infinities or NaN, where there were any.
 
     Raises:
         InputError: there are none, or a layer that is to be kept is not in the graph.
@@ -66,6 +67,7 @@ class Calibrator:
         if not self.candidates:
             expected = "convolutions or linear layers with constant weights"
             raise InputError(f"{graph.param_path}: has no layers for int8; expected {expected}")
+        self.not_finite: dict[str, int] = {}
         self._scales: dict[str, TensorScale] = {}
         self._told: Calibration | None = None
 
@@ -87,9 +89,10 @@ class Calibrator:
         groups = scale_groups(self.candidates, self._floats)
         extents = [Extent() for _ in groups]
         for values in self._observed("extents", groups):
-            for extent, arrays in zip(extents, values, strict=True):
-                for array in arrays:
-                    extent.add(array)
+            for names, extent, arrays in zip(groups, extents, values, strict=True):
+                finite = [extent.add(array) for array in arrays]
+                if not all(finite):
+                    self.not_finite[names[0]] = self.not_finite.get(names[0], 0) + 1
         histograms = [Histogram(extent) for extent in extents]
         if method != "minmax":
             for values in self._observed("histograms", groups):

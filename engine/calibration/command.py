@@ -7,11 +7,11 @@ import argparse
 import json
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from engine.backend import choose_backend
+from engine.backend import choose_backend, describe_processor
 from engine.calibration.agreement import Outcome
 from engine.calibration.calibrator import DEFAULT_PERCENTILE, METHODS, Calibrator, open_graph
 from engine.calibration.candidates import Candidate
@@ -27,7 +27,7 @@ from engine.ports import Port
 from engine.precision import Precision
 from engine.quantization.figures import figures_document
 from engine.quantization.scheme import Quantization
-from engine.quantization.sidecar import write_sidecar
+from engine.quantization.sidecar import model_digests, write_sidecar
 
 GOOD, BAD = 0, 1
 """Exit codes."""
@@ -150,6 +150,7 @@ def _count(text: str) -> int:
 
 def _quantize(options: argparse.Namespace, open_pictures: OpenPictures | None) -> int:
     param, binary = files_at(options.model)
+    digests = model_digests(param, binary)
     backend = choose_backend()
     graph = open_graph(param, binary, None, options.threads, backend.value)
     examples = _examples(options.data, graph, open_pictures)
@@ -166,23 +167,36 @@ def _quantize(options: argparse.Namespace, open_pictures: OpenPictures | None) -
     )
     reports = sensitivity.reports()
     layers, outcome = _chosen(options, sensitivity, reports)
-    figures = figures_of(reports, layers, outcome)
+    runs = sensitivity.run_figures(layers, describe_processor(backend, options.threads))
+    figures = figures_of(reports, layers, outcome, runs)
     quantization = replace(_with_error(calibrator.quantization(layers), outcome), figures=figures)
+    if model_digests(param, binary) != digests:
+        raise InputError(
+            f"{param}: it or its .bin was changed meanwhile; nothing is written, quantize it once more"
+        )
     path = write_sidecar(quantization, param, binary)
     progress.clear()
     zeros = [name for name, scale in quantization.tensors.items() if scale.is_of_zeros]
+    not_finite = calibrator.not_finite
     if options.json:
-        print(json.dumps({"written": str(path), "zeros": zeros, **figures_document(figures)}, indent=2))
+        found = {"written": str(path), "zeros": zeros, "not_finite": not_finite}
+        print(json.dumps(found | figures_document(figures), indent=2))
         return GOOD
     print_layers(reports, layers)
-    print_outcome(reports, layers, outcome)
+    print_outcome(reports, layers, outcome, runs)
     print(f"written {path}")
-    for name in zeros:
-        print(
-            f"warning: operand {name!r} is 0 in all examples, and would count as 0 in every run",
-            file=sys.stderr,
-        )
+    for warning in _warnings(zeros, not_finite, len(examples)):
+        print(f"warning: {warning}", file=sys.stderr)
     return GOOD
+
+
+def _warnings(zeros: Sequence[str], not_finite: Mapping[str, int], examples: int) -> Iterator[str]:
+    """Yield what is doubtful of the examples, a sentence for each operand."""
+    for name in zeros:
+        yield f"operand {name!r} is 0 in all examples, and would count as 0 in every run"
+    for name, count in not_finite.items():
+        held = f"operand {name!r} holds infinities or NaN in {count} of {examples} examples"
+        yield f"{held}; no range reaches them, and int8 takes NaN for the least number"
 
 
 def _with_error(quantization: Quantization, outcome: Outcome) -> Quantization:

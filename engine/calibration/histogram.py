@@ -20,12 +20,13 @@ class Extent:
     low: float = np.inf
     high: float = -np.inf
 
-    def add(self, array: Array) -> None:
-        """Take the values of one example."""
+    def add(self, array: Array) -> bool:
+        """Take the values of one example; tells whether all of them are finite."""
         finite = array[np.isfinite(array)]
         if finite.size:
             self.low = min(self.low, float(finite.min()))
             self.high = max(self.high, float(finite.max()))
+        return finite.size == array.size
 
     @property
     def bounds(self) -> tuple[float, float]:

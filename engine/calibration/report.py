@@ -5,13 +5,13 @@ from collections.abc import Collection, Sequence
 from engine.calibration.agreement import Outcome
 from engine.calibration.candidates import Candidate
 from engine.calibration.sensitivity import LayerReport
-from engine.quantization.figures import LayerFigures, OutputFigures, QuantizationFigures, finite
+from engine.quantization.figures import LayerFigures, OutputFigures, QuantizationFigures, RunFigures, finite
 
 _HEAD = ("layer", "type", "in", "ratio", "cosine", "f32", "bf16", "int8", "alone: ratio", "class")
 
 
 def figures_of(
-    reports: Sequence[LayerReport], layers: Collection[Candidate], outcome: Outcome
+    reports: Sequence[LayerReport], layers: Collection[Candidate], outcome: Outcome, runs: RunFigures
 ) -> QuantizationFigures:
     """Return what was measured as it is kept beside the model.
 
@@ -19,6 +19,7 @@ def figures_of(
         reports: of all layers.
         layers: those in int8.
         outcome: how the outputs compare then.
+        runs: what a run takes then, and in other precisions.
     """
     return QuantizationFigures(
         _outputs(outcome),
@@ -36,6 +37,7 @@ def figures_of(
             )
             for report in reports
         },
+        runs,
     )
 
 
@@ -80,12 +82,16 @@ def _milliseconds(microseconds: float) -> str:
     return f"{microseconds / 1000:.3f} ms"
 
 
-def print_outcome(reports: Sequence[LayerReport], layers: Collection[Candidate], outcome: Outcome) -> None:
-    """Print how the outputs compare, which layers stay in float32, and what that costs."""
+def print_outcome(
+    reports: Sequence[LayerReport], layers: Collection[Candidate], outcome: Outcome, runs: RunFigures
+) -> None:
+    """Print which layers stay in float32 and what that costs, what a run takes, and how the outputs compare."""
     kept = [report for report in reports if report.candidate not in layers]
     for report in kept:
         cost = report.f32_us - report.int8_us
         print(f"kept in f32: {report.candidate.operator.name}, which costs {_milliseconds(cost)} a run")
+    times = f"f32 {_milliseconds(runs.f32_us)}, bf16 {_milliseconds(runs.bf16_us)}, int8 {_milliseconds(runs.int8_us)}"
+    print(f"a run: {times}; {runs.processor}")
     print(
         f"outputs: {outcome.agreement:.2%} of the rows have the class of float32, ratio {outcome.ratio:.1f} dB, "
         f"error {outcome.error:.4f}"

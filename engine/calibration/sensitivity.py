@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
+from time import perf_counter_ns
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from engine.calibration.calibrator import Calibrator, Progress
 from engine.calibration.candidates import Candidate
 from engine.dtypes import Array
 from engine.graph import RuntimeGraph
+from engine.quantization.figures import RunFigures
 from engine.quantization.scheme import Quantization
 from engine.trace import TraceLevel
 
@@ -64,6 +66,7 @@ class Sensitivity:
         self._places = places
         self._progress = progress
         self._references = [self._calibrator.graph.forward(self._calibrator.examples[p]) for p in places]
+        self._rounded = opener(None)
 
     def outcome(self, layers: Sequence[Candidate]) -> Outcome:
         """Tell how the outputs compare with float32 where these layers are in int8."""
@@ -76,7 +79,7 @@ class Sensitivity:
         candidates = self._calibrator.candidates
         ours = self._open(self._calibrator.quantization(candidates))
         likenesses = self._likenesses(ours)
-        times = [self._times(graph) for graph in (self._calibrator.graph, self._open(None), ours)]
+        times = [self._times(graph) for graph in (self._calibrator.graph, self._rounded, ours)]
         reports = []
         for done, candidate in enumerate(candidates):
             self._progress("layers alone", done, len(candidates))
@@ -93,6 +96,23 @@ class Sensitivity:
             )
         self._progress("layers alone", len(candidates), len(candidates))
         return reports
+
+    def run_figures(self, layers: Sequence[Candidate], processor: str) -> RunFigures:
+        """Tell what a run takes in each precision, where these layers are in int8.
+
+        Args:
+            layers: those in int8.
+            processor: what this is measured on.
+        """
+        graphs = (self._calibrator.graph, self._rounded, self._open(self._calibrator.quantization(layers)))
+        inputs: list[Array] = self._calibrator.examples[self._places[0]]
+        least = [np.inf] * len(graphs)
+        for _ in range(1 + _TIMED_RUNS):  # the first of each compiles
+            for place, graph in enumerate(graphs):
+                started = perf_counter_ns()
+                graph.forward(inputs)
+                least[place] = min(least[place], (perf_counter_ns() - started) / 1e3)
+        return RunFigures(processor, *least)
 
     def _likenesses(self, ours: RuntimeGraph) -> dict[str, Likeness]:
         """Compare the results of all layers with float32, where a kernel of both graphs writes them."""

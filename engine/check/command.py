@@ -16,6 +16,7 @@ from pathlib import Path
 
 from engine.backend import Backend, choose_backend
 from engine.check.archives import in_order, inputs_among, load_arrays, load_inputs
+from engine.check.calibrated_inputs import calibrated_inputs
 from engine.check.comparison import compare_backends, compare_layers, compare_outputs
 from engine.check.document import describe_report
 from engine.check.outcome import print_backends, print_layers, print_outputs
@@ -30,6 +31,7 @@ from engine.graph import RuntimeGraph
 from engine.model_folder import files_at
 from engine.ports import check_inputs
 from engine.precision import Precision
+from engine.quantization.sidecar import read_sidecar
 from engine.verification import Verify
 
 GOOD, BAD, UNKNOWN = 0, 1, 2
@@ -142,7 +144,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true", help="print one JSON document, for programs")
     parser.add_argument(
         "--ratio",
-        type=float,
+        type=_decibels,
         metavar="DECIBELS",
         help="with --precision: find the first layer whose result has a lower ratio of signal to noise against f32",
     )
@@ -168,6 +170,16 @@ def _tolerance(text: str) -> float:
     if not 0 <= tolerance < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is no tolerance; expected a number from 0 on, as 1e-3")
     return tolerance
+
+
+def _decibels(text: str) -> float:
+    try:
+        ratio = float(text)
+    except ValueError:
+        ratio = math.nan
+    if not math.isfinite(ratio):
+        raise argparse.ArgumentTypeError(f"{text!r} is no ratio; expected decibels, as 30")
+    return ratio
 
 
 def _check(options: argparse.Namespace, tell: Callable[[Report], None]) -> int:
@@ -255,6 +267,9 @@ def _compare_precision(
     plain.build()
     if inputs is None:
         inputs, kind = _made_inputs(plain, options)
+        if Precision.INT8 in graph.precisions.values():
+            inputs = calibrated_inputs(inputs, read_sidecar(param, options.bin or binary).tensors)
+            kind = "random, within the ranges of calibration"
         print(f"inputs  {kind}")
     return print_precision(compare_precision(graph, plain, inputs), options.ratio)
 

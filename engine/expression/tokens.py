@@ -1,7 +1,8 @@
 """What the characters of an expression mean: its tokens."""
 
-from dataclasses import dataclass
 from enum import Enum
+
+from engine.light_dataclass import dataclass
 
 
 class TokenKind(Enum):

@@ -1,6 +1,5 @@
 """Layers of the short-time Fourier transform: torch.stft and torch.istft."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from engine.kernels import stft as kernel
 from engine.kernels.axes import checked_shape
 from engine.kernels.casting import cast
 from engine.kernels.promotion import Dtype, promote
+from engine.light_dataclass import dataclass
 from engine.registry import layer
 from engine.spec import TensorSpec
 

@@ -61,7 +61,7 @@ def read_archive(path: Path, shelf: EntryShelf | None = None) -> ArchiveEntries:
 
     Args:
         path: the archive.
-        shelf: keeps the entries of large ones; those that it has take no memory of the process's own.
+        shelf: keeps the entries of large ones; those that it has, or has kept, take no memory of the process's own.
 
     Raises:
         ArchiveError: names the entry, and what was expected.
@@ -75,6 +75,7 @@ def read_archive(path: Path, shelf: EntryShelf | None = None) -> ArchiveEntries:
         digest = hashlib.sha256(view).hexdigest()  # of what was read: the file may be another by now
         entries = _entries(path, view)
         shelf.save(digest, entries)
+        entries = shelf.load(digest) or entries  # memory of the process's own is given back
     known = ArchiveEntries(entries)
     known.digest = digest
     return known

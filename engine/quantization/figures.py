@@ -6,7 +6,8 @@
 "conv1": {"type": "nn.Conv2d", "activation": "static", "quantized": true, "ratio": 31.5, "cosine": 0.9997,
 "f32_us": 210.5, "bf16_us": 120.0, "int8_us": 71.2,
 "alone": {"agreement": 1.0, "error": 0.004, "ratio": 47.9}}
-}
+},
+"runs": {"processor": "znver5, 1 thread", "f32_us": 950.0, "bf16_us": 610.0, "int8_us": 402.3}
 }
 """
 
@@ -63,16 +64,40 @@ class LayerFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class RunFigures:
+    """What a run of the model takes in each precision, in microseconds: the least of a few runs in turns.
+
+    Attributes:
+        processor: what it was measured on, as `engine.backend.describe_processor` says, and with how many threads.
+        f32_us: in float32.
+        bf16_us: in bfloat16, all layers in it that would gain by it.
+        int8_us: in int8, some layers kept in float32.
+    """
+
+    processor: str
+    f32_us: float
+    bf16_us: float
+    int8_us: float
+
+    @property
+    def is_int8_fastest(self) -> bool:
+        """Whether no other precision was faster."""
+        return self.int8_us <= min(self.f32_us, self.bf16_us)
+
+
+@dataclass(frozen=True, slots=True)
 class QuantizationFigures:
     """All figures of a model.
 
     Attributes:
         outputs: how they compare as the model is computed in int8, some layers kept in float32.
         layers: operator -> its figures, in the order in which layers run.
+        runs: what a run takes; None where that was not measured.
     """
 
     outputs: OutputFigures
     layers: Mapping[str, LayerFigures]
+    runs: RunFigures | None = None
 
 
 def finite(number: float) -> float | None:
@@ -83,7 +108,8 @@ def finite(number: float) -> float | None:
 def figures_document(figures: QuantizationFigures) -> dict[str, Any]:
     """Return figures as they stand in the file."""
     layers = {name: asdict(layer) for name, layer in figures.layers.items()}
-    return {"outputs": asdict(figures.outputs), "layers": layers}
+    document = {"outputs": asdict(figures.outputs), "layers": layers}
+    return document if figures.runs is None else document | {"runs": asdict(figures.runs)}
 
 
 def read_figures(node: Node) -> QuantizationFigures:
@@ -92,9 +118,20 @@ def read_figures(node: Node) -> QuantizationFigures:
     Raises:
         QuantizationError: something is missing or of the wrong kind; names the place.
     """
-    node.items(("outputs", "layers"))
+    node.items(("outputs", "layers", "runs"))
     layers = node.mapping("layers")
-    return QuantizationFigures(_outputs(node.mapping("outputs")), layers.each(_layer))
+    runs = _runs(node.mapping("runs")) if node.has("runs") else None
+    return QuantizationFigures(_outputs(node.mapping("outputs")), layers.each(_layer), runs)
+
+
+def _runs(node: Node) -> RunFigures:
+    node.items(tuple(RunFigures.__dataclass_fields__))
+    return RunFigures(
+        processor=node.text("processor"),
+        f32_us=node.number("f32_us", 0),
+        bf16_us=node.number("bf16_us", 0),
+        int8_us=node.number("int8_us", 0),
+    )
 
 
 def _outputs(node: Node) -> OutputFigures:

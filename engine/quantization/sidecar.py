@@ -60,6 +60,15 @@ def file_digest(path: Path) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
+def model_digests(param_path: Path, bin_path: Path) -> dict[str, str]:
+    """Return what tells the files of a model from others, "param" and "bin".
+
+    Raises:
+        OSError: one cannot be read.
+    """
+    return {"param": file_digest(param_path), "bin": file_digest(bin_path)}
+
+
 def write_sidecar(quantization: Quantization, param_path: Path, bin_path: Path) -> Path:
     """Write a model's quantization beside its `.param`, whole or not at all; returns the path of the file.
 
@@ -70,7 +79,7 @@ def write_sidecar(quantization: Quantization, param_path: Path, bin_path: Path) 
     calibration = quantization.calibration
     document: dict[str, Any] = {
         "format": FORMAT,
-        "model": {"param": file_digest(param_path), "bin": file_digest(bin_path)},
+        "model": model_digests(param_path, bin_path),
         "calibration": None if calibration is None else _told(calibration),
         "layers": {name: activation.value for name, activation in quantization.layers.items()},
         "tensors": {
@@ -105,7 +114,7 @@ def read_sidecar(param_path: Path | str, bin_path: Path | str) -> Quantization:
     path = sidecar_path(param_path)
     try:
         data = _read(path)
-        digests = {"param": file_digest(param_path), "bin": file_digest(bin_path)}
+        digests = model_digests(param_path, bin_path)
     except FileNotFoundError as error:
         problem = (
             f"is missing, and int8 needs its scales; `kuiper quantize {param_path} --data EXAMPLES` makes it"

@@ -158,3 +158,9 @@ def annotated(annotation: Any) -> Any:
 
     call.__annotations__["value"] = annotation | int if annotation is None else annotation
     return call
+
+
+def test_members_of_a_union_are_tried_in_its_own_order() -> None:
+    """Although Python holds unions of the same members in another order to be equal."""
+    assert str(argument(int | float).convert(3)) == "3"
+    assert str(argument(float | int).convert(3)) == "3.0"

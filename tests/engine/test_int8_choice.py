@@ -8,12 +8,16 @@ from engine import (
     Activation,
     BuildError,
     Calibration,
+    OutputFigures,
     Precision,
     Quantization,
+    QuantizationFigures,
+    RunFigures,
     RuntimeGraph,
     TensorScale,
     write_sidecar,
 )
+from engine.backend import Backend, describe_processor
 from engine.compiler.emit.target import integer_targets, supported_targets, target_named
 from tests.engine.quantization.test_layer import write_convolution
 
@@ -23,9 +27,11 @@ def param(tmp_path: Path) -> Path:
     return write_convolution(tmp_path)[0]
 
 
-def write(param: Path, error: float | None) -> None:
+def write(param: Path, error: float | None, figures: QuantizationFigures | None = None) -> None:
     calibration = Calibration("photographs", 12, "mse", error)
-    quantization = Quantization({"conv": Activation.STATIC}, {"x": TensorScale(0.02, 99)}, calibration)
+    quantization = Quantization(
+        {"conv": Activation.STATIC}, {"x": TensorScale(0.02, 99)}, calibration, figures
+    )
     write_sidecar(quantization, param, param.with_suffix(".bin"))
 
 
@@ -51,6 +57,34 @@ def test_auto_takes_int8_where_the_measured_error_is_tolerated(
     monkeypatch.setattr("engine.int8_choice.multiplies_bytes", lambda _: is_fast)
     write(param, error)
     assert precision(param) is wanted
+
+
+@pytest.mark.parametrize(
+    ("runs", "wanted"),
+    [
+        (RunFigures("this one", 9.0, 5.0, 4.0), Precision.INT8),
+        (RunFigures("this one", 9.0, 3.0, 4.0), Precision.F32),  # too small a layer for bfloat16
+        (RunFigures("this one", 3.0, 9.0, 4.0), Precision.F32),
+        (RunFigures("another", 9.0, 3.0, 4.0), Precision.INT8),
+    ],
+)
+def test_auto_leaves_int8_out_where_another_precision_was_faster_on_such_a_processor(
+    param: Path, monkeypatch: pytest.MonkeyPatch, runs: RunFigures, wanted: Precision
+) -> None:
+    monkeypatch.setattr("engine.int8_choice.multiplies_bytes", lambda _: True)
+    monkeypatch.setattr("engine.int8_choice.describe_processor", lambda *_: "this one")
+    write(param, 0.01, QuantizationFigures(OutputFigures(1.0, 0.01, 40.0), {}, runs))
+    assert precision(param) is wanted
+
+
+def test_processors_and_threads_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    wide, narrow = supported_targets()[0], supported_targets()[-1]
+    told = set()
+    for target in (wide, narrow):
+        monkeypatch.setattr("engine.compiler.emit.target.host_target", lambda target=target: target)
+        told |= {describe_processor(Backend.NATIVE, threads) for threads in (1, 2)}
+    assert len(told) == 2 * len({wide.name, narrow.name})
+    assert describe_processor(Backend.NUMPY, 1) == "numpy layers, 1 thread"
 
 
 def test_a_model_that_was_not_quantized_is_served_all_the_same(param: Path) -> None:

@@ -18,3 +18,10 @@ def test_what_is_finite_in_float32_alone_is_lost() -> None:
     outcome = compare_runs([[np.full((1, 4), np.nan, np.float32)]], [[EXACT]])
     assert outcome.error == np.inf
     assert outcome.ratio == -np.inf
+
+
+def test_rows_of_nan_have_no_class() -> None:
+    exact = np.array([[1, 2, 3], [np.nan, 5, 6], [3, 2, -np.inf], [0, 1, 0]], np.float32)
+    ours = np.array([[1, 2, 3], [9, 5, 6], [3, 2, 1], [1, 0, 0]], np.float32)
+    assert compare_runs([[ours]], [[exact]]).agreement == pytest.approx(2 / 3)
+    assert compare_runs([[ours[1:2]]], [[exact[1:2]]]).agreement == 1

@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 from engine import Activation, RuntimeGraph, read_sidecar, sidecar_path
+from engine.backend import choose_backend, describe_processor
 from engine.calibration.command import BAD, GOOD, main
+from engine.calibration.progress import ProgressLine
 from engine.dtypes import Array
 from tests.engine.models import write_model
 
@@ -127,6 +129,9 @@ def test_the_most_harmful_layers_stay_in_float32_until_the_outputs_are_good_enou
         ({"in_0": np.zeros((0, 3, 8, 8))}, "holds no examples"),
         ({"in_0": np.zeros((2, 4, 8, 8))}, "channels"),
         ({"in_0": np.zeros((2, 3, 8, 8)), "in_1": np.zeros((2, 3, 8, 8))}, "holds 2 arrays; expected 1"),
+        ({"in_0": np.array(["a", "b"])}, "'in_0', example 0: is <U1; expected numbers of f32"),
+        ({"in_0": np.zeros((2, 3, 8, 8), np.complex64)}, "is complex64; expected numbers of f32"),
+        ({"in_0": np.full((2, 3, 8, 8), 1e300)}, "'in_0', example 0: holds numbers that f32 cannot"),
     ],
 )
 def test_examples_that_do_not_fit_are_named(
@@ -135,6 +140,102 @@ def test_examples_that_do_not_fit_are_named(
     np.savez(tmp_path / "other.npz", **arrays)  # type: ignore[arg-type]
     assert main([str(param), "--data", str(tmp_path / "other.npz")]) == BAD
     assert message in capsys.readouterr().err
+    assert not sidecar_path(param).exists()
+
+
+TWO_INPUTS = """
+pnnx.Input first 0 1 y #y=(1,5)i64
+pnnx.Input second 0 1 x #x=(1,5,16)f32
+nn.Embedding table 1 1 y e embedding_dim=16 num_embeddings=9 padding_idx=None sparse=False @weight=(9,16)f32
+pnnx.Expression sum 2 1 e x s expr=add(@0,@1)
+nn.Linear fc 1 1 s f in_features=16 out_features=4 bias=False @weight=(4,16)f32
+pnnx.Output out 1 0 f
+"""
+
+
+@pytest.fixture
+def two_inputs(tmp_path: Path) -> Path:
+    random = np.random.default_rng(0)
+    weights = {
+        name: random.standard_normal(shape).astype(np.float32)
+        for name, shape in {"table.weight": (9, 16), "fc.weight": (4, 16)}.items()
+    }
+    return write_model(tmp_path, TWO_INPUTS, weights)
+
+
+@pytest.mark.parametrize("names", ["in_0 in_1", "first second", "y x", "arr_0 arr_1"])
+def test_arrays_belong_to_inputs_by_name_or_by_number(two_inputs: Path, tmp_path: Path, names: str) -> None:
+    """The operands' names are in another order than their inputs."""
+    ids, x = names.split()
+    numbers = np.random.default_rng(1).standard_normal((3, 5, 16)).astype(np.float32)
+    np.savez(tmp_path / "x.npz", **{x: numbers, ids: np.full((3, 5), 7)})  # type: ignore[arg-type]
+    assert main([str(two_inputs), "--data", str(tmp_path / "x.npz")]) == GOOD
+
+
+def test_a_name_that_two_inputs_have_is_neither_s(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = TWO_INPUTS.replace("Input first 0 1 y", "Input first 0 1 second").replace(
+        "1 1 y e", "1 1 second e"
+    )
+    weights = {"table.weight": np.zeros((9, 16), np.float32), "fc.weight": np.zeros((4, 16), np.float32)}
+    param = write_model(tmp_path, lines.replace("#y=", "#second="), weights)
+    np.savez(tmp_path / "x.npz", second=np.zeros((3, 5)), other=np.zeros((3, 5, 16)))
+    assert main([str(param), "--data", str(tmp_path / "x.npz")]) == BAD
+    assert "its arrays are 'second', 'other'; expected in_0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("names", "ids", "message"),
+    [
+        (
+            "in_0 in_10",
+            7,
+            "its arrays are 'in_0', 'in_10'; expected in_0, in_1 …, or the inputs 'first', 'second'",
+        ),
+        ("ids x", 7, "its arrays are 'ids', 'x'; expected in_0"),
+        ("in_0 in_1", 7.5, "'in_0', example 0: holds numbers that i64 cannot; expected what the input takes"),
+    ],
+)
+def test_no_array_is_taken_for_an_input_that_it_may_not_be(
+    two_inputs: Path,
+    tmp_path: Path,
+    names: str,
+    ids: float,
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    first, second = names.split()
+    arrays = {first: np.full((3, 5), ids), second: np.zeros((3, 5, 16), np.float32)}
+    np.savez(tmp_path / "x.npz", **arrays)  # type: ignore[arg-type]
+    assert main([str(two_inputs), "--data", str(tmp_path / "x.npz")]) == BAD
+    assert message in capsys.readouterr().err
+    assert not sidecar_path(two_inputs).exists()
+
+
+def test_examples_that_are_partly_not_finite_are_warned_of(
+    param: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    x = np.random.default_rng(1).standard_normal((4, 3, 8, 8)).astype(np.float32)
+    x[1, 0, 2, 3], x[2, 1, 1, 1] = np.nan, np.inf
+    np.savez(tmp_path / "x.npz", in_0=x)
+    assert main([str(param), "--data", str(tmp_path / "x.npz"), "--agreement", "1", "--json"]) == GOOD
+    document = json.loads(capsys.readouterr().out)
+    assert document["not_finite"]["x"] == 2
+    assert main([str(param), "--data", str(tmp_path / "x.npz")]) == GOOD
+    assert "warning: operand 'x' holds infinities or NaN in 2 of 4 examples" in capsys.readouterr().err
+
+
+def test_files_that_change_meanwhile_get_no_scales(
+    param: Path, data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Scales of the weights before are none of those after."""
+
+    def show(line: ProgressLine, what: str, done: int, total: int) -> None:
+        if what == "layers alone" and done == total:
+            param.write_text(param.read_text() + "\n")
+
+    monkeypatch.setattr(ProgressLine, "show", show)
+    assert main([str(param), "--data", str(data)]) == BAD
+    assert "was changed meanwhile; nothing is written" in capsys.readouterr().err
     assert not sidecar_path(param).exists()
 
 
@@ -171,6 +272,13 @@ def test_times_are_those_of_each_precision(
     assert head.split()[3:8] == ["ratio", "cosine", "f32", "bf16", "int8"]
     (row,) = [row.split() for row in rows if row.startswith("two ")]
     assert row.count("ms") == 3
+    figures = read_sidecar(param, param.with_suffix(".bin")).figures
+    assert figures is not None
+    assert figures.runs is not None
+    runs = figures.runs
+    assert runs.processor == describe_processor(choose_backend(), 1)
+    assert min(runs.f32_us, runs.bf16_us, runs.int8_us) > 0
+    assert any(line.startswith("a run: f32 ") and line.endswith(runs.processor) for line in rows)
 
 
 def test_a_tensor_that_is_0_in_all_examples_is_warned_of(

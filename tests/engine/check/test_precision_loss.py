@@ -5,6 +5,7 @@ import pytest
 
 from engine import Activation, Quantization, TensorScale, write_sidecar
 from engine.check import main
+from engine.check.calibrated_inputs import calibrated_inputs
 from engine.check.decibels import decibels
 from tests.engine.quantization.test_layer import write_convolution
 
@@ -24,9 +25,33 @@ def test_the_first_layer_below_a_ratio_is_named(model: Path, capsys: pytest.Capt
     assert "first below 90 dB: nn.Conv2d conv, at operand 'y'" in capsys.readouterr().out
 
 
+def test_made_up_inputs_lie_within_the_ranges_of_calibration(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What saturated would lose far more than 20 dB."""
+    scale = TensorScale(1e-4, 55)
+    quantization = Quantization({"conv": Activation.STATIC}, {"x": scale})
+    write_sidecar(quantization, model, model.with_suffix(".bin"))
+    assert main([str(model), "--precision", "int8", "--ratio", "20"]) == 0
+    assert "inputs  random, within the ranges of calibration" in capsys.readouterr().out
+    x = np.zeros((2, 300), np.float32)
+    made = calibrated_inputs({"x": x, "y": x}, {"x": scale})
+    low, high = scale.limits
+    assert low <= made["x"].min() < 0.9 * low < 0.9 * high < made["x"].max() <= high
+    assert made["y"] is x
+
+
 def test_in_float32_nothing_is_lost(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(model), "--ratio", "90"]) == 0
     assert "0 layers in lower precision" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "much"])
+def test_text_that_is_no_ratio_is_refused(model: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([str(model), f"--ratio={text}"])
+    assert ended.value.code == 2
+    assert f"argument --ratio: {text!r} is no ratio; expected decibels, as 30" in capsys.readouterr().err
 
 
 def test_ratios_are_those_of_powers() -> None:

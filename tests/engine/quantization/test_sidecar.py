@@ -17,6 +17,7 @@ from engine import (
     Quantization,
     QuantizationError,
     QuantizationFigures,
+    RunFigures,
     RuntimeGraph,
     TensorScale,
     TraceLevel,
@@ -183,11 +184,12 @@ def test_a_graph_in_int8_finds_its_file(tmp_path: Path) -> None:
 def test_figures_are_read_as_they_were_written(files: tuple[Path, Path]) -> None:
     outputs = OutputFigures(0.5, None, -3.5)
     layer = LayerFigures("nn.Conv2d", "static", True, None, 0.25, 3.0, 2.0, 1.0, OutputFigures(1, 0.0, None))
-    figures = QuantizationFigures(outputs, {"conv": layer})
-    write_sidecar(replace(KNOWN, figures=figures), *files)
-    found = read_sidecar(*files)
-    assert found.figures == figures
-    assert found == KNOWN
+    for runs in (None, RunFigures("a processor, 2 threads", 3.0, 2.5, 2.0)):
+        figures = QuantizationFigures(outputs, {"conv": layer}, runs)
+        write_sidecar(replace(KNOWN, figures=figures), *files)
+        found = read_sidecar(*files)
+        assert found.figures == figures
+        assert found == KNOWN
 
 
 @pytest.mark.parametrize(
@@ -206,6 +208,8 @@ def test_figures_are_read_as_they_were_written(files: tuple[Path, Path]) -> None
         ),
         (("layers", "conv", "cosine"), True, r"figures\.layers\.conv\.cosine: got True; expected a number"),
         (("layers", "conv", "alone"), None, r"figures\.layers\.conv\.alone: is NoneType; expected an object"),
+        (("runs", "int8_us"), -1, r"figures\.runs\.int8_us: got -1; expected a number from 0"),
+        (("runs", "processor"), 7, r"figures\.runs\.processor: is int; expected a text"),
         (("layers", "conv", "fast"), 1, r"figures\.layers\.conv\.fast: is not known"),
     ],
 )
@@ -213,7 +217,8 @@ def test_figures_that_are_none_are_refused(
     files: tuple[Path, Path], keys: tuple[str, ...], value: object, message: str
 ) -> None:
     layer = LayerFigures("nn.Conv2d", "static", True, 1.0, 0.25, 3.0, 2.0, 1.0, OutputFigures(1, 0.0, None))
-    figures = QuantizationFigures(OutputFigures(1.0, 0.0, 1.0), {"conv": layer})
+    runs = RunFigures("a processor, 1 thread", 3.0, 2.0, 1.0)
+    figures = QuantizationFigures(OutputFigures(1.0, 0.0, 1.0), {"conv": layer}, runs)
     path = write_sidecar(replace(KNOWN, figures=figures), *files)
     document = json.loads(path.read_text())
     place = document["figures"]
