@@ -2,6 +2,7 @@
 against numpy and PyTorch.
 
 Run: python -m tests.differential [--seconds 600 | --count 2000] [--seed 0] [--modules 60] [--sizes 6]
+         [--rounded 2] [--shapes 12] [--quantized 20]
          [--no-torch] [--sanitize] [--f32]
 
 Fails where anything comes out wrong, or where a branch of a selection rule was not taken.
@@ -16,6 +17,7 @@ from pathlib import Path
 from engine.compiler.emit.target import bf16_targets, integer_targets
 from tests.differential.case import GraphCase
 from tests.differential.hunting import Extent, compare_backends, compare_precisions, hunt
+from tests.differential.many_shapes_report import run_shapes
 from tests.differential.reporting import table
 from tests.sanitizer.check import check_accesses
 
@@ -45,6 +47,15 @@ def _parse() -> argparse.Namespace:
     )
     parser.add_argument("--modules", type=int, default=60, help="random modules of PyTorch; 0 for none")
     parser.add_argument("--sizes", type=int, default=6, help="sizes of each network; 0 leaves networks out")
+    parser.add_argument(
+        "--rounded", type=int, default=2, help="sizes of each network in bf16 and in int8; 0 leaves them out"
+    )
+    parser.add_argument(
+        "--shapes", type=int, default=12, help="shapes that clients ask one graph for; 0 leaves that out"
+    )
+    parser.add_argument(
+        "--quantized", type=int, default=20, help="random networks of PyTorch's quantized layers; 0 for none"
+    )
     parser.add_argument("--narrow", action="store_true", help="narrow networks only")
     parser.add_argument(
         "--every", action="store_true", help="networks with every width and number of threads"
@@ -88,6 +99,19 @@ def _run(arguments: argparse.Namespace) -> int:
         from tests.differential.networks.report import run_networks
 
         others, bad = run_networks(arguments.seed, arguments.sizes, arguments.every, arguments.narrow)
+        lines, wrong = lines + others, wrong + bad
+    if arguments.rounded and not arguments.no_torch:
+        from tests.differential.networks.rounded_report import run_rounded_networks
+
+        others, bad = run_rounded_networks(arguments.seed, arguments.rounded, arguments.narrow)
+        lines, wrong = lines + others, wrong + bad
+    if arguments.quantized and not arguments.no_torch:
+        from tests.differential.quantized.report import run_quantized_networks
+
+        others, bad = run_quantized_networks(arguments.seed, arguments.first, arguments.quantized)
+        lines, wrong = lines + others, wrong + bad
+    if arguments.shapes:
+        others, bad = run_shapes(arguments.seed, arguments.shapes)
         lines, wrong = lines + others, wrong + bad
     print(table(report, lines))
     # rules ask for instructions that not every processor has, and f32 alone does not come by all of them

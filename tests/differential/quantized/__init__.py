@@ -1,0 +1,1 @@
+"""Random networks in the words of PyTorch's quantized modules, against PyTorch."""
