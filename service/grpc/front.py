@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from time import monotonic
 from typing import TypeAlias
@@ -12,9 +11,10 @@ from urllib.parse import unquote
 import grpc
 
 from engine import InputError, LayerError
+from engine.light_dataclass import dataclass
 from service.context import REQUEST_ID_HEADER, RequestContext, choose_request_id
 from service.errors import ServiceError, engine_error, out_of_memory
-from service.grpc.status import code_of, details_of, metadata_of
+from service.grpc.status import CANCELLED, OK, code_of, details_of, metadata_of
 from service.grpc.unread_answers import SMALL_BYTES, UnreadAnswers
 from service.grpc.wire import malformed
 from service.http.access import Access
@@ -28,8 +28,6 @@ from service.scheduling.refusals import shutting_down
 from service.services import Services
 
 _ID_KEY = REQUEST_ID_HEADER.lower()
-_CANCELLED = grpc.StatusCode.CANCELLED.name
-_OK = grpc.StatusCode.OK.name
 
 Rpc: TypeAlias = grpc.aio.ServicerContext
 _logger = logging.getLogger(__name__)
@@ -86,6 +84,8 @@ class Front:
     Attributes:
         services: the parts of the server.
         unread: the answers that clients have not read yet.
+        spans: makes the spans of calls; None where the settings ask for none.
+        client_of: returns the address of a client from how gRPC names its connection; None where nobody may call.
     """
 
     def __init__(
@@ -96,6 +96,8 @@ class Front:
         self._buckets = buckets
         self._budget = budget
         self.unread = UnreadAnswers(services.settings.max_unsent_bytes)
+        self.spans = services.telemetry.spans
+        self.client_of: Callable[[str], str | None] = client_of
 
     async def handle(self, method: Method, answer: Answer, rpc: Rpc) -> bytes:
         """Return the answer to a call with one message, or end it with an error.
@@ -115,11 +117,16 @@ class Front:
             run: admits and answers the call.
             rpc: the call.
         """
-        context = open_call(rpc)
-        status = _CANCELLED
+        client = self.client_of(rpc.peer())
+        context = open_call(rpc, client or "")
+        status = CANCELLED
+        span = None
+        if self.spans is not None and not method.is_polled:
+            span = self.spans.begin_call(method.path[1:], context.headers)
         try:
+            _check_client(client)
             answered = await run(rpc, context)
-            status = _OK
+            status = OK
         except Exception as error:
             refusal = explain(error, context.request_id)
             status = code_of(refusal).name
@@ -128,6 +135,8 @@ class Front:
             raise AssertionError("a refused call goes on") from error
         finally:
             self.services.telemetry.rpc_log.record(context, method.path, status)
+            if span is not None:
+                span.end(status)
         return answered
 
     async def refuse(self, rpc: Rpc, context: RequestContext, refusal: ServiceError) -> None:
@@ -218,12 +227,17 @@ class Front:
         return data
 
 
-def open_call(rpc: Rpc) -> RequestContext:
-    """Start the context of a call, in the task that answers it."""
+def open_call(rpc: Rpc, client: str) -> RequestContext:
+    """Start the context of a call, in the task that answers it.
+
+    Args:
+        rpc: the call.
+        client: address of its client.
+    """
     headers: dict[bytes, bytes] = {}
     for key, value in rpc.invocation_metadata() or ():
         headers.setdefault(key.encode(), value.encode() if isinstance(value, str) else value)
-    context = RequestContext(choose_request_id(headers), headers=headers, client=client_of(rpc.peer()))
+    context = RequestContext(choose_request_id(headers), headers=headers, client=client)
     request_id.set(context.request_id)
     return context
 
@@ -240,6 +254,16 @@ def client_of(peer: str) -> str:
         return peer
     host = unquote(place).rpartition(":")[0]
     return address_of((host.strip("[]"),))
+
+
+def _check_client(client: str | None) -> None:
+    """Check that a call came by the port, where certificates are checked, and not past it from within this machine.
+
+    Raises:
+        ServiceError: 403 `unknown_client`.
+    """
+    if client is None:
+        raise ServiceError(403, "unknown_client", "calls are taken on connections to the port for gRPC only")
 
 
 def explain(error: Exception, own_id: str) -> ServiceError:

@@ -10,6 +10,7 @@ from service.grpc.front import Incoming
 from service.grpc.messages import HEALTH_SERVICE, INFERENCE_SERVICE, message_class
 from service.grpc.wire import malformed
 from service.lifecycle import Phase
+from service.scheduling.refusals import shutting_down
 from service.services import Services
 
 _Request = message_class("grpc.health.v1.HealthCheckRequest")
@@ -31,6 +32,12 @@ class Health:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._changed: set[asyncio.Event] = set()
+        self._has_left = False
+
+    def leave(self) -> None:
+        """Have all who watch ask again, on connections to other processes."""
+        self._has_left = True
+        self.tell()
 
     def tell(self) -> None:
         """Tell all who watch that the server's phase may have changed."""
@@ -55,7 +62,8 @@ class Health:
         The server's shutdown ends the call.
 
         Raises:
-            ServiceError: 400 `invalid_message`, 413 `body_too_large`.
+            ServiceError: 400 `invalid_message`, 413 `body_too_large`, 503 `shutting_down` where another process takes
+                the place of this one.
         """
         service = _service(incoming.data)
         event = asyncio.Event()
@@ -67,6 +75,8 @@ class Health:
                 status = self._status(service)
                 if self._services.lifecycle.phase is Phase.DRAINING:
                     return status
+                if self._has_left:
+                    raise shutting_down()
                 if status != sent:
                     await incoming.rpc.write(status)
                     sent = status

@@ -12,12 +12,14 @@ _HANDSHAKE_MS = 10_000
 _MOST_MS = (1 << 31) - 1
 _NO_COMPRESSION = 1
 """A bit for each algorithm; the lowest stands for messages as they are."""
+_BOUNDED_SINCE = (1, 84)
+"""First version of gRPC that unpacks no more of a message than it may have bytes; older ones unpack all first."""
 
 
 def channel_options(settings: Settings) -> list[tuple[str, int]]:
     """Return the options of the server's channels.
 
-    Compressed messages are refused: not every version of gRPC is known to bound what they unpack to.
+    Compressed messages are refused where gRPC does not bound what they unpack to.
     """
     age = settings.max_connection_age_seconds
     silence, patience = (_milliseconds(count * settings.send_timeout) for count in (1, 2))
@@ -25,7 +27,6 @@ def channel_options(settings: Settings) -> list[tuple[str, int]]:
         ("grpc.max_receive_message_length", settings.max_body_bytes),
         ("grpc.max_send_message_length", -1),
         ("grpc.so_reuseport", 0),
-        ("grpc.compression_enabled_algorithms_bitset", _NO_COMPRESSION),
         ("grpc.max_allowed_incoming_connections", most_calls(settings)),
         # by default gRPC resets calls at random, without a word, once a thousand have not been looked at
         ("grpc.server.max_pending_requests", most_calls(settings)),
@@ -37,9 +38,21 @@ def channel_options(settings: Settings) -> list[tuple[str, int]]:
         ("grpc.http2.ping_timeout_ms", patience),  # the answer comes after all that is on its way already
         ("grpc.keepalive_permit_without_calls", 1),
     ]
+    if not is_unpacking_bounded(grpc.__version__):
+        options.append(("grpc.compression_enabled_algorithms_bitset", _NO_COMPRESSION))
     if age:
         options.append(("grpc.max_connection_age_ms", _milliseconds(age)))
     return options
+
+
+def is_unpacking_bounded(version: str) -> bool:
+    """Return whether a version of gRPC gives a compressed message up once it has unpacked to more than is allowed.
+
+    Args:
+        version: as `grpc.__version__`; of an unknown form: not.
+    """
+    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
+    return len(numbers) == len(_BOUNDED_SINCE) and numbers >= _BOUNDED_SINCE
 
 
 def _milliseconds(seconds: float) -> int:

@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import socket
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -16,8 +18,13 @@ from service.grpc.health import Health
 from service.grpc.inference import Inference
 from service.grpc.messages import HEALTH_SERVICE, INFERENCE_SERVICE
 from service.grpc.options import channel_options, most_calls, tls_credentials
+from service.grpc.relay import Relay
 from service.grpc.streaming import Streams
 from service.lifecycle import Phase
+from service.processes.connection_shares import ConnectionShares
+from service.processes.slot import Slot
+from service.server.listener import listen
+from service.server.tls import tls_context
 
 _LAST_SECONDS = 1.0
 """Seconds that calls have to end when the application ends: what it accepted is answered by then."""
@@ -38,6 +45,7 @@ class GrpcServer:
 
     Args:
         front: admits calls.
+        slot: what the process has inherited as one of several; None where it is alone.
 
     Raises:
         SettingsError: gRPC cannot use the certificate's key.
@@ -46,10 +54,20 @@ class GrpcServer:
         port: where it listens, once it does.
     """
 
-    def __init__(self, front: Front) -> None:
+    def __init__(self, front: Front, slot: Slot | None = None) -> None:
         self._front = front
-        self._settings = front.services.settings
-        self._credentials = tls_credentials(self._settings)
+        self._settings = settings = front.services.settings
+        self._relay: Relay | None = None
+        self._credentials: grpc.ServerCredentials | None = None
+        if slot is not None:
+            self._relay = _relay(settings, slot.open_grpc_sockets, slot.open_grpc_shares())
+        elif settings.drain_delay_seconds and sys.platform == "linux":
+            opening = partial(listen, settings.host, settings.grpc_port or 0, "--grpc-port")
+            self._relay = _relay(settings, opening, ConnectionShares())
+        else:
+            self._credentials = tls_credentials(settings)
+        if self._relay is not None:
+            front.client_of = self._relay.client_of
         self._health = Health(front.services)
         self._inference = Inference(front.services)
         self._streams = Streams(front, self._inference, STREAM)
@@ -73,8 +91,15 @@ class GrpcServer:
         handlers = inference, _health_handlers(self._front, self._health)
         for service, methods in zip((INFERENCE_SERVICE, HEALTH_SERVICE), handlers, strict=True):
             self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, methods),))
-        self.port = _bind(self._server, settings, self._credentials)
+        if self._relay is None:
+            self.port = _bind(self._server, _address(settings, settings.grpc_port or 0), self._credentials)
+        else:
+            self._relay.open()
+            self.port = self._relay.port
+            _bind(self._server, self._relay.address, None)
         await self._server.start()
+        if self._relay is not None:
+            self._relay.start()
         tell = asyncio.get_running_loop().call_soon_threadsafe
         self._front.services.lifecycle.watch(partial(tell, self._phase_changed))
         _logger.info("gRPC is listening on %s", _address(settings, self.port))
@@ -83,19 +108,44 @@ class GrpcServer:
         """End what is left of the calls, and return when the port is closed."""
         if self._server is not None:
             await self._server.stop(_LAST_SECONDS)
+            if self._relay is not None:
+                await self._relay.stop()
+
+    @property
+    def has_clients(self) -> bool:
+        """Whether clients are connected; not known where it is alone, and nobody waits for them."""
+        return self._relay is not None and self._relay.has_clients
+
+    def leave(self) -> None:
+        """Leave all new calls to the other processes."""
+        self._health.leave()
+        if self._relay is not None:
+            self._relay.leave()
+
+    def end_connections(self) -> None:
+        """Have clients connect again, to whatever server takes their connections then."""
+        if self._relay is not None:
+            self._relay.end_connections()
 
     def _phase_changed(self) -> None:
         """Tell those who watch; when the server drains, close the port, and have clients go to other servers."""
         self._health.tell()
-        is_draining = self._front.services.lifecycle.phase is Phase.DRAINING
-        if is_draining and self._ending is None and self._server is not None:
-            self._streams.drain()
+        if self._front.services.lifecycle.phase is not Phase.DRAINING:
+            return
+        self._streams.drain()
+        if self._relay is not None:
+            self._relay.leave()
+            self._relay.end_connections()
+        elif self._ending is None and self._server is not None:
             grace = self._settings.drain_seconds + _LAST_SECONDS
             self._ending = asyncio.get_running_loop().create_task(self._server.stop(grace))
 
 
-def _bind(server: grpc.aio.Server, settings: Settings, credentials: grpc.ServerCredentials | None) -> int:
-    address = _address(settings, settings.grpc_port or 0)
+def _relay(settings: Settings, opening: Callable[[], list[socket.socket]], shares: ConnectionShares) -> Relay:
+    return Relay(opening, tls_context(settings, "h2"), settings.send_timeout, shares)
+
+
+def _bind(server: grpc.aio.Server, address: str, credentials: grpc.ServerCredentials | None) -> int:
     try:
         if credentials is None:
             return int(server.add_insecure_port(address))

@@ -4,6 +4,8 @@ import grpc
 
 from service.errors import ServiceError
 
+OK, CANCELLED = grpc.StatusCode.OK.name, grpc.StatusCode.CANCELLED.name
+
 _CODES = {
     400: grpc.StatusCode.INVALID_ARGUMENT,
     401: grpc.StatusCode.UNAUTHENTICATED,

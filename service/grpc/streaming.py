@@ -9,7 +9,7 @@ from service.grpc.front import Front, Incoming, Method, Rpc, explain
 from service.grpc.infer_message import split
 from service.grpc.inference import Inference
 from service.grpc.messages import ModelInferResponse, message_class
-from service.grpc.status import details_of
+from service.grpc.status import CANCELLED, OK, code_of, details_of
 from service.grpc.wire import prefix
 from service.lifecycle import Phase
 from service.peer import Peer
@@ -124,7 +124,9 @@ class Streams:
 
     async def _answer(self, incoming: Incoming) -> bytes | ServiceError:
         """Return a `ModelStreamInferResponse`, an error in it where there is no answer; if strict, the error."""
-        data, context = incoming.data, incoming.context
+        data, context, spans = incoming.data, incoming.context, self._front.spans
+        span = None if spans is None else spans.begin_call(self._method.path[1:], None)
+        status = CANCELLED
         lifecycle = self._front.services.lifecycle
         reservation = self._front.reserve(context)
         lifecycle.begin_request()
@@ -132,8 +134,10 @@ class Streams:
             self._front.check_rate(context)
             reservation.expect(len(data))
             answer = await self._inference.answer(incoming)
+            status = OK
         except Exception as error:
             refusal = explain(error, context.request_id)
+            status = code_of(refusal).name
             error.__traceback__ = None
             if context.headers.get(_STRICT_KEY) == b"true":
                 return refusal
@@ -141,6 +145,8 @@ class Streams:
         finally:
             reservation.release()
             lifecycle.end_request()
+            if span is not None:
+                span.end(status)
         return prefix(_RESPONSE, len(answer) + len(_FINAL)) + answer + _FINAL
 
 

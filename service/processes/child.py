@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 import os
 import signal
 import socket
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from http import HTTPStatus
 
 from service.processes.messages import Call, Message, Reply, read_message
 from service.processes.slot import Slot
@@ -79,12 +81,20 @@ class Child:
 
     async def call(self, call: Call, seconds: float | None) -> Reply | None:
         """Have it answer a call; None where it has not in so many seconds, or has ended."""
+        return await self._request(call.message(kind="call", number=next(self._numbers)), seconds)
+
+    async def digests(self, seconds: float) -> dict[str, str] | None:
+        """Return model -> digest of what it serves of it, empty where that is not all; None as for `call`."""
+        reply = await self._request(Message({"kind": "digests", "number": next(self._numbers)}), seconds)
+        return None if reply is None or reply.status != HTTPStatus.OK else json.loads(reply.body)
+
+    async def _request(self, message: Message, seconds: float | None) -> Reply | None:
         if self.writer.is_closing():
             return None
-        number = next(self._numbers)
+        number = message.head["number"]
         future: asyncio.Future[Reply | None] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
-        self.send(call.message(kind="call", number=number))
+        self.send(message)
         try:
             async with asyncio.timeout(seconds):
                 return await future

@@ -12,13 +12,13 @@ in the middle, has the last one.
 import json
 import logging
 import mmap
-import os
 import struct
-import tempfile
 import zlib
 from array import array
 from collections.abc import Iterator, Sequence
 from threading import Lock
+
+from service.processes.anonymous_memory import make_memory
 
 BYTES = 32 << 20
 """Bytes of address space; only what is written takes memory."""
@@ -42,13 +42,7 @@ _logger = logging.getLogger(__name__)
 
 def make_counter_memory() -> int:
     """Return the descriptor of a new memory, all zeros, that has no name and ends with the processes that hold it."""
-    if hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("kuiper-counters")
-    else:
-        with tempfile.TemporaryFile() as file:
-            descriptor = os.dup(file.fileno())
-    os.ftruncate(descriptor, BYTES)
-    return descriptor
+    return make_memory("kuiper-counters", BYTES)
 
 
 class CounterMemory:

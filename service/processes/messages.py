@@ -3,11 +3,14 @@
 import asyncio
 import json
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 _LENGTHS = struct.Struct("<IQ")
 """Bytes of the object, and bytes that follow it."""
+AGAIN = "kuiper-again"
+"""Name of the header by which a process knows that another one did the same before it."""
+_AGAIN = (AGAIN, "1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,10 @@ class Call:
     query: str = ""
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes = b""
+
+    def again(self) -> "Call":
+        """Return the call as processes get it after the first, which alone counts what it changes."""
+        return self if _AGAIN in self.headers else replace(self, headers=(*self.headers, _AGAIN))
 
     def message(self, **head: Any) -> Message:
         """Return the message that brings the call, with more in its head."""

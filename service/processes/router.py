@@ -11,9 +11,12 @@ from service.processes.messages import Call, Message, Reply, call_of, pack_repli
 
 _SECONDS = 4.0
 """How long a process has to answer what another one asks."""
+_DIGEST_SECONDS = 60.0
+"""How long it has to read all weights that it serves."""
 MOST_CHANGES = 1000
 """Changes that processes which start later are told of: of each model, the last load or unload."""
 _LOAD_OR_UNLOAD = re.compile("/v2/repository/models/(.*)/(?:un)?load/?", re.DOTALL)
+_ROLLBACK = re.compile("/models/(.*)/traffic/rollback/?", re.DOTALL)
 
 _logger = logging.getLogger(__name__)
 
@@ -56,6 +59,22 @@ class Router:
         """Return the other processes that serve."""
         return [other for other in self._children() if other is not child and other.is_ready]
 
+    async def differing(self, child: Child) -> tuple[list[str], list[str]]:
+        """Return the models that a process serves otherwise than another one, and those that it alone cannot serve.
+
+        There are none where one of the two does not tell in time.
+        """
+        async with self._turn:  # a change is made in one process after the other
+            others = self.others(child)
+            if not others:
+                return [], []
+            ours, theirs = await asyncio.gather(*(one.digests(_DIGEST_SECONDS) for one in (child, others[0])))
+        if ours is None or theirs is None:
+            return [], []
+        lost = sorted(name for name, digest in theirs.items() if digest and not ours.get(name))
+        differ = {name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name)}
+        return sorted(differ.difference(lost)), lost
+
     async def _ask(self, child: Child, number: int, call: Call) -> None:
         answers = await asyncio.gather(*(other.call(call, _SECONDS) for other in self.others(child)))
         self._answer(child, number, [reply for reply in answers if reply is not None])
@@ -67,17 +86,16 @@ class Router:
                 return  # it has ended, and its client knows
             replies = [first]
             if first.status < HTTPStatus.BAD_REQUEST:
-                self._keep(call)
+                self._keep(call.again())
                 for other in self.others(child):
-                    reply = await other.call(call, None)
+                    reply = await other.call(call.again(), None)
                     if reply is not None:
                         replies.append(reply)
             self._answer(child, number, replies)
 
     def _keep(self, call: Call) -> None:
         """Keep a change for processes that start later, in place of those that it makes void."""
-        model = _model_of(call)
-        kept = [old for old in self._changes if old != call and (model is None or _model_of(old) != model)]
+        kept = [old for old in self._changes if old != call and not _makes_void(call, old)]
         if len(kept) == MOST_CHANGES:
             _logger.error("processes that start later will not repeat %s: too many changes", kept.pop(0).path)
         self._changes = [*kept, call]
@@ -92,10 +110,13 @@ class Router:
         task.add_done_callback(self._tasks.discard)
 
 
-def _model_of(call: Call) -> str | None:
-    """Return which model a call loads or unloads; None for all other changes."""
-    found = _LOAD_OR_UNLOAD.fullmatch(call.path)
-    return None if found is None else found[1]
+def _makes_void(call: Call, old: Call) -> bool:
+    """Return whether a change leaves nothing of an earlier one."""
+    loaded, rolled_back = _LOAD_OR_UNLOAD.fullmatch(call.path), _ROLLBACK.fullmatch(call.path)
+    before = _LOAD_OR_UNLOAD.fullmatch(old.path), _ROLLBACK.fullmatch(old.path)
+    if loaded is not None:
+        return any(found is not None and found[1] == loaded[1] for found in before)
+    return rolled_back is not None and call.method == "DELETE" and old.path == call.path
 
 
 def _why(reply: Reply) -> str:

@@ -22,12 +22,14 @@ class Duties:
 
     Attributes:
         answer: answers a call of another process.
+        digests: returns model -> digest of what is served of it, as JSON; empty where models change by themselves.
         leave: ends the process once its clients have their answers; another one has taken its place.
         stop: ends the process as a signal would; called when the one that started it has ended.
         hurry: ends the drain, as a second signal would.
     """
 
     answer: Callable[[Call], Awaitable[tuple[int, bytes]]]
+    digests: Callable[[], Awaitable[tuple[int, bytes]]]
     leave: Callable[[], None]
     stop: Callable[[], None]
     hurry: Callable[[], None]
@@ -108,7 +110,9 @@ class Siblings:
         while (message := await read_message(reader)) is not None:
             kind = message.head["kind"]
             if kind == "call":
-                self._start(self._answer(message, duties))
+                self._start(self._answer(message, duties.answer(call_of(message))))
+            elif kind == "digests":
+                self._start(self._answer(message, duties.digests()))
             elif kind == "replies":
                 self._settle(message)
             elif kind == "go on":
@@ -130,9 +134,9 @@ class Siblings:
             if not future.done():
                 future.set_result([])
 
-    async def _answer(self, message: Message, duties: Duties) -> None:
+    async def _answer(self, message: Message, work: Awaitable[tuple[int, bytes]]) -> None:
         try:
-            status, body = await duties.answer(call_of(message))
+            status, body = await work
         except Exception:  # whoever asked would wait for ever, and all changes after this one
             _logger.exception("what another process asked could not be answered")
             status, body = (

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from service.processes.backoff import Backoff
 from service.processes.child import Child, start_child
+from service.processes.connection_shares import make_shares_memory, withdraw
 from service.processes.counter_memory import make_counter_memory
 from service.processes.router import Router
 from service.processes.slot import START_FAILED, Slot
@@ -33,11 +34,13 @@ class Shared:
         processes: how many there are.
         url: where they are reached.
         sockets: the listening sockets.
+        grpc_sockets: those for gRPC.
     """
 
     processes: int
     url: str
     sockets: Sequence[socket.socket]
+    grpc_sockets: Sequence[socket.socket] = ()
 
 
 class Supervisor:
@@ -53,11 +56,14 @@ class Supervisor:
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
         self._counters = tuple(make_counter_memory() for _ in range(shared.processes + 1))
+        self._shares = make_shares_memory(len(self._counters))
+        self._grpc_shares = make_shares_memory(len(self._counters))
         self._children: set[Child] = set()
         self._router = Router(lambda: self._children)
         self._signals: list[signal.Signals] = []
         self._stopping = asyncio.Event()
         self._rolling = asyncio.Event()
+        self._is_rolling = False
         self._slots = asyncio.Condition()
         self._keepers: set[asyncio.Task[None]] = set()
         self._failed_starts = 0
@@ -122,8 +128,9 @@ class Supervisor:
             number = self._free_slot() or 0
             ours, theirs = socket.socketpair()
             sockets = tuple(opened.fileno() for opened in self._shared.sockets)
-            shared = (self._shared.processes, self._shared.url, sockets, theirs.fileno(), self._counters)
-            slot = Slot(number, *shared, is_first, is_told)
+            shared = (self._shared.processes, self._shared.url, sockets, theirs.fileno())
+            grpc = tuple(opened.fileno() for opened in self._shared.grpc_sockets), self._grpc_shares
+            slot = Slot(number, *shared, self._counters, self._shares, is_first, is_told, *grpc)
             with theirs:
                 child = await start_child(slot, ours, self._router.take)
             self._children.add(child)
@@ -138,6 +145,8 @@ class Supervisor:
     async def _until_ended(self, child: Child) -> None:
         """Return once a process has ended and all that it said is read; its slot is free then."""
         await child.process.wait()
+        for shares in (self._shares, self._grpc_shares):
+            withdraw(shares, len(self._counters), child.slot.number)
         if child.listening is not None:
             await asyncio.wait([child.listening])  # several may wait for it, and one of them be cancelled
         self._children.discard(child)
@@ -161,6 +170,7 @@ class Supervisor:
             if await child.until_ready():
                 self._failed_starts = 0
                 _logger.info("process %d serves", child.slot.number)
+                self._start_task(self._see_that_all_serve_the_same(child))
             else:
                 self._note_failed_start()
 
@@ -175,6 +185,18 @@ class Supervisor:
                 _logger.error("no process can be started: %s; once more in %g s", error, seconds)  # noqa: TRY400
             await asyncio.sleep(seconds)
 
+    async def _see_that_all_serve_the_same(self, child: Child) -> None:
+        """Replace all processes where one that was started anew has read other models than the others serve."""
+        differ, lost = await self._router.differing(child)
+        number = child.slot.number
+        if lost:
+            _logger.error("process %d cannot serve %s, as others do: files changed", number, ", ".join(lost))
+        elif differ and not self._is_rolling:
+            _logger.warning(
+                "process %d serves other files of %s than the others: they changed", number, ", ".join(differ)
+            )
+            self._rolling.set()
+
     def _note_failed_start(self) -> None:
         self._failed_starts += 1
         if self._failed_starts >= MOST_FAILED_STARTS and not any(one.is_ready for one in self._children):
@@ -187,6 +209,7 @@ class Supervisor:
         if self._has_terminal and not os.isatty(sys.stderr.fileno()):
             self._stop(signal.SIGHUP)
         else:
+            _logger.info("SIGHUP: processes are to be replaced")
             self._rolling.set()
 
     async def _roll(self) -> None:
@@ -194,7 +217,8 @@ class Supervisor:
         while True:
             await self._rolling.wait()
             self._rolling.clear()
-            _logger.info("restarting on SIGHUP: processes are replaced one by one")
+            self._is_rolling = True
+            _logger.info("restarting: processes are replaced one by one")
             # those that start just now may have read what was there before: they are replaced as well, last of all
             old = sorted(self._children, key=lambda one: (not one.is_ready, one.slot.number))
             for place, child in enumerate(old):
@@ -202,6 +226,7 @@ class Supervisor:
                     break
             else:
                 _logger.info("restarted: %d processes were replaced", len(old))
+            self._is_rolling = False
 
     async def _replace(self, old: Child, *, is_told: bool) -> bool:
         """Start a process in the place of another one, which then ends; returns whether the new one serves.

@@ -89,6 +89,7 @@ class Connection(HttpToolsProtocol):
         self._await_head()
         transport.set_protocol(self._reader)
         self._age_timer = self._policy.age.begin(self.loop, self.make_last)
+        self._policy.shares.add()
         self._policy.limit.admit(cast("set[Connection]", self.connections), self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -97,6 +98,7 @@ class Connection(HttpToolsProtocol):
         if self._age_timer is not None:
             self._age_timer.cancel()
         self._policy.unsent.forget(self)
+        self._policy.shares.remove()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:

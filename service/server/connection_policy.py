@@ -1,9 +1,11 @@
 """What connections may hold, all of them together."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import ModuleType
 
+from engine.light_dataclass import dataclass
 from service.config.settings import Settings
+from service.processes.connection_shares import ConnectionShares
 from service.server.connection_age import ConnectionAge
 from service.server.connection_limit import ConnectionLimit
 from service.server.paced_work import PacedWork
@@ -29,20 +31,28 @@ class ConnectionPolicy:
         limit: how many there may be.
         unsent: the answers that their clients do not read.
         age: how old each may become.
+        shares: how many this process has of those of several processes.
         paced: begins requests that were sent ahead of the answers, and those that are not urgent, a few at a time.
     """
 
     limit: ConnectionLimit
     unsent: UnsentAnswers
     age: ConnectionAge = field(default_factory=ConnectionAge)
+    shares: ConnectionShares = field(default_factory=ConnectionShares)
     paced: PacedWork = field(default_factory=PacedWork)
 
 
-def connection_policy(settings: Settings) -> ConnectionPolicy:
-    """Return what a server's settings say of its connections."""
+def connection_policy(settings: Settings, shares: ConnectionShares | None = None) -> ConnectionPolicy:
+    """Return what a server's settings say of its connections.
+
+    Args:
+        settings: the settings.
+        shares: of several processes.
+    """
     limit = ConnectionLimit(settings.max_connections or default_connections())
     unsent = UnsentAnswers(settings.max_unsent_bytes, settings.send_timeout)
-    return ConnectionPolicy(limit, unsent, ConnectionAge(settings.max_connection_age_seconds))
+    age = ConnectionAge(settings.max_connection_age_seconds)
+    return ConnectionPolicy(limit, unsent, age, shares or ConnectionShares())
 
 
 def default_connections() -> int:

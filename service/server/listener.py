@@ -12,12 +12,13 @@ _LACKING = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
 """Errors of an address that a name stands for although the machine lacks it, as containers without IPv6 do."""
 
 
-def listen(host: str, port: int) -> list[socket.socket]:
+def listen(host: str, port: int, flag: str = "--port") -> list[socket.socket]:
     """Listen on every address that a host has.
 
     Args:
         host: a name or an address; empty for all addresses of the machine.
         port: 0 for a free one, the same for all addresses.
+        flag: what chooses the port.
 
     Raises:
         ListenError: the port is in use, or the address cannot be had.
@@ -38,7 +39,7 @@ def listen(host: str, port: int) -> list[socket.socket]:
     except OSError as error:
         for opened in sockets:
             opened.close()
-        raise ListenError(_explain(host, port, error)) from error
+        raise ListenError(_explain(host, port, flag, error)) from error
     return sockets
 
 
@@ -73,13 +74,13 @@ def _bind(listening: socket.socket, address: tuple[object, ...]) -> None:
     listening.setblocking(False)
 
 
-def _explain(host: str, port: int, error: OSError) -> str:
+def _explain(host: str, port: int, flag: str, error: OSError) -> str:
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     reason = (error.strerror or str(error)).lower()
     if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
         return f"{place}: {reason}; --host names an address of this machine"
     if error.errno == errno.EADDRINUSE:
-        return f"{place}: {reason}; choose another port with --port, or a free one with --port 0"
+        return f"{place}: {reason}; choose another port with {flag}, or a free one with {flag} 0"
     if error.errno == errno.EACCES:
-        return f"{place}: {reason}; choose a port from 1024 with --port"
-    return f"{place}: {reason}; --host and --port choose where to listen"
+        return f"{place}: {reason}; choose a port from 1024 with {flag}"
+    return f"{place}: {reason}; --host and {flag} choose where to listen"

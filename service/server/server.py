@@ -9,11 +9,13 @@ import logging
 import signal
 import socket
 from functools import partial
+from http import HTTPStatus
 from time import monotonic
 from types import FrameType
 from typing import Any
 
 import uvicorn
+from anyio import to_thread
 from fastapi import FastAPI
 
 from service.config.fitting import describe_fit
@@ -21,11 +23,13 @@ from service.config.machine import this_machine
 from service.config.settings import Settings
 from service.errors import ListenError
 from service.http.application import Application
-from service.http.sibling_call import answer_call
+from service.http.sibling_call import SIBLING_THREADS, answer_call
 from service.lifecycle import Phase
+from service.processes.connection_shares import open_shares
 from service.processes.siblings import Duties
 from service.processes.slot import START_FAILED, Slot
 from service.scheduling.refusals import shutting_down
+from service.served_digests import served_digests
 from service.server.connection import Connection
 from service.server.connection_age import ConnectionAge
 from service.server.connection_policy import ConnectionPolicy, connection_policy
@@ -137,13 +141,18 @@ class Server(uvicorn.Server):
         self._leave_until = monotonic() + self.services.settings.drain_seconds
         for listening in self.servers:
             listening.close()
+        for listener in self.services.listeners:
+            listener.leave()
         self._end_connections()
 
     def _has_left(self) -> bool:
         """Return whether this process, which was replaced, has no more clients, or has waited long enough."""
         if monotonic() >= (self._leave_until or 0):
             self.lifecycle.drain()
-        return not (self.server_state.connections or self.lifecycle.accepted or self._has_beginning())
+        others = any(listener.has_clients for listener in self.services.listeners)
+        return not (
+            others or self.server_state.connections or self.lifecycle.accepted or self._has_beginning()
+        )
 
     def _has_beginning(self) -> bool:
         """Return whether clients that were accepted have no connection yet."""
@@ -163,6 +172,8 @@ class Server(uvicorn.Server):
     def _end_connections(self) -> None:
         """Have every connection end with its next answer."""
         self._age.end_all()
+        for listener in self.services.listeners:
+            listener.end_connections()
         for connection in list(self.server_state.connections):
             if isinstance(connection, Connection):
                 connection.make_last()
@@ -201,15 +212,16 @@ class SiblingServer(Server):
         config: uvicorn's own settings.
         services: as for `Server`; with siblings.
         url: where it is reached, for the log.
-        age: how old connections may become.
+        policy: what its connections may hold.
         app: answers what other processes ask.
     """
 
     def __init__(
-        self, config: uvicorn.Config, services: Services, url: str, age: ConnectionAge, app: Application
+        self, config: uvicorn.Config, services: Services, url: str, policy: ConnectionPolicy, app: Application
     ) -> None:
-        super().__init__(config, services, url, age)
+        super().__init__(config, services, url, policy.age)
         self._app = app
+        self._shares = policy.shares
         self._listeners: list[SharedListener] = []
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -220,16 +232,22 @@ class SiblingServer(Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen to the process that started this one, and start."""
         if self.services.siblings is not None:
-            duties = Duties(partial(answer_call, self._app), self.make_way, self._stop, self._hurry)
+            answer = partial(answer_call, self._app)
+            duties = Duties(answer, self._digests, self.make_way, self._stop, self._hurry)
             await self.services.siblings.connect(duties)
         loop = asyncio.get_running_loop()
         self.lifecycle.watch(lambda: loop.call_soon_threadsafe(self._give_up_start))
+        self._give_up_start()  # the signal may have come before that
         await super().startup([])
         self._listeners = [
-            SharedListener(opened, self._make_connection, self.config.ssl) for opened in sockets or []
+            SharedListener(opened, self._make_connection, self.config.ssl, self._shares)
+            for opened in sockets or []
         ]
         servers: list[Any] = [*self._listeners]
         self.servers = servers
+
+    async def _digests(self) -> tuple[int, bytes]:
+        return HTTPStatus.OK, await to_thread.run_sync(served_digests, self.services, limiter=SIBLING_THREADS)
 
     def _has_beginning(self) -> bool:
         return any(listener.is_beginning for listener in self._listeners)
@@ -271,13 +289,14 @@ def run(app: Application, settings: Settings, slot: Slot | None = None) -> int:
         _logger.info(line)
     services = services_of(app)
     services.opens_at_once = slot is None or slot.is_first
-    policy = connection_policy(settings)
+    shares = None if slot is None else open_shares(slot.shares, len(slot.counters), slot.number)
+    policy = connection_policy(settings, shares)
     config = _configure(app, settings, policy)
     url = url_of(sockets[0], settings.host, is_secure=config.is_ssl)
     if services.siblings is None:
         server = Server(config, services, url, policy.age)
     else:
-        server = SiblingServer(config, services, url, policy.age, app)
+        server = SiblingServer(config, services, url, policy, app)
     _logger.info("listening on %s, loading models from %s", url, settings.models)
     gc.set_threshold(_GARBAGE_THRESHOLD, *gc.get_threshold()[1:])
     try:

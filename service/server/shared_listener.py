@@ -6,47 +6,58 @@ import socket
 import ssl
 from collections.abc import Callable
 
+from service.processes.connection_shares import ConnectionShares
+
 PAUSE_SECONDS = 0.001
-"""How long a process leaves further connections to the others: they need a tenth of it to wake up."""
+"""How long a process leaves connections to those that have fewer: they need a tenth of it to wake up."""
 FULL_SECONDS = 1.0
 """How long a process that cannot accept connections tries no more."""
 MOST_AT_ONCE = 64
-"""Connections that are accepted in one turn where they come faster than all processes take them."""
+"""Connections that are accepted in one turn."""
 
 _logger = logging.getLogger(__name__)
 
 
 class SharedListener:
-    """Takes one connection, leaves the next to the other processes for a moment, then takes two, and so on.
+    """Takes new connections as long as no other process has fewer, and otherwise leaves them to it for a moment.
 
     libuv accepts all that wait: of clients that connect together, as pools of connections do, the process that wakes up
-    first would get all. In place of an event loop's server, whose methods it has that uvicorn calls.
+    first would get all, and most often it is the same one. What is not taken in that moment, by a process that is busy
+    or hangs, is taken after all: first one connection, then two, and so on. In place of an event loop's server, whose
+    methods it has that uvicorn calls.
 
     Args:
         listening: the socket, not blocking.
         make: returns the protocol of a new connection.
         tls: for HTTPS.
+        shares: how many connections this process and the others have.
     """
 
     def __init__(
-        self, listening: socket.socket, make: Callable[[], asyncio.Protocol], tls: ssl.SSLContext | None
+        self,
+        listening: socket.socket,
+        make: Callable[[], asyncio.Protocol],
+        tls: ssl.SSLContext | None,
+        shares: ConnectionShares,
     ) -> None:
         self._socket = listening
         self._make = make
         self._tls = tls
+        self._shares = shares
         self._loop = asyncio.get_running_loop()
-        self._at_once = 1
-        self._taken = 0.0
+        self._left_over = 1
         self._timer: asyncio.TimerHandle | None = None
         self._beginning: set[asyncio.Task[None]] = set()
         self._is_closed = False
         self._loop.add_reader(listening.fileno(), self._accept)
+        shares.begin()
 
     def close(self) -> None:
         """Accept no more connections."""
         if self._is_closed:
             return
         self._is_closed = True
+        self._shares.end()
         if self._timer is None:
             self._loop.remove_reader(self._socket.fileno())
         else:
@@ -61,39 +72,44 @@ class SharedListener:
         """Return at once: connections are waited for by the server itself."""
 
     def _accept(self) -> None:
-        """Take some connections; where the last ones came a moment ago, only after a pause.
-
-        Without a pause the socket stays among those that the system watches: who is added to them anew is woken first.
-        """
-        if self._loop.time() - self._taken >= PAUSE_SECONDS:
-            self._take()
+        """Take as many connections as are this process's, or leave them to others for a moment."""
+        room = self._room()
+        if room:
+            self._take(room)
         else:
             self._pause(PAUSE_SECONDS)
+
+    def _room(self) -> int:
+        room = self._shares.room(len(self._beginning))
+        return MOST_AT_ONCE if room is None else min(room, MOST_AT_ONCE)
 
     def _pause(self, seconds: float) -> None:
         self._loop.remove_reader(self._socket.fileno())
         self._timer = self._loop.call_later(seconds, self._resume)
 
     def _resume(self) -> None:
+        """Take what is this process's by now; else what no other has taken, twice as much as the last time."""
         self._timer = None
         self._loop.add_reader(self._socket.fileno(), self._accept)
-        self._take()
+        room = self._room()
+        if self._take(room or self._left_over) and not room:
+            self._left_over = min(2 * self._left_over, MOST_AT_ONCE)
+        else:
+            self._left_over = 1
 
-    def _take(self) -> None:
-        """Take as many connections as it is this process's turn to, twice as many as in its turn before."""
-        for _ in range(self._at_once):
+    def _take(self, most: int) -> bool:
+        """Take so many connections at most; returns whether there were so many."""
+        for _ in range(most):
             try:
                 connection, _ = self._socket.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):  # another process was faster
-                self._at_once = 1
-                return
+                return False
             except OSError as error:  # no descriptors are left: the client waits for the next attempt
                 _logger.warning("a connection cannot be accepted: %s", error)
                 self._pause(FULL_SECONDS)
-                return
-            self._taken = self._loop.time()
+                return False
             self._begin(connection)
-        self._at_once = min(2 * self._at_once, MOST_AT_ONCE)
+        return True
 
     def _begin(self, connection: socket.socket) -> None:
         connection.setblocking(False)

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from time import perf_counter_ns
+from typing import Any
 
+from engine.light_dataclass import dataclass
 from service.histogram import HTTP_SECONDS, LAYER_SECONDS, Histogram
 from service.processes.counter_memory import CounterMemory
 from service.processes.slot import Slot
@@ -16,6 +17,7 @@ from service.telemetry.counter_rows import (
     numbers_of_model,
 )
 from service.telemetry.http_durations import Endpoint, HttpDurations
+from service.telemetry.rpc_durations import RpcDurations, RpcEnding
 from service.telemetry.statistics import (
     BatchStatistics,
     Identity,
@@ -23,7 +25,7 @@ from service.telemetry.statistics import (
     ModelStatistics,
 )
 
-_MODEL, _BATCH, _LAYER, _HTTP = "model", "batch", "layer", "http"
+_MODEL, _BATCH, _LAYER, _HTTP, _RPC = "model", "batch", "layer", "http", "rpc"
 _MODEL_SIZE = len(numbers_of_model(ModelStatistics("", "")))
 _BATCH_SIZE = len(numbers_of_batch(BatchStatistics()))
 _LAYER_SIZE = len(Histogram(LAYER_SECONDS).numbers())
@@ -108,7 +110,7 @@ class ProcessHttpDurations(HttpDurations):
     def __init__(self, counters: Counters) -> None:
         super().__init__()
         self._counters = counters
-        self._endpoints = _http_rows([counters.own])
+        self._endpoints: dict[Endpoint, Histogram] = _rows_of(_HTTP, [counters.own])
 
     def observe(self, method: str, route: str | None, status: int, seconds: float) -> Endpoint:
         """Count a request that was answered."""
@@ -119,7 +121,30 @@ class ProcessHttpDurations(HttpDurations):
 
     def series(self) -> list[tuple[Endpoint, Histogram]]:
         """Return all durations so far, in all processes together."""
-        return list(_http_rows(self._counters.memories).items())
+        return list(_rows_of(_HTTP, self._counters.memories).items())
+
+
+class ProcessRpcDurations(RpcDurations):
+    """Writes the durations of calls by gRPC where all processes see them.
+
+    Args:
+        counters: where all processes count.
+    """
+
+    def __init__(self, counters: Counters) -> None:
+        super().__init__()
+        self._counters = counters
+        self._endings: dict[RpcEnding, Histogram] = _rows_of(_RPC, [counters.own])
+
+    def observe(self, method: str, status: str, seconds: float) -> RpcEnding:
+        """Count a call that is over."""
+        ending = super().observe(method, status, seconds)
+        self._counters.own.write(((_RPC,), json.dumps(ending)), self._endings[ending].numbers())
+        return ending
+
+    def series(self) -> list[tuple[RpcEnding, Histogram]]:
+        """Return all durations so far, in all processes together."""
+        return list(_rows_of(_RPC, self._counters.memories).items())
 
 
 def _add_rows(model: ModelStatistics, memory: CounterMemory) -> None:
@@ -135,11 +160,11 @@ def _add_rows(model: ModelStatistics, memory: CounterMemory) -> None:
             model.layer_seconds.setdefault(kind, Histogram(LAYER_SECONDS)).add(numbers)
 
 
-def _http_rows(memories: Sequence[CounterMemory]) -> dict[Endpoint, Histogram]:
-    found: dict[Endpoint, Histogram] = {}
+def _rows_of(kind: str, memories: Sequence[CounterMemory]) -> dict[Any, Histogram]:
+    """Return the histograms of a group of rows, by what their names stand for: tuples of text."""
+    found: dict[Any, Histogram] = {}
     for memory in memories:
-        for member in memory.members((_HTTP,)):
-            if (numbers := memory.row(((_HTTP,), member), _HTTP_SIZE)) is not None:
-                method, route, status = json.loads(member)
-                found.setdefault((method, route, status), Histogram(HTTP_SECONDS)).add(numbers)
+        for member in memory.members((kind,)):
+            if (numbers := memory.row(((kind,), member), _HTTP_SIZE)) is not None:
+                found.setdefault(tuple(json.loads(member)), Histogram(HTTP_SECONDS)).add(numbers)
     return found

@@ -1,9 +1,9 @@
 """The last runs that were traced, for `/traces`."""
 
 from collections import deque
-from dataclasses import dataclass
 
 from engine import RunTrace
+from engine.light_dataclass import dataclass
 from service.scheduling.call_record import CallRecord
 from service.telemetry.clock import epoch_offset_ns
 

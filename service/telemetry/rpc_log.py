@@ -3,11 +3,8 @@
 import logging
 
 from service.context import RequestContext
-from service.histogram import HTTP_SECONDS, Histogram
 from service.log_context import FIELDS
-
-RpcEnding = tuple[str, str]
-"""Method, with its service before it, and name of the status code."""
+from service.telemetry.rpc_durations import RpcDurations
 
 _logger = logging.getLogger("service.access")
 
@@ -16,12 +13,13 @@ class RpcLog:
     """Takes the duration of each call, and writes its line to the access log.
 
     Args:
+        durations: takes the durations.
         is_access_logged: whether there is an access log.
     """
 
-    def __init__(self, is_access_logged: bool) -> None:
+    def __init__(self, durations: RpcDurations, is_access_logged: bool) -> None:
+        self._durations = durations
         self._is_access_logged = is_access_logged
-        self._durations: dict[RpcEnding, Histogram] = {}
 
     def record(self, context: RequestContext, path: str, status: str) -> None:
         """Record a call that is over.
@@ -32,11 +30,7 @@ class RpcLog:
             status: name of its status code.
         """
         seconds = context.elapsed()
-        ending = path[1:], status
-        histogram = self._durations.get(ending)
-        if histogram is None:
-            histogram = self._durations[ending] = Histogram(HTTP_SECONDS)
-        histogram.observe(seconds)
+        self._durations.observe(path[1:], status, seconds)
         if self._is_access_logged:
             fields = {
                 "method": "gRPC",
@@ -46,7 +40,3 @@ class RpcLog:
                 "model": context.model,
             }
             _logger.info("request", extra={FIELDS: fields})
-
-    def series(self) -> list[tuple[RpcEnding, Histogram]]:
-        """Return all durations so far, in seconds from a call's arrival to its end."""
-        return list(self._durations.items())

@@ -23,6 +23,7 @@ from starlette.types import ASGIApp
 from engine import LayerTrace, RunTrace
 from service.config.setting_file import SettingsError
 from service.scheduling.call_record import CallRecord, CallStatus
+from service.telemetry.call_span import CallSpan
 from service.telemetry.clock import epoch_offset_ns
 from service.telemetry.span_middleware import SpanMiddleware
 from service.version import kuiper_version
@@ -76,6 +77,10 @@ class OpenTelemetrySpans:
     def around(self, app: ASGIApp, ignored_paths: Set[str]) -> "SpanMiddleware":
         """Return a middleware that gives every request a span, except for requests to the ignored paths."""
         return SpanMiddleware(app, self._tracer, ignored_paths)
+
+    def begin_call(self, method: str, headers: Mapping[bytes, bytes] | None) -> CallSpan:
+        """Begin the span of a call by gRPC, or of one request of a stream; see `CallSpan`."""
+        return CallSpan(self._tracer, method, headers)
 
     def close(self) -> None:
         """Send the spans that are left, as long as the collector takes them."""

@@ -1,11 +1,11 @@
 """The parts of an application's telemetry, in one place."""
 
-from collections.abc import Set
-from dataclasses import dataclass
+from collections.abc import Mapping, Set
 from typing import Protocol
 
 from starlette.types import ASGIApp
 
+from engine.light_dataclass import dataclass
 from service.config.setting_file import SettingsError
 from service.config.settings import Settings
 from service.scheduling.call_record import CallObserver
@@ -13,10 +13,23 @@ from service.telemetry.http_durations import HttpDurations
 from service.telemetry.http_request_log import HttpRequestLog
 from service.telemetry.metrics import Metrics, make_collectors
 from service.telemetry.metrics.processes import ProcessMetrics
-from service.telemetry.process_statistics import Counters, ProcessHttpDurations, ProcessStatistics
+from service.telemetry.process_statistics import (
+    Counters,
+    ProcessHttpDurations,
+    ProcessRpcDurations,
+    ProcessStatistics,
+)
 from service.telemetry.recent_runs import RecentRuns
+from service.telemetry.rpc_durations import RpcDurations
 from service.telemetry.rpc_log import RpcLog
 from service.telemetry.statistics import InferenceStatistics
+
+
+class OpenSpan(Protocol):
+    """A span that is the current one."""
+
+    def end(self, status: str) -> None:
+        """End it, with the name of the status code of its call."""
 
 
 class SpanObserver(CallObserver, Protocol):
@@ -24,6 +37,9 @@ class SpanObserver(CallObserver, Protocol):
 
     def around(self, app: ASGIApp, ignored_paths: Set[str]) -> ASGIApp:
         """Return a middleware that gives every request a span, except for requests to the ignored paths."""
+
+    def begin_call(self, method: str, headers: Mapping[bytes, bytes] | None) -> OpenSpan:
+        """Begin the span of a call by gRPC with that metadata; without, of one request of a stream."""
 
     def close(self) -> None:
         """Send the spans that are left."""
@@ -37,6 +53,7 @@ class Telemetry:
         statistics: counts the calls and runs of each model.
         http_durations: how long HTTP requests took.
         http_request_log: records each HTTP request when it is over.
+        rpc_durations: how long calls by gRPC took.
         rpc_log: records each call by gRPC when it is over.
         metrics: shows all counts to Prometheus.
         recent: keeps the last traced runs.
@@ -47,6 +64,7 @@ class Telemetry:
     statistics: InferenceStatistics
     http_durations: HttpDurations
     http_request_log: HttpRequestLog
+    rpc_durations: RpcDurations
     rpc_log: RpcLog
     metrics: Metrics
     recent: RecentRuns
@@ -80,10 +98,21 @@ def make_telemetry(settings: Settings, counters: Counters | None = None) -> Tele
     recent = RecentRuns(settings.recent_traces)
     spans = _make_spans(settings) if settings.otel else None
     request_log = HttpRequestLog(http_durations, settings.access_log)
-    rpc_log = RpcLog(settings.access_log)
+    rpc_durations = RpcDurations() if counters is None else ProcessRpcDurations(counters)
+    rpc_log = RpcLog(rpc_durations, settings.access_log)
     metrics = Metrics(make_collectors())
     processes = None if counters is None else ProcessMetrics(metrics, counters)
-    return Telemetry(statistics, http_durations, request_log, rpc_log, metrics, recent, spans, processes)
+    return Telemetry(
+        statistics,
+        http_durations,
+        request_log,
+        rpc_durations,
+        rpc_log,
+        metrics,
+        recent,
+        spans,
+        processes,
+    )
 
 
 def _make_spans(settings: Settings) -> SpanObserver:

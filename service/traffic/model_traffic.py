@@ -7,7 +7,15 @@ from weakref import ref
 from service.log_context import FIELDS
 from service.repository.loaded_model import LoadedModel
 from service.repository.model_entry import ModelEntry
-from service.traffic.rollback import DifferenceWatch, Endings, ErrorWatch, Rollback, RollbackCause
+from service.traffic.rollback import (
+    DifferenceWatch,
+    Endings,
+    ErrorWatch,
+    Rollback,
+    RollbackCause,
+    TellRollback,
+    tell_nobody,
+)
 from service.traffic.shadow_statistics import ShadowOutcome, ShadowRun, ShadowStatistics
 from service.traffic.split import Split
 
@@ -27,6 +35,7 @@ class ModelTraffic:
     Args:
         entry: the model as it was loaded; it has a `[traffic]` table.
         endings: counts the requests of a model and a version: how many have ended, how many were not answered.
+        tell: told of each version that gave its share back because of what was counted here.
 
     Attributes:
         name: the model.
@@ -40,7 +49,7 @@ class ModelTraffic:
         shadow: what shadow runs have shown; None where there are none.
     """
 
-    def __init__(self, entry: ModelEntry, endings: Endings) -> None:
+    def __init__(self, entry: ModelEntry, endings: Endings, tell: TellRollback = tell_nobody) -> None:
         if entry.traffic is None:
             raise ValueError(f"model {entry.name!r} has no traffic")
         self.name = entry.name
@@ -53,6 +62,7 @@ class ModelTraffic:
         self._loaded = {version: ref(entry.versions[version]) for version in self.shares}
         self._split = Split(entry.name, self.shares) if self.shares else None
         self._choices = 0
+        self._tell = tell
         self._sticky = None if self.config.sticky is None else self.config.sticky.lower().encode()
         self._open_shadow()
         self._open_watches(endings)
@@ -93,19 +103,33 @@ class ModelTraffic:
                 wanted[version] = 0.0
         return wanted
 
-    def roll_back(self, version: str, rollback: Rollback) -> None:
-        """Give the share of a version to the stable one, unless that has happened."""
+    def roll_back(self, version: str, rollback: Rollback, *, is_repeated: bool = False) -> None:
+        """Give the share of a version to the stable one, unless that has happened.
+
+        Args:
+            version: the version.
+            rollback: why.
+            is_repeated: whether another process did so before, and has counted and logged it.
+        """
         if version == self.stable or version not in self.shares or version in self.rolled_back:
             return
         self.rolled_back = {**self.rolled_back, version: rollback}
+        if is_repeated:
+            return
         self.rollbacks[rollback.cause] += 1
         fields = {"model": self.name, "version": version, "stable": self.stable, "reason": rollback.reason}
         _logger.warning("version rolled back", extra={FIELDS: fields})
 
-    def roll_back_all(self, reason: str) -> None:
+    def roll_back_all(self, reason: str, *, is_repeated: bool = False) -> None:
         """Give the shares of all versions to the stable one."""
         for version in self.shares:
-            self.roll_back(version, Rollback(RollbackCause.REQUEST, reason))
+            self.roll_back(version, Rollback(RollbackCause.REQUEST, reason), is_repeated=is_repeated)
+
+    def _roll_back_everywhere(self, version: str, rollback: Rollback) -> None:
+        self.roll_back(version, rollback)
+        loaded = self._loaded[version]() if version in self.rolled_back else None
+        if loaded is not None:
+            self._tell(loaded, rollback)
 
     def take_over(self, before: "ModelTraffic") -> None:
         """Keep the rollbacks of versions that were not loaded anew with the others of their model."""
@@ -148,7 +172,7 @@ class ModelTraffic:
         judged = run.shadow if run.shadow != self.stable else run.version
         rollback = self._differences.judge(run.relative)
         if rollback is not None:
-            self.roll_back(judged, rollback)
+            self._roll_back_everywhere(judged, rollback)
 
     def _judge_errors(self) -> None:
         for version, watch in self._watches.items():
@@ -156,7 +180,7 @@ class ModelTraffic:
                 continue
             rollback = watch.judge()
             if rollback is not None:
-                self.roll_back(version, rollback)
+                self._roll_back_everywhere(version, rollback)
 
     def _open_shadow(self) -> None:
         shadow = self.config.shadow

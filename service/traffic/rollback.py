@@ -1,12 +1,14 @@
 """Judges when a version has to give its share back to the stable one."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from functools import partial
 from time import time
 
+from engine.light_dataclass import dataclass
 from service.config.traffic_config import RollbackConfig
+from service.repository.loaded_model import LoadedModel
 
 Endings = Callable[[str, str], tuple[int, int]]
 """(model, version) -> how many of its requests have ended, and how many of these were not answered."""
@@ -34,6 +36,15 @@ class Rollback:
     cause: RollbackCause
     reason: str
     epoch_ms: float = field(default_factory=lambda: time() * 1e3)
+
+
+TellRollback = Callable[[LoadedModel, Rollback], None]
+"""Told of a version that gave its share back, and why."""
+
+
+def tell_nobody(model: LoadedModel, rollback: Rollback) -> None:
+    """Do nothing: there is no other process."""
+    del model, rollback
 
 
 class ErrorWatch:

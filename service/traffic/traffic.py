@@ -7,7 +7,7 @@ from typing import Protocol
 from service.repository.loaded_model import LoadedModel
 from service.repository.model_entry import ModelEntry
 from service.traffic.model_traffic import ModelTraffic
-from service.traffic.rollback import Endings
+from service.traffic.rollback import Endings, TellRollback, tell_nobody
 from service.traffic.shadow_statistics import ShadowRun
 
 
@@ -34,11 +34,15 @@ class Traffic:
     Args:
         shadows: makes shadow runs; None: there are none.
         endings: counts the requests of versions.
+
+    Attributes:
+        tell: told of each version that gave its share back because of what was counted here, on the event loop.
     """
 
     def __init__(self, shadows: ShadowWatch | None = None, endings: Endings = _none_ended) -> None:
         self._shadows = shadows
         self._endings = endings
+        self.tell: TellRollback = tell_nobody
         self._models: dict[str, ModelTraffic] = {}
         self._opening = Lock()
 
@@ -53,7 +57,10 @@ class Traffic:
         with self._opening:
             known = self._models.get(entry.name)
             if known is None or known.config is not entry.traffic:
-                before, known = known, ModelTraffic(entry, self._endings)
+                before, known = (
+                    known,
+                    ModelTraffic(entry, self._endings, self.tell),
+                )
                 if before is not None:
                     known.take_over(before)
                 if self._shadows is not None:

@@ -30,7 +30,7 @@ COLLECTORS: list[Callable[[], Collector]] = [
 ]
 """Every application makes one collector of each; a new metric adds its class here."""
 
-SUMMED = (InferenceMetrics, RequestMetrics, LayerMetrics, HttpRequestMetrics)
+SUMMED = (InferenceMetrics, RequestMetrics, LayerMetrics, HttpRequestMetrics, RpcCallMetrics)
 """What these show is of all processes together, where there are several: the statistics are. The families of all others
 are of one process; `processes.py` puts those of all together."""
 

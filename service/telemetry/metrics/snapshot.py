@@ -1,9 +1,10 @@
 """The server at one moment, as far as metrics show it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from engine import Compilation
+from engine.light_dataclass import dataclass
 from service.config.settings import Settings
 from service.graph.view import count_precisions
 from service.histogram import Histogram
@@ -13,7 +14,7 @@ from service.scheduling.dispatcher import Dispatcher
 from service.scheduling.scheduling_policy import scheduling_policy
 from service.stores.poll_status import PollStatus
 from service.telemetry.http_durations import HttpDurations
-from service.telemetry.rpc_log import RpcEnding
+from service.telemetry.rpc_durations import RpcEnding
 from service.telemetry.statistics import InferenceStatistics, ModelStatistics
 from service.traffic.model_traffic import ModelTraffic
 

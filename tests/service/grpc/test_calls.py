@@ -51,7 +51,7 @@ FAILURES, WAITING = "nv_inference_request_failure", "nv_inference_pending_reques
 
 def test_the_deadline_of_a_call_is_that_of_its_request(raw: RawClient, grpc_server: ServerProcess) -> None:
     before = counts(grpc_server, FAILURES)
-    call = raw.channel.unary_unary(INFER).future(blocked(50), timeout=2)
+    call = raw.channel.unary_unary(INFER).future(blocked(50), timeout=6)
     assert grpc_server.entered.take() == 50
     assert call.exception().code() is grpc.StatusCode.DEADLINE_EXCEEDED
     after = until_changed(grpc_server, FAILURES, before)

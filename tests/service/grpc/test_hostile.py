@@ -1,7 +1,9 @@
 """Messages that nobody should send: each is refused in words, and the server goes on."""
 
+import sys
 import threading
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -12,12 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tritonclient.grpc import service_pb2
 
+from service.config.settings import Settings
 from service.errors import ServiceError
 from service.grpc.infer_message import split
+from service.grpc.options import channel_options, is_unpacking_bounded
 from service.grpc.status import details_of
 from service.grpc.wire import FIXED32, FIXED64, VARINT, prefix, read_varints, varint
 from tests.service.grpc.servers import RawClient, told
-from tests.service.server.process import SOON
+from tests.service.grpc.test_streaming import STREAM
+from tests.service.server.process import SOON, ServerProcess
 
 Input = service_pb2.ModelInferRequest.InferInputTensor
 FLOATS = np.array([[1, 2]], np.float32)
@@ -136,8 +141,51 @@ def test_more_than_may_be_sent(raw: RawClient) -> None:
     assert refused(raw, inputs=names)[:2] == ("RESOURCE_EXHAUSTED", "too_many_values")
     too_long = message(model_name="same_f32", raw_input_contents=[bytes(200_001)])
     assert raw.refusal(too_long)[0] == "RESOURCE_EXHAUSTED"
-    assert raw.refusal(SOUND, compression=grpc.Compression.Gzip)[0] == "UNIMPLEMENTED"
     assert raw.refusal(b"", method="Nothing")[0] == "UNIMPLEMENTED"
+
+
+def peak_bytes(pid: int) -> int:
+    """Return the most memory that a process has had so far."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    (line,) = [line for line in status.splitlines() if line.startswith("VmHWM")]
+    return int(line.split()[1]) << 10
+
+
+BOUNDED = pytest.mark.skipif(not is_unpacking_bounded(grpc.__version__), reason="this gRPC is too old")
+
+
+@BOUNDED
+@pytest.mark.parametrize("algorithm", [grpc.Compression.Gzip, grpc.Compression.Deflate])
+def test_compressed_messages_are_unpacked(raw: RawClient, algorithm: grpc.Compression) -> None:
+    answer = service_pb2.ModelInferResponse.FromString(raw.call(SOUND, compression=algorithm))
+    assert list(answer.raw_output_contents) == [FLOATS.tobytes()]
+
+
+@BOUNDED
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
+@pytest.mark.parametrize("algorithm", [grpc.Compression.Gzip, grpc.Compression.Deflate])
+def test_no_more_is_unpacked_than_a_message_may_have(
+    raw: RawClient, grpc_server: ServerProcess, algorithm: grpc.Compression
+) -> None:
+    raw.call(SOUND, compression=algorithm)
+    before = peak_bytes(grpc_server.process.pid)
+    bomb = bytes(200 << 20)  # a thousand times the most that the server takes; it comes as 200 kB
+    assert raw.refusal(bomb, compression=algorithm)[0] == "RESOURCE_EXHAUSTED"
+    assert peak_bytes(grpc_server.process.pid) - before < 20 << 20
+    call = raw.channel.stream_stream(STREAM)(iter([bomb]), timeout=SOON, compression=algorithm)
+    with pytest.raises(grpc.RpcError) as ended:
+        list(call)
+    assert ended.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert peak_bytes(grpc_server.process.pid) - before < 20 << 20
+
+
+def test_old_versions_of_grpc_are_told_to_refuse_compressed_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    for version in ("1.83.9", "1.9.0", "nothing", "1"):
+        monkeypatch.setattr(grpc, "__version__", version)
+        assert ("grpc.compression_enabled_algorithms_bitset", 1) in channel_options(Settings())
+    for version in ("1.84.0", "1.85.1", "2.0.0rc1"):
+        monkeypatch.setattr(grpc, "__version__", version)
+        assert "grpc.compression_enabled_algorithms_bitset" not in dict(channel_options(Settings()))
 
 
 def test_unpacked_numbers_and_parts_of_messages_mean_the_same(raw: RawClient) -> None:

@@ -1,6 +1,7 @@
 """Clients that ask a server without a pause, and keep what went wrong."""
 
 import http.client
+import ssl
 import threading
 from collections import Counter
 from dataclasses import dataclass, field
@@ -39,10 +40,18 @@ class Load:
         url: where the server is.
         clients: how many.
         path: what they ask.
+        tls: for HTTPS.
     """
 
-    def __init__(self, url: str, clients: int = 4, path: str = "/infer?model=vector&trace=off") -> None:
+    def __init__(
+        self,
+        url: str,
+        clients: int = 4,
+        path: str = "/infer?model=vector&trace=off",
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self._address = urlsplit(url)
+        self._tls = tls
         self._path = path
         self._stopped = threading.Event()
         self._counted = threading.Condition()
@@ -83,7 +92,10 @@ class Load:
             ), self.told
 
     def _connect(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection(self._address.hostname or "", self._address.port, timeout=SOON)
+        host, port = self._address.hostname or "", self._address.port
+        if self._tls is None:
+            return http.client.HTTPConnection(host, port, timeout=SOON)
+        return http.client.HTTPSConnection(host, port, timeout=SOON, context=self._tls)
 
     def _ask(self, told: Told) -> None:
         connection = self._connect()

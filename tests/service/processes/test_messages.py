@@ -33,8 +33,8 @@ def test_replies_are_told_apart() -> None:
 
 
 def test_slot_is_taken_once() -> None:
-    slot = Slot(1, 2, "http://127.0.0.1:1", (3, 4), 5, (6, 7, 8), is_first=True, is_told=False)
+    slot = Slot(1, 2, "http://127.0.0.1:1", (3, 4), 5, (6, 7, 8), 9, True, False, (10, 11), 12)
     environment = slot.variables()
     assert take_slot(environment) == slot
     assert (environment, take_slot(environment)) == ({}, None)
-    assert slot.descriptors == (3, 4, 5, 6, 7, 8)
+    assert slot.descriptors == (3, 4, 10, 11, 5, 6, 7, 8, 9, 12)

@@ -39,7 +39,7 @@ def server(models: Path) -> Iterator[ServerProcess]:
 
 def samples(server: ServerProcess) -> dict[str, float]:
     """Return all samples of `/metrics`, by name with labels."""
-    text = httpx.get(f"{server.url}/metrics").text
+    text = httpx.get(f"{server.url}/metrics", timeout=SOON).text
     pairs = (line.rpartition(" ") for line in text.splitlines() if not line.startswith("#"))
     return {name: float(value) for name, _, value in pairs}
 
@@ -71,9 +71,9 @@ def test_counters_of_all_processes_are_added_up(server: ServerProcess) -> None:
     assert [found[name] for name in endpoints] == [total]
     assert found['kuiper_workers{process="0"}'] == found['kuiper_workers{process="1"}']
     assert found['process_resident_memory_bytes{process="1"}'] > 1 << 20
-    statistics = httpx.get(f"{server.url}/v2/models/vector/stats").json()["model_stats"][0]
+    statistics = httpx.get(f"{server.url}/v2/models/vector/stats", timeout=SOON).json()["model_stats"][0]
     assert statistics["inference_stats"]["success"]["count"] == total
-    assert httpx.get(f"{server.url}/stats").json()["models"]["vector"]["requests"] == total
+    assert httpx.get(f"{server.url}/stats", timeout=SOON).json()["models"]["vector"]["requests"] == total
 
 
 def test_killed_process_takes_only_its_own_connections(server: ServerProcess) -> None:
@@ -117,7 +117,7 @@ def test_models_that_no_longer_load_leave_the_old_processes(server: ServerProces
     server.wait_for_line(re.compile("restart given up: the new process ended: exit code 3"))
     assert children(server) == before
     assert any("model unknown is broken" in line for line in server.lines)
-    assert httpx.get(f"{server.url}/readyz").status_code == 200
+    assert httpx.get(f"{server.url}/readyz", timeout=SOON).status_code == 200
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -137,25 +137,24 @@ def test_server_that_cannot_start_says_why_once_and_ends(tmp_path: Path) -> None
     assert ended.stderr.count("model unknown is broken") == 1
 
 
-def test_grpc_is_refused_in_words(models: Path) -> None:
-    ended = run_to_end("--models", str(models), "--processes", "2", "--grpc-port", "0")
-    assert ended.returncode == 2
-    assert "grpc_port: only one process can answer gRPC" in ended.stderr
-
-
 def test_traces_of_all_processes_are_found_from_any(server: ServerProcess) -> None:
     ids = [f"run-{number}" for number in range(12)]
     for request_id in ids:  # each on a connection of its own
         headers = {"X-Request-ID": request_id}
         url = f"{server.url}/infer?model=vector&trace=stats"
-        assert httpx.post(url, json={"inputs": [{"data": [[1, 2, 3]]}]}, headers=headers).status_code == 200
-    listed = httpx.get(f"{server.url}/traces").json()["traces"]
+        assert (
+            httpx.post(
+                url, json={"inputs": [{"data": [[1, 2, 3]]}]}, headers=headers, timeout=SOON
+            ).status_code
+            == 200
+        )
+    listed = httpx.get(f"{server.url}/traces", timeout=SOON).json()["traces"]
     assert [trace["request_id"] for trace in listed] == ids[::-1]
     for trace in listed:
-        found = httpx.get(f"{server.url}/traces/{trace['request_id']}").json()
+        found = httpx.get(f"{server.url}/traces/{trace['request_id']}", timeout=SOON).json()
         assert (found["request_id"], found["process"]) == (trace["request_id"], trace["process"])
-    assert httpx.get(f"{server.url}/traces/nowhere").status_code == 404
-    drawn = httpx.get(f"{server.url}/traces?format=chrome").json()["traceEvents"]
+    assert httpx.get(f"{server.url}/traces/nowhere", timeout=SOON).status_code == 404
+    drawn = httpx.get(f"{server.url}/traces?format=chrome", timeout=SOON).json()["traceEvents"]
     assert {event["pid"] for event in drawn} == {1 + trace["process"] for trace in listed}
     assert sum(event["name"] == "request" and event["ph"] == "b" for event in drawn) == len(ids)
 
@@ -165,17 +164,17 @@ def test_models_are_loaded_and_unloaded_in_all_processes_and_in_those_to_come(
 ) -> None:
     def statuses() -> set[int]:
         url = f"{server.url}/v2/models/vector/ready"
-        return {httpx.get(url).status_code for _ in range(16)}
+        return {httpx.get(url, timeout=SOON).status_code for _ in range(16)}
 
-    unload = httpx.post(f"{server.url}/v2/repository/models/vector/unload")
+    unload = httpx.post(f"{server.url}/v2/repository/models/vector/unload", timeout=SOON)
     assert (unload.status_code, unload.json()) == (200, {})
     assert statuses() == {503}
     os.kill(children(server)[1], signal.SIGKILL)
     server.wait_for_line(SERVES)
     assert statuses() == {503}
-    assert httpx.post(f"{server.url}/v2/repository/models/vector/load").status_code == 200
+    assert httpx.post(f"{server.url}/v2/repository/models/vector/load", timeout=SOON).status_code == 200
     assert statuses() == {200}
-    refused = httpx.post(f"{server.url}/v2/repository/models/nothing/load")
+    refused = httpx.post(f"{server.url}/v2/repository/models/nothing/load", timeout=SOON)
     assert refused.status_code == 404
     assert "nothing" in refused.json()["error"]
 

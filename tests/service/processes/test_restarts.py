@@ -171,7 +171,12 @@ def test_processes_that_ask_each_other_at_the_same_time_answer(server: ServerPro
     for request_id in ids:  # each on a connection of its own
         headers = {"X-Request-ID": request_id}
         url = f"{server.url}/infer?model=vector&trace=stats"
-        assert httpx.post(url, json={"inputs": [{"data": [[1, 2, 3]]}]}, headers=headers).status_code == 200
+        assert (
+            httpx.post(
+                url, json={"inputs": [{"data": [[1, 2, 3]]}]}, headers=headers, timeout=SOON
+            ).status_code
+            == 200
+        )
 
     def ask(request_id: str) -> int:
         return httpx.get(f"{server.url}/traces/{request_id}", timeout=30).status_code

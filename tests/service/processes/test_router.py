@@ -1,12 +1,13 @@
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
 from service.processes import router as module
 from service.processes.child import Child
-from service.processes.messages import Call, Message, Reply, read_message, unpack_replies
+from service.processes.messages import AGAIN, Call, Message, Reply, call_of, read_message, unpack_replies
 from service.processes.router import Router
 from service.processes.slot import Slot
 
@@ -41,7 +42,7 @@ class StandIn:
     """
 
     def __init__(self, number: int, router: Router) -> None:
-        slot = Slot(number, 3, "", (), 0, (), is_first=False, is_told=False)
+        slot = Slot(number, 3, "", (), 0, (), 0, False, False, (), 0)
         self.channel, self.says = Channel(), asyncio.StreamReader()
         self.child = Child(slot, cast("Any", None), cast("Any", self.channel), is_ready=True)
         self.listening = asyncio.create_task(self.child.listen(self.says, router.take))
@@ -55,11 +56,12 @@ class StandIn:
         assert message is not None
         return message
 
-    async def do(self, call: Call = LOAD) -> None:
-        """Answer the next message, which is to be this call."""
+    async def do(self, call: Call = LOAD) -> tuple[tuple[str, str], ...]:
+        """Answer the next message, which is to be this call; returns its headers."""
         message = await self.hear()
         assert (message.head["kind"], message.head["call"]["path"]) == ("call", call.path)
         self.say(Message({"kind": "reply", "number": message.head["number"], **DONE}))
+        return call_of(message).headers
 
     async def end(self) -> None:
         self.says.feed_eof()
@@ -125,3 +127,18 @@ async def test_only_what_counts_is_repeated(monkeypatch: pytest.MonkeyPatch) -> 
         await first.do(change)
         assert len(await replies(first)) == 1
     assert await repeated(router) == [("/v2/logging", b"b"), ("/v2/logging", b"a"), (LOAD.path, b"")]
+
+
+ROLLBACK = Call("POST", "/models/digits/traffic/rollback")
+
+
+@pytest.mark.parametrize("last", [LOAD, replace(ROLLBACK, method="DELETE")])
+async def test_rollback_is_repeated_until_it_is_void(last: Call) -> None:
+    router, (first, second) = start(2)
+    other = Call("POST", "/models/other/traffic/rollback")
+    for number, change in enumerate((ROLLBACK, other, last)):
+        first.say(change.message(kind="change", number=number))
+        assert await first.do(change) == ()
+        assert await second.do(change) == ((AGAIN, "1"),), "the first one alone counts it"
+        await replies(first)
+    assert [path for path, _ in await repeated(router)] == [other.path, last.path]

@@ -14,10 +14,13 @@ async def test_call_that_fails_is_answered(caplog: pytest.LogCaptureFixture) -> 
     async def fail(call: Call) -> tuple[int, bytes]:
         raise RuntimeError(call.path)
 
+    async def nothing() -> tuple[int, bytes]:
+        return 200, b"{}"
+
     ended = asyncio.Event()
     ours, theirs = socket.socketpair()
     siblings = Siblings(theirs.detach(), 1)
-    await siblings.connect(Duties(fail, ended.set, ended.set, ended.set))
+    await siblings.connect(Duties(fail, nothing, ended.set, ended.set, ended.set))
     reader, writer = await asyncio.open_unix_connection(sock=ours)
     writer.write(Call("POST", "/v2/logging").message(kind="call", number=5).pack())
     async with asyncio.timeout(20):

@@ -38,7 +38,7 @@ def test_answers_are_those_of_a_server_that_batches_nothing(delay: str) -> None:
         serial = asyncio.run(ask_all(server.url, bodies, 1))
     with ServerProcess(*flags, "--max-batch-size", "8", "--max-queue-delay-ms", delay) as server:
         together = asyncio.run(ask_all(server.url, bodies, 40))
-        stats = httpx.get(f"{server.url}/v2/models/resnet18/stats").json()["model_stats"][0]
+        stats = httpx.get(f"{server.url}/v2/models/resnet18/stats", timeout=SOON).json()["model_stats"][0]
     for one, other in zip(serial, together, strict=True):
         expected = np.array(one, np.float32)
         np.testing.assert_allclose(np.array(other), expected, rtol=0, atol=1e-5 * np.abs(expected).max())
@@ -50,8 +50,8 @@ def test_answers_are_those_of_a_server_that_batches_nothing(delay: str) -> None:
 def test_model_that_mixes_rows_is_served_one_by_one(tmp_path: Path) -> None:
     folder = add_model(tmp_path, "softmax", SOFTMAX, "[batching]\nmax_batch_size = 4\n")
     with ServerProcess("--models", str(folder)) as server:
-        detail = httpx.get(f"{server.url}/models/softmax").json()
-        config = httpx.get(f"{server.url}/v2/models/softmax/config").json()
+        detail = httpx.get(f"{server.url}/models/softmax", timeout=SOON).json()
+        config = httpx.get(f"{server.url}/v2/models/softmax/config", timeout=SOON).json()
         bodies = [npy(np.full((1, 3), number, np.float32)) for number in range(20)]
         answers = asyncio.run(ask_all(server.url, bodies, 20))
     assert detail["max_batch_size"] == 1

@@ -3,11 +3,15 @@ import errno
 import logging
 import socket
 import ssl
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import pytest
 
+from service.processes.connection_shares import ConnectionShares
 from service.server import shared_listener as module
 from service.server.shared_listener import SharedListener
 
@@ -52,7 +56,7 @@ async def test_without_descriptors_is_tried_again_after_a_while(
             made.set()
             transport.close()
 
-    listener = SharedListener(full, Greeter, None)
+    listener = SharedListener(full, Greeter, None, ConnectionShares())
     with caplog.at_level(logging.WARNING), socket.create_connection(full.getsockname()):
         async with asyncio.timeout(20):
             await made.wait()
@@ -65,7 +69,7 @@ async def test_without_descriptors_is_tried_again_after_a_while(
 async def test_clients_that_shake_hands_are_beginning(full: Full) -> None:
     full.attempts = [0.0] * Full.refused
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    listener = SharedListener(full, asyncio.Protocol, context)
+    listener = SharedListener(full, asyncio.Protocol, context, ConnectionShares())
 
     async def until(wanted: bool) -> None:
         async with asyncio.timeout(20):
@@ -78,3 +82,51 @@ async def test_clients_that_shake_hands_are_beginning(full: Full) -> None:
     client.close()
     await until(False)
     listener.close()
+
+
+async def take(clients: int, shares: Sequence[ConnectionShares]) -> None:
+    """Connect so many clients at once, and wait until the processes with these shares have taken them all."""
+    taken = asyncio.Semaphore(0)
+
+    class Counted(asyncio.Protocol):
+        def __init__(self, own: ConnectionShares) -> None:
+            self.own = own
+
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            self.own.add()
+            taken.release()
+
+    with ExitStack() as stack:
+        listening = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=clients))
+        for _ in range(clients):
+            stack.enter_context(socket.create_connection(listening.getsockname()))
+        for own in shares:
+            opened = stack.enter_context(listening.dup())  # an event loop watches a descriptor once
+            opened.setblocking(False)
+            stack.callback(SharedListener(opened, partial(Counted, own), None, own).close)
+        async with asyncio.timeout(20):
+            for _ in range(clients):
+                await taken.acquire()
+
+
+@pytest.mark.parametrize(("begun", "clients"), [([0, 0], 16), ([0, 10], 10), ([3, 1], 2), ([0, 0], 100)])
+async def test_connections_that_come_together_go_to_the_process_with_fewer(
+    begun: list[int], clients: int
+) -> None:
+    numbers = memoryview(array("q", [-1, -1]))
+    shares = [ConnectionShares(numbers, slot) for slot in range(2)]
+    for own, number in zip(shares, begun, strict=True):
+        for _ in range(number):
+            own.add()
+    await take(clients, shares)
+    for own in shares:
+        own.begin()  # to be counted once more
+    first, second = numbers
+    assert first + second == sum(begun) + clients
+    assert abs(first - second) <= 2 + max(numbers) // 4, numbers.tolist()
+
+
+async def test_process_that_hangs_costs_no_connection() -> None:
+    numbers = memoryview(array("q", [0, 0]))
+    await take(24, [ConnectionShares(numbers, 0)])
+    assert numbers.tolist() == [-1, 0]  # it listens no more

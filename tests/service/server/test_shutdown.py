@@ -58,8 +58,8 @@ def test_accepted_requests_are_answered_and_new_ones_are_not_taken(
         running = begun(server, pool, 1)
         server.terminate()
         server.wait_for_line(DRAINING)
-        assert httpx.get(f"{server.url}/livez").status_code == 200
-        ready = httpx.get(f"{server.url}/readyz")
+        assert httpx.get(f"{server.url}/livez", timeout=SOON).status_code == 200
+        ready = httpx.get(f"{server.url}/readyz", timeout=SOON)
         assert (ready.status_code, ready.json()["code"]) == (503, "shutting_down")
         refused = ask(server, 2)
         assert (refused.status_code, refused.json()["code"]) == (503, "shutting_down")
@@ -73,7 +73,7 @@ def test_accepted_requests_are_answered_and_new_ones_are_not_taken(
 def test_requests_are_answered_during_the_delay_on_connections_that_end(
     models: Path, pool: ThreadPoolExecutor
 ) -> None:
-    with start(models, "--drain-delay-seconds", "60") as server, httpx.Client() as client:
+    with start(models, "--drain-delay-seconds", "60") as server, httpx.Client(timeout=SOON) as client:
         before = client.get(f"{server.url}/readyz")
         assert (before.status_code, "connection" in before.headers) == (200, False)
         running = begun(server, pool, 1)
@@ -81,7 +81,7 @@ def test_requests_are_answered_during_the_delay_on_connections_that_end(
         server.wait_for_line(LEAVING)
         ready = client.get(f"{server.url}/readyz")
         assert (ready.status_code, ready.json()["code"]) == (503, "shutting_down")
-        assert httpx.get(f"{server.url}/v2/health/ready").status_code == 503
+        assert httpx.get(f"{server.url}/v2/health/ready", timeout=SOON).status_code == 503
         late = pool.submit(ask, server, 2)
         server.gate.give(2)
         for number, answer in ((1, running.result(SOON)), (2, late.result(SOON))):
@@ -112,7 +112,9 @@ def iter_done(answers: "list[Future[httpx.Response]]") -> Iterator[httpx.Respons
 def test_server_whose_models_are_being_loaded_ends_at_once(models: Path, number: signal.Signals) -> None:
     with ServerProcess("--models", str(models), until_ready=False) as server:
         server.entered.take()  # a layer that nothing interrupts is running
-        assert httpx.get(f"{server.url}/livez").status_code == 200  # the server takes signals itself by now
+        assert (
+            httpx.get(f"{server.url}/livez", timeout=SOON).status_code == 200
+        )  # the server takes signals itself by now
         server.process.send_signal(number)
         assert server.exit_code() == 0
     told = f"stopping on {number.name}, the loading of models is given up (0 of 1 models, compiling blocking [1])"

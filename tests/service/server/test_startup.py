@@ -9,13 +9,13 @@ import pytest
 
 from tests.service.models import UNKNOWN_LAYER, VECTOR, add_model
 from tests.service.server.blocking import BLOCKING
-from tests.service.server.process import ServerProcess, run_to_end
+from tests.service.server.process import SOON, ServerProcess, run_to_end
 
 
 def test_one_model_is_served_from_its_own_folder(tmp_path: Path) -> None:
     folder = add_model(tmp_path, "vector", VECTOR)
     with ServerProcess("--models", str(folder), module="service.cli") as server:
-        answer = httpx.post(f"{server.url}/infer", json={"inputs": [{"data": [[-1, 0, 1]]}]})
+        answer = httpx.post(f"{server.url}/infer", json={"inputs": [{"data": [[-1, 0, 1]]}]}, timeout=SOON)
         assert answer.json()["outputs"][0]["data"] == [[0, 0, 1]]
         assert answer.json()["model"] == "vector"
         server.terminate()
@@ -37,14 +37,14 @@ def test_broken_model_can_be_skipped(tmp_path: Path) -> None:
     add_model(tmp_path, "vector", VECTOR)
     add_model(tmp_path, "unknown", UNKNOWN_LAYER)
     with ServerProcess("--models", str(tmp_path), "--skip-broken") as server:
-        models = httpx.get(f"{server.url}/models").json()["models"]
+        models = httpx.get(f"{server.url}/models", timeout=SOON).json()["models"]
         assert [(model["name"], model["state"]) for model in models] == [
             ("unknown", "broken"),
             ("vector", "ready"),
         ]
         assert "nn.RELU relu" in models[0]["reason"]
-        assert httpx.get(f"{server.url}/readyz").status_code == 200
-        assert httpx.post(f"{server.url}/infer?model=unknown", content=b"1").status_code == 503
+        assert httpx.get(f"{server.url}/readyz", timeout=SOON).status_code == 200
+        assert httpx.post(f"{server.url}/infer?model=unknown", content=b"1", timeout=SOON).status_code == 503
 
 
 @pytest.mark.parametrize("folder", ["nowhere", "."])
@@ -72,17 +72,17 @@ def test_port_is_open_while_models_are_loaded(tmp_path: Path) -> None:
     add_model(tmp_path, "vector", VECTOR)
     with ServerProcess("--models", str(tmp_path), until_ready=False) as server:
         assert server.entered.take() == 0  # the run of zeros that warms the model up
-        assert httpx.get(f"{server.url}/livez").status_code == 200
-        assert httpx.get(f"{server.url}/metrics").status_code == 200
-        ready = httpx.get(f"{server.url}/readyz")
+        assert httpx.get(f"{server.url}/livez", timeout=SOON).status_code == 200
+        assert httpx.get(f"{server.url}/metrics", timeout=SOON).status_code == 200
+        ready = httpx.get(f"{server.url}/readyz", timeout=SOON)
         assert (ready.status_code, ready.json()["code"]) == (503, "not_ready")
         assert re.search(r"\([01] of 2 models, compiling blocking \[1\]\)$", ready.json()["error"])
         for path in ("/infer?model=vector", "/v2/models/vector/infer", "/v2/repository/models/vector/load"):
-            answer = httpx.post(f"{server.url}{path}", json={})
+            answer = httpx.post(f"{server.url}{path}", json={}, timeout=SOON)
             assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
         server.gate.give()
         server.wait_for_line(re.compile("running on"))
-        assert httpx.get(f"{server.url}/readyz").status_code == 200
+        assert httpx.get(f"{server.url}/readyz", timeout=SOON).status_code == 200
 
 
 NOTHING_TO_WRITE = ("env", "-i", "sh", "-c", 'ulimit -f 0; exec "$@"', "sh")
@@ -92,9 +92,9 @@ NOTHING_TO_WRITE = ("env", "-i", "sh", "-c", 'ulimit -f 0; exec "$@"', "sh")
 def test_server_needs_no_environment_and_writes_no_file(tmp_path: Path) -> None:
     add_model(tmp_path, "vector", VECTOR)
     with ServerProcess("--models", str(tmp_path), module="service.cli", within=NOTHING_TO_WRITE) as server:
-        answer = httpx.post(f"{server.url}/infer", json={"inputs": [{"data": [[-1, 0, 1]]}]})
+        answer = httpx.post(f"{server.url}/infer", json={"inputs": [{"data": [[-1, 0, 1]]}]}, timeout=SOON)
         assert answer.status_code == 200
-        large = httpx.post(f"{server.url}/infer", files={"file": ("large.npy", bytes(8 << 20))})
+        large = httpx.post(f"{server.url}/infer", files={"file": ("large.npy", bytes(8 << 20))}, timeout=SOON)
         assert large.status_code == 422
         server.terminate()
         assert server.exit_code() == 0
