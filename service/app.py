@@ -1,5 +1,6 @@
 """Puts the application together, and nothing else."""
 
+import logging
 from functools import partial
 
 from service.config.setting_file import SettingsError
@@ -27,12 +28,15 @@ from service.routes import DESCRIBED, ROUTERS
 from service.routes.inference import InferenceMiddleware, inference_routes
 from service.scheduling.dispatcher import Dispatcher
 from service.services import Listener, Services
+from service.shared_traffic import RollbackNews
 from service.stores.source import open_source
 from service.surfaces import POLLED_PATHS
 from service.telemetry.load_report import LoadReport
 from service.telemetry.process_statistics import open_counters
 from service.telemetry.telemetry import make_telemetry
 from service.version import kuiper_version
+
+_logger = logging.getLogger(__name__)
 
 
 def create_app(settings: Settings, early: EarlyLoad | None = None, slot: Slot | None = None) -> Application:
@@ -56,6 +60,7 @@ def create_app(settings: Settings, early: EarlyLoad | None = None, slot: Slot | 
     services.traffic = make_traffic(settings, dispatcher, telemetry.statistics)
     if slot is not None:
         services.siblings = Siblings(slot.channel, slot.number)
+        services.traffic.tell = RollbackNews(services.siblings).tell
     routes = inference_routes(services)
     app = Application(
         title="Kuiper Serve",
@@ -76,7 +81,7 @@ def create_app(settings: Settings, early: EarlyLoad | None = None, slot: Slot | 
     origins = OriginPolicy(settings)
     buckets = TokenBuckets(settings.rate_limit) if settings.rate_limit else None
     if settings.grpc_port is not None:
-        services.listeners.append(_make_grpc(services, access, buckets, budget))
+        services.listeners += _make_grpc(services, access, buckets, budget, slot)
     _add_middleware(app, services, access, origins, buckets, budget)
     install_error_handlers(app)
     for router in ROUTERS:
@@ -86,9 +91,9 @@ def create_app(settings: Settings, early: EarlyLoad | None = None, slot: Slot | 
 
 
 def _make_grpc(
-    services: Services, access: Access, buckets: TokenBuckets | None, budget: BodyBudget
-) -> Listener:
-    """Return what answers gRPC.
+    services: Services, access: Access, buckets: TokenBuckets | None, budget: BodyBudget, slot: Slot | None
+) -> list[Listener]:
+    """Return what answers gRPC: nothing where several processes were started without a port for it.
 
     Raises:
         SettingsError: gRPC is not installed, or cannot use the certificate.
@@ -102,7 +107,10 @@ def _make_grpc(
         raise SettingsError(
             "grpc_port: needs the extra kuiper-serve[grpc], which is not installed"
         ) from error
-    return GrpcServer(Front(services, access, buckets, budget))
+    if slot is not None and not slot.grpc_sockets:
+        _logger.error("grpc_port: is read when the first process starts; gRPC is answered from then on")
+        return []
+    return [GrpcServer(Front(services, access, buckets, budget), slot)]
 
 
 def _add_middleware(

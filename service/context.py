@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from random import Random
 from time import perf_counter
 
 from starlette.requests import Request
 from starlette.types import Scope
 
+from engine.light_dataclass import dataclass
 from service.peer import Peer, address_of
 
 REQUEST_ID_HEADER = "X-Request-ID"

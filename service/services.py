@@ -1,12 +1,13 @@
 """The parts of a running server, as routes and middleware reach them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from time import monotonic
 from typing import Protocol
 
 from fastapi import FastAPI, Request
 
+from engine.light_dataclass import dataclass
 from service.config.machine import this_machine
 from service.config.settings import Settings
 from service.graph.document_cache import DocumentCache
@@ -45,6 +46,16 @@ class Listener(Protocol):
 
     async def stop(self) -> None:
         """Answer no more."""
+
+    @property
+    def has_clients(self) -> bool:
+        """Whether a process that is replaced has to wait for clients."""
+
+    def leave(self) -> None:
+        """Leave what is new to the process that has taken this one's place."""
+
+    def end_connections(self) -> None:
+        """Have clients connect again."""
 
 
 @dataclass(slots=True)
@@ -137,7 +148,7 @@ class Services:
             telemetry.http_durations,
             self.traffic.of_all(entries),
             None if self.poller is None else self.poller.status,
-            telemetry.rpc_log.series(),
+            telemetry.rpc_durations.series(),
         )
 
     def check_ready(self) -> None:

@@ -13,7 +13,6 @@ from service.collection import without_collection
 from service.commands.setting_flags import add_flags, settings_of
 from service.config.environment import doubtful_variables
 from service.config.machine import share_machine
-from service.config.setting_file import SettingsError
 from service.config.settings import Settings, describe_settings
 from service.errors import ListenError
 from service.memory_trimmer import use_one_heap
@@ -33,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
     """Serve until a signal stops the server; return the exit code of the process.
 
     Raises:
-        SettingsError: a setting is wrong, or not for several processes.
+        SettingsError: a setting is wrong.
         SystemExit: an argument is wrong, with exit code 2, or help was asked for.
     """
     slot = take_slot()
@@ -41,8 +40,6 @@ def main(arguments: Sequence[str]) -> int:
         share_machine(slot.processes)
     settings = settings_of(vars(make_parser().parse_args(arguments)))
     check_tls(settings)
-    if slot is not None or settings.processes > 1:
-        _check_protocols(settings)
     if slot is None and settings.processes > 1:
         return _supervise(settings)
     return serve(settings, slot)
@@ -94,18 +91,6 @@ def serve(settings: Settings, slot: Slot | None = None) -> int:
             early.progress.stop()
 
 
-def _check_protocols(settings: Settings) -> None:
-    """Check that all processes of several can answer what they are to.
-
-    Raises:
-        SettingsError: gRPC is asked for, whose port only one process can have.
-    """
-    if settings.grpc_port is not None:
-        raise SettingsError(
-            "grpc_port: only one process can answer gRPC; leave it out, or set processes to 1"
-        )
-
-
 def _supervise(settings: Settings) -> int:
     """Start several processes that serve, and wait for their end; return the exit code."""
     # what one process needs not
@@ -114,12 +99,13 @@ def _supervise(settings: Settings) -> int:
 
     configure_logging(settings.log_level, settings.log_format)
     try:
-        sockets = listen(settings.host, settings.port)
+        sockets, port = listen(settings.host, settings.port), settings.grpc_port
+        grpc_sockets = [] if port is None else listen(settings.host, port, "--grpc-port")
     except ListenError as error:
         _logger.error(str(error))  # noqa: TRY400  # it says all there is to say
         return START_FAILED
     url = url_of(sockets[0], settings.host, is_secure=settings.ssl_certfile is not None)
-    return run_processes(settings.processes, url, sockets)
+    return run_processes(settings.processes, url, sockets, grpc_sockets)
 
 
 def _early_load(settings: Settings, is_told: bool) -> EarlyLoad | None:

@@ -1,8 +1,8 @@
 """The documentation of one setting."""
 
-from dataclasses import dataclass
-
 from pydantic.fields import FieldInfo
+
+from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Requests that change the server, where several processes are to change alike."""
 
+from collections.abc import Sequence
 from http import HTTPStatus
 
 from starlette.requests import Request
@@ -9,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from service.errors import ServiceError
 from service.http.body import read_body
 from service.http.error_handlers import error_response
-from service.processes.messages import Call
+from service.processes.messages import Call, Reply
 from service.processes.siblings import Siblings
 from service.scheduling.refusals import shutting_down
 from service.services import Services
@@ -63,15 +64,28 @@ class ChangeMiddleware:
         replies = await self._siblings.change(
             Call(scope["method"], scope["path"], query, headers, bytes(body))
         )
-        if not replies:
-            raise shutting_down()
-        first, *others = replies
-        failed = [reply for reply in others if reply.status >= HTTPStatus.BAD_REQUEST]
-        if failed:
-            told = "; ".join(
-                f"process {reply.process}: {reply.body[:300].decode(errors='replace')}" for reply in failed
-            )
-            message = f"{len(failed)} of {len(replies)} processes could not do what the others did: {told}"
-            details = {"processes": [reply.process for reply in failed]}
-            raise ServiceError(500, "processes_differ", message, details)
+        first = common_reply(replies)
         return Response(first.body, first.status, media_type="application/json")
+
+
+def common_reply(replies: Sequence[Reply]) -> Reply:
+    """Return how all processes answered that were to change alike: the reply of the first, who may have refused.
+
+    Args:
+        replies: as `Siblings.change` returns them.
+
+    Raises:
+        ServiceError: 500 `processes_differ`; 503 `shutting_down` where there are none.
+    """
+    if not replies:
+        raise shutting_down()
+    first, *others = replies
+    failed = [reply for reply in others if reply.status >= HTTPStatus.BAD_REQUEST]
+    if failed:
+        told = "; ".join(
+            f"process {reply.process}: {reply.body[:300].decode(errors='replace')}" for reply in failed
+        )
+        message = f"{len(failed)} of {len(replies)} processes could not do what the others did: {told}"
+        details = {"processes": [reply.process for reply in failed]}
+        raise ServiceError(500, "processes_differ", message, details)
+    return first

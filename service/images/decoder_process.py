@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from queue import SimpleQueue
@@ -18,6 +17,7 @@ from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
+from engine.light_dataclass import dataclass
 from service.config.image_config import ImageConfig
 from service.errors import ServiceError
 from service.images.encoded_image import EncodedImage

@@ -2,10 +2,11 @@
 
 import difflib
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from engine import RuntimeGraph, TraceLevel
+from engine.light_dataclass import dataclass
 from service.codec import (
     JSON_TYPE,
     Decoded,

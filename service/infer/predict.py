@@ -7,13 +7,13 @@
 {"inputs": {"name": {"b64": text}}}   an encoded picture, or a list of them; the name may be left out
 """
 
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from engine import TraceLevel
+from engine.light_dataclass import dataclass
 from service.codec import JSON_TYPE, Decoded, Options, describe_predictions
 from service.codec.binding import find_port
 from service.codec.json_body import decode_document, parse_json

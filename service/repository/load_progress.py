@@ -2,7 +2,8 @@
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from engine.light_dataclass import dataclass
 
 Step = Callable[[str], None]
 """Told what is done next before each part of a load that may take seconds, as "compiling digits"; raises to stop it."""

@@ -1,8 +1,9 @@
 """One version of a model, ready to run."""
 
-from dataclasses import dataclass
+from hashlib import sha256
 
 from engine import RuntimeGraph
+from engine.light_dataclass import dataclass
 from service.config.model_config import ModelConfig
 from service.repository.batching import UNBATCHED, Batching
 from service.repository.warm_up import WarmUpResult
@@ -34,3 +35,8 @@ class LoadedModel:
     byte_count: int
     batching: Batching = UNBATCHED
     warmed_up: tuple[WarmUpResult, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of its weights, operators and configuration, as hexadecimal digits; takes a second for some GB."""
+        return sha256(f"{self.graph.digest} {self.config!r}".encode()).hexdigest()

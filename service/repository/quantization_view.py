@@ -4,7 +4,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, Field
 
-from engine import LayerFigures, OutputFigures, Quantization, QuantizationFigures
+from engine import LayerFigures, OutputFigures, Quantization, QuantizationFigures, RunFigures
 from service.config.precision_name import PrecisionName
 from service.repository.loaded_model import LoadedModel
 
@@ -63,6 +63,25 @@ class QuantizedLayerView(BaseModel):
     figures: LayerFiguresView | None = Field(description="null in files of which nothing was measured")
 
 
+class RunFiguresView(BaseModel):
+    """What a run took in each precision when `kuiper quantize` measured it, the least of a few."""
+
+    processor: str = Field(description="what it was measured on, and with how many threads")
+    f32_ms: float
+    bf16_ms: float
+    int8_ms: float = Field(description="as the file has the model computed")
+
+    @classmethod
+    def of(cls, figures: RunFigures) -> Self:
+        """Describe figures."""
+        return cls(
+            processor=figures.processor,
+            f32_ms=figures.f32_us / 1000,
+            bf16_ms=figures.bf16_us / 1000,
+            int8_ms=figures.int8_us / 1000,
+        )
+
+
 class CalibrationView(BaseModel):
     """What scales were determined from."""
 
@@ -79,6 +98,7 @@ class QuantizationView(BaseModel):
     precision: PrecisionName = Field(description="what the model was asked to compute in when it was loaded")
     calibration: CalibrationView | None
     outputs: OutputFiguresView | None = Field(description="as the file has the model computed")
+    runs: RunFiguresView | None = Field(description="null where that was not measured")
     layers: list[QuantizedLayerView] = Field(description="in the order in which they run")
 
     @classmethod
@@ -98,6 +118,7 @@ class QuantizationView(BaseModel):
                 data=calibration.data, examples=calibration.examples, method=calibration.method
             ),
             outputs=None if figures is None else OutputFiguresView.of(figures.outputs),
+            runs=None if figures is None or figures.runs is None else RunFiguresView.of(figures.runs),
             layers=[
                 QuantizedLayerView(
                     name=name,

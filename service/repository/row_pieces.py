@@ -1,9 +1,9 @@
 """Into which parts many rows are cut, so that they run on programs that are compiled already."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from engine import MAX_RUN_BYTES, Plan
+from engine.light_dataclass import dataclass
 
 RUN_SECONDS = 50e-6
 """What a run costs, whatever it computes."""

@@ -1,7 +1,9 @@
 """The answer to a call, as bytes that are ready to be sent."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from engine.light_dataclass import dataclass
 
 BytesLike = bytes | bytearray | memoryview
 """Contiguous bytes; each item of a memoryview is one byte."""

@@ -1,7 +1,6 @@
 """When calls of one model are run together, and how many of them."""
 
-from dataclasses import dataclass
-
+from engine.light_dataclass import dataclass
 from service.repository.batching import run_sizes
 
 

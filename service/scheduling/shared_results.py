@@ -3,10 +3,12 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 from anyio import to_thread
+
+from engine.light_dataclass import dataclass
 
 Result = TypeVar("Result")
 

@@ -1,6 +1,6 @@
 """When a call reached each stage."""
 
-from dataclasses import dataclass
+from engine.light_dataclass import dataclass
 
 
 @dataclass(slots=True)

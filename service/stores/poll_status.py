@@ -2,7 +2,9 @@
 
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from engine.light_dataclass import dataclass
 
 LOADED, REFUSED, REMOVED = "loaded", "refused", "removed"
 """What can come of a change."""

@@ -25,7 +25,7 @@ def test_counter_follows_requests(visit: Visit, samples: Path) -> None:
 
     with ThreadPoolExecutor(4) as threads:
         assert set(threads.map(ask, range(REQUESTS))) == {200}
-    visit.page.locator(f'[data-requests="{before + REQUESTS}"]').first.wait_for(timeout=10_000)
+    visit.page.locator(f'[data-requests="{before + REQUESTS}"]').first.wait_for()
     visit.check()
 
 

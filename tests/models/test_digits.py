@@ -1,24 +1,40 @@
 """The model that ships reads what its card says it reads."""
 
 import json
+import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
+from engine import Port, Precision, Quantization, RuntimeGraph, write_sidecar
+from engine.calibration.calibrator import METHODS, Calibrator
+from engine.calibration.examples import ArrayExamples, Examples
 from service.codec import decode
 from service.config.limits import Limits
+from service.pictures import PictureExamples
 from service.repository.loaded_model import LoadedModel
 from service.repository.version_loader import LoadOptions, load_version
 from service.tasks.classification import ClassPrediction
+from tests.golden import digits as golden
 
 FOLDER = Path(__file__).parents[2] / "models" / "digits"
+PARAM = FOLDER / "digits.pnnx.param"
 
 
 @pytest.fixture(scope="module")
 def digits() -> LoadedModel:
     return load_version("digits", FOLDER, LoadOptions())
+
+
+def quantized(examples: Callable[[Sequence[Port]], Examples], method: str = "mse") -> Quantization:
+    graph = RuntimeGraph(PARAM)
+    graph.build()
+    calibrator = Calibrator(graph, examples(graph.inputs), [], lambda *_: None)
+    calibrator.calibrate(method)
+    return calibrator.quantization(calibrator.candidates)
 
 
 def read(model: LoadedModel, picture: bytes) -> str:
@@ -41,6 +57,31 @@ def test_negatives_of_samples_are_read(digits: LoadedModel, digit: int, tmp_path
     with Image.open(FOLDER / "samples" / f"{digit}.png") as picture:
         ImageOps.invert(picture.convert("L")).save(tmp_path / "negative.png")
     assert read(digits, (tmp_path / "negative.png").read_bytes()) == str(digit)
+
+
+def test_samples_are_read_in_int8(tmp_path: Path) -> None:
+    folder = shutil.copytree(FOLDER, tmp_path / "digits")
+    scales = quantized(lambda ports: PictureExamples(folder / "samples", folder, ports))
+    write_sidecar(scales, folder / PARAM.name, (folder / PARAM.name).with_suffix(".bin"))
+    model = load_version("digits", folder, LoadOptions(precision="int8"))
+    assert model.graph.precisions["block2.conv2"] is Precision.INT8
+    pictures = [(FOLDER / "samples" / f"{digit}.png").read_bytes() for digit in range(10)]
+    assert [read(model, picture) for picture in pictures] == list("0123456789")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_int8_finds_what_pytorch_finds_in_float32(tmp_path: Path, method: str) -> None:
+    """Every other picture is left out of calibration."""
+    pictures, wanted = golden.pictures(), np.load(golden.DATA)
+    np.savez(tmp_path / "examples.npz", in_0=pictures[::2])
+    scales = quantized(lambda ports: ArrayExamples(tmp_path / "examples.npz", ports), method)
+    graph = RuntimeGraph(PARAM, quantization=scales)
+    graph.build()
+    (found,) = graph.forward([pictures])
+    others = slice(1, None, 2)
+    np.testing.assert_array_equal(found[others].argmax(1), wanted[others].argmax(1))
+    error = np.linalg.norm(found[others] - wanted[others]) / np.linalg.norm(wanted[others])
+    assert 0.001 < error < 0.12
 
 
 def test_any_batch_runs(digits: LoadedModel) -> None:

@@ -6,6 +6,9 @@ import { fill, h } from "./dom.js";
 import { address } from "./router.js";
 
 const NAMES = /** @type {const} */ (["auto", "light", "dark"]);
+const SYSTEM = "(prefers-color-scheme: dark)";
+/** When the colours of a dark page are in force. */
+const MEDIA = { auto: SYSTEM, light: "not all", dark: "all" };
 const SIGNS = { auto: "◐", light: "☀", dark: "☾" };
 
 /**
@@ -36,6 +39,7 @@ function storeTheme(chosen) {
 export function themeSwitch() {
   const before = storedTheme();
   let chosen = NAMES.find((name) => name === before) ?? "auto";
+  const dark = /** @type {HTMLLinkElement} */ (document.getElementById("dark"));
   const sign = h("span", { "aria-hidden": "true" });
   const button = h("button", { class: "small", onclick: next }, sign);
   /** Go on to the next of the three. */
@@ -46,15 +50,19 @@ export function themeSwitch() {
   }
   /** Show what is chosen. */
   function apply() {
-    if (chosen === "auto") delete document.documentElement.dataset.theme;
-    else document.documentElement.dataset.theme = chosen;
+    dark.media = MEDIA[chosen];
     sign.textContent = SIGNS[chosen];
     const text = chosen === "auto" ? "Theme: as the system" : `Theme: ${chosen}`;
     button.setAttribute("aria-label", text);
     button.title = text;
+    tell();
+  }
+  /** Have canvases drawn anew. */
+  function tell() {
     dispatchEvent(new Event("themechange"));
   }
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => dispatchEvent(new Event("themechange")));
+  matchMedia(SYSTEM).addEventListener("change", tell);
+  dark.addEventListener("load", tell);
   apply();
   return button;
 }

@@ -25,7 +25,7 @@ from service.client import (
 )
 from tests.engine.models import write_model
 from tests.service.models import PAIR, add_model
-from tests.service.server.process import ServerProcess
+from tests.service.server.process import SOON, ServerProcess
 
 ROWS = np.array([[-1, 2, -3], [4, -5, 6]], np.float32)
 POSITIVE = np.array([[0, 2, 0], [4, 0, 6]], np.float32)
@@ -64,7 +64,9 @@ def test_arrays_without_names_follow_the_inputs_of_a_model_that_was_replaced(tmp
     ):
         for text, expected in ((lines, LEFT - RIGHT), (swapped, RIGHT - LEFT)):
             write_model(folder, text)
-            httpx.post(f"{server.url}/v2/repository/models/pair/load", json={}).raise_for_status()
+            httpx.post(
+                f"{server.url}/v2/repository/models/pair/load", json={}, timeout=SOON
+            ).raise_for_status()
             np.testing.assert_array_equal(client.infer([LEFT, RIGHT], model="pair")["s"], expected)
 
 

@@ -1,6 +1,8 @@
 """Models that are compiled ahead, for servers that start later."""
 
 import json
+import sys
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
@@ -100,3 +102,14 @@ def test_it_is_told_where_nothing_is_kept(
 def test_a_wrong_setting_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["compile", "--threads", "many"]) == USAGE_ERROR
     assert "threads" in capsys.readouterr().err
+
+
+def test_byte_code_is_written_even_if_python_is_told_to_write_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    source = tmp_path / "module.py"
+    source.write_text("value = 1")
+    command.compile_modules([str(tmp_path), str(tmp_path / "missing")])
+    assert Path(cache_from_source(str(source))).exists()
+    assert capsys.readouterr().out == ""

@@ -13,7 +13,9 @@ def test_haproxy_is_on_and_replays() -> None:
     assert variables["RAY_SERVE_ENABLE_HA_PROXY"] == "1"
     assert "empty-response" in variables["RAY_SERVE_HAPROXY_RETRY_ON"].splitlines()[0].split()
     assert "option http-buffer-request" in variables["RAY_SERVE_HAPROXY_RETRY_ON"]
-    assert int(variables["RAY_SERVE_HAPROXY_TUNE_BUFSIZE"]) > 1 << 20
+    buffer = int(variables["RAY_SERVE_HAPROXY_TUNE_BUFSIZE"])
+    assert buffer > 1 << 20
+    assert buffer < int(variables["MALLOC_MMAP_THRESHOLD_"]) < int(variables["MALLOC_TRIM_THRESHOLD_"])
     assert all(isinstance(value, str) and value for value in variables.values())
 
 
@@ -21,6 +23,7 @@ def test_nothing_is_replayed_that_may_have_run() -> None:
     variables = environment(replayed_bytes=0)
     assert "RAY_SERVE_HAPROXY_RETRY_ON" not in variables  # Ray's own: only what was never sent
     assert "RAY_SERVE_HAPROXY_TUNE_BUFSIZE" not in variables
+    assert "MALLOC_MMAP_THRESHOLD_" not in variables
     assert variables["RAY_SERVE_ENABLE_HA_PROXY"] == "1"
 
 

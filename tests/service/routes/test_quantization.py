@@ -72,7 +72,30 @@ async def test_figures_of_each_layer_are_those_of_the_file(client: AsyncClient, 
         assert layer["figures"]["alone"]["agreement"] == told["alone"]["agreement"]
         assert layer["serves"] == "f32"
     assert shown["precision"] == "f32"
+    runs = written["figures"]["runs"]
+    assert shown["runs"]["processor"] == runs["processor"]
+    assert shown["runs"]["int8_ms"] == runs["int8_us"] / 1000 > 0
     assert shown["outputs"]["ratio_db"] == written["figures"]["outputs"]["ratio"]
+
+
+async def test_each_place_tells_the_precision_of_each_layer(client: AsyncClient, folder: Path) -> None:
+    assert quantize([str(folder / "model.param"), "--data", str(examples(folder)), "--keep", "two"]) == 0
+    (folder / "model.toml").write_text('precision = "int8"\n')
+    assert (await client.post("/v2/repository/models/net/load")).status_code == 200
+    body = {"inputs": {"in": np.zeros((1, 3, 8, 8)).tolist()}}
+    trace = (await client.post("/infer?model=net", json=body)).json()["trace"]["layers"]
+    graph = (await client.get("/graph?model=net")).json()["nodes"]
+    for layers in (trace, graph):
+        told = {layer["name"]: layer["precision"] for layer in layers}
+        assert {name: told[name] for name in ("one", "two", "fc", "pool")} == {
+            "one": "int8", "two": "f32", "fc": "int8", "pool": "f32",
+        }  # fmt: skip
+    counts = {name: list(told.values()).count(name) for name in ("f32", "int8")}
+    shown = (await client.get("/models/net")).json()
+    assert (shown["precision"], shown["precisions"]) == ("int8", counts)
+    metrics = (await client.get("/metrics")).text
+    for name, count in counts.items():
+        assert f'kuiper_model_layers{{model="net",precision="{name}",version="1"}} {count}' in metrics
 
 
 async def test_examples_may_be_in_a_file_whose_name_is_no_utf_8(client: AsyncClient, folder: Path) -> None:

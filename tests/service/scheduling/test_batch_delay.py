@@ -57,7 +57,7 @@ async def test_deadline_cuts_the_wait_for_others_short(start: Start, graph: Stub
     model = model_of(graph, batch_size=3, batching={"max_queue_delay_ms": 60_000})
     patient = Client(dispatcher).ask(call_of(model, rows(1)))
     await until(lambda: dispatcher.waiting() == 1)
-    assert await dispatcher.answer(call_of(model, rows(2), timeout=0.5), stay) == [4]
+    assert await dispatcher.answer(call_of(model, rows(2), timeout=4.0), stay) == [4]
     assert await patient == [2]
     assert graph.sizes == [2]
 
