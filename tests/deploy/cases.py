@@ -53,9 +53,14 @@ def _mount(name: str, path: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "mountPath": path, **more}
 
 
+def _identity(*addresses: str) -> dict[str, Any]:
+    peers = [{"ipBlock": {"cidr": f"{address}/32"}} for address in addresses]
+    return {"to": peers, "ports": [{"port": 80, "protocol": "TCP"}]}
+
+
 _TMP, _CACHE = _mount("tmp", "/tmp"), _mount("cache", "/var/cache/kuiper")
 _MODELS = _mount("models", "/models", readOnly=True)
-_KEYS = {"keys": {"existingSecret": "keys"}}
+KEYS = {"keys": {"existingSecret": "keys"}}
 _TLS = {"tls": {"existingSecret": "certificate"}}
 _SCALED = {"autoscaling": {"enabled": True}}
 _MONITORED = {"serviceMonitor": {"enabled": True}}
@@ -102,6 +107,7 @@ MODEL_CASES = (
     ),
 )
 SERVER_CASES = (
+    _variable({"host": "::"}, HOST="::"),
     _variable({"settings": {"workers": 3}}, WORKERS="3"),
     _variable({"settings": {"max_run_bytes": 4294967296}}, MAX_RUN_BYTES="4294967296"),
     _variable(
@@ -112,7 +118,12 @@ SERVER_CASES = (
     _variable({"drainDelaySeconds": 2.5}, DRAIN_DELAY_SECONDS="2.5"),
     _pod({"drainDelaySeconds": 2.5, "settings": {"drain_seconds": 60}}, terminationGracePeriodSeconds=73),
     _pod({"shutdownMarginSeconds": 20}, terminationGracePeriodSeconds=55),
-    _variable(_KEYS, API_KEYS_FILE="/etc/kuiper/keys/api_keys", ADMIN_KEYS_FILE=None),
+    _pod({"preStopSeconds": 15}, terminationGracePeriodSeconds=60),
+    _container(
+        {"preStopSeconds": 15},
+        **{"lifecycle.preStop.exec.command": ["python", "-c", "import time; time.sleep(15)"]},
+    ),
+    _variable(KEYS, API_KEYS_FILE="/etc/kuiper/keys/api_keys", ADMIN_KEYS_FILE=None),
     _pod(
         {"keys": {"existingSecret": "keys", "apiKeys": "users"}},
         **{"volumes.1.secret.items": [{"key": "users", "path": "api_keys"}]},
@@ -200,6 +211,29 @@ POD_CASES = (
         {"metadata.annotations": {"role": "reader"}},
     ),
 )
+REACHED = {"networkPolicy": {"from": [_MONITORS]}}
+_BACKEND = {"service": {"name": "demo-kuiper-serve", "port": {"name": "http"}}}
+_PATH = {"path": "/", "pathType": "Prefix", "backend": _BACKEND}
+INGRESS_CASES = tuple(
+    Case({**REACHED, "ingress": {"enabled": True, **values}}, "Ingress", changed)
+    for values, changed in (
+        ({}, {"spec.rules": [{"http": {"paths": [_PATH]}}], "spec.tls": None}),
+        ({"className": "nginx"}, {"spec.ingressClassName": "nginx"}),
+        (
+            {"hosts": ["a.example.org", "*.b.example.org"]},
+            {
+                "spec.rules.0": {"host": "a.example.org", "http": {"paths": [_PATH]}},
+                "spec.rules.1.host": "*.b.example.org",
+            },
+        ),
+        ({"path": "/digits"}, {"spec.rules.0.http.paths.0.path": "/digits"}),
+        (
+            {"hosts": ["a.example.org"], "tlsSecret": "certificate"},
+            {"spec.tls": [{"secretName": "certificate", "hosts": ["a.example.org"]}]},
+        ),
+        ({"annotations": {"a": "b"}}, {"metadata.annotations": {"a": "b"}}),
+    )
+)
 CLUSTER_CASES = (
     Case({"podDisruptionBudget": {"enabled": False}}, "PodDisruptionBudget", {"": None}),
     Case(
@@ -216,7 +250,20 @@ CLUSTER_CASES = (
     Case(
         {"models": {"url": "s3://bucket"}},
         "NetworkPolicy",
-        {"spec.egress.1.ports": [{"port": 443, "protocol": "TCP"}]},
+        {
+            "spec.egress.1.ports": [{"port": 443, "protocol": "TCP"}],
+            "spec.egress.2": _identity("169.254.169.254", "169.254.170.23"),
+        },
+    ),
+    Case(
+        {"models": {"url": "gs://bucket"}},
+        "NetworkPolicy",
+        {"spec.egress.2": _identity("169.254.169.254"), "spec.egress.3.ports.0.port": 988},
+    ),
+    Case(
+        {"models": {"url": "az://bucket", "credentialsSecret": "bucket"}},
+        "NetworkPolicy",
+        {"spec.egress.1.ports.0.port": 443, "spec.egress.2": None},
     ),
     Case({"grpc": {"enabled": True}}, "NetworkPolicy", {"spec.ingress.0.ports.1.port": "grpc"}),
     _deployment(_SCALED, spec__replicas=None),
@@ -256,11 +303,11 @@ CLUSTER_CASES = (
         Case({**more, "serviceMonitor": {"enabled": True, **values}}, "ServiceMonitor", changed)
         for values, more, changed in (
             ({"labels": {"release": "prometheus"}}, {}, {"metadata.labels.release": "prometheus"}),
-            ({"interval": "5s"}, {}, {"spec.endpoints.0.interval": "5s"}),
+            ({"interval": "1m30s"}, {}, {"spec.endpoints.0.interval": "1m30s"}),
             ({"scrapeTimeout": "3s"}, {}, {"spec.endpoints.0.scrapeTimeout": "3s"}),
             (
                 {"keySecret": {"name": "scrape"}},
-                _KEYS,
+                KEYS,
                 {
                     "spec.endpoints.0.authorization": {
                         "type": "Bearer",
@@ -270,49 +317,19 @@ CLUSTER_CASES = (
             ),
             (
                 {"keySecret": {"name": "scrape", "key": "token"}},
-                _KEYS,
+                KEYS,
                 {"spec.endpoints.0.authorization.credentials.key": "token"},
             ),
             ({}, _TLS, {"spec.endpoints.0.scheme": "https"}),
         )
     ),
 )
-CASES = (*IMAGE_CASES, *MODEL_CASES, *SERVER_CASES, *SERVICE_CASES, *POD_CASES, *CLUSTER_CASES)
-
-REFUSED: tuple[tuple[Mapping[str, Any], str], ...] = (
-    ({"replica": 3}, "replica"),
-    ({"replicas": "3"}, "replicas"),
-    ({"replicas": -1}, "replicas"),
-    ({"image": {"pullPolicy": "Sometimes"}}, "pullPolicy"),
-    ({"image": {"digest": "sha256:12"}}, "digest"),
-    ({"models": {"url": "ftp://host/models"}}, "url"),
-    ({"models": {"url": "s3://bucket", "existingClaim": "models"}}, "existingClaim"),
-    ({"models": {"existingClaim": "models", "image": "team/models"}}, "image"),
-    ({"settings": {"worker": 2}}, "worker"),
-    ({"settings": {"workers": -1}}, "workers"),
-    ({"settings": {"port": 80}}, "port"),
-    ({"settings": {"api_keys": "secret"}}, "api_keys"),
-    ({"settings": {"log_format": "xml"}}, "log_format"),
-    ({"drainDelaySeconds": -1}, "drainDelaySeconds"),
-    ({"shutdownMarginSeconds": 1}, "shutdownMarginSeconds"),
-    ({"keys": {"existingSecret": "keys", "apiKeys": ""}}, "keys"),
-    ({"tls": {"clientCertificates": True}}, "tls"),
-    ({"service": {"port": 70000}}, "port"),
-    ({"service": {"headless": True, "type": "NodePort"}}, "type"),
-    ({"resources": {"limits": {"memory": "1 GB"}}}, "memory"),
-    ({"resources": {"limits": {"memory": None}}}, "memory"),
-    ({"podDisruptionBudget": {"maxUnavailable": "lots"}}, "maxUnavailable"),
-    ({"autoscaling": {"minReplicas": 0}}, "minReplicas"),
-    ({"autoscaling": {"enabled": True, "minReplicas": 20}}, "autoscaling.minReplicas is larger"),
-    ({"serviceMonitor": {"interval": "soon"}}, "interval"),
-    ({"serviceMonitor": {"enabled": True}, **_KEYS}, "the server asks for keys"),
-    (
-        {"serviceMonitor": {"enabled": True}, "tls": {"existingSecret": "c", "clientCertificates": True}},
-        "certificate",
-    ),
-    ({"networkPolicy": {"from": [{"pods": {}}]}}, "from"),
-    ({"extraEnv": [{"name": "KUIPER_PORT", "value": "80"}]}, "extraEnv"),
-    ({"settings": {"model_control": "explicit"}}, "one replica only"),
-    ({"updateStrategy": {"maxSurge": 0}}, "may not both be 0"),
+CASES = (
+    *IMAGE_CASES,
+    *MODEL_CASES,
+    *SERVER_CASES,
+    *SERVICE_CASES,
+    *POD_CASES,
+    *INGRESS_CASES,
+    *CLUSTER_CASES,
 )
-"""Values that the chart has to refuse, and what the refusal has to say."""

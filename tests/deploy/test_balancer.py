@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from service.config.settings import Settings
-from service.surfaces import SURFACES, V2
+from service.surfaces import SURFACES
 from tests.deploy.balanced import CONFIG, Balancer, Clients, haproxy, needs_haproxy, outputs, place_of
 from tests.service.models import VECTOR, add_model
 from tests.service.server.process import ServerProcess
@@ -134,9 +134,28 @@ def test_every_inference_path_is_known_to_the_balancer() -> None:
         for template in surface.inference_paths:
             path = template.replace("{name}", "digits").replace("{version}", "3")
             assert path == "/infer" or any(re.search(pattern, path) for pattern in patterns), path
-    changes = re.findall(r"acl change path_reg \^(\S+)\$", CONFIG.read_text())
-    assert V2.admin_paths is not None
-    assert "|".join(changes) == V2.admin_paths.pattern
+    changes = re.findall(r"acl change path,url_dec -m reg \^(\S+)\$", CONFIG.read_text())
+    wanted = [surface.admin_paths.pattern for surface in SURFACES if surface.admin_paths is not None]
+    assert sorted("|".join(changes).split("|/")) == sorted("|".join(wanted).split("|/"))
+
+
+def test_what_would_change_one_replica_is_refused_in_words() -> None:
+    replicas = [Leaver(), Leaver()]
+    changes = [
+        ("POST", "/v2/repository/models/vector/load"),
+        ("POST", "/v2/repository/models/vector/%75nload"),
+        ("POST", "/v2/logging"),
+        ("POST", "/models/vector/traffic/rollback"),
+        ("DELETE", "/models/vector/traffic/rollback"),
+    ]
+    try:
+        with Balancer([replica.place for replica in replicas]) as balancer:
+            assert [balancer.ask(method, path, b"{}") for method, path in changes] == [403] * len(changes)
+            assert balancer.ask("GET", "/v2/logging") == 502, "what only reads is passed on"
+        assert {line for replica in replicas for line in replica.requests} == {"GET /v2/logging HTTP/1.1"}
+    finally:
+        for replica in replicas:
+            replica.close()
 
 
 def test_balancer_waits_longer_than_the_server_and_notices_before_the_drain_begins() -> None:

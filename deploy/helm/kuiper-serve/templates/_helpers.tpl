@@ -48,9 +48,9 @@ labels:
 {{- ternary "HTTPS" "HTTP" (not (empty .Values.tls.existingSecret)) }}
 {{- end }}
 
-{{- /* what stands between SIGTERM and SIGKILL: the delay, the drain and a margin */}}
+{{- /* what stands between the end of a pod and SIGKILL: the preStop hook, the delay, the drain and a margin */}}
 {{- define "kuiper.graceSeconds" -}}
-{{- add (ceil .Values.drainDelaySeconds) (ceil (default 30 .Values.settings.drain_seconds)) .Values.shutdownMarginSeconds }}
+{{- add .Values.preStopSeconds (ceil .Values.drainDelaySeconds) (ceil (default 30 .Values.settings.drain_seconds)) .Values.shutdownMarginSeconds }}
 {{- end }}
 
 {{- define "kuiper.ownsCache" -}}
@@ -76,7 +76,8 @@ httpGet:
 {{- end }}
 
 {{- define "kuiper.variables" -}}
-{{- $set := dict "HOST" "0.0.0.0" "PORT" "8000" "DRAIN_DELAY_SECONDS" .Values.drainDelaySeconds }}
+{{- $set := dict "PORT" "8000" "DRAIN_DELAY_SECONDS" .Values.drainDelaySeconds }}
+{{- $_ := set $set "HOST" .Values.host }}
 {{- $_ := set $set "MODELS" (default "/models" .Values.models.url) }}
 {{- with .Values.models.name }}{{ $_ := set $set "MODEL_NAME" . }}{{ end }}
 {{- if .Values.grpc.enabled }}{{ $_ := set $set "GRPC_PORT" "8001" }}{{ end }}
@@ -178,6 +179,41 @@ httpGet:
 {{- end }}
 {{- end }}
 
+{{- /* addresses that give pods the credentials of a cloud's identity: of AWS, of EKS Pod Identity, of GKE, of Azure */}}
+{{- define "kuiper.identityRule" -}}
+{{- $scheme := first (splitList ":" .Values.models.url) }}
+{{- if and (has $scheme (list "s3" "gs" "az")) (not .Values.models.credentialsSecret) }}
+- to:
+    - ipBlock:
+        cidr: 169.254.169.254/32
+    {{- if eq $scheme "s3" }}
+    - ipBlock:
+        cidr: 169.254.170.23/32
+    {{- end }}
+  ports:
+    - port: 80
+      protocol: TCP
+{{- if eq $scheme "gs" }}
+- to:
+    - ipBlock:
+        cidr: 169.254.169.252/32
+  ports:
+    - port: 988
+      protocol: TCP
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* a duration such as 1m30s in milliseconds */}}
+{{- define "kuiper.milliseconds" -}}
+{{- $units := dict "h" 3600000 "m" 60000 "s" 1000 "ms" 1 }}
+{{- $sum := 0 }}
+{{- range regexFindAll "[0-9]+(ms|s|m|h)" . -1 }}
+{{- $sum = add $sum (mul (regexFind "[0-9]+" .) (get $units (regexFind "[a-z]+" .))) }}
+{{- end }}
+{{- $sum }}
+{{- end }}
+
 {{- /* combinations that a schema cannot tell, each refused in words */}}
 {{- define "kuiper.check" -}}
 {{- $many := or .Values.autoscaling.enabled (gt (int .Values.replicas) 1) }}
@@ -193,6 +229,20 @@ httpGet:
 {{- if not (or .Values.settings.open_metrics .Values.serviceMonitor.keySecret.name) }}
 {{- fail "serviceMonitor: the server asks for keys; set serviceMonitor.keySecret.name, or settings.open_metrics to true" }}
 {{- end }}
+{{- end }}
+{{- with .Values.serviceMonitor }}
+{{- if gt (int64 (include "kuiper.milliseconds" .scrapeTimeout)) (int64 (include "kuiper.milliseconds" .interval)) }}
+{{- fail "serviceMonitor.scrapeTimeout is longer than serviceMonitor.interval, which Prometheus refuses" }}
+{{- end }}
+{{- end }}
+{{- if and .Values.ingress.enabled .Values.networkPolicy.enabled (not .Values.networkPolicy.from) }}
+{{- fail "ingress: nobody but pods of the namespace may call; name the ingress controller in networkPolicy.from" }}
+{{- end }}
+{{- if and .Values.ingress.enabled .Values.tls.clientCertificates }}
+{{- fail "ingress: its controller has no certificate to show; set tls.clientCertificates to false" }}
+{{- end }}
+{{- if and .Values.settings.otel .Values.networkPolicy.enabled (not .Values.networkPolicy.egress) }}
+{{- fail "settings.otel: spans would reach no collector; allow it in networkPolicy.egress, with DNS" }}
 {{- end }}
 {{- if and .Values.serviceMonitor.enabled .Values.tls.clientCertificates }}
 {{- fail "serviceMonitor: Prometheus has no certificate to show; set tls.clientCertificates to false, or write a ServiceMonitor of your own" }}
