@@ -13,7 +13,8 @@ import yaml
 from cloudcoil.models.keda.v1alpha1 import ScaledObject
 from cloudcoil.models.prometheus_operator.v1 import ServiceMonitor
 
-from tests.deploy.cases import CASES, REFUSED, Case
+from tests.deploy.cases import CASES, Case
+from tests.deploy.refused import REFUSED
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "helm" / "kuiper-serve"
@@ -93,7 +94,7 @@ def test_every_setting_is_rendered(chart: helm_python.Chart) -> None:
     settings = {
         name: _other(name, entry) for name, entry in SCHEMA["properties"]["settings"]["properties"].items()
     }
-    values = {"replicas": 1, "settings": settings}
+    values = {"replicas": 1, "settings": settings, "networkPolicy": {"enabled": False}}
     variables = {
         entry["name"]: entry["value"]
         for entry in at(render(chart, values)["Deployment"], "spec.template.spec.containers.0.env")

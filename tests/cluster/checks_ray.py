@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from http.client import HTTPConnection
 
 import numpy as np
@@ -15,15 +16,26 @@ import pytest
 import yaml
 
 from tests.bench.service.server import MeasuredServer, free_port
-from tests.cluster.load import ask, binary_request, digits_request, load_on
-from tests.cluster.ray_cluster import MODELS, RayCluster, ray_cluster, wait_until
+from tests.cluster.load import Load, ask, binary_request, digits_request, load_on
+from tests.cluster.ray_cluster import MODELS, Application, RayCluster, quiet_port, ray_cluster, wait_until
 from tests.golden.digits import ROWS, pictures, probabilities
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Ray's own
 
 SMALL, MEDIUM, LARGE = 1, 300, 1000
 """Rows of 3136 bytes: 3 KB, just below 1 MiB, and 3 MB."""
-TWO = {"num_replicas": 2, "max_replicas_per_node": 1, "health_check_period_s": 1.0}
+_TWO_REPLICAS = {"num_replicas": 2, "max_replicas_per_node": 1, "health_check_period_s": 1.0}
+TWO = Application({"deployment": _TWO_REPLICAS})
+"""What most tests need: each leaves it to the next as it was, which saves starting and ending replicas for each."""
+GRPC_PORT = quiet_port()
+SINGLE = Application(
+    {
+        "queue_size": 0,
+        "workers": 1,
+        "grpc_port": GRPC_PORT,
+        "deployment": {"num_replicas": 1, "max_replicas_per_node": 1},
+    }
+)
 
 
 @pytest.fixture(scope="module")
@@ -52,41 +64,37 @@ def _outputs(port: int, rows: int, path: str = "/v2/models/digits/infer") -> byt
 def test_answers_are_those_of_a_plain_server_and_of_pytorch(
     cluster: RayCluster, answers: dict[int, bytes]
 ) -> None:
-    with cluster.serving(deployment=TWO):
-        for rows, wanted in answers.items():
-            assert {_outputs(cluster.port, rows) for _ in range(8)} == {wanted}
-        status, body = ask(cluster.port, binary_request(pictures()))
-        assert status == 200, body
-        given = np.frombuffer(body[-ROWS * 40 :], np.float32).reshape(ROWS, 10)
-        np.testing.assert_allclose(given, probabilities(), rtol=1e-4, atol=1e-6)
+    cluster.have(TWO)
+    for rows, wanted in answers.items():
+        assert {_outputs(cluster.port, rows) for _ in range(8)} == {wanted}
+    status, body = ask(cluster.port, binary_request(pictures()))
+    assert status == 200, body
+    given = np.frombuffer(body[-ROWS * 40 :], np.float32).reshape(ROWS, 10)
+    np.testing.assert_allclose(given, probabilities(), rtol=1e-4, atol=1e-6)
 
 
-def test_errors_are_the_servers_own(cluster: RayCluster) -> None:
-    with cluster.serving(queue_size=0, workers=1, deployment={"num_replicas": 1}):
-        status, body = ask(cluster.port, digits_request(1, "/v2/models/nothing/infer"))
-        assert status == 404
-        assert "nothing" in json.loads(body)["error"]
-        with load_on(cluster.port, digits_request(100), b"", connections=12) as load:
-            wait_until(lambda: len(load.failures) >= 20, "refusals")
-            load.wait_for(20)  # a queue that is full refuses, and nothing else does
-        assert {failure[:3] for failure in load.failures} == {"503"}
-        assert all("queue" in failure for failure in load.failures), load.failures[:3]
-
-
-@pytest.mark.parametrize("rows", [SMALL, MEDIUM, LARGE])
-def test_killed_replicas_cost_no_request(cluster: RayCluster, answers: dict[int, bytes], rows: int) -> None:
+def test_killed_replicas_cost_no_request(cluster: RayCluster, answers: dict[int, bytes]) -> None:
     connections, kills = 4, 2
-    request = digits_request(rows)
-    with (
-        cluster.serving(deployment=TWO),
-        load_on(cluster.port, request, answers[rows], connections) as load,
-    ):
+    cluster.have(TWO)
+    with ExitStack() as stack:
+        loads = {
+            rows: stack.enter_context(load_on(cluster.port, digits_request(rows), wanted, connections))
+            for rows, wanted in answers.items()
+        }
         for _ in range(kills):
-            load.wait_for(20)
+            _wait_for_each(loads)
             _kill_one(cluster)
-            load.wait_for(20)
-    # bodies that the proxy cannot hold are lost with the replica that was reading them
-    assert len(load.failures) <= (kills * connections if rows == LARGE else 0), load.failures[:5]
+            _wait_for_each(loads)
+    for rows, load in loads.items():
+        # bodies that the proxy cannot hold are lost with the replica that was reading them, and so may be those that
+        # follow at once: the system closes the sockets of a killed process one after the other, the listening one too
+        lost = kills * connections * 2 if rows == LARGE else 0
+        assert len(load.failures) <= lost, load.failures[:5]
+
+
+def _wait_for_each(loads: dict[int, Load]) -> None:
+    for load in loads.values():
+        load.wait_for(20)
 
 
 def _kill_one(cluster: RayCluster) -> None:
@@ -104,8 +112,8 @@ def _new_of(cluster: RayCluster, before: set[int]) -> int:
 def test_a_lost_node_costs_no_request_and_its_replica_comes_back_with_another(
     cluster: RayCluster, answers: dict[int, bytes], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    request = digits_request(SMALL)
-    with cluster.serving(deployment=TWO), load_on(cluster.port, request, answers[SMALL]) as load:
+    cluster.have(TWO)
+    with load_on(cluster.port, digits_request(SMALL), answers[SMALL]) as load:
         load.wait_for(20)
         cluster.lose_node(cluster.nodes[-1])
         wait_until(lambda: len(cluster.replicas()) == 1, "the loss to be noticed")
@@ -122,18 +130,18 @@ def test_a_lost_node_costs_no_request_and_its_replica_comes_back_with_another(
 
 
 def test_a_redeployment_costs_no_request(cluster: RayCluster, answers: dict[int, bytes]) -> None:
-    with cluster.serving(deployment=TWO):
-        before = {replica["pid"] for replica in cluster.replicas()}
-        idle = HTTPConnection("127.0.0.1", cluster.port, timeout=60)
-        assert _status(idle) == 200
-        with load_on(cluster.port, digits_request(SMALL), answers[SMALL]) as load:
-            load.wait_for(100)
-            cluster.run(queue_size=65, deployment=TWO)
-            wait_until(lambda: _new_of(cluster, before) == 2, "two new replicas")
-            load.wait_for(100)
-        assert not load.failures, load.failures[:5]
-        assert _status(idle) == 200  # by a proxy that knew the old replicas only
-        idle.close()
+    cluster.have(TWO)
+    before = {replica["pid"] for replica in cluster.replicas()}
+    idle = HTTPConnection("127.0.0.1", cluster.port, timeout=60)
+    assert _status(idle) == 200
+    with load_on(cluster.port, digits_request(SMALL), answers[SMALL]) as load:
+        load.wait_for(100)
+        cluster.run(Application({"queue_size": 65, "deployment": _TWO_REPLICAS}))
+        wait_until(lambda: _new_of(cluster, before) == 2, "two new replicas")
+        load.wait_for(100)
+    assert not load.failures, load.failures[:5]
+    assert _status(idle) == 200  # by a proxy that knew the old replicas only
+    idle.close()
 
 
 def _status(connection: HTTPConnection) -> int:
@@ -147,14 +155,32 @@ def _status(connection: HTTPConnection) -> int:
     return answer.status
 
 
+def test_errors_are_the_servers_own(cluster: RayCluster) -> None:
+    cluster.have(SINGLE)
+    status, body = ask(cluster.port, digits_request(1, "/v2/models/nothing/infer"))
+    assert status == 404
+    assert "nothing" in json.loads(body)["error"]
+    with load_on(cluster.port, digits_request(100), b"", connections=12) as load:
+        wait_until(lambda: len(load.failures) >= 20, "refusals")
+        load.wait_for(20)  # a queue that is full refuses, and nothing else does
+    assert {failure[:3] for failure in load.failures} == {"503"}
+    assert all("queue" in failure for failure in load.failures), load.failures[:3]
+
+
+def test_replicas_answer_grpc_at_their_nodes(cluster: RayCluster) -> None:
+    import grpc
+
+    cluster.have(SINGLE)
+    with grpc.insecure_channel(f"127.0.0.1:{GRPC_PORT}") as channel:
+        is_ready = channel.unary_unary("/inference.GRPCInferenceService/ServerReady")
+        assert is_ready(b"", timeout=60) == b"\x08\x01"  # field 1, true
+
+
 def test_replicas_follow_the_load(cluster: RayCluster, answers: dict[int, bytes]) -> None:
     delays = {"upscale_delay_s": 0.5, "downscale_delay_s": 1.0, "look_back_period_s": 10.5}
     scaling = {"min_replicas": 1, "max_replicas": 2, **delays}
-    deployment = {"autoscaling": scaling, "max_replicas_per_node": 1}
-    with (
-        cluster.serving(deployment=deployment),
-        load_on(cluster.port, digits_request(SMALL), answers[SMALL], connections=1) as load,
-    ):
+    cluster.have(Application({"deployment": {"autoscaling": scaling, "max_replicas_per_node": 1}}))
+    with load_on(cluster.port, digits_request(SMALL), answers[SMALL], connections=1) as load:
         load.wait_for(20)
         assert len(cluster.replicas()) == 1
         with load_on(cluster.port, digits_request(100), b"", connections=8) as more:
@@ -168,18 +194,15 @@ def test_replicas_follow_the_load(cluster: RayCluster, answers: dict[int, bytes]
 
 def test_each_model_is_an_application_below_a_prefix(cluster: RayCluster, answers: dict[int, bytes]) -> None:
     path = "/v2/models/digits"
-    with (
-        cluster.serving("own", path, deployment={"num_cpus": 0.5}),
-        cluster.serving("mounted", "/numbers", deployment={"num_cpus": 0.5}),
-    ):
-        wait_until(lambda: _answers(cluster.port, f"{path}/infer", "/numbers/readyz"), "both applications")
-        assert _outputs(cluster.port, SMALL, f"{path}/infer") == answers[SMALL]
-        assert _outputs(cluster.port, SMALL, f"/numbers{path}/infer") == answers[SMALL]
-        assert ask(cluster.port, digits_request(SMALL, "/infer?model=digits"))[0] == 404
+    half = {"deployment": {"num_cpus": 0.5}}
+    cluster.have(Application(half, "own", path), Application(half, "mounted", "/numbers"))
+    wait_until(lambda: _answers(cluster.port, f"{path}/infer", "/numbers/readyz"), "both applications")
+    assert _outputs(cluster.port, SMALL, f"{path}/infer") == answers[SMALL]
+    assert _outputs(cluster.port, SMALL, f"/numbers{path}/infer") == answers[SMALL]
+    assert ask(cluster.port, digits_request(SMALL, "/infer?model=digits"))[0] == 404
 
 
 def test_the_file_of_the_guide_is_deployed(cluster: RayCluster, answers: dict[int, bytes]) -> None:
-    from ray import serve
     from ray.serve.context import _get_global_client
     from ray.serve.schema import ServeDeploySchema
 
@@ -188,25 +211,13 @@ def test_the_file_of_the_guide_is_deployed(cluster: RayCluster, answers: dict[in
     file = yaml.safe_load(text.partition("```")[0])
     file["applications"][0]["args"]["models"] = str(MODELS / "digits")  # nodes have folders of their own
     file.pop("http_options")  # the ingress is there already
+    cluster.have()  # nothing of other tests
     try:
         _get_global_client().deploy_apps(ServeDeploySchema(**file), _blocking=True)
         wait_until(lambda: len(cluster.replicas()) == 2, "two replicas")
         assert _outputs(cluster.port, SMALL) == answers[SMALL]
     finally:
-        serve.delete("kuiper")
-
-
-def test_replicas_answer_grpc_at_their_nodes(cluster: RayCluster) -> None:
-    import grpc
-
-    port = free_port()
-    deployment = {"num_replicas": 1, "max_replicas_per_node": 1}
-    with (
-        cluster.serving(grpc_port=port, deployment=deployment),
-        grpc.insecure_channel(f"127.0.0.1:{port}") as channel,
-    ):
-        is_ready = channel.unary_unary("/inference.GRPCInferenceService/ServerReady")
-        assert is_ready(b"", timeout=60) == b"\x08\x01"  # field 1, true
+        cluster.delete("kuiper")
 
 
 def _answers(port: int, *paths: str) -> bool:

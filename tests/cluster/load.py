@@ -12,7 +12,7 @@ import numpy as np
 
 from engine.dtypes import Array
 
-TIMEOUT_SECONDS = 60.0
+TIMEOUT_SECONDS = 150.0
 """An answer that takes longer counts as a failure."""
 
 

@@ -1,8 +1,10 @@
 """A Ray cluster of several raylets on 127.0.0.1, and what serves in it."""
 
 import os
+import random
 import shutil
 import signal
+import socket
 import sys
 import tempfile
 import time
@@ -13,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from service.ray import build, environment
-from tests.bench.service.server import ROOT, free_port
+from tests.bench.service.server import ROOT
 
 WAIT_SECONDS = 150.0
 """Longest time for anything to happen; machines that test other things as well take long."""
@@ -26,11 +28,42 @@ _FILES = {
     "RAY_SERVE_HAPROXY_SERVER_STATE_FILE": "server-state",
     "RAY_SERVE_HAPROXY_METRICS_SOCKET_PATH": "metrics.sock",
 }
+_PATIENCE = {
+    "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "120",  # a proxy that is killed as it starts slowly fails `serve.start`
+    "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S": "120",
+    "RAY_SERVE_HAPROXY_STARTUP_TIMEOUT_S": "120",
+    "RAY_SERVE_HAPROXY_TIMEOUT_CLIENT_S": "600",  # idle connections are to outlast a redeployment
+    "RAY_SERVE_HAPROXY_HARD_STOP_AFTER_S": "600",
+    "RAY_SERVE_HAPROXY_MAXCONN": "256",  # for more, there have to be more descriptors than some systems give a user
+    "RAY_health_check_timeout_ms": "60000",  # of a node that is slow; one that was killed refuses, and five times
+    "RAY_health_check_period_ms": "1000",  # in a row, this far apart, make it lost
+    "RAY_memory_monitor_refresh_ms": "0",  # what else runs on the machine may take its memory
+}
+"""Ray takes what is slow for dead, and kills it; machines that test other things as well are slow."""
+_LONGEST_FOLDER = 17
+"""Letters of the folder for temporary files: paths of sockets have at most 107, and the rest of Ray's has up to 90."""
 _PORTS = (
     "RAY_SERVE_HAPROXY_METRICS_PORT",
     "RAY_SERVE_HAPROXY_STATS_PORT",
     "RAY_SERVE_FALLBACK_PROXY_HTTP_PORT",
 )
+_CANDIDATES = iter(random.sample(range(20_000, 30_000), 1_000))
+
+
+def quiet_port() -> int:
+    """Return a port that nobody listens on, and none twice.
+
+    It lies below those that systems choose by themselves: a cluster has them choose hundreds before this one is used.
+    Replicas take those from 30000 on.
+    """
+    for port in _CANDIDATES:
+        with socket.socket() as listener:
+            try:
+                listener.bind(("", port))
+            except OSError:
+                continue  # it is in use
+            return port
+    raise RuntimeError("no port is free")
 
 
 def variables(folder: Path, drain_seconds: float = 4.0) -> dict[str, str]:
@@ -38,7 +71,8 @@ def variables(folder: Path, drain_seconds: float = 4.0) -> dict[str, str]:
     return (
         environment(drain_seconds=drain_seconds)
         | {name: str(folder / file) for name, file in _FILES.items()}
-        | {name: str(free_port()) for name in _PORTS}
+        | {name: str(quiet_port()) for name in _PORTS}
+        | _PATIENCE
         | {
             "KUIPER_CACHE": str(folder / "cache"),
             "PYTHONPATH": str(ROOT),
@@ -49,6 +83,27 @@ def variables(folder: Path, drain_seconds: float = 4.0) -> dict[str, str]:
     )
 
 
+@dataclass(frozen=True)
+class Application:
+    """What is deployed.
+
+    Attributes:
+        arguments: of `build`, besides the models; `deployment` among them.
+        name: of the application.
+        prefix: of its routes.
+    """
+
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    name: str = "kuiper"
+    prefix: str = "/"
+
+    @property
+    def count(self) -> int:
+        """How many replicas it has, or at least has where their number follows the load."""
+        number: int = self.arguments.get("deployment", {}).get("num_replicas", 1)
+        return number
+
+
 @dataclass
 class RayCluster:
     """A head without CPUs, and nodes that replicas run on.
@@ -57,11 +112,13 @@ class RayCluster:
         port: where the ingress listens.
         cluster: Ray's own.
         nodes: the nodes besides the head, oldest first.
+        applications: what was deployed and not deleted, by names.
     """
 
     port: int
     cluster: Any
     nodes: list[Any] = field(default_factory=list)
+    applications: dict[str, Application] = field(default_factory=dict)
 
     def add_node(self, cpus: int = 1) -> Any:
         """Start a raylet, and wait until it has joined."""
@@ -74,30 +131,40 @@ class RayCluster:
         self.nodes.remove(node)
         self.cluster.remove_node(node, allow_graceful=False)
 
-    @contextmanager
-    def serving(self, name: str = "kuiper", prefix: str = "/", **arguments: Any) -> Iterator[None]:
-        """Have an application run while the context lasts."""
-        from ray import serve
+    def have(self, *wanted: Application) -> None:
+        """Have these applications run and no others; one that runs already stays as it is."""
+        self.delete(*(name for name, running in self.applications.items() if running not in wanted))
+        for application in wanted:
+            if application.name not in self.applications:
+                self.run(application)
+            self.wait_for_replicas(application)
 
-        self.run(name, prefix, **arguments)
-        try:
-            yield
-        finally:
-            serve.delete(name)
-
-    def run(self, name: str = "kuiper", prefix: str = "/", **arguments: Any) -> None:
+    def run(self, application: Application) -> None:
         """Deploy an application, anew where it runs already, and wait until it does."""
         from ray import serve
 
-        serve.run(build({"models": str(MODELS / "digits")} | arguments), name=name, route_prefix=prefix)
-        count = arguments.get("deployment", {}).get("num_replicas", 1)
+        arguments = {"models": str(MODELS / "digits")} | dict(application.arguments)
+        self.applications[application.name] = application
+        serve.run(build(arguments), name=application.name, route_prefix=application.prefix)
+        self.wait_for_replicas(application)
+
+    def delete(self, *names: str) -> None:
+        """Delete applications, and wait until they have ended."""
+        from ray.serve.context import _get_global_client
+
+        for name in names:
+            self.applications.pop(name, None)
+        _get_global_client().delete_apps(list(names), blocking=False)  # it would wait no longer than a minute
+        wait_until(lambda: not self.details().keys() & set(names), f"the end of {names}")
+
+    def wait_for_replicas(self, application: Application) -> None:
+        """Wait until the replicas of an application run."""
+        name, count = application.name, application.count
         wait_until(lambda: len(self.replicas(name)) >= count, f"{count} replicas of {name}")
 
     def replicas(self, name: str = "kuiper") -> list[Mapping[str, Any]]:
         """Return the running replicas of an application: `pid`, `node_id` and more of each."""
-        from ray.serve.context import _get_global_client
-
-        details = _get_global_client().get_serve_details()["applications"]
+        details = self.details()
         deployments = details[name]["deployments"].values() if name in details else ()
         return [
             replica
@@ -106,11 +173,20 @@ class RayCluster:
             if replica["state"] == "RUNNING"
         ]
 
+    def details(self) -> Mapping[str, Any]:
+        """Return what Ray tells of the applications that there are, those that end among them, by names."""
+        from ray.serve.context import _get_global_client
+
+        applications: Mapping[str, Any] = _get_global_client().get_serve_details()["applications"]
+        return applications
+
 
 @contextmanager
 def ray_cluster(nodes: int, cpus: int = 1) -> Iterator[RayCluster]:
     """Run a cluster while the context lasts; nothing of it is left behind, whatever happens in between."""
-    folder = Path(tempfile.mkdtemp(prefix="kuiper-ray-"))
+    usual = tempfile.gettempdir()
+    short = usual if len(usual) <= _LONGEST_FOLDER else "/tmp"
+    folder = Path(tempfile.mkdtemp(prefix="kuiper-ray-", dir=short))
     before = dict(os.environ)
     with ExitStack() as stack:
         stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, _exit))
@@ -136,7 +212,7 @@ def _start(stack: ExitStack, folder: Path, nodes: int, cpus: int) -> RayCluster:
     }
     cluster = Cluster(initialize_head=True, head_node_args=head)
     stack.callback(cluster.shutdown)
-    started = RayCluster(free_port(), cluster)
+    started = RayCluster(quiet_port(), cluster)
     for _ in range(nodes):
         started.add_node(cpus)
     ray.init(address=cluster.address, log_to_driver=False)
