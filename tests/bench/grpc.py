@@ -49,7 +49,9 @@ def main() -> None:
     """Print the medians of both, and their ratio."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--processes", type=int, default=1)
+    asked = parser.parse_args()
+    rounds = asked.rounds
     flags = (
         "--models",
         str(ROOT / "models/digits"),
@@ -58,6 +60,8 @@ def main() -> None:
         "--log-level",
         "info",
         "--no-access-log",
+        "--processes",
+        str(asked.processes),
     )
     with (
         ServerProcess(*flags, module="service") as server,

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from tests.bench.service.load import measure
 from tests.bench.service.server import MeasuredServer, free_port
 from tests.cluster.load import Ask, ask, digits_request
-from tests.cluster.ray_cluster import MODELS, ray_cluster
+from tests.cluster.ray_cluster import MODELS, Application, ray_cluster
 
 ROWS = (1, 100)
 """Rows of a request, 3136 bytes each."""
@@ -29,7 +29,7 @@ def main() -> None:
     flags = ["--models", str(MODELS / "digits"), "--workers", "1", "--threads", "1"]
     command = [sys.executable, "-m", "service.cli", "serve", "--port", str(port), "--no-access-log", *flags]
     with MeasuredServer(command, port, "/readyz"), ray_cluster(nodes=1) as cluster:
-        cluster.run(workers=1, threads=1, access_log=False)
+        cluster.run(Application({"workers": 1, "threads": 1, "access_log": False}))
         ports = {"alone": port, "in Ray": cluster.port}
         print(f"{'median ms':<12}{'alone':>10}{'in Ray':>10}{'more':>10}{'answers':>12}")
         for rows in ROWS:

@@ -27,7 +27,7 @@ class ThreadTimes:
         loop: of the event loop's thread.
         others: of all other threads.
         client: of the load generator.
-        run: of a bare run of the model, on one thread, with nothing else to do.
+        run: of the layers of a bare run of the model, on one thread, with nothing else to do.
     """
 
     loop: float
@@ -39,10 +39,11 @@ class ThreadTimes:
 def split(times: Sequence[ThreadTimes]) -> list[Demand]:
     """Return what a request for each model takes, hand-overs counted with Python.
 
-    Workers run the same Python for all models. It is taken from the model whose workers take least besides its bare
-    run; with others, the difference is larger as runs side by side wait for each other's memory.
+    Workers run the same Python for all models. It is taken from the model with the shortest run: what runs side by side
+    cost each other, and what a long run takes more or less from one minute to the next, is more than that Python.
     """
-    worker = max(min(one.others - one.run for one in times), 0.0)
+    smallest = min(times, key=lambda one: one.run)
+    worker = max(smallest.others - smallest.run, 0.0)
     return [Demand(one.loop, worker, one.others - worker, client=one.client) for one in times]
 
 

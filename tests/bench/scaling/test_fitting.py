@@ -51,7 +51,7 @@ def test_rates_that_no_hand_over_explains_still_give_a_demand(monkeypatch: pytes
         assert min(found.handover, found.wake) >= 0
 
 
-def test_python_of_workers_is_that_of_the_model_with_least_besides_its_run() -> None:
+def test_python_of_workers_is_that_of_the_model_with_the_shortest_run() -> None:
     small = ThreadTimes(loop=150e-6, others=130e-6, client=10e-6, run=100e-6)
     large = ThreadTimes(loop=400e-6, others=23e-3, client=90e-6, run=20e-3)
     first, second = split([small, large])
@@ -59,6 +59,8 @@ def test_python_of_workers_is_that_of_the_model_with_least_besides_its_run() -> 
     # runs beside each other take longer than a bare one
     assert (first.run, second.run) == pytest.approx((100e-6, 23e-3 - 30e-6))
     assert (first.loop, second.client) == (150e-6, 90e-6)
+    # a bare run was slower than those of a server
+    assert split([small, replace(large, run=24e-3)]) == [first, second]
 
 
 def test_only_two_loads_of_the_first_model_are_fitted() -> None:

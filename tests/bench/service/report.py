@@ -23,6 +23,8 @@ from tests.bench.service.speedup import FORM, MODEL, OURS
 ANSWERS = {"means": "3 numbers", "same": "150,528 numbers"}
 """The model whose overhead is measured -> what it answers."""
 
+COMPARED = ("Triton", "FastAPI", "LitServe", "MLServer")
+"""What the names of the other servers begin with."""
 FIGURES = {"rate": "requests/s", "p50": "median, ms"}
 """What leads compare -> its name and unit."""
 
@@ -32,6 +34,7 @@ def tables(report: ServiceReport) -> str:
     parts = (
         introduction(report),
         loads_table(report.loads),
+        absence_line(report.loads),
         speedups_line(report),
         leads_part(report.leads),
         starts_table(report.starts),
@@ -65,6 +68,12 @@ def loads_table(loads: Sequence[LoadResult]) -> str:
         for key in sorted(keys, key=lambda key: groups[key[:2]])
     ]
     return table(["model", "input", "server", *(f"{count} at once" for count in connections)], rows)
+
+
+def absence_line(loads: Sequence[LoadResult]) -> str:
+    """Return a sentence that names the servers that had no part in a run; empty where all had one."""
+    absent = [name for name in COMPARED if not any(load.server.startswith(name) for load in loads)]
+    return f"Not in this run: {', '.join(absent)}." if absent else ""
 
 
 def speedups_line(report: ServiceReport) -> str:

@@ -89,6 +89,14 @@ def test_every_figure_is_shown(report: ServiceReport) -> None:
     assert ["3 numbers", "JSON", "0.250", "3.500", "3.250"] in rows(text)
 
 
+def test_servers_that_were_not_measured_are_named(report: ServiceReport) -> None:
+    assert "Not in this run: Triton, FastAPI, MLServer." in tables(report)
+    known = report.loads[0]
+    names = ("Triton, 1 instance", "FastAPI", "LitServe", "MLServer, in process")
+    full = replace(report, loads=(*report.loads, *(replace(known, server=name) for name in names)))
+    assert "Not in this run" not in tables(full)
+
+
 def test_report_without_other_servers_tells_no_speedup(report: ServiceReport) -> None:
     assert "times those" not in tables(replace(report, speedups={}))
 
