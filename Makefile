@@ -68,8 +68,9 @@ $(VENV)/more.installed: $(BIN)/python pyproject.toml
 serve: $(VENV)/serve.installed ## Serve models/ on HOST:PORT (127.0.0.1:8000)
 	$(BIN)/kuiper serve --host $(HOST) --port $(PORT)
 
+# worksteal: what tests of one file share, servers above all, is mostly started once, not by every worker
 test: $(VENV)/test.installed ## Run all tests with coverage
-	$(BIN)/python -m pytest -n auto --cov --cov-report=term:skip-covered
+	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term:skip-covered
 
 # uv, as pip takes minutes to choose among the versions of so many packages
 $(CLUSTER)/installed: $(VENV)/test.installed tests/cluster/requirements.txt
@@ -171,7 +172,7 @@ conformance: $(VENV)/serve.installed ## Run the exported models of tests/golden,
 	$(BIN)/python -m tests.conformance $(CORPUS) --backend $(or $(BACKEND),auto)
 
 differential: $(VENV)/train.installed ## Random graphs and whole networks against numpy and PyTorch, for SECONDS or COUNT (200), from SEED (0)
-	$(BIN)/python -m pytest -q tests/differential/modules/checks_with_torch.py
+	$(BIN)/python -m pytest -q tests/differential/modules/checks_with_torch.py tests/differential/networks/checks_with_torch.py tests/differential/quantized/checks_with_torch.py
 	$(BIN)/python -m tests.differential --seed $(SEED) $(if $(COUNT),--count $(COUNT)) $(if $(SECONDS),--seconds $(SECONDS)) $(DIFFERENTIAL)
 
 golden: $(VENV)/train.installed ## Make the golden data anew from PyTorch and the exporter
