@@ -1,4 +1,4 @@
-"""Clients that call a server by gRPC without a pause, each on a connection of its own, and keep what went wrong."""
+"""Clients that call a server by gRPC without a pause, each on connections of its own, and keep what went wrong."""
 
 import threading
 from collections import Counter
@@ -57,7 +57,7 @@ class Caller:
 
     Attributes:
         answers: how many calls were answered.
-        errors: how many were not, by status code, error code and sentence.
+        errors: how many were not, by status code, error code and sentence; a connection is counted once.
         longest: seconds of its slowest call.
     """
 
@@ -115,15 +115,22 @@ class Callers:
             ), self.callers
 
     def _run(self, caller: Caller) -> None:
-        with channels(self._address, 1) as (channel,):
-            call, data = channel.unary_unary(INFER), message()
-            while not self._stopped.is_set():
-                began = monotonic()
-                try:
-                    assert values_of(call(data, timeout=SOON)) == [1, 0, 3]
-                    with self._counted:
-                        caller.answers += 1
-                        self._counted.notify_all()
-                except grpc.RpcError as error:
-                    caller.errors[told(error)] += 1
+        while not self._stopped.is_set():
+            with channels(self._address, 1) as (channel,):
+                self._call_on(channel, caller)
+
+    def _call_on(self, channel: grpc.Channel, caller: Caller) -> None:
+        """Call until a call fails: gRPC may begin another one yet on a connection that it knows to have ended."""
+        call, data = channel.unary_unary(INFER), message()
+        while not self._stopped.is_set():
+            began = monotonic()
+            try:
+                assert values_of(call(data, timeout=SOON)) == [1, 0, 3]
+                with self._counted:
+                    caller.answers += 1
+                    self._counted.notify_all()
+            except grpc.RpcError as error:
+                caller.errors[told(error)] += 1
+                return
+            finally:
                 caller.longest = max(caller.longest, monotonic() - began)
