@@ -14,6 +14,9 @@ from engine.dtypes import Array
 
 TIMEOUT_SECONDS = 150.0
 """An answer that takes longer counts as a failure."""
+BACK_OFF_SECONDS = 0.2
+"""How long a client that failed waits: the sockets of a killed process close one after the other, the listening one
+too, and who asks again at once may find it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +127,7 @@ def _ask_on(port: int, request: Ask, wanted: bytes, load: Load, ended: threading
         except (OSError, HTTPException) as error:
             load.note(repr(error))
             connection.close()
+            ended.wait(BACK_OFF_SECONDS)
         else:
             right = status == 200 and body.endswith(wanted)
             load.note(None if right else f"{status} {body[:200]!r}")

@@ -76,6 +76,7 @@ def variables(folder: Path, drain_seconds: float = 4.0) -> dict[str, str]:
         | {
             "KUIPER_CACHE": str(folder / "cache"),
             "PYTHONPATH": str(ROOT),
+            "RAY_TMPDIR": str(folder),
             "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # Ray's way to say 127.0.0.1
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_raylet_start_wait_time_s": f"{WAIT_SECONDS:.0f}",
@@ -194,6 +195,8 @@ def ray_cluster(nodes: int, cpus: int = 1) -> Iterator[RayCluster]:
         stack.callback(_restore, before)
         stack.callback(_end_proxies, folder)
         os.environ.update(variables(folder))
+        # where the cluster's address is noted: Ray makes this folder only for clusters that have no folder of their own
+        (folder / "ray").mkdir()
         yield _start(stack, folder, nodes, cpus)
 
 
