@@ -12,20 +12,21 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import from_url
 
-from service.config.store_url import StoreUrl, without_secrets
+from service.config.store_url import StoreUrl
 from service.repository.fingerprint import FileMark
 from service.repository.model_source import SourceError
+from service.stores.store_errors import unreadable
 
 if TYPE_CHECKING:  # the library has them for type checkers only
     from obstore.store import ClientConfig, RetryConfig
 
 _CHUNK_BYTES = 4 << 20
 _LISTED_AT_ONCE = 1000
-_MOST_WORDS = 300
 _SILENCE = timedelta(seconds=30)
 _REQUEST = timedelta(hours=1)
 _ALLOW_HTTP = ("AWS_ALLOW_HTTP", "GOOGLE_ALLOW_HTTP", "AZURE_ALLOW_HTTP")
-_MD5 = re.compile(r'"?([0-9a-f]{32})"?')
+_MD5 = re.compile(r"[0-9a-f]{32}")
+_TAGS_WITH_MD5 = frozenset({"s3", "gs"})
 
 
 class ObjectStore:
@@ -76,15 +77,16 @@ class ObjectStore:
         with _told(self._url):
             found = obstore.get(self._store, file.path)
             tag = found.meta["e_tag"]
-            if tag is not None and tag != file.tag:
+            # Azure quotes it in answers, but not in listings
+            if tag is not None and tag.strip('"') != file.tag.strip('"'):
                 raise SourceError(f"{file.path} has changed since it was listed")
             for chunk in found.stream(_CHUNK_BYTES):
                 yield bytes(chunk)
 
     def digest(self, file: FileMark) -> tuple[str, str] | None:
-        """Return the MD5 that an entity tag of S3 is, where an object was sent in one piece and is not encrypted."""
-        found = _MD5.fullmatch(file.tag) if self._url.scheme == "s3" else None
-        return None if found is None else ("md5", found[1])
+        """Return the MD5 that a tag of S3 or Google is, if an object was sent whole and is not encrypted."""
+        tag = file.tag.strip('"')
+        return ("md5", tag) if self._url.scheme in _TAGS_WITH_MD5 and _MD5.fullmatch(tag) else None
 
     def is_sure(self) -> bool:
         """Return False: the tag of an encrypted object looks like an MD5 as well."""
@@ -97,5 +99,4 @@ def _told(url: StoreUrl) -> Iterator[None]:
     try:
         yield
     except (BaseError, OSError, ValueError) as error:
-        words = without_secrets(str(error).partition("\n")[0]).strip()
-        raise SourceError(f"{url} cannot be read: {words[:_MOST_WORDS]}") from error
+        raise unreadable(url, error) from error
