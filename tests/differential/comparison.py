@@ -21,6 +21,7 @@ from engine.compiler.program import programs
 from engine.dtypes import Array
 from tests.differential.case import GraphCase, disturbed
 from tests.differential.layouts import LAYOUTS
+from tests.differential.opening import open_graph
 
 SHARE = 2e-5
 GROWTH = 20.0
@@ -102,11 +103,9 @@ def compare(case: GraphCase, modes: Sequence[Mode], tally: Tally | None = None) 
 def opened(
     case: GraphCase, folder: Path, backend: str, threads: int = 1, disturbance: float = 0.0
 ) -> RuntimeGraph:
-    """Return a case's graph, built; nothing verifies its programs: numpy would run in the place of wrong ones."""
+    """Return a case's graph, built, its weights off by a share of themselves."""
     path = case.write(folder, f"case{disturbance}", disturbance)
-    graph = RuntimeGraph(path, backend=backend, threads=threads, verify="off")
-    graph.build()
-    return graph
+    return open_graph(path, backend, threads=threads)
 
 
 def forward(graph: RuntimeGraph, inputs: list[Array]) -> Outcome:

@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from engine import Quantization, RuntimeGraph, TraceLevel
+from engine import RuntimeGraph, TraceLevel
 from engine.dtypes import Array
 from tests.bench.encoder import WORDS, write_encoder
+from tests.differential.opening import open_graph
 from tests.differential.rounding import always_rounding
 from tests.engine.compiler.program.test_background import settle
 from tests.golden.network_data import DATA
@@ -32,6 +33,7 @@ ROUNDS = 3
 """How often each of them asks for each shape, while programs are compiled."""
 _LOSS_OF_LAYER = {"f32": 1e-5, "bf16": 2.0**-7, "int8": 2.0**-5}
 PRECISIONS = tuple(_LOSS_OF_LAYER)
+_OPTIONS: dict[str, Any] = {"verify": "load", "programs_kept": 64}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +102,17 @@ def run_many_shapes(network: ManyShapes, precision: str, seed: int, count: int) 
         if precision == "bf16":
             stack.enter_context(always_rounding())
         param = network.write(Path(folder))
-        quantization = calibrated(_opened(param, "numpy"), inputs[:1]) if precision == "int8" else None
-        options: dict[str, Any] = {"precision": precision, "quantization": quantization}
-        plain = _opened(param, "numpy", **options)
+        quantization = calibrated(open_graph(param, "numpy"), inputs[:1]) if precision == "int8" else None
+        options = _OPTIONS | {"precision": precision, "quantization": quantization}
+        plain = open_graph(param, "numpy", **options)
         expected = _Expected([plain.forward([array]) for array in inputs])
         for order in (inputs, inputs[::-1]):  # the first length of all has a program of its own
-            expected.add_native(_opened(param, "native", **options), inputs, order)
-        if (
-            precision == "bf16" and network.draw is _sentence
-        ):  # programs for all lengths, in float32, stand in
+            expected.add_native(open_graph(param, **options), inputs, order)
+        if precision == "bf16" and network.draw is _sentence:
+            # programs for all lengths, in float32, stand in
             for order in (inputs, inputs[::-1]):
-                expected.add_native(_opened(param, "native"), inputs, order)
-        served = _opened(param, "native", threads=2, **options)
+                expected.add_native(open_graph(param, **_OPTIONS), inputs, order)
+        served = open_graph(param, threads=2, **options)
         return _ask(served, inputs, expected, random, precision)
 
 
@@ -171,10 +172,3 @@ def _ask(
 
 def _are_same(outputs: Sequence[Array], others: Sequence[Array]) -> bool:
     return [array.tobytes() for array in outputs] == [array.tobytes() for array in others]
-
-
-def _opened(param: Path, backend: str, **options: Any) -> RuntimeGraph:
-    given: Quantization | None = options.get("quantization")
-    graph = RuntimeGraph(param, backend=backend, **{**options, "quantization": given}, programs_kept=64)
-    graph.build()
-    return graph

@@ -27,6 +27,7 @@ from engine.int8_binding import CONVOLUTIONS, LINEARS
 from tests.differential.case import GraphCase, disturbed
 from tests.differential.comparison import Finding, Mode, Outcome, Tally, compiling_for, forward
 from tests.differential.layouts import LAYOUTS
+from tests.differential.opening import open_graph
 
 ROUNDED = ("bf16", "int8")
 """The precisions that round."""
@@ -123,13 +124,16 @@ def compare_rounded(
 def _opened_all(case: GraphCase, precision: str, folder: Path) -> _Graphs:
     """Return the graphs of a case; KuiperError where numpy does not run it, or it cannot be quantized."""
     param = case.write(folder)
-    plain = _opened(param, "numpy")
+    plain = open_graph(param, "numpy")
     quantization = quantize(plain, case, folder) if precision == "int8" else None
     shares = _BOUNDS[precision].disturbances
     return _Graphs(
         plain=plain,
-        disturbed=[_opened(case.write(folder, f"off{share}", share), "numpy") for share in shares],
-        rounded=[_opened(param, "native", precision, quantization, count) for count in THREADS],
+        disturbed=[open_graph(case.write(folder, f"off{share}", share), "numpy") for share in shares],
+        rounded=[
+            open_graph(param, precision=precision, quantization=quantization, threads=count, verify="always")
+            for count in THREADS
+        ],
     )
 
 
@@ -145,25 +149,6 @@ def quantize(plain: RuntimeGraph, case: GraphCase, folder: Path) -> Quantization
     calibrator = Calibrator(plain, ArrayExamples(archive, plain.inputs), [], lambda *_: None)
     calibrator.calibrate("minmax")
     return calibrator.quantization(calibrator.candidates)
-
-
-def _opened(
-    param: Path,
-    backend: str,
-    precision: str = "f32",
-    quantization: Quantization | None = None,
-    threads: int = 1,
-) -> RuntimeGraph:
-    graph = RuntimeGraph(
-        param,
-        backend=backend,
-        precision=precision,
-        quantization=quantization,
-        threads=threads,
-        verify="always",
-    )
-    graph.build()
-    return graph
 
 
 def _compare_run(

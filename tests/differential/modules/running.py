@@ -28,6 +28,7 @@ from tests.differential.layouts import LAYOUTS
 from tests.differential.modes import modes_of
 from tests.differential.modules.drawing import Drawn, outputs, random_module
 from tests.differential.modules.layers import Stack
+from tests.differential.opening import open_graph
 from tests.golden.make import ExportError
 
 
@@ -81,7 +82,7 @@ def compare_module(
     with tempfile.TemporaryDirectory() as folder:
         path = export(drawn.module, drawn.runs[0], drawn.runs[1], Path(folder))
         try:
-            plain = _opened(path, "numpy")
+            plain = open_graph(path, "numpy")
         except KuiperError as error:
             return Finding("refusal", f"numpy: {error}")
         if operators is not None:
@@ -91,7 +92,7 @@ def compare_module(
             if finding is not None:
                 break
             with compiling_for(mode.target):
-                native = _opened(path, "native", mode.threads)
+                native = open_graph(path, threads=mode.threads)
                 finding = _compared(str(mode), native, drawn, mode.layout, wanted, tally)
                 if finding is None and native.verification.refused:
                     finding = Finding("compiler", str(native.verification.refused[0]))
@@ -136,12 +137,6 @@ def _off(array: Array, random: np.random.Generator) -> Array:
     if array.dtype.kind != "f":
         return array
     return (array * (1 + DISTURBANCE * random.uniform(-1, 1, array.shape))).astype(np.float32)
-
-
-def _opened(path: Path, backend: str, threads: int = 1) -> RuntimeGraph:
-    graph = RuntimeGraph(path, backend=backend, threads=threads, verify="off")
-    graph.build()
-    return graph
 
 
 def _compared(

@@ -17,6 +17,7 @@ import torch
 
 from engine import KuiperError, Quantization, RuntimeGraph, TraceLevel
 from engine.dtypes import Array
+from engine.quantization.tensor_scale import TensorScale
 from engine.spec import TensorSpec, tensor_spec
 from tests.differential.comparison import compiling_for
 from tests.differential.exporting import export
@@ -31,6 +32,7 @@ from tests.differential.networks.rounding_in_torch import (
     integers,
 )
 from tests.differential.networks.table import Network, Size
+from tests.differential.opening import open_graph
 from tests.differential.rounding import ROUNDED, always_rounding
 from tests.golden.make import flatten
 from tests.golden.rounded_networks import calibrated, distance
@@ -86,7 +88,7 @@ def run_rounded(
     with tempfile.TemporaryDirectory() as folder:
         param = export(module, network.arrays(first), network.arrays(second), Path(folder))
         code = ExportedCode(param)
-        plain = _opened(param, "f32", None, 1, backend="numpy")
+        plain = open_graph(param, "numpy")
         quantization = calibrated(plain, network.arrays(first))
         start = Random(f"{seed}/{network.name}").randrange(1000)
         for precision in precisions:
@@ -115,7 +117,10 @@ def _run_size(
         with ExitStack() as stack:
             stack.enter_context(compiling_for(mode.target))
             stack.enter_context(always_rounding(rounds))
-            graphs = [_opened(param, precision, quantization, threads) for threads in (1, others)]
+            graphs = [
+                open_graph(param, precision=precision, quantization=quantization, threads=threads)
+                for threads in (1, others)
+            ]
             observed = _observe(graphs, inputs, [LAYOUTS[mode.layout](array) for array in inputs])
         rounding = _rounding(graphs[0], observed, quantization)
         found = _compare(found, code, inputs, rounding, observed)
@@ -124,22 +129,6 @@ def _run_size(
         )
     except (_Wrong, KuiperError) as error:
         return replace(found, text=f"{type(error).__name__}: {error}")
-
-
-def _opened(
-    param: Path, precision: str, quantization: Quantization | None, threads: int, backend: str = "native"
-) -> RuntimeGraph:
-    # what numpy would run in the place of a program that it refuses is not what is to be compared
-    graph = RuntimeGraph(
-        param,
-        backend=backend,
-        precision=precision,
-        quantization=quantization,
-        threads=threads,
-        verify="off",
-    )
-    graph.build()
-    return graph
 
 
 def _check_code(code: ExportedCode, module: torch.nn.Module, inputs: Sequence[Array]) -> None:
@@ -216,31 +205,31 @@ def _compare(
         if not wanted.numel():
             continue
         most = _SHARE * float(wanted.abs().max()) + _GROWTH * float((wanted - moved.seen[name]).abs().max())
-        scale = rounding.scales.get(name)
+        low, high, scale = wanted - most, wanted + most, rounding.scales.get(name)
         if scale is not None:
-            step = float(torch.tensor(scale.scale, dtype=torch.float32))
-            whole = torch.round(ours / step) + scale.zero_point
-            is_right = (whole >= integers(wanted - most, scale)) & (whole <= integers(wanted + most, scale))
+            whole = _integers_of(ours, scale)
+            is_right = (whole >= integers(low, scale)) & (whole <= integers(high, scale))
             ties += int((whole != integers(wanted, scale)).sum())
             count += whole.numel()
         elif _has_pairs(observed.tensors[name]):
-            low, high = ((wanted + by).float().bfloat16().double() for by in (-most, most))
-            is_right = (ours >= low) & (ours <= high)
+            is_right = (ours >= bfloat16(low)) & (ours <= bfloat16(high))
         else:
-            is_right = (ours - wanted).abs() <= most
-            if rounding.scales == {} and bool((bfloat16(ours) == ours).all()):  # stored in bfloat16
-                is_right |= (ours >= bfloat16(wanted - most)) & (ours <= bfloat16(wanted + most))
-                ours = torch.where(is_right, wanted, ours)
+            is_right = (ours >= low) & (ours <= high)
             largest = max(largest, float((ours - wanted).abs().max()) / (most + 1e-300))
         if not is_right.all():
-            bad = int((~is_right).sum())
-            off = float((ours - wanted).abs().max())
+            bad, off = int((~is_right).sum()), float((ours - wanted).abs().max())
             raise _Wrong(
                 f"operand {name}: {bad} of {ours.numel()} off, by {off:.3g} at most; {most:.3g} allowed"
             )
     if not exact.seen.keys() >= observed.tensors.keys():
         raise _Wrong(f"operands {sorted(observed.tensors.keys() - exact.seen.keys())} were not compared")
     return replace(found, tensors=len(exact.seen), ties=(ties, count), share=largest)
+
+
+def _integers_of(numbers: torch.Tensor, scale: TensorScale) -> torch.Tensor:
+    """Return the integers that numbers are which stand for such."""
+    step = float(torch.tensor(scale.scale, dtype=torch.float32))
+    return torch.round(numbers / step) + scale.zero_point
 
 
 def _has_pairs(array: Array) -> bool:

@@ -15,6 +15,7 @@ from tests.differential.comparison import compiling_for
 from tests.differential.exporting import export
 from tests.differential.layouts import LAYOUTS
 from tests.differential.networks.table import Network, Size
+from tests.differential.opening import open_graph
 from tests.golden.make import flatten
 
 THREADS = (1, 2, 3, 7)
@@ -59,9 +60,9 @@ def run_network(network: Network, seed: int, count: int, every: bool = False) ->
     sizes = list(network.draw_sizes(seed, count))
     with tempfile.TemporaryDirectory() as folder:
         path = export(module, network.arrays(_first(network)), network.arrays(_second(network)), Path(folder))
-        plain = _opened(path, "numpy", 1)
+        plain = open_graph(path, "numpy")
         native = {
-            (target, threads): _opened(path, "native", threads)
+            (target, threads): open_graph(path, threads=threads)
             for target in supported_targets()
             for threads in THREADS
         }
@@ -106,13 +107,6 @@ def _compared(
         for output, array in zip(outputs, wanted, strict=True)
     )
     return NetworkRun(network.name, size, how, np.inf if np.isnan(off) else off, network.share)
-
-
-def _opened(path: Path, backend: str, threads: int) -> RuntimeGraph:
-    # what numpy would run in the place of a program that it refuses is not what is to be compared
-    graph = RuntimeGraph(path, backend=backend, threads=threads, verify="off")
-    graph.build()
-    return graph
 
 
 def _first(network: Network) -> Size:

@@ -20,6 +20,7 @@ from engine.spec import tensor_spec
 from tests.differential.comparison import compiling_for
 from tests.differential.layouts import LAYOUTS
 from tests.differential.modes import rounded_mode_of
+from tests.differential.opening import open_graph
 from tests.differential.quantized.drawing import DrawnNetwork, Layer, draw_network
 
 SIZES = 3
@@ -60,7 +61,7 @@ def run_quantized(seed: int, index: int) -> Iterator[QuantizedRun]:
             how = f"network {index}, {shape}, {mode.target.name}, {threads[1]} threads, {mode.layout}"
             try:
                 with compiling_for(mode.target):
-                    graphs = [_opened(param, count) for count in threads]
+                    graphs = [open_graph(param, threads=count) for count in threads]
                     stored = _observe(graphs, LAYOUTS[mode.layout](x), drawn)
                 yield QuantizedRun(how, len(stored), compare(drawn, x, stored))
             except (KuiperError, AssertionError) as error:
@@ -80,12 +81,6 @@ def write(drawn: DrawnNetwork, folder: Path) -> Path:
         operators[operator].attrs[key] = pnnx.Attribute.from_array(array)
     pnnx.write(graph, param, archive)
     return param
-
-
-def _opened(param: Path, threads: int) -> RuntimeGraph:
-    graph = RuntimeGraph(param, backend="native", threads=threads, verify="off")
-    graph.build()
-    return graph
 
 
 def _observe(graphs: Sequence[RuntimeGraph], x: Array, drawn: DrawnNetwork) -> dict[str, Array]:

@@ -2,26 +2,17 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
 from engine.compiler.emit.activations import gelu
-from engine.compiler.emit.emitter import Emitter
-from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
-from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array
 from tests.engine.compiler.emit.points import POINTS
-from tests.engine.compiler.harness import every_target, run
-from tests.engine.compiler.pointwise_kernel import Pointwise
-
-
-def _apply(target: Target, name: str, *parameters: float) -> Array:
-    kernel = Pointwise(POINTS.size, 1, apply(name, Leaf(0), *parameters))
-    return run(kernel, target, POINTS, np.full_like(POINTS, np.nan))[1]
+from tests.engine.compiler.harness import every_target
+from tests.engine.compiler.pointwise_kernel import applied, values_of
 
 
 def _sigmoid(x: Array) -> Any:
@@ -68,7 +59,7 @@ TO_INPUT = ("gelu", "gelu_tanh", "hardswish")
 @pytest.mark.parametrize("name", CASES)
 def test_error_over_all_binades(name: str, target: Target) -> None:
     reference, parameters, bound = CASES[name]
-    result = _apply(target, name, *parameters)
+    result = values_of(target, POINTS, name, *parameters)
     with np.errstate(all="ignore"):
         exact = np.asarray(reference(POINTS.astype(np.float64)))
         error = np.abs(result - exact)
@@ -83,25 +74,9 @@ def test_error_over_all_binades(name: str, target: Target) -> None:
     np.testing.assert_array_equal(np.isnan(result[np.isnan(POINTS)]), True)
 
 
-@dataclass(frozen=True)
-class Scalars:
-    """Applies GELU to a line of `size` elements, one by one. Arguments: input, output."""
-
-    size: int
-    chunks: int = 1
-    scratch: int = 0
-
-    @property
-    def regions(self) -> tuple[Region, ...]:
-        return line(self.size), line(self.size, is_written=True)
-
-    def emit(self, e: Emitter) -> None:
-        with e.loop(0, self.size) as loop:
-            e.store_scalar(gelu(e, e.load_scalar(e.argument(0), loop.index)), e.argument(1), loop.index)
-
-
 @every_target
 def test_scalars_get_the_digits_of_vectors(target: Target) -> None:
     """Which elements vectors hold depends on shapes and strides, and results must not."""
-    one_by_one = run(Scalars(POINTS.size), target, POINTS, np.full_like(POINTS, np.nan))[1]
-    np.testing.assert_array_equal(one_by_one, _apply(target, "gelu"))
+    np.testing.assert_array_equal(
+        applied(target, POINTS, gelu, is_scalar=True), values_of(target, POINTS, "gelu")
+    )

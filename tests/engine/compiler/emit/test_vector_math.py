@@ -2,21 +2,18 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
-from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
 from engine.compiler.emit.vector_math import exp_below_zero
-from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array
 from tests.engine.compiler.emit.points import POINTS
 from tests.engine.compiler.harness import every_target, run
-from tests.engine.compiler.pointwise_kernel import Pointwise
+from tests.engine.compiler.pointwise_kernel import Pointwise, applied, values_of
 
 Reference = Callable[[Array], Any]
 
@@ -29,11 +26,6 @@ def _ulps(result: Array, exact: Array) -> Any:
         same = (result == rounded) | (np.isnan(result) & np.isnan(rounded))
         distance = np.abs(result - exact) / unit.astype(np.float64)
     return np.where(same, 0, distance)
-
-
-def _apply(target: Target, points: Array, name: str, *parameters: float) -> Array:
-    kernel = Pointwise(points.size, 1, apply(name, Leaf(0), *parameters))
-    return run(kernel, target, points, np.full_like(points, np.nan))[1]
 
 
 def _erf(x: Array) -> Any:
@@ -67,7 +59,7 @@ def test_error_over_all_binades(name: str, target: Target) -> None:
     reference, bound = EXACT[name]
     with np.errstate(all="ignore"):
         exact = np.asarray(reference(POINTS.astype(np.float64)))
-    worst = _ulps(_apply(target, POINTS, name), exact)
+    worst = _ulps(values_of(target, POINTS, name), exact)
     place = int(np.argmax(worst))
     print(name, worst[place], POINTS[place])
     assert worst[place] <= bound * (1 if target.has_fma else 1.5), (POINTS[place], exact[place])
@@ -80,7 +72,7 @@ def test_powers(exponent: float, target: Target) -> None:
         exact = np.power(POINTS.astype(np.float64), exponent)
         if exponent == 0.5:
             exact = np.sqrt(POINTS.astype(np.float64)) + 0.0
-    result = _apply(target, POINTS, "pow", exponent)
+    result = values_of(target, POINTS, "pow", exponent)
     normal = ~((np.abs(exact) < 2.0**-100) | (np.abs(exact) > 2.0**120)) & (np.abs(POINTS) < np.inf)
     assert _ulps(result, exact)[normal].max() <= 4
 
@@ -93,24 +85,7 @@ def test_extremes_hand_nan_on(name: str, reference: np.ufunc, target: Target) ->
     kernel = Pointwise(64, 2, apply(name, Leaf(0), Leaf(1)))
     result = run(kernel, target, left, right, np.zeros_like(left))[2]
     np.testing.assert_array_equal(result, reference(left, right))
-    np.testing.assert_array_equal(_apply(target, left, name, 1.0), reference(left, np.float32(1)))
-
-
-@dataclass(frozen=True)
-class Powers:
-    """Applies `exp_below_zero` to a line of `size` elements, a multiple of the vector. Arguments: input, output."""
-
-    size: int
-    chunks: int = 1
-    scratch: int = 0
-
-    @property
-    def regions(self) -> tuple[Region, ...]:
-        return line(self.size), line(self.size, is_written=True)
-
-    def emit(self, e: Emitter) -> None:
-        with e.loop(0, self.size, e.lanes) as loop:
-            e.store(exp_below_zero(e, e.load(e.argument(0), loop.index)), e.argument(1), loop.index)
+    np.testing.assert_array_equal(values_of(target, left, name, 1.0), reference(left, np.float32(1)))
 
 
 @every_target
@@ -119,7 +94,7 @@ def test_powers_below_one(target: Target) -> None:
     points = np.concatenate([np.linspace(-90, 0, 1 << 14), [-np.inf, np.nan, -1e30, -0.0] * 4]).astype(
         np.float32
     )
-    result = run(Powers(points.size), target, points, np.full_like(points, np.nan))[1]
+    result = applied(target, points, exp_below_zero)
     exact = np.exp(points.astype(np.float64))
     normal = exact > 2.0**-125
     assert _ulps(result, exact)[normal].max() <= 2 * (1 if target.has_fma else 1.5)

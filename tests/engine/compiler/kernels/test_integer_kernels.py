@@ -16,6 +16,7 @@ from engine.quantization.tensor_scale import TensorScale
 from tests.engine.compiler.harness import run
 from tests.engine.compiler.kernels.images import output_size, strides
 from tests.engine.compiler.kernels.test_integer_convolution import every_arithmetic, packed, summed
+from tests.engine.compiler.kernels.windows import every_window, largest_of_windows, pooling
 
 SCALE = TensorScale(0.05, 90)
 SUMMED = TensorScale(0.05, 91, rounds_sum=True)
@@ -95,34 +96,16 @@ def test_channels_of_an_output_that_lie_apart_are_refused() -> None:
 
 
 @every_arithmetic
-@pytest.mark.parametrize(
-    ("window", "stride", "padding"),
-    [((2, 2), (2, 2), (0, 0)), ((3, 3), (2, 2), (1, 1)), ((5, 5), (1, 1), (2, 2)), ((3, 1), (1, 2), (2, 0))],
-)
+@every_window
 @pytest.mark.parametrize("words", [1, 5, 18])
 def test_maximum_over_windows(
     target: Target, window: tuple[int, int], stride: tuple[int, int], padding: tuple[int, int], words: int
 ) -> None:
     x = np.random.default_rng(0).integers(0, 256, (2, 7, 9, 4 * words)).astype(np.uint8)
-    size = output_size(x, window, stride, (1, 1), (2 * padding[0], 2 * padding[1]))
-    kernel = IntegerPooling(
-        images=2,
-        words=words,
-        x_size=(7, 9),
-        size=size,
-        window=window,
-        stride=stride,
-        padding=padding,
-        strides=ImageStrides(strides(7, 9, words), strides(*size, words)),
-        lanes=target.lanes,
-    )
-    padded = np.pad(x, ((0, 0), (padding[0],) * 2, (padding[1],) * 2, (0, 0)))
-    expected = np.zeros((2, *size, 4 * words), np.uint8)
-    for row, column in np.ndindex(size):
-        top, left = row * stride[0], column * stride[1]
-        expected[:, row, column] = padded[:, top : top + window[0], left : left + window[1]].max((1, 2))
-    _, out = run(kernel, target, packed(x), np.zeros((2, *size, words), np.float32))
-    np.testing.assert_array_equal(unpacked(out, 4 * words), expected)
+    wanted = largest_of_windows(x, window, stride, padding, lowest=0)
+    kernel = pooling(IntegerPooling, target, x, words, window, stride, padding)
+    _, out = run(kernel, target, packed(x), np.zeros((*wanted.shape[:3], words), np.float32))
+    np.testing.assert_array_equal(unpacked(out, 4 * words), wanted)
 
 
 @every_arithmetic

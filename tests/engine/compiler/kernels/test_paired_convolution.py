@@ -24,6 +24,7 @@ from engine.kernels.bfloat16 import bfloat16_bits, rounded_to_bfloat16
 from engine.kernels.transposed_convolution import transposed_convolve
 from tests.engine.compiler.harness import run
 from tests.engine.compiler.kernels.images import convolved, numbers, output_size, strides
+from tests.engine.compiler.kernels.windows import every_window, largest_of_windows, pooling
 
 every_arithmetic = pytest.mark.parametrize(
     "target", [*supported_targets(), *bf16_targets()], ids=lambda target: target.name
@@ -256,10 +257,7 @@ def test_pairs_in_memory(target: Target, data: st.DataObject) -> None:
 
 
 @every_arithmetic
-@pytest.mark.parametrize(
-    ("window", "stride", "padding"),
-    [((2, 2), (2, 2), (0, 0)), ((3, 3), (2, 1), (1, 1)), ((3, 1), (1, 2), (2, 0))],
-)
+@every_window
 @pytest.mark.parametrize("words", [1, 5, 18])
 def test_maximum_of_pairs(
     target: Target, window: tuple[int, int], stride: tuple[int, int], padding: tuple[int, int], words: int
@@ -267,25 +265,9 @@ def test_maximum_of_pairs(
     """The larger of bfloat16 in both halves of elements; NaN reaches the windows that it lies in."""
     x = rounded_to_bfloat16(numbers(2, 7, 9, 2 * words))
     x[0, 2, 3], x[1, 4, 5, 0], x[1, 5, 5, 1] = -np.inf, np.nan, np.inf
-    size = output_size(x, window, stride, (1, 1), (2 * padding[0], 2 * padding[1]))
-    kernel = PairedPooling(
-        images=2,
-        words=words,
-        x_size=(7, 9),
-        size=size,
-        window=window,
-        stride=stride,
-        padding=padding,
-        strides=ImageStrides(strides(7, 9, words), strides(*size, words)),
-        lanes=target.lanes,
-    )
-    edges = ((0, 0), (padding[0],) * 2, (padding[1],) * 2, (0, 0))
-    padded = np.pad(x, edges, constant_values=-np.inf)
-    wanted = np.zeros((2, *size, 2 * words), np.float32)
-    for row, column in np.ndindex(size):
-        top, left = row * stride[0], column * stride[1]
-        wanted[:, row, column] = padded[:, top : top + window[0], left : left + window[1]].max((1, 2))
-    _, out = run(kernel, target, pairs_of(x), np.zeros((2, *size, words), np.float32))
+    wanted = largest_of_windows(x, window, stride, padding, lowest=-np.inf)
+    kernel = pooling(PairedPooling, target, x, words, window, stride, padding)
+    _, out = run(kernel, target, pairs_of(x), np.zeros((*wanted.shape[:3], words), np.float32))
     numbers_out = (out.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
     np.testing.assert_array_equal(numbers_out, wanted)
 

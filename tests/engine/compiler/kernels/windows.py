@@ -1,0 +1,56 @@
+"""Kernels of maxima over windows of elements that hold several channels, and what numpy makes of such windows."""
+
+import numpy as np
+import pytest
+
+from engine.compiler.emit.target import Target
+from engine.compiler.kernels.integer_pooling import IntegerPooling
+from engine.compiler.kernels.shapes import ImageStrides
+from engine.dtypes import Array
+from tests.engine.compiler.kernels.images import Pair, output_size, strides
+
+every_window = pytest.mark.parametrize(
+    ("window", "stride", "padding"),
+    [((2, 2), (2, 2), (0, 0)), ((3, 3), (2, 1), (1, 1)), ((5, 5), (1, 1), (2, 2)), ((3, 1), (1, 2), (2, 0))],
+)
+
+
+def pooling(
+    kind: type[IntegerPooling],
+    target: Target,
+    x: Array,
+    words: int,
+    window: Pair,
+    stride: Pair,
+    padding: Pair,
+) -> IntegerPooling:
+    """Return the kernel for an image (images, rows, columns, channels), so many elements to a pixel."""
+    images, rows, columns, _ = x.shape
+    size = _size(x, window, stride, padding)
+    return kind(
+        images=images,
+        words=words,
+        x_size=(rows, columns),
+        size=size,
+        window=window,
+        stride=stride,
+        padding=padding,
+        strides=ImageStrides(strides(rows, columns, words), strides(*size, words)),
+        lanes=target.lanes,
+    )
+
+
+def largest_of_windows(x: Array, window: Pair, stride: Pair, padding: Pair, lowest: float) -> Array:
+    """Return the largest numbers of each window, channels last; around the image there is the lowest number."""
+    edges = ((0, 0), (padding[0],) * 2, (padding[1],) * 2, (0, 0))
+    padded = np.pad(x, edges, constant_values=lowest)
+    size = _size(x, window, stride, padding)
+    found = np.zeros((len(x), *size, x.shape[3]), x.dtype)
+    for row, column in np.ndindex(size):
+        top, left = row * stride[0], column * stride[1]
+        found[:, row, column] = padded[:, top : top + window[0], left : left + window[1]].max((1, 2))
+    return found
+
+
+def _size(x: Array, window: Pair, stride: Pair, padding: Pair) -> Pair:
+    return output_size(x, window, stride, (1, 1), (2 * padding[0], 2 * padding[1]))
