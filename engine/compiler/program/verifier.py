@@ -185,10 +185,15 @@ class _Comparison:
         distance = np.maximum(_distance(ours, wanted) - step_size / 2, 0.0)
         if self._program.observables.by_slot[slot].has_pairs:
             distance = np.maximum(distance - _PAIR_ROUNDING * np.abs(np.nan_to_num(wanted)), 0.0)
-        tolerance = ROUGH_TOLERANCE if place in self._program.roughly_known else TOLERANCE
+        tolerance = ROUGH_TOLERANCE if self._is_rough(place) else TOLERANCE
         allowed = tolerance * _largest(wanted)
         if not (distance <= allowed).all() and not self._is_rounding(step, slot, wanted, distance, allowed):
             self._report(place, step, ours, wanted)
+
+    def _is_rough(self, place: int) -> bool:
+        """Whether a step's kernel is one of several products, or does the step's work after those of another step."""
+        program = self._program
+        return not program.roughly_known.isdisjoint((place, program.fused_into.get(place, place)))
 
     def _is_rounding(self, step: Step, slot: int, wanted: Array, distance: Array, allowed: float) -> bool:
         """Whether results hang so much on the last digits of what they are made of that the difference says nothing."""

@@ -1,5 +1,6 @@
 """Images that programs store in bfloat16: which they are, and that outputs are as if they were float32."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
 
@@ -10,8 +11,8 @@ from engine import RuntimeGraph
 from engine.compiler.emit.bfloat16 import pair_up
 from engine.compiler.kernels import paired_loops
 from engine.compiler.program import assembler
-from engine.compiler.selection import convolution, transposed_convolution
 from engine.dtypes import Array
+from tests.differential.rounding import always_rounding
 from tests.engine.models import make_graph
 
 CONV = (
@@ -54,10 +55,10 @@ X = np.random.default_rng(1).standard_normal((2, 5, 8, 12)).astype(np.float32)
 
 
 @pytest.fixture(autouse=True)
-def always_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def always_rounds() -> Iterator[None]:
     """Round all that can be, whatever this processor takes for it."""
-    for module in (convolution, transposed_convolution):
-        monkeypatch.setattr(module, "paired_time", lambda *_: 0.0)
+    with always_rounding():
+        yield
 
 
 def opened(folder: Path, threads: int = 1) -> RuntimeGraph:

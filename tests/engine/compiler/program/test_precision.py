@@ -1,5 +1,6 @@
 """Programs that round the operands of products to bfloat16: what they give, and what is said of them."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,9 @@ import pytest
 from engine import Precision, RuntimeGraph, TraceLevel
 from engine.compiler.kernels.paired_layout import PairedLayout
 from engine.compiler.program import loss
-from engine.compiler.selection import convolution, linear, matrix_product, transposed_convolution
+from engine.compiler.selection import convolution, linear
 from engine.dtypes import Array
+from tests.differential.rounding import always_rounding
 from tests.engine.models import make_graph
 from tests.golden.network_data import DATA, NAMES, arrays
 
@@ -43,11 +45,10 @@ X = np.random.default_rng(1).standard_normal((2, 20, 9, 11)).astype(np.float32)
 
 
 @pytest.fixture
-def always_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def always_rounds() -> Iterator[None]:
     """Round all that can be, whatever this processor takes for it."""
-    for module in (convolution, linear, transposed_convolution):
-        monkeypatch.setattr(module, "paired_time", lambda *_: 0.0)
-    monkeypatch.setattr(matrix_product, "_is_faster_paired", lambda *_: True)
+    with always_rounding():
+        yield
 
 
 def opened(folder: Path, **options: Any) -> RuntimeGraph:
@@ -171,15 +172,20 @@ def test_loss_is_relative_to_what_is_exact() -> None:
 
 @pytest.mark.usefixtures("always_rounds")
 @pytest.mark.parametrize("options", ["is_causal=False", "is_causal=True"])
-def test_attention_is_verified_as_a_whole(tmp_path: Path, options: str) -> None:
-    """Its layer rounds scores and weights elsewhere than its kernels: the two agree in about two digits."""
+@pytest.mark.parametrize("expression", ["", "add(@0,@1)", "tanh(sub(@1,@0))"])
+def test_attention_is_verified_as_a_whole(tmp_path: Path, options: str, expression: str) -> None:
+    """Its layer rounds scores and weights elsewhere than its kernels, and so does what these do after it: the two
+    agree in about two digits.
+    """
     random = np.random.default_rng(2)
     q, k, v = (random.standard_normal((2, 19, 24)).astype(np.float32) for _ in range(3))
     inputs = [f"pnnx.Input in{name} 0 1 {name} #{name}=(2,19,24)f32" for name in "qkv"]
     line = f"F.scaled_dot_product_attention a 3 1 q k v y {options} $query=q $key=k $value=v"
-    text = "\n".join([*inputs, line, "pnnx.Output out 1 0 y"])
+    after = [f"pnnx.Expression b 2 1 y q z expr={expression}"] if expression else []
+    text = "\n".join([*inputs, line, *after, f"pnnx.Output out 1 0 {'z' if after else 'y'}"])
     exact = make_graph(tmp_path, text, backend="native").forward([q, k, v])[0]
     graph = make_graph(tmp_path, text, backend="native", precision="bf16", threads=2)
     np.testing.assert_allclose(graph.forward([q, k, v])[0], exact, atol=0.03)
     assert graph.precisions["a"] is Precision.BF16
+    assert not graph.verification.refused
     assert graph.verification.checked == 1
