@@ -8,7 +8,7 @@ from llvmlite import ir
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.jit import Code, Kernel, compile_module, general
 from engine.compiler.emit.target import Target
-from engine.compiler.emit.types import ENTRY, POINTER, IRIndex, IRValue, TileShape
+from engine.compiler.emit.types import ENTRY, I64, POINTER, IRIndex, IRValue, TileShape
 from tests.sanitizer.guard import guard, name_of
 
 _ACCESS = re.compile(r"= load (?!ptr)|^\s*store |\bcall .*@\"?llvm\.masked\.", re.MULTILINE)
@@ -93,22 +93,12 @@ class CheckedEmitter(Emitter):
         """Return the address that may be used for an access."""
         self._accesses += 1
         if not isinstance(lanes, int):
-            return self._asked_each(kind, place, lanes)
+            function = self.intrinsic(name_of(kind, None), POINTER, [POINTER, I64])
+            return self.builder.call(function, [place, self.minimum(lanes, self.lanes)])
         if isinstance(_root(place), ir.GlobalVariable) or not lanes:
             return place
         function = self.intrinsic(name_of(kind, lanes), POINTER, [POINTER])
         return self.builder.call(function, [place])
-
-    def _asked_each(self, kind: str, place: IRValue, lanes: IRValue) -> IRValue:
-        """Return the address that may be used for an access of so many lanes as only the call tells."""
-        most = self.minimum(lanes, self.lanes)
-        for count in range(1, self.lanes + 1):
-            before = self.builder.block
-            with self.when(self.compare("==", most, count)):
-                function = self.intrinsic(name_of(kind, count), POINTER, [POINTER])
-                answer, there = self.builder.call(function, [place]), self.builder.block
-            place = self._phi(POINTER, (place, before), (answer, there))
-        return place
 
 
 def _root(address: IRValue) -> IRValue:

@@ -1,8 +1,9 @@
 """The native functions that instrumented kernels ask before each access.
 
-There is one for reading and one for writing 1 to 16 elements. Each takes an address and gives back the address to
-use: the same, or, where the access is not allowed, that of memory which nobody needs. So the kernel runs on to its
-end, and the first fault waits to be read. `shadow.py` says what the words of the shadow mean.
+There is one for reading and one for writing 1 to 16 elements, and one of each that is told how many. Each takes an
+address and gives back the address to use: the same, or, where the access is not allowed, that of memory which nobody
+needs. So the kernel runs on to its end, and the first fault waits to be read. `shadow.py` says what the words of the
+shadow mean.
 """
 
 from dataclasses import dataclass
@@ -96,6 +97,20 @@ _MARK = """
   %marked = or <{lanes} x i32> %kept, %written
   store <{lanes} x i32> %marked, ptr %words_place, align 4
 """
+_CHOICE = """
+define ptr @{name}(ptr %place, i64 %lanes) {{
+entry:
+  switch i64 %lanes, label %none [{cases}]
+none:
+  ret ptr %place
+{calls}
+}}
+"""
+_CALL = """
+lanes{lanes}:
+  %place{lanes} = call ptr @{name}(ptr %place)
+  ret ptr %place{lanes}
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,14 +164,12 @@ class Guard:
         return Fault(address, lanes, bool(is_write), count) if count else None
 
     def _compile(self) -> Code:
-        text = "".join(
-            self._function(kind, lanes) for kind in ("read", "write") for lanes in range(1, MOST_LANES + 1)
-        )
-        code = compile_module(text, "sanitizer_read_1", host_target())
-        for kind in ("read", "write"):
-            for lanes in range(1, MOST_LANES + 1):
-                name = name_of(kind, lanes)
-                llvm.add_symbol(name, code.engine.get_function_address(name))
+        kinds, counts = ("read", "write"), range(1, MOST_LANES + 1)
+        functions = [self._function(kind, lanes) for kind in kinds for lanes in counts]
+        text = "".join([*functions, *map(_choice, kinds)])
+        code = compile_module(text, name_of("read", 1), host_target())
+        for name in (name_of(kind, lanes) for kind in kinds for lanes in (None, *counts)):
+            llvm.add_symbol(name, code.engine.get_function_address(name))
         return code
 
     def _function(self, kind: str, lanes: int) -> str:
@@ -189,9 +202,20 @@ class Guard:
         )
 
 
-def name_of(kind: str, lanes: int) -> str:
-    """Return the name of the function that is asked before so many elements are read or written."""
-    return f"sanitizer_{kind}_{lanes}"
+def name_of(kind: str, lanes: int | None) -> str:
+    """Return the name of the function that is asked before so many elements are read or written.
+
+    None for the one that is told how many: 1 to `MOST_LANES`, or none at all, which may always be accessed.
+    """
+    return f"sanitizer_{kind}_{lanes or 'some'}"
+
+
+def _choice(kind: str) -> str:
+    """Return the function that is told how many elements there are, and asks that of so many."""
+    counts = range(1, MOST_LANES + 1)
+    cases = " ".join(f"i64 {lanes}, label %lanes{lanes}" for lanes in counts)
+    calls = "".join(_CALL.format(name=name_of(kind, lanes), lanes=lanes) for lanes in counts)
+    return _CHOICE.format(name=name_of(kind, None), cases=cases, calls=calls)
 
 
 @lru_cache(maxsize=1)

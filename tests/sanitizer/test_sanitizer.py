@@ -74,12 +74,24 @@ FAULTS: dict[str, tuple[Callable[[Emitter], object], str]] = {
     ),
     "a vector that ends behind": (lambda e: e.load(e.argument(1), SIZE - e.lanes + 1), "outside"),
     "lanes of a vector": (lambda e: e.load(e.argument(0), -1, count=3), "reads 3 elements at byte -4"),
+    "as many lanes as the call tells": (
+        lambda e: e.load(e.argument(0), -1, count=e.minimum(e.add(e.chunk, 3), 3)),
+        "reads 3 elements at byte -4",
+    ),
+    "more lanes than there are": (
+        lambda e: e.load(e.argument(1), SIZE - 1, count=e.add(e.chunk, 16)),
+        r"reads (4|8|16) elements",
+    ),
     "a scalar written": (
         lambda e: e.store_scalar(e.scalar(0.0), e.argument(1), SIZE),
         f"writes 1 elements at byte {4 * SIZE}",
     ),
     "a vector written": (lambda e: e.store(e.splat(0.0), e.argument(1), -1), "writes"),
     "lanes written": (lambda e: e.store(e.splat(0.0), e.argument(1), SIZE - 1, count=2), "writes 2 elements"),
+    "as many lanes written as the call tells": (
+        lambda e: e.store(e.splat(0.0), e.argument(1), SIZE - 1, count=e.minimum(e.add(e.chunk, 2), 2)),
+        "writes 2 elements",
+    ),
     "an input written": (
         lambda e: e.store_scalar(e.scalar(0.0), e.argument(0)),
         "writes 1 .* not its to touch",
@@ -103,6 +115,11 @@ def test_fault_is_found(target: Target, name: str) -> None:
     extra, words = FAULTS[name]
     with pytest.raises(SanitizerError, match=words):
         run(Planted(extra), target, *rows())
+
+
+@every_target
+def test_no_lanes_at_all_may_lie_anywhere(target: Target) -> None:
+    run(Planted(lambda e: e.load(e.argument(0), 1 << 40, count=e.minimum(e.chunk, 0))), target, *rows())
 
 
 @every_target
