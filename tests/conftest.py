@@ -1,12 +1,16 @@
 """What all tests share."""
 
+import hashlib
 import logging
 import os
 from collections.abc import Iterator
+from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from engine.compiler.emit import object_file
+from engine.compiler.emit.code_store import CodeStore
 from engine.compiler.emit.target import Target, supported_targets
 from engine.compiler.program import programs
 
@@ -37,6 +41,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         is_narrower = any(isinstance(value, Target) and value in narrower for value in values)
         if is_narrower or item.nodeid.split("/")[1] in _BY_CHANCE:
             item.add_marker("no_cover")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_text_is_compiled_twice(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let LLVM compile each text once in a run of tests, in whichever process: nothing else decides what it makes.
+
+    Kernels are written anew wherever a test needs them; code is reused where they come out the same to the letter.
+    """
+    folder = tmp_path_factory.getbasetemp()
+    store = CodeStore((folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "machine-code")
+    compile_text = object_file.compile_text
+
+    def look_up_or_compile(text: str, target: Target) -> bytes:
+        key = hashlib.sha256(f"{target}\0{text}".encode()).hexdigest()
+        known = store.load(key)
+        if known is None:
+            known = compile_text(text, target)
+            store.save(key, known)
+        return known
+
+    with patch.object(object_file, "compile_text", look_up_or_compile):
+        yield
 
 
 class _Refusals(logging.Handler):
