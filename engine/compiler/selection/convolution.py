@@ -52,7 +52,8 @@ def select_convolution(selector: Selector, node: Convolution) -> None:
     work = _laid_down(Work(node, image_of(node.inputs[0]), image_of(node.output), epilogue, operands))
     has_pairs = node.inputs[0].has_pairs, node.output.has_pairs
     node = work.node
-    if node.groups == len(node.weight) > 1 == node.weight.shape[1]:
+    filters, channels = node.weight.shape[:2]
+    if node.groups == filters > 1 and channels == 1:
         _depthwise(selector, replace(work, x=channels_last(selector, work.x)))
         return
     paired = _paired(selector, work)
@@ -114,8 +115,7 @@ def rounds_convolution(selector: Selector, node: Convolution) -> bool:
     x, out = (image_of_shape(tensor.shape) for tensor in (node.inputs[0], node.output))
     work = Work(node, x, out, NOTHING, [])
     paired = _paired(selector, work)
-    is_depthwise = node.groups == len(node.weight) > 1
-    return paired is not None and not is_depthwise and _is_faster_paired(selector, work, paired)
+    return paired is not None and _is_faster_paired(selector, work, paired)
 
 
 def _is_faster_paired(selector: Selector, work: Work, paired: PairedWork) -> bool:
