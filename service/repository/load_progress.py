@@ -57,6 +57,7 @@ class LoadProgress:
         self._models: int | None = None
         self._loaded = 0
         self._steps: dict[int, str] = {}
+        self._reason = ""  # of the thread that waits alone
         self._stopped = threading.Event()
 
     @property
@@ -74,16 +75,13 @@ class LoadProgress:
         self._watch(self.state)
 
     def step(self, text: str) -> None:
-        """Note what the calling thread does next.
+        """Note what the calling thread does next; what it waited for before stays told during the first step.
 
         Raises:
             LoadStoppedError: `stop` was called.
         """
-        self.check()
-        with self._lock:
-            self._steps.pop(threading.get_ident(), None)
-            self._steps[threading.get_ident()] = text
-        self._watch(self.state)
+        reason, self._reason = self._reason, ""  # the step after it shows that the wait is over
+        self._note(f"{reason}; {text}" if reason else text)
 
     def loaded_one(self) -> None:
         """Note that the calling thread is done with a model."""
@@ -108,10 +106,18 @@ class LoadProgress:
         Raises:
             LoadStoppedError: `stop` was called.
         """
-        self.step(text)
+        self._note(text)
+        self._reason = text
         self._stopped.wait(seconds)
         self.check()
 
     def stop(self) -> None:
         """Have every load end before its next step."""
         self._stopped.set()
+
+    def _note(self, text: str) -> None:
+        self.check()
+        with self._lock:
+            self._steps.pop(threading.get_ident(), None)
+            self._steps[threading.get_ident()] = text
+        self._watch(self.state)

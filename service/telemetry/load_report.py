@@ -11,27 +11,35 @@ from service.telemetry.status_line import show_status
 
 _SECONDS = 1.0
 """Between two lines of the log about the same start."""
+_AGAIN_SECONDS = 60.0
+"""Between two lines that are the same, as those of a store that cannot be read."""
 
 _logger = logging.getLogger(__name__)
 
 
 class LoadReport:
-    """Shows each state on a terminal, and logs one a second where there is none."""
+    """Shows each state on a terminal, and logs one a second where there is none, the same one once a minute."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._next = monotonic() + _SECONDS
+        self._told: dict[str, float] = {}
 
     def tell(self, state: LoadState) -> None:
         """Tell of a new state; any thread may call this."""
         is_over = state.loaded == state.models
         if show_status("" if is_over else f"loading {state}"):
             return
-        with self._lock:
-            now = monotonic()
-            is_due = now >= self._next and not is_over
-            if is_due:
-                self._next = now + _SECONDS
-        if is_due:
+        if not is_over and self._is_due(str(state)):
             # in no context: that of the calling thread is about one model, the state about all
             Context().run(_logger.info, "loading models", extra={FIELDS: {"progress": str(state)}})
+
+    def _is_due(self, text: str) -> bool:
+        with self._lock:
+            now = monotonic()
+            self._told = {told: when for told, when in self._told.items() if now < when + _AGAIN_SECONDS}
+            is_due = now >= self._next and text not in self._told
+            if is_due:
+                self._next = now + _SECONDS
+                self._told[text] = now
+            return is_due

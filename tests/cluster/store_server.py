@@ -54,6 +54,7 @@ class StoreServer:
         until(lambda: "cannot be read" in self.get("/readyz").text)
         answer = self.get("/readyz")
         assert answer.status_code == 503
+        assert "cannot be read" in answer.text
         return answer.text
 
     def wait(self) -> "StoreServer":

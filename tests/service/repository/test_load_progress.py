@@ -48,3 +48,14 @@ def test_stop_ends_loads_before_their_next_steps() -> None:
             call("b")
     assert progress.state.steps == ("a",)
     go_on("c")
+
+
+def test_what_is_waited_for_is_told_until_an_attempt_gets_further() -> None:
+    seen: list[str] = []
+    progress = LoadProgress(lambda state: seen.append(str(state)))
+    for _ in range(2):
+        progress.wait("the store is gone", 0.0)
+        progress.step("listing models")
+    progress.step("fetching a")
+    attempt = ["the store is gone", "the store is gone; listing models"]
+    assert seen == [*attempt, *attempt, "fetching a"]

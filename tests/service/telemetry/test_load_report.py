@@ -74,3 +74,16 @@ def test_log_gets_a_line_a_second(caplog: pytest.LogCaptureFixture, clock: list[
         ("loading models", {"progress": "1 of 2 models"}),
     ]
     assert contexts == [{}, {}]  # the state is about all models, whichever the thread loads
+
+
+def test_log_gets_what_is_told_again_and_again_once_a_minute(
+    caplog: pytest.LogCaptureFixture, clock: list[float]
+) -> None:
+    report = LoadReport()
+    with caplog.at_level(logging.INFO):
+        for _ in range(65):
+            for step in ("the store is gone", "the store is gone; listing models"):
+                clock[0] += 1
+                report.tell(LoadState(0, None, (step,)))
+    told = [getattr(record, FIELDS)["progress"] for record in caplog.records]
+    assert told == ["the store is gone", "the store is gone; listing models"] * 3
