@@ -1,6 +1,8 @@
 """Pages of mapped files that are not needed for now."""
 
 import mmap
+import zlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,8 @@ from engine.dtypes import Array
 
 _LEAST_BYTES = 1 << 16
 """Bytes below which it is not worth asking the system."""
+_PIECE_BYTES = 1 << 21
+"""Bytes of a mapped file that are read before they are let go of."""
 
 
 def let_go(data: Array | memoryview) -> None:
@@ -24,3 +28,18 @@ def let_go(data: Array | memoryview) -> None:
     owner = base.obj if isinstance(base, memoryview) else base
     if isinstance(owner, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
         owner.madvise(mmap.MADV_DONTNEED)
+
+
+def in_pieces(data: memoryview) -> Iterator[memoryview]:
+    """Yield bytes piece by piece, each let go of when the next is asked for: no more than one of them takes memory."""
+    for first in range(0, data.nbytes, _PIECE_BYTES):
+        yield data[first : first + _PIECE_BYTES]
+        let_go(data)
+
+
+def checksum_of(data: memoryview) -> int:
+    """Return the CRC-32 of bytes, which are let go of."""
+    checksum = 0
+    for piece in in_pieces(data):
+        checksum = zlib.crc32(piece, checksum)
+    return checksum

@@ -1,4 +1,4 @@
-"""Reads the `.bin`: a zip archive of stored entries, read once into memory of the process's own.
+"""Reads the `.bin`: a zip archive of stored entries, read once into memory, or a copy, of the process's own.
 
 The file itself is not mapped: pages of a mapped file change, or go (which ends the process by SIGBUS), when somebody
 copies another model over it while its weights are in use. All of it is read anyway, for the checksums. What may be
@@ -12,8 +12,7 @@ from its first byte to the directory, without gap or overlap. Nothing is allocat
 import hashlib
 import os
 import stat
-import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import FileIO
 from pathlib import Path
 from typing import Protocol
@@ -21,10 +20,13 @@ from typing import Protocol
 import numpy as np
 
 from engine.errors import ArchiveError
+from engine.mapped_pages import checksum_of
 from engine.pnnx import zip_records as zr
 from engine.pnnx.zip_directory import LONGEST_END, find_directory, find_end_record
 from engine.pnnx.zip_entries import Entry, read_entries
 
+_PIECE_BYTES = 1 << 20
+"""Bytes that are copied at a time."""
 PAGE = 4096
 """Where the file's first byte lies in memory: what is aligned in the file, up to this, is aligned in memory."""
 LEAST_KEPT, MOST_KEPT = 4 << 20, 512 << 20
@@ -41,6 +43,9 @@ class EntryShelf(Protocol):
 
     def save(self, digest: str, entries: Mapping[str, memoryview]) -> None:
         """Keep the entries of an archive, if that is possible."""
+
+    def copy(self, parts: Iterable[bytes]) -> tuple[str, memoryview] | None:
+        """Return the SHA-256 of bytes, and a mapped copy in a file without a name; None where there can be none."""
 
 
 class ArchiveEntries(dict[str, memoryview]):
@@ -71,14 +76,34 @@ def read_archive(path: Path, shelf: EntryShelf | None = None) -> ArchiveEntries:
     digest = _digest(path)
     entries = shelf.load(digest)
     if entries is None:
-        view = _read(path)
-        digest = hashlib.sha256(view).hexdigest()  # of what was read: the file may be another by now
-        entries = _entries(path, view)
-        shelf.save(digest, entries)
-        entries = shelf.load(digest) or entries  # memory of the process's own is given back
+        digest, entries = _keep(path, shelf)
     known = ArchiveEntries(entries)
     known.digest = digest
     return known
+
+
+def _keep(path: Path, shelf: EntryShelf) -> tuple[str, dict[str, memoryview]]:
+    """Have a shelf keep an archive's entries; returns the digest of what was read, and the entries.
+
+    It is a mapped copy that is read: all of the file takes memory of the process's own only where there can be none.
+    """
+    copy = shelf.copy(_pieces(path))
+    if copy is not None:
+        digest, view = copy
+        shelf.save(digest, {entry.name: _data(view, entry) for entry in _checked(path, view)})
+        kept = shelf.load(digest)
+        if kept is not None:
+            return digest, kept
+    view = _read(path)
+    return hashlib.sha256(view).hexdigest(), _entries(path, view)
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    """Yield the bytes of a file, of which it is checked first that it ends as an archive does."""
+    with path.open("rb", buffering=0) as file:
+        _check_end(path, file, os.fstat(file.fileno()).st_size)
+        while piece := file.read(_PIECE_BYTES):
+            yield piece
 
 
 def _size(path: Path) -> int:
@@ -100,13 +125,22 @@ def _digest(path: Path) -> str:
 
 
 def _entries(path: Path, view: memoryview) -> dict[str, memoryview]:
+    return {entry.name: _align(view, entry) for entry in _checked(path, view)}
+
+
+def _checked(path: Path, view: memoryview) -> Sequence[Entry]:
+    """Return the entries, whose data are what their checksums say."""
     directory = find_directory(path, view)
     entries = read_entries(path, view, directory)
     _check_coverage(path, entries, directory.start)
     for entry in entries:
-        if zlib.crc32(view[entry.data_start : entry.data_end]) != entry.checksum:
+        if checksum_of(_data(view, entry)) != entry.checksum:
             raise ArchiveError(path, entry.name, "the data is damaged", f"CRC-32 {entry.checksum:08x}")
-    return {entry.name: _align(view, entry) for entry in entries}
+    return entries
+
+
+def _data(view: memoryview, entry: Entry) -> memoryview:
+    return view[entry.data_start : entry.data_end]
 
 
 def _align(view: memoryview, entry: Entry) -> memoryview:

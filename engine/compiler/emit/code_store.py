@@ -13,7 +13,7 @@ import os
 import stat
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -107,7 +107,22 @@ class CodeStore:
         except (OSError, ValueError):  # a file of no bytes cannot be mapped
             return None
 
-    def save_parts(self, name: str, parts: Sequence[bytes | memoryview]) -> None:
+    def copy(self, parts: Iterable[bytes]) -> mmap.mmap | None:
+        """Return bytes in a file without a name, mapped for reading; None where there can be no such file.
+
+        They take memory only as far as they are being read.
+        """
+        if self._folder is None or not self._is_writable:
+            return None
+        try:
+            with tempfile.TemporaryFile(dir=_prepared(self._folder)) as file:
+                file.writelines(parts)
+                file.flush()
+                return mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE, mmap.PROT_READ)
+        except (OSError, ValueError):  # as above
+            return None
+
+    def save_parts(self, name: str, parts: Iterable[bytes | memoryview]) -> None:
         """Keep a file of these parts, one after the other, if that is possible."""
         if self._folder is None or not self._is_writable:
             return
@@ -125,22 +140,19 @@ class CodeStore:
         digest, kept = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
         return kept if digest == hashlib.sha256(kept).digest() else None
 
-    def _write(self, folder: Path, name: str, parts: Sequence[bytes | memoryview]) -> None:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not _is_trusted(folder.stat()):
-            raise PermissionError(f"{folder} belongs to another user, or others may write to it")
-        descriptor, other_name = tempfile.mkstemp(dir=folder, prefix=_TEMPORARY)
+    def _write(self, folder: Path, name: str, parts: Iterable[bytes | memoryview]) -> None:
+        descriptor, other_name = tempfile.mkstemp(dir=_prepared(folder), prefix=_TEMPORARY)
         temporary = Path(other_name)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                for part in parts:
-                    file.write(part)
+                file.writelines(parts)
+                written = file.tell()
             temporary.chmod(0o644)  # others may use what only its owner writes
             temporary.replace(folder / name)
         except BaseException:
             temporary.unlink()
             raise
-        self._make_room(folder, sum(map(len, parts)))
+        self._make_room(folder, written)
 
     def _make_room(self, folder: Path, written: int) -> None:
         """Count what was written, and delete the oldest files where there is too much.
@@ -230,6 +242,18 @@ def _opened(path: Path) -> Iterator[BinaryIO | None]:
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         yield file if stat.S_ISREG(status.st_mode) and _is_trusted(status) else None
+
+
+def _prepared(folder: Path) -> Path:
+    """Return a folder that files may be written to, made where it is not there.
+
+    Raises:
+        OSError: it cannot be made, or others may write to it.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not _is_trusted(folder.stat()):
+        raise PermissionError(f"{folder} belongs to another user, or others may write to it")
+    return folder
 
 
 def _is_trusted(status: os.stat_result) -> bool:

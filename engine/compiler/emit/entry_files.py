@@ -8,14 +8,13 @@ them. It is found by a digest of the model's file, so that this has to be read, 
 import hashlib
 import json
 import mmap
-import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from engine.compiler.emit.code_store import CodeStore
 from engine.compiler.emit.packed_files import packed_files
 from engine.compiler.memory.alignment import ALIGNMENT
-from engine.mapped_pages import let_go
+from engine.mapped_pages import checksum_of, in_pieces
 
 ENTRIES = ".entries"
 """Kind of what is kept, as the end of file names."""
@@ -48,20 +47,36 @@ class EntryFiles:
         whole = memoryview(mapped)
         entries = {name: whole[start : start + size] for name, (start, size, _) in places.items()}
         for name, data in entries.items():
-            if zlib.crc32(data) != places[name][2]:
+            if checksum_of(data) != places[name][2]:
                 return None
-            let_go(data)
         return entries if places else None
 
     def save(self, digest: str, entries: Mapping[str, memoryview]) -> None:
         """Keep the entries of an archive, if that is possible."""
-        sizes = [(name, data.nbytes, zlib.crc32(data)) for name, data in entries.items()]
-        text = json.dumps(sizes).encode()
-        head = hashlib.sha256(text).digest() + len(text).to_bytes(_LENGTH_BYTES, "little") + text
-        parts: list[bytes | memoryview] = [head, bytes(-len(head) % ALIGNMENT)]
-        for data in entries.values():
-            parts += [data, bytes(-data.nbytes % ALIGNMENT)]
-        self._store.save_parts(f"{digest}{ENTRIES}", parts)
+        self._store.save_parts(f"{digest}{ENTRIES}", _parts(entries))
+
+    def copy(self, parts: Iterable[bytes]) -> tuple[str, memoryview] | None:
+        """Return the SHA-256 of bytes, and a mapped copy in a file without a name; None where there can be none."""
+        digest = hashlib.sha256()
+        mapped = self._store.copy(_told_to(digest.update, parts))
+        return None if mapped is None else (digest.hexdigest(), memoryview(mapped))
+
+
+def _told_to(take: Callable[[bytes], object], parts: Iterable[bytes]) -> Iterator[bytes]:
+    for part in parts:
+        take(part)
+        yield part
+
+
+def _parts(entries: Mapping[str, memoryview]) -> Iterator[bytes | memoryview]:
+    """Yield what a file consists of, one after the other."""
+    sizes = [(name, data.nbytes, checksum_of(data)) for name, data in entries.items()]
+    text = json.dumps(sizes).encode()
+    head = hashlib.sha256(text).digest() + len(text).to_bytes(_LENGTH_BYTES, "little") + text
+    yield head + bytes(-len(head) % ALIGNMENT)
+    for data in entries.values():
+        yield from in_pieces(data)
+        yield bytes(-data.nbytes % ALIGNMENT)
 
 
 def _places(mapped: mmap.mmap) -> dict[str, tuple[int, int, int]]:

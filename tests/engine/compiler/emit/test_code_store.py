@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NoReturn
@@ -53,6 +54,24 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
     assert store.load("key") == b"code"
     assert CodeStore(tmp_path / "new" / "folder").load("key") == b"code"
     assert (tmp_path / "new" / "folder").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_copy_has_no_name(tmp_path: Path) -> None:
+    mapped = CodeStore(tmp_path / "new").copy([b"some ", b"bytes"])
+    assert mapped is not None
+    assert mapped[:] == b"some bytes"
+    assert list((tmp_path / "new").iterdir()) == []
+    assert CodeStore(None).copy([b"some"]) is None
+    assert CodeStore(tmp_path).copy([]) is None
+
+
+def test_a_copy_that_the_disk_has_no_room_for_is_none(tmp_path: Path) -> None:
+    def parts() -> Iterator[bytes]:
+        yield b"some"
+        raise OSError(errno.ENOSPC, "no space left")
+
+    assert CodeStore(tmp_path).copy(parts()) is None
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_damaged_files_are_not_used(tmp_path: Path) -> None:

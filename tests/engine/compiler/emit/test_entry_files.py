@@ -3,6 +3,7 @@
 import hashlib
 import mmap
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -61,6 +62,43 @@ def test_what_is_kept_is_mapped_and_the_same(tmp_path: Path, shelf: EntryFiles) 
     assert list(second) == ["a.weight", "b.none", "b.bias"]
     assert all(data.readonly for data in second.values())
     assert address_of(numbers(second)) % ALIGNMENT == 0
+
+
+def test_a_file_that_is_kept_is_never_in_memory_as_a_whole(
+    tmp_path: Path, shelf: EntryFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, size: int) -> NoReturn:
+        raise AssertionError(f"{size} bytes of {path}")
+
+    monkeypatch.setattr(archive, "_allocate", refuse)
+    monkeypatch.setattr(archive, "_PIECE_BYTES", 1000)
+    path = write(tmp_path / "model.bin")
+    np.testing.assert_array_equal(numbers(read_archive(path, shelf)), BIG)
+    assert read_archive(path, shelf).digest == digest_of(path)
+    assert [kept.suffix for kept in (tmp_path / "kept").iterdir()] == [ENTRIES]
+
+
+def test_what_cannot_be_copied_is_read_into_memory(tmp_path: Path, shelf: EntryFiles) -> None:
+    path = write(tmp_path / "model.bin")
+    (tmp_path / "kept").write_text("a file where the folder is to be")
+    read = read_archive(path, shelf)
+    assert not is_mapped(read["a.weight"])
+    assert read == read_archive(path)
+    assert read.digest == digest_of(path)
+
+
+@pytest.mark.parametrize("place", [100, -5])
+def test_a_copy_of_a_damaged_archive_is_refused(tmp_path: Path, shelf: EntryFiles, place: int) -> None:
+    path = write(tmp_path / "model.bin")
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ArchiveError) as plain:
+        read_archive(path)
+    with pytest.raises(ArchiveError) as kept:
+        read_archive(path, shelf)
+    assert str(kept.value) == str(plain.value)
+    assert list((tmp_path / "kept").iterdir()) == []
 
 
 def test_what_is_mapped_stays_when_the_models_file_changes(tmp_path: Path, shelf: EntryFiles) -> None:
