@@ -7,10 +7,12 @@ from enum import Enum
 from functools import lru_cache
 from pathlib import Path
 
+from engine.dtypes import Array
 from engine.errors import BuildError
 from engine.executor import Executor, ExecutorOptions, Planner
 from engine.numpy_executor import NumpyExecutor
 from engine.pnnx.archive import EntryShelf
+from engine.quantization.weights import QuantizedWeights, quantize_weights
 from engine.verification import Verify
 
 VARIABLE = "KUIPER_BACKEND"
@@ -100,6 +102,15 @@ def entry_shelf(backend: Backend) -> EntryShelf | None:
 
     shelf = entry_files()
     return shelf if shelf.is_on else None
+
+
+def weight_quantizer(backend: Backend) -> Callable[[Array], QuantizedWeights]:
+    """Return what makes float32 weights integers: for NATIVE, such that are mapped, and kept for later processes."""
+    if backend is Backend.NUMPY:
+        return quantize_weights
+    from engine.compiler.emit.quantized_files import quantized_files  # noqa: PLC0415  # as above
+
+    return quantized_files().quantize
 
 
 def multiplies_bytes(backend: Backend) -> bool:

@@ -1,6 +1,6 @@
 """Lets the bound layers of a graph compute in 8-bit integers, as a quantization says."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -12,12 +12,14 @@ from engine.mapped_pages import let_go
 from engine.operator import RuntimeOperand, RuntimeOperator
 from engine.quantization.layer import Int8Layer
 from engine.quantization.scheme import Activation, Quantization
-from engine.quantization.weights import quantize_weights
+from engine.quantization.weights import QuantizedWeights, quantize_weights
 
 CONVOLUTIONS = ("nn.Conv1d", "nn.Conv2d", "F.conv1d", "F.conv2d")
 """Types of convolutions that may be computed in integers."""
 LINEARS = ("nn.Linear", "F.linear")
 """Types of linear layers that may be."""
+Quantizer = Callable[[Array], QuantizedWeights]
+"""Makes float32 weights integers; raises BuildError where they cannot be."""
 WORD_CHANNELS = 4
 """Channels that are multiplied together: groups of channels have a multiple of them, or one."""
 
@@ -43,7 +45,10 @@ def may_be_int8(operator: RuntimeOperator) -> bool:
 
 
 def apply_quantization(
-    quantization: Quantization, order: Sequence[RuntimeOperator], operands: Mapping[str, RuntimeOperand]
+    quantization: Quantization,
+    order: Sequence[RuntimeOperator],
+    operands: Mapping[str, RuntimeOperand],
+    quantize: Quantizer = quantize_weights,
 ) -> tuple[str, ...]:
     """Let the bound layers of a graph compute as a quantization says.
 
@@ -51,6 +56,7 @@ def apply_quantization(
         quantization: what is computed in integers.
         order: the operators, bound.
         operands: the operands by name.
+        quantize: makes weights integers.
 
     Returns:
         A sentence for each tensor whose scale fits no number but 0.
@@ -71,7 +77,7 @@ def apply_quantization(
                 describe_problem(f"quantization, tensor {name!r:.200}", problem, "one of the graph's")
             )
     bound = [(operator, operator.layer) for operator in order if operator.layer is not None]
-    int8_layers = [_int8_layer(quantization, operator, layer) for operator, layer in bound]
+    int8_layers = [_int8_layer(quantization, operator, layer, quantize) for operator, layer in bound]
     # only now that all of it is known to fit: a graph that may do without a quantization has nothing of it otherwise
     for (operator, layer), int8 in zip(bound, int8_layers, strict=True):
         layer.quantize(int8, tuple(quantization.tensors.get(operand.name) for operand in operator.outputs))
@@ -83,7 +89,9 @@ def apply_quantization(
     )
 
 
-def _int8_layer(quantization: Quantization, operator: RuntimeOperator, layer: BoundLayer) -> Int8Layer | None:
+def _int8_layer(
+    quantization: Quantization, operator: RuntimeOperator, layer: BoundLayer, quantize: Quantizer
+) -> Int8Layer | None:
     activation = quantization.layers.get(operator.name)
     if activation is None:
         return None
@@ -101,7 +109,7 @@ def _int8_layer(quantization: Quantization, operator: RuntimeOperator, layer: Bo
             )
     weight: Array = layer.arguments["weight"]
     try:
-        weights = quantize_weights(weight)
+        weights = quantize(weight)
         let_go(weight)
     except BuildError as error:
         raise BuildError(f"{place}: {error}") from error

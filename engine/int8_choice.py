@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from engine.backend import Backend, describe_processor, multiplies_bytes
+from engine.backend import Backend, describe_processor, multiplies_bytes, weight_quantizer
 from engine.errors import BuildError
 from engine.executor import ExecutorOptions
 from engine.int8_binding import apply_quantization
@@ -43,7 +43,11 @@ def choose_quantization(
     """
     if options.precision is Precision.INT8:
         found = given or read_sidecar(*files)
-        choice: Choice = found, options, apply_quantization(found, linked.order, linked.operands)
+        choice: Choice = (
+            found,
+            options,
+            apply_quantization(found, linked.order, linked.operands, weight_quantizer(backend)),
+        )
     else:
         choice = _choose_measured(options, backend, files, linked)
     if choice[0] is None and backend is Backend.NATIVE:
@@ -64,7 +68,7 @@ def _choose_measured(
             return None, options, ()
         if _was_slower(found, describe_processor(backend, options.threads)):
             return None, options, ()
-        doubtful = apply_quantization(found, linked.order, linked.operands)
+        doubtful = apply_quantization(found, linked.order, linked.operands, weight_quantizer(backend))
     except BuildError as error:
         return None, options, (f"precision auto leaves int8 out: {error}",)
     return found, replace(options, precision=Precision.INT8), doubtful

@@ -56,7 +56,7 @@ class PackedFiles:
         """
         if not self._store.is_on or weight.nbytes < LEAST_BYTES or not _is_told_by_repr(kernel):
             return None
-        sources = [_digest(weight), *([] if bias is None else [_digest(bias)])]
+        sources = [digest_of(weight), *([] if bias is None else [digest_of(bias)])]
         return code_key(f"{type(kernel).__module__} {kernel!r} {kernel.layout!r} {sources}")
 
     def load(self, key: str) -> PackedArrays | None:
@@ -70,7 +70,7 @@ class PackedFiles:
         They lie in the file then, as in later processes, which share the memory with this one.
         """
         arrays = (weight, bias)
-        digest = hashlib.sha256(" ".join(map(_digest, arrays)).encode()).hexdigest()
+        digest = hashlib.sha256(" ".join(map(digest_of, arrays)).encode()).hexdigest()
         header = {
             "digest": digest,
             "checksum": _checksum(map(_bytes_of, arrays)),
@@ -124,8 +124,8 @@ def _checksum(parts: Iterable[memoryview]) -> int:
     return checksum
 
 
-def _digest(array: Array) -> str:
-    # the same bytes in another shape are other weights
+def digest_of(array: Array) -> str:
+    """Return what tells an array from all others: the same bytes in another shape are other weights."""
     return f"{array.shape} {array.dtype.str} {hashlib.sha256(_bytes_of(array)).hexdigest()}"
 
 
