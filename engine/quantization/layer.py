@@ -7,7 +7,7 @@ The input becomes integers, products of integers are summed exactly, and the sum
 Each operation is rounded to float32 once, in this order.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,8 @@ from engine.quantization.weights import LARGEST_MAGNITUDE, QuantizedWeights
 
 _EXACT = 2**24
 """Sums below this are exact in float32, in whichever order they are made."""
+_PART_BYTES = 1 << 22
+"""Bytes of weights that become floats at a time, if they are of one group."""
 DYNAMIC_LEVELS = 127
 """The largest integer that a row's own scale gives, on either side of 0."""
 DYNAMIC_BOUNDS = (1e-30, 1e30)
@@ -69,9 +71,24 @@ class Int8Layer:
     def _sums(self, steps: Array) -> Array:
         """Return the sums of products of whole numbers, exact, then rounded to float32."""
         dtype = np.float32 if self.weights.terms * LARGEST * LARGEST_MAGNITUDE < _EXACT else np.float64
-        weight = self.weights.integers.astype(dtype)
-        sums = self.forward(input=steps.astype(dtype), weight=weight, bias=None, **self.static)
-        return sums.astype(np.float32)
+        steps = steps.astype(dtype)
+        parts = []
+        for weight in self._parts(dtype().itemsize):
+            sums = self.forward(input=steps, weight=weight.astype(dtype), bias=None, **self.static)
+            parts.append(sums.astype(np.float32))
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=self.channel_axis)
+
+    def _parts(self, width: int) -> Iterator[Array]:
+        """Yield the filters, some at a time: as floats all would take eight times their memory.
+
+        Args:
+            width: bytes of an element when it is multiplied.
+        """
+        weight = self.weights.integers
+        few = max(1, _PART_BYTES // (self.weights.terms * width))
+        if self.static.get("groups", 1) != 1:  # a filter knows its channels by its place among all of them
+            few = len(weight)
+        yield from (weight[first : first + few] for first in range(0, len(weight), few))
 
     def _per_channel(self, values: Array) -> Array:
         return values.reshape(-1, *(1,) * (-1 - self.channel_axis))

@@ -56,11 +56,25 @@ class ControlFlow:
         """End the kernel; returns its module as text."""
         self.builder.ret_void()
         text = str(self.module)
-        # blocks and their instructions refer to each other: taken apart, they go at once and not some time later
-        for block in self.function.blocks:
-            block.instructions.clear()
-        self.function.blocks.clear()
+        self._take_apart()
         return text
+
+    def _take_apart(self) -> None:
+        """Let all that was written go at once: its parts refer to each other, and would wait for Python to find them.
+
+        Until then each would hold its own text, and several kernels together some megabytes.
+        """
+        for block in self.function.blocks:
+            for instruction in block.instructions:
+                if isinstance(instruction, ir.PhiInstr):
+                    instruction.incomings.clear()
+            block.instructions.clear()
+            block.terminator = None
+        for value in self.module.globals.values():
+            if isinstance(value, ir.Function):
+                value.blocks.clear()
+                value.args, value.return_value = (), None
+        self.module.globals.clear()
 
     # arguments and index arithmetic
 

@@ -133,7 +133,7 @@ def filter_numbers(filters: Array, scales: Array | None, x_scale: TensorScale, c
         )
     groups, used = filters.shape[:2]
     numbers = aligned_zeros((3, groups, count))
-    sums = filters.astype(np.int64).sum(axis=(2, 3, 4))
+    sums = filters.sum(axis=(2, 3, 4), dtype=np.int64)
     numbers[0].view(np.int32)[:, :used] = -x_scale.zero_point * sums
     numbers[1:, :, :used] = scales.reshape(2, groups, used)
     return numbers.reshape(-1)

@@ -1,27 +1,44 @@
 """Frees memory that compiling needs and running does not."""
 
 import ctypes
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 _LIBRARY = "libllvmlite"
+_MAPS = Path("/proc/self/smaps")
+_CHANGED = ("Anonymous", "Swap")
+"""Of how much of a mapped file the process has pages of its own."""
 _DONT_NEED = 4
 """MADV_DONTNEED: pages of a file are dropped, and read again where they are needed again."""
 
 
 def release_compiler_memory() -> None:
-    """Drop the pages of LLVM's own code and return freed memory to the system; does nothing but on Linux with glibc.
+    """Drop the pages of LLVM's file and return freed memory to the system; does nothing but on Linux with glibc.
 
-    Some 40 MB: as much as the weights of a model. Only machine code is dropped, which lies in the file as it is used;
-    other pages that cannot be written now may have been, when the library was loaded.
+    Some 50 MB: as much as the weights of a model.
     """
-    maps = Path("/proc/self/maps")
-    if not maps.exists():
+    if not _MAPS.exists():
         return
     process = ctypes.CDLL(None)
-    for line in maps.read_text().splitlines():
-        place, access, *rest = line.split(maxsplit=5)
-        if rest and _LIBRARY in rest[-1] and access == "r-xp":
-            start, end = (int(text, 16) for text in place.split("-"))
-            process.madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), _DONT_NEED)
+    for start, size in unchanged_pages(_MAPS.read_text(), _LIBRARY):
+        process.madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), _DONT_NEED)
     if hasattr(process, "malloc_trim"):
         process.malloc_trim(0)
+
+
+def unchanged_pages(maps: str, library: str) -> Iterator[tuple[int, int]]:
+    """Yield address and bytes of what is mapped of a library, cannot be written, and is as it is in the file.
+
+    What the loader wrote before it took the right to write away would be lost.
+
+    Args:
+        maps: text of /proc/PID/smaps.
+        library: what the file's name begins with.
+    """
+    # a line of where it lies, then one for each number that is known of it
+    place = rf"^([0-9a-f]+)-([0-9a-f]+) r-.p .*/{library}[^/\n]*\n((?:[A-Z].*\n)*)"
+    for found in re.finditer(place, maps, re.MULTILINE):
+        start, end = (int(text, 16) for text in found.group(1, 2))
+        if all(re.search(rf"^{number}: +0 kB$", found[3], re.MULTILINE) for number in _CHANGED):
+            yield start, end - start

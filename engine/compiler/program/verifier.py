@@ -7,7 +7,7 @@ that the whole costs one numpy run at the most. The arena holds NaN before: what
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from engine.dtypes import Array
 from engine.errors import KuiperError
 from engine.kernels.rounded_operands import operands_rounded
 from engine.light_dataclass import dataclass
+from engine.mapped_pages import let_go
 from engine.plan import MAX_RUN_BYTES, Step
 from engine.precision import Precision
 from engine.quantization.tensor_scale import TensorScale
@@ -37,6 +38,8 @@ _SENSITIVITY = 16.0
 """How many times the change that this makes a kernel may differ."""
 _PAIR_ROUNDING = 1.01 * 2.0**-8
 """Part of itself that a number changes by at most when it is stored in bfloat16."""
+_AT_ONCE = 1 << 17
+"""Elements that are compared at a time."""
 _LEAST_FINITE = 0.25
 """Part of a result that has to be finite: from logarithms of negative numbers on there is nothing to compare."""
 
@@ -163,6 +166,8 @@ class _Comparison:
                 self._made_by[slot] = (step, inputs)
             elif self.refusal is None:
                 self._judge(place, step, slot, wanted)
+        for weight in _weights(step):
+            let_go(weight)
         for slot in set(step.inputs):
             self._readers[slot] -= 1
             if not self._readers[slot]:
@@ -182,12 +187,13 @@ class _Comparison:
         if (grid := _scale_of(step, slot)) is not None:
             # both are rounded to the same steps: what lies near the middle of two may go either way
             wanted, step_size = np.clip(wanted, *grid.limits), grid.scale
-        distance = np.maximum(_distance(ours, wanted) - step_size / 2, 0.0)
-        if self._program.observables.by_slot[slot].has_pairs:
-            distance = np.maximum(distance - _PAIR_ROUNDING * np.abs(np.nan_to_num(wanted)), 0.0)
+        rounding = _PAIR_ROUNDING if self._program.observables.by_slot[slot].has_pairs else 0.0
         tolerance = ROUGH_TOLERANCE if self._is_rough(place) else TOLERANCE
         allowed = tolerance * _largest(wanted)
-        if not (distance <= allowed).all() and not self._is_rounding(step, slot, wanted, distance, allowed):
+        if _is_within(ours, wanted, step_size, rounding, allowed):
+            return
+        distance = _excess(ours, wanted, step_size, rounding)
+        if not self._is_rounding(step, slot, wanted, distance, allowed):
             self._report(place, step, ours, wanted)
 
     def _is_rough(self, place: int) -> bool:
@@ -250,6 +256,14 @@ class _Comparison:
         )
 
 
+def _weights(step: Step) -> Iterator[Array]:
+    """Yield the arrays that a layer computes with, besides its operands."""
+    layer = step.layer
+    yield from (value for value in layer.arguments.values() if isinstance(value, np.ndarray))
+    if layer.int8 is not None:
+        yield layer.int8.weights.integers
+
+
 def _scale_of(step: Step, slot: int) -> TensorScale | None:
     """Return the integers that an operator's result is rounded to, None where it is not."""
     scales = step.layer.output_scales
@@ -267,6 +281,26 @@ def _distance(ours: Array, wanted: Array) -> Array:
     return np.where(np.isfinite(distance), distance, np.inf)
 
 
+def _excess(ours: Array, wanted: Array, step_size: float, rounding: float) -> Array:
+    """Return the absolute differences, less half a step and the part of each wanted element that rounding may take."""
+    distance = np.maximum(_distance(ours, wanted) - step_size / 2, 0.0)
+    if rounding:
+        distance = np.maximum(distance - rounding * np.abs(np.nan_to_num(wanted)), 0.0)
+    return distance
+
+
+def _is_within(ours: Array, wanted: Array, step_size: float, rounding: float, allowed: float) -> bool:
+    """Tell whether all differences are allowed; see `_excess`."""
+    pairs = zip(_parts(ours), _parts(wanted), strict=True)
+    return all(bool((_excess(*pair, step_size, rounding) <= allowed).all()) for pair in pairs)
+
+
 def _largest(array: Array) -> float:
-    finite = np.abs(array[np.isfinite(array)])
-    return float(finite.max()) if finite.size else 0.0
+    """Return the largest absolute value that is finite; 0 where none is."""
+    return float(max(np.abs(part).max(where=np.isfinite(part), initial=0.0) for part in _parts(array)))
+
+
+def _parts(array: Array) -> Iterator[Array]:
+    """Yield the elements some at a time: what is computed of all at once would take ten times their memory."""
+    flat = array.reshape(-1)
+    yield from (flat[first : first + _AT_ONCE] for first in range(0, max(1, flat.size), _AT_ONCE))

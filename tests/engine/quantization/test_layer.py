@@ -7,6 +7,7 @@ import pytest
 
 from engine import Activation, BuildError, Quantization, RuntimeGraph, TensorScale
 from engine.dtypes import Array
+from engine.quantization import layer
 from engine.quantization.layer import dynamic_steps
 from engine.quantization.weights import quantize_weights
 from tests.engine.models import write_model
@@ -58,6 +59,37 @@ def test_a_convolution_sums_integers_exactly(tmp_path: Path, backend: str) -> No
         total = int((window * weights.integers[channel].astype(int)).sum())
         factor = np.float32(0.02) * weights.scales[channel]
         assert y[place] == np.float32(np.float32(total) * factor) + bias[channel]
+
+
+GROUPED = """
+pnnx.Input in 0 1 x #x=(1,8,6,7)f32
+nn.Conv2d conv 1 1 x y in_channels=8 out_channels=4 kernel_size=(3,3) stride=(1,1) padding=(1,1) dilation=(1,1) \
+groups=2 bias=True padding_mode=zeros @weight=(4,4,3,3)f32 @bias=(4)f32 #x=(1,8,6,7)f32
+pnnx.Output out 1 0 y
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"), [(CONVOLUTION, (5, 3, 3, 3)), (GROUPED, (4, 4, 3, 3)), (LINEAR, (3, 6))]
+)
+def test_filters_are_the_same_one_by_one_and_all_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, shape: tuple[int, ...]
+) -> None:
+    name = "fc" if text == LINEAR else "conv"
+    random = np.random.default_rng(0)
+    weights = {
+        f"{name}.weight": random.standard_normal(shape).astype(np.float32),
+        f"{name}.bias": random.standard_normal(shape[0]).astype(np.float32),
+    }
+    quantization = Quantization({name: Activation.STATIC}, {"x": TensorScale(0.02, 100)})
+    graph = opened(write_model(tmp_path, text, weights), quantization)
+    x = random.standard_normal(
+        (4, 6) if text == LINEAR else (1, shape[1] * (1 + (text == GROUPED)), 6, 7)
+    ).astype(np.float32)
+    (at_once,) = graph.forward([x])
+    monkeypatch.setattr(layer, "_PART_BYTES", 1)
+    (one_by_one,) = graph.forward([x])
+    np.testing.assert_array_equal(one_by_one, at_once, strict=True)
 
 
 @pytest.mark.parametrize("backend", ["numpy", "native"])

@@ -1,0 +1,52 @@
+"""Which pages of LLVM are given back."""
+
+import llvmlite.binding as llvm
+
+from engine.compiler.memory.release import release_compiler_memory, unchanged_pages
+
+PLACES = """\
+7f0000000000-7f0000003000 r--p 00000000 fe:00 7 /lib/libllvmlite.so
+Rss:                  12 kB
+Anonymous:             0 kB
+Swap:                  0 kB
+VmFlags: rd mr mw me
+7f0000003000-7f0000010000 r-xp 00003000 fe:00 7 /lib/libllvmlite.so
+Rss:                  52 kB
+Anonymous:             0 kB
+Swap:                  0 kB
+7f0000010000-7f0000012000 r--p 00010000 fe:00 7 /lib/libllvmlite.so
+Anonymous:             4 kB
+Swap:                  0 kB
+7f0000012000-7f0000014000 r--p 00012000 fe:00 7 /lib/libllvmlite.so
+Anonymous:             0 kB
+Swap:                  4 kB
+7f0000014000-7f0000016000 rw-p 00014000 fe:00 7 /lib/libllvmlite.so
+Anonymous:             0 kB
+Swap:                  0 kB
+7f0000020000-7f0000024000 r--p 00000000 fe:00 8 /lib/libother.so
+Anonymous:             0 kB
+Swap:                  0 kB
+7f0000030000-7f0000034000 r--p 00000000 fe:00 9 /libllvmlite/other
+Anonymous:             0 kB
+Swap:                  0 kB
+7f0000040000-7f0000044000 rw-p 00000000 00:00 0
+Anonymous:             0 kB
+Swap:                  0 kB
+"""
+
+
+def test_only_pages_that_are_as_in_the_file_are_dropped() -> None:
+    assert list(unchanged_pages(PLACES, "libllvmlite")) == [
+        (0x7F0000000000, 0x3000),
+        (0x7F0000003000, 0xD000),
+    ]
+
+
+def test_a_system_that_tells_no_number_has_nothing_dropped() -> None:
+    told = PLACES.replace("Anonymous", "Unknown")
+    assert list(unchanged_pages(told, "libllvmlite")) == []
+
+
+def test_llvm_works_after_its_pages_were_dropped() -> None:
+    release_compiler_memory()
+    assert "ret i32" in str(llvm.parse_assembly("define i32 @same(i32 %a) { ret i32 %a }"))
