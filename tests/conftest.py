@@ -53,11 +53,11 @@ def no_text_is_compiled_twice(tmp_path_factory: pytest.TempPathFactory) -> Itera
     store = CodeStore((folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "machine-code")
     compile_text = object_file.compile_text
 
-    def look_up_or_compile(text: str, target: Target) -> bytes:
-        key = hashlib.sha256(f"{target}\0{text}".encode()).hexdigest()
+    def look_up_or_compile(text: str, target: Target, effort: int = 2) -> bytes:
+        key = hashlib.sha256(f"{effort} {target}\0{text}".encode()).hexdigest()
         known = store.load(key)
         if known is None:
-            known = compile_text(text, target)
+            known = compile_text(text, target, effort)
             store.save(key, known)
         return known
 

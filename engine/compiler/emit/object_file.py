@@ -16,6 +16,7 @@ from engine.compiler.emit.code_store import CodeStore
 from engine.compiler.emit.target import Target
 from engine.compiler.memory.headroom import using_llvm
 
+_EFFORT = 2
 _using = (
     threading.Lock()
 )  # whoever limits the memory of the process asks for room for one use of LLVM at a time
@@ -82,17 +83,22 @@ class ObjectFile:
             self._content.set_exception(error)
 
 
-def compile_text(text: str, target: Target) -> bytes:
+def compile_text(text: str, target: Target, effort: int = _EFFORT) -> bytes:
     """Return the object file of a module of LLVM IR.
 
     No pass of the optimiser runs: emitters write what they mean, and a kernel compiles in half the time.
+
+    Args:
+        text: the module.
+        target: what to compile for.
+        effort: LLVM's own level of effort, 0 to 3, which changes how fast the code is and not what it computes.
 
     Raises:
         MemoryError: too little memory is left for the compiler.
         RuntimeError: LLVM does not take the module.
     """
     with _using, using_llvm():
-        content: bytes = machine(target).emit_object(llvm.parse_assembly(text))
+        content: bytes = machine(target, effort).emit_object(llvm.parse_assembly(text))
         return content
 
 
@@ -112,11 +118,11 @@ def link(contents: Iterable[bytes], target: Target) -> Any:
         return engine
 
 
-def machine(target: Target) -> Any:
-    """Return LLVM's own description of a target."""
+def machine(target: Target, effort: int = _EFFORT) -> Any:
+    """Return LLVM's own description of a target, which compiles with a level of effort."""
     _initialize()
     triple = llvm.Target.from_default_triple()
-    return triple.create_target_machine(cpu=target.cpu, features=target.features, opt=2, jit=True)
+    return triple.create_target_machine(cpu=target.cpu, features=target.features, opt=effort, jit=True)
 
 
 @lru_cache(maxsize=1)
