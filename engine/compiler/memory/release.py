@@ -3,6 +3,7 @@
 import ctypes
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 _LIBRARY = "libllvmlite"
@@ -18,23 +19,43 @@ def release_compiler_memory() -> None:
 
     Some 50 MB: as much as the weights of a model.
     """
-    if not _MAPS.exists():
-        return
+    _drop_pages(_LIBRARY)
+    release_heap()
+
+
+@lru_cache(maxsize=1)
+def make_room_for_compiler() -> None:
+    """Drop the pages of all files that are mapped, the first time; what is still needed of them comes back by itself.
+
+    Some 15 MB, that importing and reading weights took: LLVM takes more than all that runs afterwards.
+    """
+    _drop_pages("")
+    release_heap()
+
+
+def release_heap() -> None:
+    """Return freed memory to the system; does nothing but with glibc."""
     process = ctypes.CDLL(None)
-    for start, size in unchanged_pages(_MAPS.read_text(), _LIBRARY):
-        process.madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), _DONT_NEED)
     if hasattr(process, "malloc_trim"):
         process.malloc_trim(0)
 
 
+def _drop_pages(library: str) -> None:
+    if not _MAPS.exists():
+        return
+    process = ctypes.CDLL(None)
+    for start, size in unchanged_pages(_MAPS.read_text(), library):
+        process.madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), _DONT_NEED)
+
+
 def unchanged_pages(maps: str, library: str) -> Iterator[tuple[int, int]]:
-    """Yield address and bytes of what is mapped of a library, cannot be written, and is as it is in the file.
+    """Yield address and bytes of what is mapped of a file, cannot be written, and is as it is in the file.
 
     What the loader wrote before it took the right to write away would be lost.
 
     Args:
         maps: text of /proc/PID/smaps.
-        library: what the file's name begins with.
+        library: what the file's name begins with; empty for all files.
     """
     # a line of where it lies, then one for each number that is known of it
     place = rf"^([0-9a-f]+)-([0-9a-f]+) r-.p .*/{library}[^/\n]*\n((?:[A-Z].*\n)*)"

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
+from engine.compiler.memory.release import release_heap
 from engine.compiler.program.mark import Marks
 from engine.compiler.program.program import Program
 from engine.compiler.program.verifier import verify
@@ -45,6 +46,7 @@ class Checker:
             self.verification = replace(known, recalled=known.recalled + 1)
             return True
         verdict = verify(program, inputs, self._names, self._leaving)
+        release_heap()
         known = self.verification
         self.verification = replace(
             known,

@@ -159,12 +159,10 @@ class _Comparison:
         inputs = [self._values[slot] for slot in step.inputs]
         with operands_rounded(self._program.precisions.get(place) is Precision.BF16):
             exact = step.layer.unrounded(inputs)
-        rounded = step.layer.rounded(exact) if step.layer.output_scales else exact
-        for slot, wanted, value in zip(step.outputs, exact, rounded, strict=True):
-            if slot not in self._program.observables.by_slot:
-                self._values[slot] = value
-                self._made_by[slot] = (step, inputs)
-            elif self.refusal is None:
+        if any(slot not in self._program.observables.by_slot for slot in step.outputs):
+            self._stand_in(step, inputs, exact)
+        for slot, wanted in zip(step.outputs, exact, strict=True):
+            if slot in self._program.observables.by_slot and self.refusal is None:
                 self._judge(place, step, slot, wanted)
         for weight in _weights(step):
             let_go(weight)
@@ -172,6 +170,14 @@ class _Comparison:
             self._readers[slot] -= 1
             if not self._readers[slot]:
                 del self._values[slot]
+
+    def _stand_in(self, step: Step, inputs: list[Value], exact: tuple[Value, ...]) -> None:
+        """Take the layer's own results for those that never leave the registers of the kernel that it is fused with."""
+        rounded = step.layer.rounded(exact) if step.layer.output_scales else exact
+        for slot, value in zip(step.outputs, rounded, strict=True):
+            if slot not in self._program.observables.by_slot:
+                self._values[slot] = value
+                self._made_by[slot] = (step, inputs)
 
     def _judge(self, place: int, step: Step, slot: int, wanted: Value) -> None:
         ours = self._values[slot]
