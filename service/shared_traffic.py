@@ -104,20 +104,21 @@ class RollbackNews:
         )
 
 
-async def follow(services: Services, traffic: ModelTraffic, told: str) -> None:
-    """Roll back what another process has rolled back, unless it is another version of that number here.
+async def follow(services: Services, traffic: ModelTraffic, told: str, *, is_repeated: bool) -> None:
+    """Roll back what a process has rolled back, unless it is another version of that number here.
 
     Args:
         services: the parts of the server.
         traffic: that of the model.
-        told: what the other process said.
+        told: what the process said.
+        is_repeated: whether another process did so before, and has counted it.
     """
     found = json.loads(told)
     model = services.repository.entry(traffic.name).versions.get(found["version"])
     if model is None or await _digest(model) != found["digest"]:
         return
     rollback = Rollback(RollbackCause(found["cause"]), found["reason"], found["epoch_ms"])
-    traffic.roll_back(found["version"], rollback, is_repeated=True)
+    traffic.roll_back(found["version"], rollback, is_repeated=is_repeated)
 
 
 async def _digest(model: LoadedModel) -> str:

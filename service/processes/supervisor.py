@@ -145,6 +145,8 @@ class Supervisor:
     async def _until_ended(self, child: Child) -> None:
         """Return once a process has ended and all that it said is read; its slot is free then."""
         await child.process.wait()
+        if child not in self._children:  # another one may be in its slot by now
+            return
         for shares in (self._shares, self._grpc_shares):
             withdraw(shares, len(self._counters), child.slot.number)
         if child.listening is not None:

@@ -32,7 +32,7 @@ async def roll_back(request: Request, name: str) -> TrafficDetail:
     if told is None:
         traffic.roll_back_all("an administrator asked for it", is_repeated=is_repeated)
     else:
-        await follow(services_of(request), traffic, told)
+        await follow(services_of(request), traffic, told, is_repeated=is_repeated)
     return await SharedTraffic(services_of(request), is_repeated).show(traffic)
 
 

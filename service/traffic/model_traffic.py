@@ -14,7 +14,6 @@ from service.traffic.rollback import (
     Rollback,
     RollbackCause,
     TellRollback,
-    tell_nobody,
 )
 from service.traffic.shadow_statistics import ShadowOutcome, ShadowRun, ShadowStatistics
 from service.traffic.split import Split
@@ -35,7 +34,8 @@ class ModelTraffic:
     Args:
         entry: the model as it was loaded; it has a `[traffic]` table.
         endings: counts the requests of a model and a version: how many have ended, how many were not answered.
-        tell: told of each version that gave its share back because of what was counted here.
+        tell: told of each version that gave its share back because of what was counted here, and has one process count
+            it by `roll_back`; None where there is no other process.
 
     Attributes:
         name: the model.
@@ -49,7 +49,7 @@ class ModelTraffic:
         shadow: what shadow runs have shown; None where there are none.
     """
 
-    def __init__(self, entry: ModelEntry, endings: Endings, tell: TellRollback = tell_nobody) -> None:
+    def __init__(self, entry: ModelEntry, endings: Endings, tell: TellRollback | None = None) -> None:
         if entry.traffic is None:
             raise ValueError(f"model {entry.name!r} has no traffic")
         self.name = entry.name
@@ -59,6 +59,7 @@ class ModelTraffic:
         self.chosen = dict.fromkeys(self.shares, 0)
         self.rolled_back: dict[str, Rollback] = {}
         self.rollbacks = dict.fromkeys(RollbackCause, 0)
+        self._known: set[str] = set()  # versions of `rolled_back` that a process has counted
         self._loaded = {version: ref(entry.versions[version]) for version in self.shares}
         self._split = Split(entry.name, self.shares) if self.shares else None
         self._choices = 0
@@ -104,16 +105,17 @@ class ModelTraffic:
         return wanted
 
     def roll_back(self, version: str, rollback: Rollback, *, is_repeated: bool = False) -> None:
-        """Give the share of a version to the stable one, unless that has happened.
+        """Give the share of a version to the stable one; count and log it, unless that has happened.
 
         Args:
             version: the version.
             rollback: why.
             is_repeated: whether another process did so before, and has counted and logged it.
         """
-        if version == self.stable or version not in self.shares or version in self.rolled_back:
+        if version == self.stable or version not in self.shares or version in self._known:
             return
-        self.rolled_back = {**self.rolled_back, version: rollback}
+        self._take_back(version, rollback)
+        self._known.add(version)
         if is_repeated:
             return
         self.rollbacks[rollback.cause] += 1
@@ -125,10 +127,19 @@ class ModelTraffic:
         for version in self.shares:
             self.roll_back(version, Rollback(RollbackCause.REQUEST, reason), is_repeated=is_repeated)
 
+    def _take_back(self, version: str, rollback: Rollback) -> None:
+        if version not in self.rolled_back:
+            self.rolled_back = {**self.rolled_back, version: rollback}
+
     def _roll_back_everywhere(self, version: str, rollback: Rollback) -> None:
-        self.roll_back(version, rollback)
-        loaded = self._loaded[version]() if version in self.rolled_back else None
-        if loaded is not None:
+        """Take a share back at once; of processes that judge at one time, the first that tells the others counts it."""
+        if version == self.stable or version not in self.shares or version in self.rolled_back:
+            return
+        loaded = self._loaded[version]()
+        if self._tell is None or loaded is None:
+            self.roll_back(version, rollback)
+        else:
+            self._take_back(version, rollback)
             self._tell(loaded, rollback)
 
     def take_over(self, before: "ModelTraffic") -> None:
@@ -136,7 +147,9 @@ class ModelTraffic:
         for version, rollback in before.rolled_back.items():
             loaded = before._loaded[version]()
             if loaded is not None and version in self._loaded and loaded is self._loaded[version]():
-                self.roll_back(version, rollback)
+                self._take_back(version, rollback)
+                self.rollbacks = dict(before.rollbacks)
+                self._known |= before._known & {version}
 
     def resume(self) -> None:
         """Undo all rollbacks; what was counted before is judged no more."""
@@ -144,6 +157,7 @@ class ModelTraffic:
             fields = {"model": self.name, "versions": list(self.rolled_back)}
             _logger.warning("rollback undone", extra={FIELDS: fields})
         self.rolled_back = {}
+        self._known.clear()
         for watch in self._watches.values():
             watch.restart()
         if self._differences is not None:

@@ -42,11 +42,6 @@ TellRollback = Callable[[LoadedModel, Rollback], None]
 """Told of a version that gave its share back, and why."""
 
 
-def tell_nobody(model: LoadedModel, rollback: Rollback) -> None:
-    """Do nothing: there is no other process."""
-    del model, rollback
-
-
 class ErrorWatch:
     """Compares how many requests of a version and of the stable one are not answered, in windows one after the other.
 

@@ -7,7 +7,7 @@ from typing import Protocol
 from service.repository.loaded_model import LoadedModel
 from service.repository.model_entry import ModelEntry
 from service.traffic.model_traffic import ModelTraffic
-from service.traffic.rollback import Endings, TellRollback, tell_nobody
+from service.traffic.rollback import Endings, TellRollback
 from service.traffic.shadow_statistics import ShadowRun
 
 
@@ -36,13 +36,14 @@ class Traffic:
         endings: counts the requests of versions.
 
     Attributes:
-        tell: told of each version that gave its share back because of what was counted here, on the event loop.
+        tell: told of each version that gave its share back because of what was counted here, on the event loop; None
+            where there is no other process.
     """
 
     def __init__(self, shadows: ShadowWatch | None = None, endings: Endings = _none_ended) -> None:
         self._shadows = shadows
         self._endings = endings
-        self.tell: TellRollback = tell_nobody
+        self.tell: TellRollback | None = None
         self._models: dict[str, ModelTraffic] = {}
         self._opening = Lock()
 
@@ -57,10 +58,7 @@ class Traffic:
         with self._opening:
             known = self._models.get(entry.name)
             if known is None or known.config is not entry.traffic:
-                before, known = (
-                    known,
-                    ModelTraffic(entry, self._endings, self.tell),
-                )
+                before, known = known, ModelTraffic(entry, self._endings, self.tell)
                 if before is not None:
                     known.take_over(before)
                 if self._shadows is not None:

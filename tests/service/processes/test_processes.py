@@ -76,6 +76,20 @@ def test_counters_of_all_processes_are_added_up(server: ServerProcess) -> None:
     assert httpx.get(f"{server.url}/stats", timeout=SOON).json()["models"]["vector"]["requests"] == total
 
 
+def test_signal_that_restarts_may_reach_all_processes(server: ServerProcess) -> None:
+    before = children(server)
+    with Load(server.url, clients=6) as load:
+        load.until_answered(10)
+        for pid in before.values():
+            os.kill(pid, signal.SIGHUP)
+        load.until_answered(10)
+        assert children(server) == before
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_for_line(RESTARTED)
+        load.until_answered(10)
+    assert (load.answers, load.broken) == ({200: load.answers.total()}, [])
+
+
 def test_killed_process_takes_only_its_own_connections(server: ServerProcess) -> None:
     with Load(server.url, clients=6) as load:
         load.until_answered(20)

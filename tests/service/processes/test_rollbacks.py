@@ -4,6 +4,7 @@ import os
 import re
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -83,6 +84,22 @@ def test_what_fails_in_one_process_is_rolled_back_in_all_and_stays_so(server: Se
     os.kill(children(server)[1], signal.SIGKILL)
     server.wait_for_line(SERVES)
     assert shares(server) == [{"1": 0.5, "4": 0.5}] * 2
+
+
+def test_processes_that_judge_at_one_time_count_a_rollback_once(server: ServerProcess) -> None:
+    def send(_: int) -> None:
+        with httpx.Client() as client:
+            for _ in range(60):
+                client.post(f"{server.url}/infer?model=m&trace=off", json=BODY)
+
+    for count in (1, 2, 3):
+        with ThreadPoolExecutor(6) as clients:
+            list(clients.map(send, range(6)))
+        server.wait_for_line(ROLLED_BACK)
+        assert shares(server) == [{"1": 1.0, "4": 0.0}] * 2
+        traffic(server, f"{PATH}/rollback", "DELETE")  # once all that was told before is done
+        assert rollbacks(server) == {"errors": count, "request": 0}
+    assert sum("version rolled back" in line for line in server.lines) == 3
 
 
 def test_any_process_tells_what_all_have_counted(server: ServerProcess) -> None:
