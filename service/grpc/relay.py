@@ -144,7 +144,9 @@ class Relay:
 
     def forget(self, connection: RelayedConnection) -> None:
         """Take note that no more calls come on a connection."""
-        self._connections.pop(connection.name, None)
+        # the system may have given its name to another one already
+        if self._connections.get(connection.name) is connection:
+            del self._connections[connection.name]
 
     async def _connect(self, connection: RelayedConnection) -> None:
         inner = None

@@ -1,10 +1,15 @@
 """A connection that is accepted from a socket of several processes, and relayed to the gRPC of this one."""
 
 import asyncio
+import socket
 from typing import Protocol, cast
 
 from service.grpc.frame_ends import GOAWAY, FrameEnds
 from service.peer import address_of
+
+_PATIENCE = 2
+"""How many times as long as it may take to send something it may lie unread, as gRPC has it where it listens itself."""
+_MOST_MS = (1 << 31) - 1
 
 
 class Connections(Protocol):
@@ -50,6 +55,7 @@ class RelayedConnection(asyncio.Protocol):
         """Begin."""
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is one by its methods only
         self.client = address_of(transport.get_extra_info("peername"))
+        _give_up_unread(transport.get_extra_info("socket"), _PATIENCE * self._connections.seconds)
         self._connections.begin(self)
 
     def data_received(self, data: bytes) -> None:
@@ -175,3 +181,13 @@ class Upstream(asyncio.Protocol):
         """End the connection with gRPC: its calls are cancelled."""
         if self.transport is not None:
             self.transport.close()
+
+
+def _give_up_unread(connection: socket.socket, seconds: float) -> None:
+    """Have the system end a connection whose client takes nothing of what it is sent for so long.
+
+    gRPC has it do so on its own connections, but knows nothing of this one. It also ends those that close already, and
+    those of clients that are gone while nothing is read of them.
+    """
+    milliseconds = min(max(round(seconds * 1e3), 1), _MOST_MS)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)

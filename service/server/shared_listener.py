@@ -12,6 +12,8 @@ PAUSE_SECONDS = 0.001
 """How long a process leaves connections to those that have fewer: they need a tenth of it to wake up."""
 FULL_SECONDS = 1.0
 """How long a process that cannot accept connections tries no more."""
+HANDSHAKE_SECONDS = 10.0
+"""How long a client may take to agree on TLS: until then it takes descriptors, and holds up a restart."""
 MOST_AT_ONCE = 64
 """Connections that are accepted in one turn."""
 
@@ -120,7 +122,12 @@ class SharedListener:
     async def _connect(self, connection: socket.socket) -> None:
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            await self._loop.connect_accepted_socket(self._make, connection, ssl=self._tls)
+            await self._loop.connect_accepted_socket(
+                self._make,
+                connection,
+                ssl=self._tls,
+                ssl_handshake_timeout=None if self._tls is None else HANDSHAKE_SECONDS,
+            )
         except (OSError, TimeoutError) as error:  # the client has left, or speaks no TLS
             _logger.debug("a connection did not come about: %s", error)
             connection.close()

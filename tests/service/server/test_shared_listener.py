@@ -84,6 +84,20 @@ async def test_clients_that_shake_hands_are_beginning(full: Full) -> None:
     listener.close()
 
 
+async def test_clients_that_never_shake_hands_are_given_up(
+    full: Full, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "HANDSHAKE_SECONDS", 0.05)
+    full.attempts = [0.0] * Full.refused
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    listener = SharedListener(full, asyncio.Protocol, context, ConnectionShares())
+    with socket.create_connection(full.getsockname()) as client:
+        client.setblocking(False)
+        async with asyncio.timeout(20):
+            assert await asyncio.get_running_loop().sock_recv(client, 1) == b""
+    listener.close()
+
+
 async def take(clients: int, shares: Sequence[ConnectionShares]) -> None:
     """Connect so many clients at once, and wait until the processes with these shares have taken them all."""
     taken = asyncio.Semaphore(0)
