@@ -10,7 +10,7 @@ import httpx
 
 from tests.cluster.buckets import CLOUDS, NAME, SOON, Bucket, answers, free_port, until
 
-POLL_SECONDS = 0.2
+POLL_SECONDS = 0.1
 _BODY = {"inputs": [{"data": [[1, 1]]}]}
 
 
@@ -67,17 +67,15 @@ class StoreServer:
         return self.client.get(path)
 
     def scale(self, model: str, client: httpx.Client | None = None) -> float:
-        """Return what a model multiplies by."""
-        answer = (client or self.client).post(f"/infer?model={model}&trace=off", json=_BODY)
+        """Return what a model multiplies by, which has to be served."""
+        answer = self._infer(model, client or self.client)
         assert answer.status_code == 200, answer.text
-        value: float = answer.json()["outputs"][0]["data"][0][0]
-        return value
+        return _scale_in(answer)
 
     def serves(self, model: str, scale: float) -> bool:
         """Tell whether a model is served, and multiplies by that."""
-        return any(line["name"] == model and line["state"] == "READY" for line in self.index()) and (
-            self.scale(model) == scale
-        )
+        answer = self._infer(model, self.client)
+        return answer.status_code == 200 and _scale_in(answer) == scale
 
     def metric(self, name: str) -> float:
         """Return the sum of the samples of a metric."""
@@ -114,3 +112,11 @@ class StoreServer:
         self._process.terminate()
         assert self._process.wait(SOON) == 0
         self.client.close()
+
+    def _infer(self, model: str, client: httpx.Client) -> httpx.Response:
+        return client.post(f"/infer?model={model}&trace=off", json=_BODY)
+
+
+def _scale_in(answer: httpx.Response) -> float:
+    value: float = answer.json()["outputs"][0]["data"][0][0]
+    return value
