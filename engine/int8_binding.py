@@ -25,7 +25,10 @@ WORD_CHANNELS = 4
 
 
 def may_be_int8(operator: RuntimeOperator) -> bool:
-    """Tell whether an operator may be computed in integers: it is one of the engine's own, with constant weights."""
+    """Tell whether an operator may be computed in integers: it is one of the engine's own, with constant weights.
+
+    Weights that modules share, which the exporter gives as an operand as well, stay in float32.
+    """
     layer = operator.layer
     if (
         layer is None
@@ -41,7 +44,8 @@ def may_be_int8(operator: RuntimeOperator) -> bool:
     is_grouped = (
         groups > 1 and weight.shape[1] % WORD_CHANNELS and (weight.shape[1] > 1 or groups != len(weight))
     )
-    return is_bias and not is_grouped and list(layer.operand_places) == ["input"]
+    is_input_alone = list(layer.operand_places) == ["input"] and len(operator.inputs) == 1
+    return is_bias and not is_grouped and is_input_alone
 
 
 def apply_quantization(

@@ -239,6 +239,31 @@ def test_files_that_change_meanwhile_get_no_scales(
     assert not sidecar_path(param).exists()
 
 
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+def test_a_layer_whose_weights_are_an_operand_as_well_stays_in_float32(tmp_path: Path, backend: str) -> None:
+    """So the exporter writes weights that modules share."""
+    lines = """
+    pnnx.Input in 0 1 x #x=(3,4)f32
+    pnnx.Attribute shared 0 1 w @data=(4,4)f32 #w=(4,4)f32
+    nn.Linear one 1 1 x y bias=False in_features=4 out_features=4 @weight=(4,4)f32 #x=(3,4)f32 #y=(3,4)f32
+    nn.Linear two 2 1 w y z bias=False in_features=4 out_features=4 @weight=(4,4)f32 #w=(4,4)f32 #y=(3,4)f32 \
+#z=(3,4)f32
+    pnnx.Output out 1 0 z
+    """.replace("\\\n", "")
+    random = np.random.default_rng(0)
+    weights = dict.fromkeys(("shared.data", "one.weight", "two.weight"), random.random((4, 4), np.float32))
+    param, data = write_model(tmp_path, lines, weights), tmp_path / "shared.npz"
+    x = random.random((6, 3, 4), np.float32)
+    np.savez(data, in_0=x)
+    assert main([str(param), "--data", str(data)]) == GOOD
+    quantization = read_sidecar(param, param.with_suffix(".bin"))
+    assert dict(quantization.layers) == {"one": Activation.STATIC}
+    graph = RuntimeGraph(param, backend=backend, precision="int8")
+    graph.build()
+    wanted = x[0] @ weights["one.weight"].T @ weights["two.weight"].T
+    np.testing.assert_allclose(graph.forward([x[0]])[0], wanted, atol=0.05)
+
+
 def test_models_without_such_layers_and_folders_of_pictures_are_refused(
     tmp_path: Path, param: Path, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
