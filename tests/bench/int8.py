@@ -4,7 +4,9 @@ All are calibrated on the same inputs by the extremes of their tensors: activati
 weights of -127 to 127, one scale for a filter. An encoder's activations are quantized in each run instead, by all.
 """
 
-from collections.abc import Iterable, Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,11 @@ import numpy as np
 
 from engine.dtypes import Array
 from tests.bench import peers
-from tests.bench.models import ModelFiles
+from tests.bench.models import MODELS, ModelFiles
 from tests.bench.peers import Call
 
 EXAMPLES = 8
+ROOT = Path(__file__).parents[2]
 
 
 def examples(files: ModelFiles) -> Iterator[Array]:
@@ -27,18 +30,10 @@ def examples(files: ModelFiles) -> Iterator[Array]:
 
 def native(files: ModelFiles, threads: int) -> Call:
     """Prepare this engine's compiled kernels."""
-    from engine import RuntimeGraph, sidecar_path, write_sidecar
-    from engine.calibration.calibrator import Calibrator
-    from engine.calibration.examples import ArrayExamples
+    from engine import RuntimeGraph, sidecar_path
 
-    graph = RuntimeGraph(files.param, threads=threads)
-    if not sidecar_path(graph.param_path).exists():
-        graph.build()
-        archive = files.folder / "examples.npz"
-        np.savez(archive, in_0=np.stack(list(examples(files))))
-        calibrator = Calibrator(graph, ArrayExamples(archive, graph.inputs), [], lambda *_: None)
-        calibrator.calibrate("minmax")
-        write_sidecar(calibrator.quantization(calibrator.candidates), graph.param_path, graph.bin_path)
+    if not sidecar_path(files.param).exists():
+        _make_elsewhere(files, "native")
     quantized = RuntimeGraph(files.param, precision="int8", threads=threads)
     quantized.build()
     image = files.model.input()
@@ -47,12 +42,12 @@ def native(files: ModelFiles, threads: int) -> Call:
 
 def onnxruntime(files: ModelFiles, threads: int) -> Call:
     """Prepare an onnxruntime session on the CPU."""
-    return peers.onnxruntime(quantized_files(files), threads)
+    return peers.onnxruntime(_quantized_elsewhere(files), threads)
 
 
 def openvino(files: ModelFiles, threads: int) -> Call:
     """Prepare an OpenVINO request; what is not quantized may be bfloat16, as by itself where the processor can."""
-    return peers.openvino_bf16(quantized_files(files), threads)
+    return peers.openvino_bf16(_quantized_elsewhere(files), threads)
 
 
 class QuantizedFiles(ModelFiles):
@@ -71,13 +66,13 @@ def quantized_files(files: ModelFiles, data: Iterable[Array] | None = None) -> Q
         files: the model's.
         data: what it is calibrated on; by default `examples`.
     """
-    from onnxruntime import InferenceSession
-    from onnxruntime.quantization import QuantFormat, QuantType, quantize_dynamic, quantize_static
-    from onnxruntime.quantization.shape_inference import quant_pre_process
-
     made = QuantizedFiles(files.model, files.folder)
     path = made.onnx
     if not path.exists():
+        from onnxruntime import InferenceSession
+        from onnxruntime.quantization import QuantFormat, QuantType, quantize_dynamic, quantize_static
+        from onnxruntime.quantization.shape_inference import quant_pre_process
+
         prepared = files.folder / "model.prepared.onnx"
         quant_pre_process(str(files.onnx), str(prepared))
         name = InferenceSession(str(files.onnx)).get_inputs()[0].name
@@ -93,6 +88,44 @@ def quantized_files(files: ModelFiles, data: Iterable[Array] | None = None) -> Q
     return made
 
 
+def _quantized_elsewhere(files: ModelFiles) -> QuantizedFiles:
+    """Return the files with the graph that onnxruntime quantized, made in a process of its own the first time."""
+    if not QuantizedFiles(files.model, files.folder).onnx.exists():
+        _make_elsewhere(files, "onnx")
+    return quantized_files(files)
+
+
+def _calibrate(files: ModelFiles) -> None:
+    """Write the file that says how this engine computes the model in int8."""
+    from engine import RuntimeGraph, write_sidecar
+    from engine.calibration.calibrator import Calibrator
+    from engine.calibration.examples import ArrayExamples
+
+    graph = RuntimeGraph(files.param)
+    graph.build()
+    archive = files.folder / "examples.npz"
+    np.savez(archive, in_0=np.stack(list(examples(files))))
+    calibrator = Calibrator(graph, ArrayExamples(archive, graph.inputs), [], lambda *_: None)
+    calibrator.calibrate("minmax")
+    write_sidecar(calibrator.quantization(calibrator.candidates), graph.param_path, graph.bin_path)
+
+
+_MAKERS: dict[str, Callable[[ModelFiles], object]] = {
+    "native": _calibrate,
+    "onnx": quantized_files,
+}
+
+
+def _make_elsewhere(files: ModelFiles, kind: str) -> None:
+    """Quantize in a process of its own: what that takes is no memory of the runtime that is measured.
+
+    Raises:
+        subprocess.CalledProcessError: it failed.
+    """
+    command = [sys.executable, "-m", "tests.bench.int8", kind, files.model.name, str(files.folder)]
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+
+
 class _Reader:
     """Examples, as onnxruntime asks for them."""
 
@@ -104,3 +137,7 @@ class _Reader:
         """Return the next one, None after the last."""
         example = next(self._examples, None)
         return None if example is None else {self._name: example}
+
+
+if __name__ == "__main__":
+    _MAKERS[sys.argv[1]](ModelFiles(MODELS[sys.argv[2]], Path(sys.argv[3])))
