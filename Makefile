@@ -61,9 +61,10 @@ $(VENV)/docs.installed: $(BIN)/python pyproject.toml
 	$(PIP) install -e '.[docs]'
 	@touch $@
 
-# what CI needs besides the tests, at once: pip takes as long to find out that most of it is there as to install it
+# what CI needs besides the tests, at once; uv, as pip takes minutes to choose among the versions of so many packages
 $(VENV)/more.installed: $(BIN)/python pyproject.toml
-	$(PIP) install -e '.[dev,train,fuzz,console-test,docs]'
+	$(PIP) install uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[dev,train,fuzz,console-test,docs]'
 	@touch $(foreach name,serve test train fuzz console docs more,$(VENV)/$(name).installed)
 
 serve: $(VENV)/serve.installed ## Serve models/ on HOST:PORT (127.0.0.1:8000)
