@@ -32,8 +32,10 @@ from service.shared_traffic import RollbackNews
 from service.stores.source import open_source
 from service.surfaces import POLLED_PATHS
 from service.telemetry.load_report import LoadReport
+from service.telemetry.process_endings import ProcessEndings
 from service.telemetry.process_statistics import open_counters
 from service.telemetry.telemetry import make_telemetry
+from service.traffic.request_endings import RequestEndings
 from service.version import kuiper_version
 
 _logger = logging.getLogger(__name__)
@@ -50,14 +52,16 @@ def create_app(settings: Settings, early: EarlyLoad | None = None, slot: Slot | 
     Raises:
         SettingsError: keys are malformed or cannot be read; spans cannot be sent as asked, or gRPC not be answered.
     """
-    telemetry = make_telemetry(settings, None if slot is None else open_counters(slot))
+    counters = None if slot is None else open_counters(slot)
+    telemetry = make_telemetry(settings, counters)
     dispatcher = Dispatcher(settings, telemetry.observers)
     progress = LoadProgress(LoadReport().tell) if early is None else early.progress
     source = open_source(settings) if early is None or early.source is None else early.source
     services = Services(
         settings, Lifecycle(), dispatcher, telemetry, progress=progress, early=early, source=source
     )
-    services.traffic = make_traffic(settings, dispatcher, telemetry.statistics)
+    endings = RequestEndings() if counters is None else ProcessEndings(counters)
+    services.traffic = make_traffic(settings, dispatcher, endings)
     if slot is not None:
         services.siblings = Siblings(slot.channel, slot.number)
         services.traffic.tell = RollbackNews(services.siblings).tell

@@ -15,7 +15,6 @@ from service.lifecycle import Lifecycle, Phase
 from service.processes.siblings import Siblings
 from service.repository.early_load import EarlyLoad
 from service.repository.load_progress import LoadProgress, LoadState
-from service.repository.loaded_model import LoadedModel
 from service.repository.loading_threads import LoadingThreads
 from service.repository.model_source import ModelSource
 from service.repository.quantization_files import QuantizationFiles
@@ -28,6 +27,7 @@ from service.scheduling.shared_results import SharedResults
 from service.stores.poller import Poller
 from service.telemetry.metrics import Snapshot, take_snapshot
 from service.telemetry.telemetry import Telemetry
+from service.traffic.choice import Choice
 from service.traffic.traffic import Traffic
 
 _SPARE_THREADS = 4
@@ -121,10 +121,8 @@ class Services:
             raise not_ready(self.shown_progress)
         return self.loaded
 
-    def choose_model(
-        self, name: str | None, version: str | None, headers: Mapping[bytes, bytes]
-    ) -> LoadedModel:
-        """Return the model that answers a request to run one; where it names no version, the traffic chooses.
+    def choose_model(self, name: str | None, version: str | None, headers: Mapping[bytes, bytes]) -> Choice:
+        """Choose the model that answers a request to run one; where it names no version, the traffic chooses.
 
         Args:
             name: the model; None for the only one.
@@ -135,7 +133,9 @@ class Services:
             ServiceError: 503 `not_ready`, or as `ModelRepository.find`.
         """
         entry = self.repository.entry(name)
-        return entry.find(version) if entry.traffic is None else self.traffic.find(entry, version, headers)
+        if entry.traffic is None:
+            return Choice(entry.find(version))
+        return self.traffic.find(entry, version, headers)
 
     def snapshot(self) -> Snapshot:
         """Return the server at this moment, as far as metrics show it; may be called on any thread."""

@@ -39,16 +39,26 @@ class Inference:
         """
         received = perf_counter_ns()
         message = split(incoming.data)
+        headers = incoming.context.headers
+        choice = self._services.choose_model(message.model or None, message.version or None, headers)
+        incoming.context.model = choice.model.name
+        with choice as model:
+            call = await self._receive(model, message, incoming, received)
+            del message  # the exchange drops it once it is decoded
+            return await self._services.dispatcher.run(call)
+
+    async def _receive(
+        self, model: LoadedModel, message: InferMessage, incoming: Incoming, received: int
+    ) -> Call[bytes]:
         context, dispatcher = incoming.context, self._services.dispatcher
-        model = self._services.choose_model(message.model or None, message.version or None, context.headers)
-        context.model = model.name
         try:
             dispatcher.check_room(model, context.client)
             exchange = await self._open(model, message, incoming)
         except ServiceError as error:
             dispatcher.observe_refusal(model, SurfaceName.GRPC, context.request_id, received, error)
             raise
-        call = Call(
+        incoming.data = b""
+        return Call(
             model=model,
             surface=SurfaceName.GRPC,
             request_id=context.request_id,
@@ -59,9 +69,6 @@ class Inference:
             priority=exchange.parameters.priority,
             client=context.client,
         )
-        incoming.data = b""  # the exchange drops it once it is decoded
-        del message, exchange
-        return await dispatcher.run(call)
 
     async def _open(self, model: LoadedModel, message: InferMessage, incoming: Incoming) -> GrpcExchange:
         if len(message.head) <= _SMALL_BYTES:

@@ -6,24 +6,20 @@ from engine import Array
 from service.config.settings import Settings
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.dispatcher import Dispatcher
-from service.telemetry.statistics import InferenceStatistics
+from service.traffic.request_endings import RequestEndings
 from service.traffic.shadow_statistics import Divergence
 from service.traffic.shadows import Shadows
 from service.traffic.traffic import Traffic
 
 
-def make_traffic(settings: Settings, dispatcher: Dispatcher, statistics: InferenceStatistics) -> Traffic:
+def make_traffic(settings: Settings, dispatcher: Dispatcher, endings: RequestEndings) -> Traffic:
     """Return the traffic of a server that loads its models.
 
     Args:
         settings: the server's.
         dispatcher: its queues and workers.
-        statistics: counts the requests of its models.
+        endings: counts the requests by which versions are judged.
     """
-
-    def endings(model: str, version: str) -> tuple[int, int]:
-        return statistics.of(model, version).endings
-
     return Traffic(Shadows(dispatcher, settings.worker_count, _find_divergence), endings)
 
 

@@ -104,12 +104,6 @@ class ModelStatistics:
     layer_seconds: dict[str, Histogram] = field(default_factory=dict)
     observed_seconds: Histogram = field(default_factory=lambda: Histogram(REQUEST_SECONDS))
 
-    @property
-    def endings(self) -> tuple[int, int]:
-        """How many requests have ended, and how many of these were not answered."""
-        failed = sum(self.failures.values())
-        return self.success.count + self.observed_seconds.count + failed, failed
-
     def observe(self, record: CallRecord, now_ns: int) -> None:
         """Count a call that ended at `now_ns`, a reading of `perf_counter_ns`."""
         if record.status is CallStatus.SUCCESS and record.is_observed:

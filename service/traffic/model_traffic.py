@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from weakref import ref
 
 from service.log_context import FIELDS
-from service.repository.loaded_model import LoadedModel
 from service.repository.model_entry import ModelEntry
+from service.traffic.choice import Choice
+from service.traffic.request_endings import RequestEndings
 from service.traffic.rollback import (
     DifferenceWatch,
-    Endings,
     ErrorWatch,
     Rollback,
     RollbackCause,
@@ -33,7 +33,7 @@ class ModelTraffic:
 
     Args:
         entry: the model as it was loaded; it has a `[traffic]` table.
-        endings: counts the requests of a model and a version: how many have ended, how many were not answered.
+        endings: counts the requests whose version is chosen here.
         tell: told of each version that gave its share back because of what was counted here, and has one process count
             it by `roll_back`; None where there is no other process.
 
@@ -49,7 +49,7 @@ class ModelTraffic:
         shadow: what shadow runs have shown; None where there are none.
     """
 
-    def __init__(self, entry: ModelEntry, endings: Endings, tell: TellRollback | None = None) -> None:
+    def __init__(self, entry: ModelEntry, endings: RequestEndings, tell: TellRollback | None = None) -> None:
         if entry.traffic is None:
             raise ValueError(f"model {entry.name!r} has no traffic")
         self.name = entry.name
@@ -66,11 +66,12 @@ class ModelTraffic:
         self._tell = tell
         self._sticky = None if self.config.sticky is None else self.config.sticky.lower().encode()
         self._open_shadow()
-        self._open_watches(endings)
+        self._endings = endings
+        self._open_watches()
         self._warn_of_absent()
 
-    def choose(self, entry: ModelEntry, headers: Mapping[bytes, bytes]) -> LoadedModel:
-        """Return the version that answers a request which names none.
+    def choose(self, entry: ModelEntry, headers: Mapping[bytes, bytes]) -> Choice:
+        """Choose the version that answers a request which names none.
 
         Args:
             entry: the model.
@@ -92,7 +93,7 @@ class ModelTraffic:
             if self._choices >= _CHOICES_PER_JUDGEMENT:
                 self._choices = 0
                 self._judge_errors()
-        return entry.versions[version]
+        return Choice(entry.versions[version], self._endings if self._watches else None, is_led=bool(value))
 
     @property
     def wanted(self) -> dict[str, float]:
@@ -204,14 +205,15 @@ class ModelTraffic:
             parts = {_RUN: shadow.share, "": 1 - shadow.share}
             self._shadow_turns = Split(self.name, {key: part for key, part in parts.items() if part})
 
-    def _open_watches(self, endings: Endings) -> None:
+    def _open_watches(self) -> None:
         rollback, stable = self.config.rollback, self.stable
         self._watches: dict[str, ErrorWatch] = {}
         self._differences = None if rollback is None else DifferenceWatch(rollback)
         if rollback is not None and stable is not None:
             others = [version for version in self.shares if version != stable]
             self._watches = {
-                version: ErrorWatch(rollback, endings, self.name, version, stable) for version in others
+                version: ErrorWatch(rollback, self._endings.of, self.name, version, stable)
+                for version in others
             }
 
     def _warn_of_absent(self) -> None:

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping
 from threading import Lock
 from typing import Protocol
 
-from service.repository.loaded_model import LoadedModel
 from service.repository.model_entry import ModelEntry
+from service.traffic.choice import Choice
 from service.traffic.model_traffic import ModelTraffic
-from service.traffic.rollback import Endings, TellRollback
+from service.traffic.request_endings import RequestEndings
+from service.traffic.rollback import TellRollback
 from service.traffic.shadow_statistics import ShadowRun
 
 
@@ -21,11 +22,6 @@ class ShadowWatch(Protocol):
         """Stop the run that is in progress, and make no more."""
 
 
-def _none_ended(model: str, version: str) -> tuple[int, int]:
-    del model, version
-    return 0, 0
-
-
 class Traffic:
     """The traffic of the models whose `model.toml` has a `[traffic]` table. That of a model begins when it is loaded.
 
@@ -33,16 +29,16 @@ class Traffic:
 
     Args:
         shadows: makes shadow runs; None: there are none.
-        endings: counts the requests of versions.
+        endings: counts the requests whose version is chosen here.
 
     Attributes:
         tell: told of each version that gave its share back because of what was counted here, on the event loop; None
             where there is no other process.
     """
 
-    def __init__(self, shadows: ShadowWatch | None = None, endings: Endings = _none_ended) -> None:
+    def __init__(self, shadows: ShadowWatch | None = None, endings: RequestEndings | None = None) -> None:
         self._shadows = shadows
-        self._endings = endings
+        self._endings = endings or RequestEndings()
         self.tell: TellRollback | None = None
         self._models: dict[str, ModelTraffic] = {}
         self._opening = Lock()
@@ -71,8 +67,8 @@ class Traffic:
         found = {entry.name: self.of(entry) for entry in entries}
         return {name: traffic for name, traffic in found.items() if traffic is not None}
 
-    def find(self, entry: ModelEntry, version: str | None, headers: Mapping[bytes, bytes]) -> LoadedModel:
-        """Return the version of a model that answers a request.
+    def find(self, entry: ModelEntry, version: str | None, headers: Mapping[bytes, bytes]) -> Choice:
+        """Choose the version of a model that answers a request.
 
         Args:
             entry: the model.
@@ -84,7 +80,7 @@ class Traffic:
         """
         traffic = self.of(entry)  # also where a version is named: its runs may have shadows
         if version is not None or traffic is None:
-            return entry.find(version)
+            return Choice(entry.find(version))
         return traffic.choose(entry, headers)
 
     def find_shadow_run(self, name: str, request_id: str) -> ShadowRun | None:

@@ -85,6 +85,29 @@ async def test_what_fails_on_every_version_rolls_nothing_back(serve: Serve, root
         assert shares(await traffic_of(client)) == [("1", 0.5), ("4", 0.5)]
 
 
+@pytest.mark.usefixtures("failing")
+async def test_requests_that_name_their_version_roll_nothing_back(serve: Serve) -> None:
+    async with serve(HALVES) as (_, client):
+        for _ in range(100):
+            assert (await client.post("/infer?version=4", json=BODY)).status_code == 422
+        await statuses(client, 9)  # after eight it is judged
+        assert shares(await traffic_of(client)) == [("1", 0.5), ("4", 0.5)]
+        await statuses(client, 60)
+        assert shares(await traffic_of(client)) == [("1", 1.0), ("4", 0.0)]
+
+
+@pytest.mark.usefixtures("failing")
+async def test_clients_whom_a_header_led_to_a_version_fail_for_themselves(serve: Serve) -> None:
+    sticky = HALVES.replace("rollback", 'sticky = "X-User"\nrollback')
+    async with serve(sticky) as (_, client):
+        found: Counter[int] = Counter()
+        for number in range(100):
+            answer = await client.post("/infer", json=BODY, headers={"X-User": str(number)})
+            found[answer.status_code] += 1
+        assert min(found[200], found[422]) > 20
+        assert shares(await traffic_of(client)) == [("1", 0.5), ("4", 0.5)]
+
+
 async def test_a_version_that_differs_gives_its_share_back(serve: Serve) -> None:
     text = (
         '[traffic]\nweights = {"1" = 3, "2" = 1}\nshadow = {version = "2", share = 1}\n'
