@@ -2,16 +2,17 @@
 
 import logging
 from functools import partial
+from typing import TYPE_CHECKING
 
 from service.config.setting_file import SettingsError
 from service.config.settings import Settings
-from service.description.openapi import DESCRIPTION, install_openapi
+from service.direct import POLLED_ROUTES
+from service.direct.inference import inference_routes
 from service.http.access import Access, AccessMiddleware
 from service.http.application import Application
 from service.http.body_budget import BodyBudget
 from service.http.changes import ChangeMiddleware
 from service.http.cors import CorsMiddleware
-from service.http.error_handlers import install_error_handlers
 from service.http.guard import GuardMiddleware
 from service.http.head import HeadMiddleware
 from service.http.origins import OriginPolicy
@@ -24,9 +25,8 @@ from service.processes.siblings import Siblings
 from service.processes.slot import Slot
 from service.repository.early_load import EarlyLoad
 from service.repository.load_progress import LoadProgress
-from service.routes import DESCRIBED, ROUTERS
-from service.routes.inference import InferenceMiddleware, inference_routes
 from service.scheduling.dispatcher import Dispatcher
+from service.schema_building import built_when_used
 from service.services import Listener, Services
 from service.shared_traffic import RollbackNews
 from service.stores.source import open_source
@@ -36,7 +36,9 @@ from service.telemetry.process_endings import ProcessEndings
 from service.telemetry.process_statistics import open_counters
 from service.telemetry.telemetry import make_telemetry
 from service.traffic.request_endings import RequestEndings
-from service.version import kuiper_version
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 _logger = logging.getLogger(__name__)
 
@@ -65,32 +67,34 @@ def create_app(settings: Settings, early: EarlyLoad | None = None, slot: Slot | 
     if slot is not None:
         services.siblings = Siblings(slot.channel, slot.number)
         services.traffic.tell = RollbackNews(services.siblings).tell
-    routes = inference_routes(services)
-    app = Application(
-        title="Kuiper Serve",
-        description=DESCRIPTION,
-        version=kuiper_version(),
-        routes=list(routes),
-        lifespan=lifespan,
-        redirect_slashes=False,
-        docs_url=None,
-        redoc_url=None,
-    )
-    app.state.services = services
     access, budget = Access(settings), BodyBudget(settings.max_buffered_bytes)
-    app.surround(HeadMiddleware)
-    app.surround(partial(InferenceMiddleware, routes=routes))
-    if services.siblings is not None:
-        app.surround(partial(ChangeMiddleware, services=services, siblings=services.siblings))
     origins = OriginPolicy(settings)
     buckets = TokenBuckets(settings.rate_limit) if settings.rate_limit else None
+    app = _make_application(services, access, origins, buckets)
+    app.surround(HeadMiddleware)
+    if services.siblings is not None:
+        app.surround(partial(ChangeMiddleware, services=services, siblings=services.siblings))
     if settings.grpc_port is not None:
         services.listeners += _make_grpc(services, access, buckets, budget, slot)
     _add_middleware(app, services, access, origins, buckets, budget)
-    install_error_handlers(app)
-    for router in ROUTERS:
-        app.include_router(router)
-    install_openapi(app, access, origins, [buckets] if buckets is not None else [], DESCRIBED)
+    return app
+
+
+def _make_application(
+    services: Services, access: Access, origins: OriginPolicy, buckets: TokenBuckets | None
+) -> Application:
+    """Return the application without its middleware."""
+    runs = inference_routes(services)
+
+    def make() -> "FastAPI":
+        with built_when_used():
+            # a quarter of a second, and memory: many processes need none of it
+            from service.api import make_api  # noqa: PLC0415
+
+        return make_api(services, runs, access, origins, buckets)
+
+    app = Application([*runs, *POLLED_ROUTES], make, lifespan)
+    app.state.services = services
     return app
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from anyio.to_thread import current_default_thread_limiter
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from engine import code_folder_in_use
 from service.errors import ListenError, ServiceError
@@ -31,7 +31,7 @@ def limit_route_threads() -> None:
 
 
 @asynccontextmanager
-async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+async def lifespan(app: Starlette) -> AsyncIterator[None]:
     """Load the models and start the workers; at the end, stop them.
 
     The context is entered once models are loaded, as the servers of other people's ASGI applications expect, unless

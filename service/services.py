@@ -5,7 +5,8 @@ from dataclasses import field, replace
 from time import monotonic
 from typing import Protocol
 
-from fastapi import FastAPI, Request
+from starlette.applications import Starlette
+from starlette.requests import Request
 
 from engine.light_dataclass import dataclass
 from service.config.machine import this_machine
@@ -180,7 +181,7 @@ class Services:
         self.progress.stop()
 
 
-def services_of(target: Request | FastAPI) -> Services:
+def services_of(target: Request | Starlette) -> Services:
     """Return the services of an application, or of the one that got a request."""
     app = target.app if isinstance(target, Request) else target
     services = app.state.services

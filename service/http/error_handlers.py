@@ -5,9 +5,8 @@ from http import HTTPStatus
 from typing import Any
 
 import orjson
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import Response
 
 from engine import InputError, LayerError
@@ -16,15 +15,8 @@ from service.errors import ServiceError, engine_error, out_of_memory
 from service.services import services_of
 from service.surfaces import surface_of
 
-EXPLAINED_ERRORS = (ServiceError, InputError, LayerError, RequestValidationError, HTTPException, MemoryError)
+EXPLAINED_ERRORS = (ServiceError, InputError, LayerError, HTTPException, MemoryError)
 """Exceptions that have a status of their own; all others are answered by 500, and logged by `GuardMiddleware`."""
-
-
-def install_error_handlers(app: FastAPI) -> None:
-    """Have `answer_error` answer the exceptions that have a status of their own."""
-    for kind in EXPLAINED_ERRORS:
-        app.add_exception_handler(kind, answer_error)
-    app.add_exception_handler(Exception, _answer_unexpected)
 
 
 def error_response(error: ServiceError) -> Response:
@@ -50,7 +42,8 @@ def internal_error(request_id: str) -> ServiceError:
     )
 
 
-async def _answer_unexpected(request: Request, error: Exception) -> Response:
+async def answer_unexpected(request: Request, error: Exception) -> Response:
+    """Return the answer to a request that met a fault of the server."""
     del error  # it is raised on, to the middleware that logs it
     return error_response(internal_error(context_of(request).request_id))
 
@@ -72,24 +65,9 @@ def _explain(request: Request, error: Exception) -> ServiceError:
             return engine_error(error)
         case MemoryError():
             return out_of_memory()
-        case RequestValidationError():
-            return _invalid_parameter(error)
         case HTTPException():
             return _http_error(request, error)
     return internal_error(context_of(request).request_id)
-
-
-def _invalid_parameter(error: RequestValidationError) -> ServiceError:
-    faults = [_describe_fault(fault) for fault in error.errors()]
-    first = faults[0]
-    message = f"parameter {first['parameter']!r}: {first['problem']}"
-    details = {"parameter": first["parameter"], "errors": faults}
-    return ServiceError(422, "invalid_parameter", message, details)
-
-
-def _describe_fault(fault: Any) -> dict[str, Any]:
-    problem = fault["msg"][0].lower() + fault["msg"][1:]
-    return {"parameter": str(fault["loc"][-1]), "problem": problem, "value": fault.get("input")}
 
 
 def _http_error(request: Request, error: HTTPException) -> ServiceError:

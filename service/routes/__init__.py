@@ -52,4 +52,4 @@ ROUTERS: list[APIRouter] = [
 """In the order in which paths are matched: what is added at the end takes no path away from another."""
 
 DESCRIBED = (infer_description.described, predict_description.described, v2.DESCRIBED)
-"""Routers of what `routes.inference` answers, for the API's description only."""
+"""Routers of what `direct.inference` answers, for the API's description only."""

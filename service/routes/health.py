@@ -1,22 +1,11 @@
-"""`GET /livez` and `GET /readyz`: probes for whatever supervises the process."""
+"""The OpenAPI description of `GET /livez` and `GET /readyz`; `service/direct/health.py` answers them."""
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 
 from service.description.openapi import error_responses
+from service.direct.health import show_alive, show_ready
 from service.schemas import Health
-from service.services import services_of
 
 router = APIRouter(tags=["health"])
-
-
-@router.get("/livez", responses=error_responses(500))
-async def show_alive() -> Health:
-    """Report that the process is alive."""
-    return Health(status="alive")
-
-
-@router.get("/readyz", responses=error_responses(500, 503))
-async def show_ready(request: Request) -> Health:
-    """Report whether requests are accepted: models are loaded and the server is not shutting down."""
-    services_of(request).check_ready()
-    return Health(status="ready")
+router.add_api_route("/livez", show_alive, response_model=Health, responses=error_responses(500))
+router.add_api_route("/readyz", show_ready, response_model=Health, responses=error_responses(500, 503))

@@ -1,4 +1,4 @@
-"""The OpenAPI description of `POST /infer`; `InferenceEndpoint` in `inference.py` answers it."""
+"""The OpenAPI description of `POST /infer`; `InferenceEndpoint` in `direct/inference.py` answers it."""
 
 from fastapi import APIRouter, Response
 

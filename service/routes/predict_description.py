@@ -1,4 +1,4 @@
-"""The OpenAPI description of TensorFlow Serving's paths; `InferenceEndpoint` in `inference.py` answers them."""
+"""The OpenAPI description of TensorFlow Serving's paths; `InferenceEndpoint` in `direct/inference.py` answers them."""
 
 from typing import Any
 

@@ -16,7 +16,6 @@ from typing import Any
 
 import uvicorn
 from anyio import to_thread
-from fastapi import FastAPI
 
 from service.config.fitting import describe_fit
 from service.config.machine import this_machine
@@ -309,7 +308,7 @@ def run(app: Application, settings: Settings, slot: Slot | None = None) -> int:
     return server.exit_code
 
 
-def _configure(app: FastAPI, settings: Settings, policy: ConnectionPolicy) -> uvicorn.Config:
+def _configure(app: Application, settings: Settings, policy: ConnectionPolicy) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         host=settings.host,

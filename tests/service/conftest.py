@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient
 
 from service.app import create_app
 from service.config.settings import Settings
+from service.http.application import Application
 from tests.service.models import add_models
 
 
@@ -36,13 +36,13 @@ def settings(models: Path) -> Settings:
 
 
 @pytest.fixture
-async def app(settings: Settings) -> AsyncIterator[FastAPI]:
+async def app(settings: Settings) -> AsyncIterator[Application]:
     created = create_app(settings)
     async with created.router.lifespan_context(created):
         yield created
 
 
 @pytest.fixture
-async def client(app: FastAPI) -> AsyncIterator[AsyncClient]:
+async def client(app: Application) -> AsyncIterator[AsyncClient]:
     async with AsyncClient(transport=ASGITransport(app), base_url="http://test") as created:
         yield created

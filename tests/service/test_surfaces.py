@@ -1,17 +1,17 @@
 """The table of surfaces against the routes of an application."""
 
 import pytest
-from fastapi import FastAPI
 from httpx import AsyncClient
 from starlette.routing import Route
 
+from service.http.application import Application
 from service.scheduling.call import SurfaceName
 from service.surfaces import DOCS_PATHS, INFER, POLLED_PATHS, SURFACES, V1, V2, is_urgent, surface_of
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_every_inference_path_is_a_route_for_post_alone(app: FastAPI) -> None:
+async def test_every_inference_path_is_a_route_for_post_alone(app: Application) -> None:
     first = [route for route in app.routes[:5] if isinstance(route, Route)]
     assert {route.path: route.methods for route in first} == {
         "/v2/models/{name}/infer": {"POST"},

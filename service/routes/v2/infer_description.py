@@ -1,4 +1,4 @@
-"""The OpenAPI description of `POST /v2/models/M/infer`; `InferenceEndpoint` in `routes/inference.py` answers it."""
+"""The OpenAPI description of `POST /v2/models/M/infer`; `InferenceEndpoint` in `direct/inference.py` answers it."""
 
 from fastapi import APIRouter, Response
 

@@ -1,7 +1,6 @@
 from pathlib import Path
 
 import pytest
-from fastapi import FastAPI
 
 from service.commands import serve
 from service.commands.dispatch import run_command
@@ -9,6 +8,7 @@ from service.commands.failure import USAGE_ERROR
 from service.config.fitting import describe_fit
 from service.config.machine import read_machine
 from service.config.settings import Settings, describe_settings
+from service.http.application import Application
 from service.services import services_of
 from tests.service.config.cgroup_trees import v2
 
@@ -18,7 +18,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     """Settings that the command would have served with."""
     calls: list[Settings] = []
 
-    def run(app: FastAPI, settings: Settings) -> int:
+    def run(app: Application, settings: Settings) -> int:
         assert services_of(app).settings is settings
         calls.append(settings)
         return 0

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient
 from pydantic import SecretStr
 from starlette.types import Message, Receive, Scope, Send
@@ -16,6 +15,7 @@ from service.app import create_app
 from service.config.settings import Settings, load_settings
 from service.errors import ServiceError
 from service.http.access import Access, AccessMiddleware, credentials
+from service.http.application import Application
 from service.services import services_of
 from service.surfaces import surface_of
 
@@ -51,7 +51,7 @@ def status(access: Access, method: str, path: str, *keys: str) -> int:
 
 
 @pytest.fixture
-async def keyed(models: Path) -> AsyncIterator[FastAPI]:
+async def keyed(models: Path) -> AsyncIterator[Application]:
     keys: dict[str, Any] = {"api_keys": SecretStr(API), "admin_keys": SecretStr(ADMIN)}
     settings = Settings(models=models, cors_origins=("https://a.example",), workers=1, **keys)
     created = create_app(settings)
@@ -60,7 +60,7 @@ async def keyed(models: Path) -> AsyncIterator[FastAPI]:
 
 
 @pytest.fixture
-async def visitor(keyed: FastAPI) -> AsyncIterator[AsyncClient]:
+async def visitor(keyed: Application) -> AsyncIterator[AsyncClient]:
     async with AsyncClient(transport=ASGITransport(keyed), base_url="http://test") as created:
         yield created
 
@@ -130,7 +130,7 @@ def test_admin_calls_are_known_by_method_and_path(method: str, path: str, admin:
     assert surface_of(path).is_admin_call(method, path) == admin
 
 
-async def test_every_route_that_changes_something_is_an_admin_call(keyed: FastAPI) -> None:
+async def test_every_route_that_changes_something_is_an_admin_call(keyed: Application) -> None:
     paths = keyed.openapi()["paths"]
     writing = {path for path, operations in paths.items() if set(operations) - {"get", "head"}}
     assert "/infer" in writing
@@ -209,7 +209,7 @@ async def test_body_of_a_refused_request_is_not_asked_for() -> None:
 
 
 async def test_keys_are_never_shown(
-    keyed: FastAPI, visitor: AsyncClient, caplog: pytest.LogCaptureFixture
+    keyed: Application, visitor: AsyncClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     seen = [repr(services_of(keyed).settings), str(services_of(keyed).settings.model_dump())]
     with caplog.at_level(logging.DEBUG):
@@ -254,11 +254,11 @@ async def test_preflight_needs_no_key(visitor: AsyncClient) -> None:
 
 
 async def test_pages_of_an_allowed_origin_can_read_answers_and_errors(
-    keyed: FastAPI, visitor: AsyncClient
+    keyed: Application, visitor: AsyncClient
 ) -> None:
     origin = {"Origin": "https://a.example"}
 
-    @keyed.get("/fault")
+    @keyed.api.get("/fault")
     async def fail() -> None:
         raise ZeroDivisionError
 

@@ -2,13 +2,13 @@ import logging
 from collections.abc import Iterator
 
 import pytest
-from fastapi import FastAPI, Request
 from httpx import ASGITransport, AsyncClient
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import StreamingResponse
 
 from service.app import create_app
 from service.config.settings import Settings
+from service.http.application import Application
 from service.log_context import FIELDS
 from service.services import services_of
 
@@ -51,9 +51,9 @@ async def test_access_log_can_be_turned_off(settings: Settings, caplog: pytest.L
 
 
 async def test_fault_is_logged_and_not_shown(
-    app: FastAPI, client: AsyncClient, caplog: pytest.LogCaptureFixture
+    app: Application, client: AsyncClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    @app.get("/fault")
+    @app.api.get("/fault")
     async def fail() -> None:
         raise ZeroDivisionError("secret")
 
@@ -68,12 +68,12 @@ async def test_fault_is_logged_and_not_shown(
     assert "secret" in str(record.exc_info[1])
 
 
-async def test_fault_in_the_middle_of_an_answer_cuts_it_off(app: FastAPI, client: AsyncClient) -> None:
+async def test_fault_in_the_middle_of_an_answer_cuts_it_off(app: Application, client: AsyncClient) -> None:
     def broken() -> Iterator[bytes]:
         yield b"half"
         raise ZeroDivisionError("secret")
 
-    @app.get("/half")
+    @app.api.get("/half")
     async def answer_half() -> StreamingResponse:
         return StreamingResponse(broken())
 
@@ -82,9 +82,9 @@ async def test_fault_in_the_middle_of_an_answer_cuts_it_off(app: FastAPI, client
 
 
 async def test_client_that_left_gets_a_status_of_its_own_in_the_log(
-    app: FastAPI, client: AsyncClient, caplog: pytest.LogCaptureFixture
+    app: Application, client: AsyncClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    @app.get("/left")
+    @app.api.get("/left")
     async def leave() -> None:
         raise ClientDisconnect
 
@@ -94,7 +94,7 @@ async def test_client_that_left_gets_a_status_of_its_own_in_the_log(
     assert services_of(app).lifecycle.accepted == 0
 
 
-async def test_while_draining_only_health_and_metrics_answer(app: FastAPI, client: AsyncClient) -> None:
+async def test_while_draining_only_health_and_metrics_answer(app: Application, client: AsyncClient) -> None:
     services_of(app).lifecycle.drain()
     for path in ("/livez", "/metrics"):
         assert (await client.get(path)).status_code == 200
@@ -107,11 +107,11 @@ async def test_while_draining_only_health_and_metrics_answer(app: FastAPI, clien
         assert "x-request-id" in answer.headers
 
 
-async def test_requests_count_as_accepted_but_health_does_not(app: FastAPI, client: AsyncClient) -> None:
+async def test_requests_count_as_accepted_but_health_does_not(app: Application, client: AsyncClient) -> None:
     lifecycle = services_of(app).lifecycle
     seen: list[int] = []
 
-    @app.get("/count")
+    @app.api.get("/count")
     async def count(request: Request) -> None:
         seen.append(services_of(request).lifecycle.accepted)
 
@@ -120,7 +120,7 @@ async def test_requests_count_as_accepted_but_health_does_not(app: FastAPI, clie
     assert lifecycle.accepted == 0
 
 
-async def test_websockets_are_turned_away(app: FastAPI) -> None:
+async def test_websockets_are_turned_away(app: Application) -> None:
     sent: list[dict[str, object]] = []
 
     async def receive() -> dict[str, object]:

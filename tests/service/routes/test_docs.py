@@ -5,10 +5,10 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from fastapi import FastAPI
 from httpx import AsyncClient
 
 from service.description.page import render_docs
+from service.http.application import Application
 
 pytestmark = pytest.mark.anyio
 
@@ -50,7 +50,7 @@ class Page(HTMLParser):
         self.text += data
 
 
-async def test_page_shows_every_operation(app: FastAPI, client: AsyncClient) -> None:
+async def test_page_shows_every_operation(app: Application, client: AsyncClient) -> None:
     answer = await client.get("/docs")
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "text/html; charset=utf-8"

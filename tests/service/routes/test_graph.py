@@ -1,12 +1,12 @@
 from collections.abc import Callable
 
 import pytest
-from fastapi import FastAPI
 from httpx import AsyncClient
 
 from service.graph.drawing import draw_dot, draw_mermaid
 from service.graph.schemas import LayoutView
 from service.graph.view import describe_graph
+from service.http.application import Application
 from service.schemas import GraphView
 from service.services import services_of
 
@@ -28,7 +28,7 @@ async def test_graph_is_json_by_default(client: AsyncClient) -> None:
     [("dot", draw_dot, "text/vnd.graphviz"), ("mermaid", draw_mermaid, "text/vnd.mermaid")],
 )
 async def test_graph_can_be_drawn(
-    app: FastAPI, client: AsyncClient, form: str, draw: Callable[..., str], media_type: str
+    app: Application, client: AsyncClient, form: str, draw: Callable[..., str], media_type: str
 ) -> None:
     answer = await client.get(f"/graph?model=pair&format={form}")
     graph = services_of(app).repository.find("pair").graph
@@ -51,7 +51,7 @@ async def test_errors(client: AsyncClient, query: str, status: int, code: str) -
     assert (answer.status_code, answer.json()["code"]) == (status, code)
 
 
-async def test_layout_places_operators_and_lines(app: FastAPI, client: AsyncClient) -> None:
+async def test_layout_places_operators_and_lines(app: Application, client: AsyncClient) -> None:
     answer = await client.get("/graph?model=pair&format=layout")
     drawn = LayoutView.model_validate(answer.json())
     graph = services_of(app).repository.find("pair").graph
@@ -66,7 +66,9 @@ async def test_layout_places_operators_and_lines(app: FastAPI, client: AsyncClie
     assert set(answer.json()) == set(LayoutView.model_fields)
 
 
-async def test_layout_that_a_page_has_already_is_not_sent_again(app: FastAPI, client: AsyncClient) -> None:
+async def test_layout_that_a_page_has_already_is_not_sent_again(
+    app: Application, client: AsyncClient
+) -> None:
     path = "/graph?model=pair&format=layout"
     first = await client.get(path)
     assert len(services_of(app).documents) == 1

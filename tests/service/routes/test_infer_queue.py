@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fastapi import FastAPI
 from httpx import AsyncClient
 
 from engine import Array, RunResult, RuntimeGraph
 from engine.run import StopCheck
-from service.routes import inference as route
+from service.direct import inference as route
+from service.http.application import Application
 from service.scheduling import dispatcher
 from service.scheduling.scheduling_policy import SchedulingPolicy
 from service.services import services_of
@@ -45,14 +45,14 @@ def number(value: int) -> dict[str, Any]:
     return {"inputs": [{"data": [[value, value, value]]}]}
 
 
-async def waiting_in_queue(app: FastAPI, count: int) -> None:
+async def waiting_in_queue(app: Application, count: int) -> None:
     async with asyncio.timeout(SOON):
         while services_of(app).dispatcher.waiting() != count:
             await asyncio.sleep(0)
 
 
 async def test_request_too_many_is_refused_while_health_answers(
-    app: FastAPI, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
+    app: Application, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = Gate(monkeypatch)
     first = asyncio.create_task(client.post("/infer?model=vector", json=number(1)))
@@ -70,7 +70,7 @@ async def test_request_too_many_is_refused_while_health_answers(
 
 
 async def test_request_too_many_is_refused_before_its_body_is_read(
-    app: FastAPI, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
+    app: Application, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def read_body(*_: object) -> bytes:
         raise AssertionError("the body was read")
@@ -87,7 +87,7 @@ async def test_request_too_many_is_refused_before_its_body_is_read(
 
 
 async def test_request_that_takes_too_long_is_given_up(
-    app: FastAPI, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
+    app: Application, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = Gate(monkeypatch)
     services = services_of(app)

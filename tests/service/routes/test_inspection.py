@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient
 
 from service.app import create_app
 from service.config.settings import Settings
+from service.http.application import Application
 from service.inspection.schemas import ExpressionAnswer, OperatorDetail, ScheduleView
 from service.services import services_of
 from tests.service.routes.answers import check_error
@@ -21,7 +21,7 @@ DIGITS = Path(__file__).parents[3] / "models/digits"
 
 
 @pytest.fixture
-async def digits() -> AsyncIterator[tuple[AsyncClient, FastAPI]]:
+async def digits() -> AsyncIterator[tuple[AsyncClient, Application]]:
     app = create_app(Settings(models=DIGITS, workers=1, backend="numpy", warm_up=False))
     async with (
         app.router.lifespan_context(app),
@@ -30,7 +30,7 @@ async def digits() -> AsyncIterator[tuple[AsyncClient, FastAPI]]:
         yield client, app
 
 
-async def test_an_operator_is_shown_with_its_weights(digits: tuple[AsyncClient, FastAPI]) -> None:
+async def test_an_operator_is_shown_with_its_weights(digits: tuple[AsyncClient, Application]) -> None:
     client, app = digits
     graph = services_of(app).repository.find("digits").graph
     operator = next(operator for operator in graph.operators if operator.name == "stem.conv")
@@ -58,7 +58,7 @@ async def test_an_unknown_operator_is_an_error(client: AsyncClient) -> None:
     assert check_error(answer, 404, "operator_not_found") == {"model": "pair", "operator": "no/such"}
 
 
-async def test_the_schedule_is_that_of_the_engine(client: AsyncClient, app: FastAPI) -> None:
+async def test_the_schedule_is_that_of_the_engine(client: AsyncClient, app: Application) -> None:
     shown = ScheduleView.model_validate((await client.get("/graph/schedule?model=pair")).json(), strict=True)
     graph = services_of(app).repository.find("pair").graph
     assert [step.operator for step in shown.steps] == [operator.name for operator in graph.execution_order]
@@ -72,7 +72,7 @@ async def test_the_schedule_is_that_of_the_engine(client: AsyncClient, app: Fast
 
 
 async def test_the_schedule_of_a_whole_network_is_that_of_the_engine(
-    digits: tuple[AsyncClient, FastAPI],
+    digits: tuple[AsyncClient, Application],
 ) -> None:
     client, app = digits
     order = [operator.name for operator in services_of(app).repository.find(None).graph.execution_order]

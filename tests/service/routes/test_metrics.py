@@ -3,13 +3,13 @@ import threading
 from typing import Any
 
 import pytest
-from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient, Response
 from prometheus_client.parser import text_string_to_metric_families
 
 from engine import RunResult, RuntimeGraph
 from service.app import create_app
 from service.config.settings import Settings
+from service.http.application import Application
 from service.services import services_of
 from service.telemetry.http_durations import OTHER_METHOD
 from service.telemetry.metrics import take_snapshot
@@ -99,7 +99,7 @@ async def test_format_follows_accept(client: AsyncClient) -> None:
     assert openmetrics.text.endswith("# EOF\n")
 
 
-async def test_metrics_answer_before_models_are_loaded(app: FastAPI, client: AsyncClient) -> None:
+async def test_metrics_answer_before_models_are_loaded(app: Application, client: AsyncClient) -> None:
     services_of(app).loaded = None
     answer = await client.get("/metrics")
     assert answer.status_code == 200
@@ -169,7 +169,7 @@ async def test_requests_that_never_become_calls_are_counted(
     assert (await samples(client, "nv_inference_request_failure"))["vector", "OTHER", "1"] == 1
 
 
-async def test_snapshot_shows_all_loaded_models(app: FastAPI, client: AsyncClient) -> None:
+async def test_snapshot_shows_all_loaded_models(app: Application, client: AsyncClient) -> None:
     services = services_of(app)
     telemetry = services.telemetry
     snapshot = take_snapshot(

@@ -1,11 +1,11 @@
 """Health while the server comes and goes."""
 
 import pytest
-from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient
 
 from service.app import create_app
 from service.config.settings import Settings
+from service.http.application import Application
 from service.services import services_of
 
 pytestmark = pytest.mark.anyio
@@ -19,7 +19,7 @@ async def test_server_that_has_not_started_is_live_but_not_ready(settings: Setti
         assert (await client.get("/v2/models/pair/ready")).status_code == 503
 
 
-async def test_server_that_drains_is_live_but_not_ready(app: FastAPI, client: AsyncClient) -> None:
+async def test_server_that_drains_is_live_but_not_ready(app: Application, client: AsyncClient) -> None:
     assert (await client.get("/v2/health/ready")).json() == {"ready": True}
     services_of(app).lifecycle.drain()
     assert (await client.get("/v2/health/live")).status_code == 200

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fastapi import FastAPI
 from httpx import AsyncClient
 from starlette.types import Message
 
+from service.direct.inference import send_answer
+from service.http.application import Application
 from service.infer.exchange import InferExchange
-from service.routes.inference import send_answer
 from service.scheduling.answer import Answer
 from service.services import services_of
 from service.v2.exchange import V2Exchange
@@ -36,11 +36,11 @@ def broken(*_: object, **__: object) -> Any:
         "service.infer.exchange.encode",
         "service.infer.head.InferHead.call",
         "service.infer.head.negotiate",
-        "service.routes.inference.send_answer",
+        "service.direct.inference.send_answer",
     ],
 )
 async def test_fault_is_logged_and_answered_without_its_cause(
-    app: FastAPI,
+    app: Application,
     client: AsyncClient,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,

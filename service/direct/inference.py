@@ -1,21 +1,19 @@
 """The routes that run models, of every surface.
 
-They are plain ASGI, and are tried before FastAPI is asked: what it does for each request costs more than the run of a
-small model. `infer_description.py` and its namesake in `v2` describe them for OpenAPI.
+They are plain ASGI: what FastAPI does for each request costs more than the run of a small model.
+`routes/infer_description.py` and its namesake in `v2` describe them for OpenAPI.
 """
 
-from collections.abc import Sequence
 from functools import lru_cache, partial
 from time import perf_counter_ns
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.routing import Match, Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from service.context import RequestContext, context_in
 from service.errors import ServiceError
 from service.http.body import read_body
-from service.http.error_handlers import EXPLAINED_ERRORS, answer_error
+from service.http.direct_route import DirectRoute
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.answer import Answer
 from service.scheduling.call import Call
@@ -26,8 +24,6 @@ from service.surfaces import SURFACES, Surface
 _JOINED_BYTES = 1 << 16
 """Longest body whose pieces are joined: to copy them costs less than to send each."""
 _HEADERS_KEPT = 256
-_PATHS_KEPT, _LONGEST_PATH_KEPT = 256, 256
-"""How many paths are remembered with their routes, and how many characters they have at most."""
 
 
 class InferenceEndpoint:
@@ -84,63 +80,7 @@ class InferenceEndpoint:
         return await self._turns.run(context.client, partial(head.call, body, received), timeout)
 
 
-class InferenceRoute(Route):
-    """A route whose template is known to metrics, access log and spans, as those of FastAPI's own routes are."""
-
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Tell whether the route takes a request, and what it adds to the request's scope."""
-        match, added = super().matches(scope)
-        if match is not Match.NONE:
-            added["route"] = self
-        return match, added
-
-
-class InferenceMiddleware:
-    """Answers requests that run a model, and passes all others on.
-
-    Args:
-        app: answers the others.
-        routes: what `inference_routes` returned; the application has them too, to answer other methods than POST.
-    """
-
-    def __init__(self, app: ASGIApp, routes: Sequence[InferenceRoute]) -> None:
-        self._app = app
-        self._routes = routes
-        self._match_again = lru_cache(_PATHS_KEPT)(self._match)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one ASGI connection."""
-        app = self._app
-        if scope["type"] == "http" and scope["method"] == "POST":
-            path, match = scope["path"], self._match_again
-            route, added = (match if len(path) <= _LONGEST_PATH_KEPT else self._match)(
-                path, scope.get("root_path", "")
-            )
-            if route is not None:
-                scope.update(added)
-                app = route.app
-        try:
-            await app(scope, receive, send)
-        except EXPLAINED_ERRORS as error:
-            if app is self._app:
-                raise
-            response = await answer_error(Request(scope), error)
-            await response(scope, receive, send)
-            error.__traceback__ = (
-                None  # its frames refer to the error: together they would outlive the request
-            )
-
-    def _match(self, path: str, root_path: str) -> tuple[InferenceRoute | None, Scope]:
-        """Return the route of a path, None where it has none, and what that adds to the scope of a request."""
-        scope = {"type": "http", "method": "POST", "path": path, "root_path": root_path}
-        for route in self._routes:
-            match, added = route.matches(scope)
-            if match is Match.FULL:
-                return route, added
-        return None, {}
-
-
-def inference_routes(services: Services) -> list[InferenceRoute]:
+def inference_routes(services: Services) -> list[DirectRoute]:
     """Return a route for each inference path of each surface.
 
     Args:
@@ -148,7 +88,7 @@ def inference_routes(services: Services) -> list[InferenceRoute]:
     """
     turns = PeerTurns("heavy-calls")
     return [
-        InferenceRoute(path, InferenceEndpoint(surface, services, turns), methods=["POST"])
+        DirectRoute(path, InferenceEndpoint(surface, services, turns), methods=["POST"])
         for surface in SURFACES
         for path in surface.inference_paths
     ]
