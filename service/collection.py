@@ -4,6 +4,10 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+_THRESHOLD = 10_000
+"""Objects by which the youngest generation grows until the collector looks for cycles in it. Requests make none, and
+Python's own 700 has it look several times for each batch, and for each module imported, while all threads wait."""
+
 
 @contextmanager
 def without_collection() -> Iterator[None]:
@@ -17,3 +21,8 @@ def without_collection() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def collect_rarely() -> None:
+    """Have the collector look for cycles only where many objects were made."""
+    gc.set_threshold(_THRESHOLD, *gc.get_threshold()[1:])

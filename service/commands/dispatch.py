@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
+from service.collection import without_collection
 from service.commands import PARSED_BY_ARGPARSE
 from service.config.cgroups import memory_left, memory_limit
 
@@ -24,11 +25,17 @@ def run_command(arguments: Sequence[str]) -> int:
         watch_memory(memory_left)
     name, *rest = arguments or ("--help",)
     if name in PARSED_BY_ARGPARSE:
-        return _guarded(lambda: int(import_module(f"service.commands.{name}").main(rest)))
+        return _guarded(lambda: _run_parsed(name, rest))
     # it takes as long as all else that a server imports before it opens its port
     from service.commands.command_line import run_typed  # noqa: PLC0415
 
     return _guarded(lambda: run_typed([name, *rest]))
+
+
+def _run_parsed(name: str, arguments: Sequence[str]) -> int:
+    with without_collection():
+        module = import_module(f"service.commands.{name}")
+    return int(module.main(arguments))
 
 
 def _print_what_can_be() -> None:

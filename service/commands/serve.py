@@ -10,7 +10,7 @@ import signal
 from collections.abc import Sequence
 
 from engine.command_parser import CommandParser
-from service.collection import without_collection
+from service.collection import collect_rarely, without_collection
 from service.commands.setting_flags import add_flags, settings_of
 from service.config.environment import doubtful_variables
 from service.config.machine import share_machine
@@ -74,6 +74,7 @@ def serve(settings: Settings, slot: Slot | None = None) -> int:
         SettingsError: keys cannot be read, or spans not be sent as asked.
     """
     use_one_heap()
+    collect_rarely()
     configure_logging(settings.log_level, settings.log_format, None if slot is None else slot.number)
     is_told = slot is None or slot.is_told
     if is_told:

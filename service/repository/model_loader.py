@@ -5,10 +5,10 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine import KuiperError
 from service.config.model_config import FILE_NAME, ModelConfig, ModelConfigError, load_model_config
-from service.config.override import ConfigOverride
 from service.config.settings import Settings
 from service.config.store_url import folder_of
 from service.config.version_policy import select_versions
@@ -21,6 +21,9 @@ from service.repository.model_entry import WHOLE_MODEL, ModelEntry
 from service.repository.model_source import ModelSource
 from service.repository.version_loader import LoadOptions, load_version
 from service.tasks.local import load_local_task
+
+if TYPE_CHECKING:
+    from service.config.override import ConfigOverride
 
 _MODEL_ERRORS = (KuiperError, ModelConfigError, ModelFilesError, OSError)
 
@@ -61,7 +64,7 @@ class ModelLoader:
         self,
         name: str,
         folder: Path,
-        override: ConfigOverride | None = None,
+        override: "ConfigOverride | None" = None,
         step: Step = go_on,
         kept: Mapping[str, LoadedModel] | None = None,
     ) -> ModelEntry:
@@ -103,7 +106,7 @@ class ModelLoader:
         version: str,
         folder: Path,
         config: ModelConfig,
-        override: ConfigOverride | None,
+        override: "ConfigOverride | None",
         step: Step,
     ) -> LoadedModel:
         started = time.monotonic()
@@ -124,7 +127,9 @@ class ModelLoader:
         return model
 
 
-def _choose(name: str, folder: Path, override: ConfigOverride | None) -> tuple[ModelConfig, dict[str, Path]]:
+def _choose(
+    name: str, folder: Path, override: "ConfigOverride | None"
+) -> tuple[ModelConfig, dict[str, Path]]:
     """Return the configuration of a model, and the folders of the versions to serve."""
     check_name(name)
     available = version_folders(folder)

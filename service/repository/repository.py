@@ -4,11 +4,11 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from engine import stray_files
 from service.config.machine import this_machine
-from service.config.override import ConfigOverride
 from service.config.settings import Settings
 from service.config.store_url import without_urls
 from service.errors import ServiceError
@@ -29,6 +29,9 @@ from service.repository.model_entry import (
 from service.repository.model_loader import ModelLoader
 from service.repository.model_source import ModelSource, SourceError
 from service.repository.side_by_side import load_side_by_side, most_at_once
+
+if TYPE_CHECKING:
+    from service.config.override import ConfigOverride
 
 Retire = Callable[[LoadedModel], None]
 
@@ -135,7 +138,7 @@ class ModelRepository:
                 entries.setdefault(name, ModelEntry(name, unavailable={WHOLE_MODEL: NOT_LOADED}))
         return [line for _, entry in sorted(entries.items()) for line in entry.index()]
 
-    def load(self, name: str, config: ConfigOverride | None = None, step: Step = go_on) -> None:
+    def load(self, name: str, config: "ConfigOverride | None" = None, step: Step = go_on) -> None:
         """Load a model again, all its versions or none, and replace what is served under its name.
 
         The old versions are served until the new ones are built and warmed up; if that fails, they stay.
@@ -205,7 +208,9 @@ class ModelRepository:
             _logger.info("model unloaded", extra={FIELDS: {"model": name, "versions": list(old.versions)}})
             self._retire_all(old)
 
-    def _load(self, name: str, config: ConfigOverride | None, step: Step, unchanged: Collection[str]) -> None:
+    def _load(
+        self, name: str, config: "ConfigOverride | None", step: Step, unchanged: Collection[str]
+    ) -> None:
         folder = self._folders().get(name)
         if folder is None:
             raise model_not_found(name, self.names)

@@ -4,7 +4,6 @@ The port is open before models are loaded. A signal fails readiness; accepted re
 """
 
 import asyncio
-import gc
 import logging
 import signal
 import socket
@@ -44,10 +43,6 @@ _ANSWER_SECONDS = 5
 
 _EXIT_SECONDS = 1.0
 """Seconds for threads to end after everything else, before the process ends without them."""
-
-_GARBAGE_THRESHOLD = 10_000
-"""Objects by which the youngest generation grows until the collector looks for cycles in it. Requests make none, and
-Python's own 700 has it look several times for each batch, while all threads wait."""
 
 _logger = logging.getLogger(__name__)
 
@@ -297,7 +292,6 @@ def run(app: Application, settings: Settings, slot: Slot | None = None) -> int:
     else:
         server = SiblingServer(config, services, url, policy, app)
     _logger.info("listening on %s, loading models from %s", url, settings.models)
-    gc.set_threshold(_GARBAGE_THRESHOLD, *gc.get_threshold()[1:])
     try:
         server.run(sockets)
     except SystemExit as ended:  # uvicorn raises this if it cannot start, after it has logged the reason

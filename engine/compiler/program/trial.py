@@ -11,6 +11,8 @@ from engine.spec import TensorSpec
 _SEED = 0
 _SMALL = 2
 """Integers are below this: identifiers and masks that any table has room for."""
+# `np.random.Generator` stands in quotes below: numpy imports its random numbers when they are first named, and a
+# server whose programs were tried before needs none
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ def nudged(array: Array, by: float) -> Array:
     return (array * (1 + by) + by * largest).astype(array.dtype)
 
 
-def _random(random: np.random.Generator, spec: TensorSpec) -> Array:
+def _random(random: "np.random.Generator", spec: TensorSpec) -> Array:
     kind = spec.dtype.kind
     if kind == "b":
         return random.integers(0, 2, spec.shape).astype(spec.dtype)
@@ -63,7 +65,7 @@ def _random(random: np.random.Generator, spec: TensorSpec) -> Array:
     return values.astype(spec.dtype)
 
 
-def _positive(random: np.random.Generator, spec: TensorSpec) -> Array:
+def _positive(random: "np.random.Generator", spec: TensorSpec) -> Array:
     """Return floating-point numbers between 0 and 1, 0.05 away from both ends; others as `_random` does."""
     if spec.dtype.kind != "f":
         return _random(random, spec)

@@ -1,13 +1,15 @@
 """Which command runs, and how errors end it."""
 
+import gc
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from service.commands import COMMANDS, PARSED_BY_ARGPARSE
+from service.commands import COMMANDS, PARSED_BY_ARGPARSE, dispatch
 from service.commands.dispatch import run_command
 
 
@@ -83,6 +85,23 @@ def test_serve_imports_nothing_that_only_other_commands_need(tmp_path: Path) -> 
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["3", "[]"]  # it came as far as loading models, of which there are none
+
+
+def test_a_server_is_imported_without_looking_for_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[bool] = []
+
+    def main(arguments: list[str]) -> int:
+        seen.append(gc.isenabled())
+        return len(arguments)
+
+    def imported(name: str) -> SimpleNamespace:
+        assert name == "service.commands.serve"
+        seen.append(gc.isenabled())
+        return SimpleNamespace(main=main)
+
+    monkeypatch.setattr(dispatch, "import_module", imported)
+    assert run_command(["serve", "--port", "0"]) == 2
+    assert seen == [False, True]
 
 
 @pytest.mark.parametrize(
