@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable
 from dataclasses import field
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -209,6 +210,9 @@ def image_epilogue(
         selector: what adds the calls of copies.
         node: the node.
         as_image: how its tensors are looked at as images.
+
+    Raises:
+        ValueError: it reads a tensor in a way that no epilogue does.
     """
     full = logical_shape(node.output)
     rank, output = len(full), _image_shape(full, as_image)
@@ -226,6 +230,10 @@ def image_epilogue(
             operands.append(EpilogueOperand(Broadcast.FULL, image_strides(view)))
         elif view.size == 1:
             operands.append(EpilogueOperand(Broadcast.SCALAR))
+        elif prod(view.shape[2:]) > 1:
+            raise ValueError(
+                f"an epilogue of {output} reads {view.shape}; expected all of it, or one a channel"
+            )
         else:
             view = channels_last(selector, view)
             operands.append(

@@ -10,6 +10,7 @@ import pytest
 from engine import RuntimeGraph
 from engine.compiler.emit.bfloat16 import pair_up
 from engine.compiler.kernels import paired_loops
+from engine.compiler.passes import pairs
 from engine.compiler.program import assembler
 from engine.dtypes import Array
 from tests.differential.rounding import always_rounding
@@ -61,10 +62,12 @@ def always_rounds() -> Iterator[None]:
         yield
 
 
-def opened(folder: Path, threads: int = 1) -> RuntimeGraph:
+def opened(folder: Path, threads: int = 1, verify: str = "load") -> RuntimeGraph:
     random = np.random.default_rng(0)
     weights = {name: random.standard_normal(shape).astype(np.float32) * 0.1 for name, shape in SHAPES.items()}
-    return make_graph(folder, LINES, weights, backend="native", precision="bf16", threads=threads)
+    return make_graph(
+        folder, LINES, weights, backend="native", precision="bf16", threads=threads, verify=verify
+    )
 
 
 def in_pairs(graph: RuntimeGraph) -> set[str]:
@@ -119,3 +122,15 @@ def test_pairs_in_the_wrong_order_are_refused(tmp_path: Path, monkeypatch: pytes
     graph = opened(tmp_path)
     graph.forward([X])
     assert [refusal.operator for refusal in graph.verification.refused] == ["relu"]
+
+
+@pytest.mark.plants_a_mistake
+def test_pairs_that_are_added_to_something_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No kernel reads them so, even where nothing is verified."""
+    monkeypatch.setattr(pairs, "_may_stay", lambda tensor, marked, *_: True)
+    graph = opened(tmp_path, verify="off")
+    graph.forward([X])
+    (refusal,) = graph.verification.refused
+    assert "an epilogue of (2, 20, 4, 6) reads (2, 10, 4, 6)" in refusal.reason
