@@ -6,7 +6,6 @@ Nothing is imported here that a server does not need: what its start costs is me
 import argparse
 import logging
 import os
-import signal
 from collections.abc import Sequence
 
 from engine.command_parser import CommandParser
@@ -38,8 +37,6 @@ def main(arguments: Sequence[str]) -> int:
     """
     slot = take_slot()
     if slot is not None:
-        # it is for the process that started this one, but may be sent to all that have one name
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
         share_machine(slot.processes)
     settings = settings_of(vars(make_parser().parse_args(arguments)))
     check_tls(settings)

@@ -129,7 +129,7 @@ async def start_child(slot: Slot, ours: socket.socket, take: Take) -> Child:
     """Start a process: the command of this one again, which reads its settings anew.
 
     It is of a group of its own, so that Ctrl-C reaches only the one that started it, and hears of its end by the
-    channel.
+    channel. It never hears SIGHUP, which is for the one that started it, but may be sent to all that have one name.
 
     Args:
         slot: what it inherits.
@@ -139,6 +139,7 @@ async def start_child(slot: Slot, ours: socket.socket, take: Take) -> Child:
     Raises:
         OSError: the system starts no process.
     """
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # it inherits that, from its first moment on
     try:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -151,6 +152,8 @@ async def start_child(slot: Slot, ours: socket.socket, take: Take) -> Child:
     except OSError:
         ours.close()
         raise
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
     reader, writer = await asyncio.open_unix_connection(sock=ours)
     child = Child(slot, process, writer)
     child.listening = asyncio.create_task(child.listen(reader, take))
