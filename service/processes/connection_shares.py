@@ -6,6 +6,7 @@ connections are taken.
 """
 
 import mmap
+import os
 from array import array
 
 from service.processes.anonymous_memory import make_memory
@@ -20,14 +21,13 @@ def make_shares_memory(slots: int) -> int:
     """Return the descriptor of a memory for so many slots, in none of which connections are taken yet."""
     descriptor = make_memory("kuiper-connections", slots * _NUMBER_BYTES)
     for slot in range(slots):
-        withdraw(descriptor, slots, slot)
+        withdraw(descriptor, slot)
     return descriptor
 
 
-def withdraw(descriptor: int, slots: int, slot: int) -> None:
+def withdraw(descriptor: int, slot: int) -> None:
     """Note that no new connections are taken in a slot; for the process that started the one in it."""
-    with mmap.mmap(descriptor, slots * _NUMBER_BYTES) as memory, memoryview(memory).cast("q") as numbers:
-        numbers[slot] = _CLOSED
+    os.pwrite(descriptor, array("q", [_CLOSED]).tobytes(), slot * _NUMBER_BYTES)
 
 
 def open_shares(descriptor: int, slots: int, own: int) -> "ConnectionShares":

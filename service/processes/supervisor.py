@@ -148,7 +148,7 @@ class Supervisor:
         if child not in self._children:  # another one may be in its slot by now
             return
         for shares in (self._shares, self._grpc_shares):
-            withdraw(shares, len(self._counters), child.slot.number)
+            withdraw(shares, child.slot.number)
         if child.listening is not None:
             await asyncio.wait([child.listening])  # several may wait for it, and one of them be cancelled
         self._children.discard(child)

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.bench.service.server import cpu_seconds
+from tests.service.server.client_threads import ClientThreads
 from tests.service.server.process import SOON
 
 ROOT = Path(__file__).parents[2]
@@ -81,7 +82,7 @@ class Balancer:
             connection.close()
 
 
-class Clients:
+class Clients(ClientThreads):
     """Clients that send one request after the other, each on a connection of its own, until they are stopped.
 
     Args:
@@ -100,20 +101,7 @@ class Clients:
         self.failures: list[str] = []
         self._request = (port, path, body)
         self._changed = threading.Condition()
-        self._is_over = False
-        self._threads = [threading.Thread(target=self._ask) for _ in range(count)]
-
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._is_over = True
-        for thread in self._threads:
-            thread.join(SOON)
+        super().__init__(count)
 
     def wait_for_more(self, count: int) -> None:
         """Wait until so many more requests have been answered, or one has failed."""
@@ -122,10 +110,11 @@ class Clients:
             is_done: Callable[[], bool] = lambda: len(self.answers) >= wanted or bool(self.failures)  # noqa: E731
             assert self._changed.wait_for(is_done, SOON), "no answers come"
 
-    def _ask(self) -> None:
+    def _run(self, number: int) -> None:
+        del number
         port, path, body = self._request
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SOON)
-        while not self._is_over and not self.failures:
+        while not self._stopped.is_set() and not self.failures:
             try:
                 connection.request("POST", path, body, {"Content-Type": "application/json"})
                 answer = connection.getresponse()

@@ -4,10 +4,10 @@ import http.client
 import json
 import threading
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from urllib.parse import urlsplit
 
+from tests.service.server.client_threads import ClientThreads
 from tests.service.server.process import ROOT
 
 PICTURES = sorted((ROOT / "models/digits/samples").glob("*.png"))
@@ -50,7 +50,7 @@ def differs(document: Any, expected: list[float]) -> bool:
     return len(outputs) != len(expected) or any(abs(one - other) > TOLERANCE for one, other in pairs)
 
 
-class Askers:
+class Askers(ClientThreads):
     """Some clients, who ask from entering to leaving.
 
     Args:
@@ -66,27 +66,14 @@ class Askers:
 
     def __init__(self, url: str, expected: dict[Path, list[float]], count: int, *, survives: bool) -> None:
         self._url, self._expected, self._survives = url, expected, survives
-        self._may_end = threading.Event()
+        super().__init__(count)
         self._lock = threading.Lock()
-        self._threads = [threading.Thread(target=self._ask_on, args=(number,)) for number in range(count)]
         self.answers = 0
         self.faults: list[str] = []
 
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._may_end.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _ask_on(self, number: int) -> None:
+    def _run(self, number: int) -> None:
         connection = http.client.HTTPConnection(urlsplit(self._url).netloc, timeout=PATIENCE)
-        while not self._may_end.is_set():
+        while not self._stopped.is_set():
             number += 1
             picture = PICTURES[number % len(PICTURES)]
             try:
@@ -95,7 +82,7 @@ class Askers:
                 connection.close()
                 if self._survives:
                     self._blame(f"{type(error).__name__}: {error}")
-                self._may_end.wait(0.05)
+                self._stopped.wait(0.05)
                 continue
             self._judge(picture, status, document)
         connection.close()

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import grpc
 import numpy as np
 from tritonclient.grpc import service_pb2
 
 from tests.service.grpc.servers import INFER, told
+from tests.service.server.client_threads import ClientThreads
 from tests.service.server.process import SOON
 
 ROW = np.array([[1, -2, 3]], np.float32)
@@ -66,7 +66,7 @@ class Caller:
     longest: float = 0.0
 
 
-class Callers:
+class Callers(ClientThreads):
     """Clients that run the model `vector` until the context ends.
 
     Args:
@@ -76,22 +76,9 @@ class Callers:
 
     def __init__(self, address: str, count: int = 6) -> None:
         self._address = address
-        self._stopped = threading.Event()
         self._counted = threading.Condition()
         self.callers = [Caller() for _ in range(count)]
-        self._threads = [threading.Thread(target=self._run, args=(caller,)) for caller in self.callers]
-
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stopped.set()
-        for thread in self._threads:
-            thread.join()
+        super().__init__(count)
 
     @property
     def answered(self) -> int:
@@ -114,7 +101,8 @@ class Callers:
                 SOON,
             ), self.callers
 
-    def _run(self, caller: Caller) -> None:
+    def _run(self, number: int) -> None:
+        caller = self.callers[number]
         while not self._stopped.is_set():
             with channels(self._address, 1) as (channel,):
                 self._call_on(channel, caller)

@@ -6,10 +6,9 @@ import threading
 from collections import Counter
 from dataclasses import dataclass, field
 from time import monotonic
-from types import TracebackType
-from typing import Self
 from urllib.parse import urlsplit
 
+from tests.service.server.client_threads import ClientThreads
 from tests.service.server.process import SOON
 
 BODY = b'{"inputs": [{"data": [[1, -2, 3]]}]}'
@@ -33,7 +32,7 @@ class Told:
     asked: int = 0
 
 
-class Load:
+class Load(ClientThreads):
     """Clients, each on a connection of its own, which ends when the server says so.
 
     Args:
@@ -53,22 +52,9 @@ class Load:
         self._address = urlsplit(url)
         self._tls = tls
         self._path = path
-        self._stopped = threading.Event()
         self._counted = threading.Condition()
         self.told = [Told() for _ in range(clients)]
-        self._threads = [threading.Thread(target=self._ask, args=(told,)) for told in self.told]
-
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stopped.set()
-        for thread in self._threads:
-            thread.join()
+        super().__init__(clients)
 
     @property
     def answers(self) -> Counter[int]:
@@ -97,7 +83,8 @@ class Load:
             return http.client.HTTPConnection(host, port, timeout=SOON)
         return http.client.HTTPSConnection(host, port, timeout=SOON, context=self._tls)
 
-    def _ask(self, told: Told) -> None:
+    def _run(self, number: int) -> None:
+        told = self.told[number]
         connection = self._connect()
         while not self._stopped.is_set():
             began = monotonic()

@@ -63,7 +63,7 @@ def test_process_that_takes_none_or_has_ended_counts_no_more(descriptor: int) ->
     third.end()
     third.add()  # a connection that was being accepted
     assert first.room() == 2
-    withdraw(descriptor, SLOTS, 1)
+    withdraw(descriptor, 1)
     assert first.room() is None
     first.remove()
     second.begin()
