@@ -61,10 +61,14 @@ $(VENV)/docs.installed: $(BIN)/python pyproject.toml
 	$(PIP) install -e '.[docs]'
 	@touch $@
 
-# what CI needs besides the tests, at once; uv, as pip takes minutes to choose among the versions of so many packages
-$(VENV)/more.installed: $(BIN)/python pyproject.toml
+# what CI needs besides the tests; uv, as pip takes minutes to choose among the versions of so many packages
+$(VENV)/more.packages: $(BIN)/python pyproject.toml
 	$(PIP) install uv
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[dev,train,fuzz,console-test,docs]'
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --requirement pyproject.toml $(foreach name,dev train fuzz console-test docs,--extra $(name))
+	@touch $@
+
+$(VENV)/more.installed: $(VENV)/more.packages
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
 	@touch $(foreach name,serve test train fuzz console docs more,$(VENV)/$(name).installed)
 
 serve: $(VENV)/serve.installed ## Serve models/ on HOST:PORT (127.0.0.1:8000)
