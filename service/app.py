@@ -25,10 +25,10 @@ from service.processes.siblings import Siblings
 from service.processes.slot import Slot
 from service.repository.early_load import EarlyLoad
 from service.repository.load_progress import LoadProgress
+from service.rollback_news import RollbackNews
 from service.scheduling.dispatcher import Dispatcher
 from service.schema_building import built_when_used
 from service.services import Listener, Services
-from service.shared_traffic import RollbackNews
 from service.stores.source import open_source
 from service.surfaces import POLLED_PATHS
 from service.telemetry.load_report import LoadReport

@@ -8,8 +8,9 @@ from service.errors import ServiceError
 from service.http.sibling_call import is_for_sibling
 from service.processes.messages import AGAIN
 from service.repository.traffic_schemas import TrafficDetail
+from service.rollback_news import ROLLBACK, follow
 from service.services import services_of
-from service.shared_traffic import ROLLBACK, SharedTraffic, follow
+from service.shared_traffic import SharedTraffic
 from service.traffic.model_traffic import ModelTraffic
 
 router = APIRouter(tags=["models"])
