@@ -139,7 +139,9 @@ async def test_an_administrator_rolls_back(serve: Serve, tmp_path: Path) -> None
         assert shares(answer.json()) == [("1", 0.5), ("3", 0.5)]
 
 
-def test_a_version_that_a_poll_keeps_stays_rolled_back(tmp_path: Path) -> None:
+def test_a_version_that_a_poll_keeps_stays_rolled_back(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     table = '[traffic]\nweights = {"1" = 1, "2" = 1}\n'
     for version in "12":
         write_scale(tmp_path / "m" / version, int(version))
@@ -162,6 +164,11 @@ def test_a_version_that_a_poll_keeps_stays_rolled_back(tmp_path: Path) -> None:
     polled.polls(2)
     assert "m/3" in polled.scales()
     assert chosen() == {"1": 1, "2": 0}
+    kept = traffic.of(polled.repository.entry("m"))
+    assert kept is not None
+    assert kept is not found
+    assert kept.rollbacks[RollbackCause.REQUEST] == 1, "each process keeps it, and none counts it anew"
+    assert [record.getMessage() for record in caplog.records].count("version rolled back") == 1
     write_scale(tmp_path / "m" / "2", 4)
     polled.polls(2)
     assert chosen()["2"] > 0, "it is another one"
