@@ -23,7 +23,7 @@ from tritonclient.grpc import service_pb2
 
 from tests.service.grpc.servers import INFER, RawClient, grpc_address
 from tests.service.grpc.test_streaming import STREAM, Sender, response
-from tests.service.models import VECTOR, add_model
+from tests.service.models import add_model
 from tests.service.processes.calls import Callers, channels, message, values_of
 from tests.service.processes.gated import FOLDER, GATED
 from tests.service.processes.test_processes import RESTARTED, SERVES, children, samples, start
@@ -33,12 +33,6 @@ from tests.service.server.process import SOON, ServerProcess, run_to_end
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="several processes answer gRPC on Linux only")
 _SPREAD = 16
 """Connections of which each process takes some."""
-
-
-@pytest.fixture
-def models(tmp_path: Path) -> Path:
-    add_model(tmp_path, "vector", VECTOR)
-    return tmp_path
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from time import monotonic
 import httpx
 import pytest
 
-from tests.service.models import UNKNOWN_LAYER, VECTOR, add_model
+from tests.service.models import UNKNOWN_LAYER, add_model
 from tests.service.processes.load import Load
 from tests.service.server.process import SOON, ServerProcess, run_to_end
 from tests.service.server.wire.wire import connected
@@ -23,12 +23,6 @@ RESTARTED = re.compile("restarted: 2 processes were replaced")
 
 def start(models: Path, *flags: str) -> ServerProcess:
     return ServerProcess("--models", str(models), "--processes", "2", "--no-access-log", *flags)
-
-
-@pytest.fixture
-def models(tmp_path: Path) -> Path:
-    add_model(tmp_path, "vector", VECTOR)
-    return tmp_path
 
 
 @pytest.fixture

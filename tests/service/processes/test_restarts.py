@@ -13,7 +13,7 @@ from time import monotonic
 import httpx
 import pytest
 
-from tests.service.models import VECTOR, add_model
+from tests.service.models import add_model
 from tests.service.processes.gated import FOLDER, GATED
 from tests.service.processes.load import Load
 from tests.service.processes.test_processes import RESTARTED, SERVES, children, start
@@ -21,12 +21,6 @@ from tests.service.server.process import SOON, ServerProcess
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="several processes need a POSIX system")
 NEW_ONE_LOADS = re.compile("loading models .* process=2")
-
-
-@pytest.fixture
-def models(tmp_path: Path) -> Path:
-    add_model(tmp_path, "vector", VECTOR)
-    return tmp_path
 
 
 @pytest.fixture
