@@ -1,14 +1,16 @@
 """Determines scales: runs a model in float32 on examples, and looks at the tensors that need them."""
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
 
-from engine.calibration.candidates import Candidate, find_candidates, scale_groups
+from engine.calibration.candidates import Candidate, find_candidates
 from engine.calibration.examples import Examples
 from engine.calibration.histogram import Extent, Histogram
+from engine.calibration.shared_scales import scaled_operands, shared_scales
 from engine.dtypes import Array
 from engine.errors import InputError
 from engine.graph import RuntimeGraph
@@ -86,25 +88,37 @@ class Calibrator:
         Raises:
             InputError: a tensor that needs a scale has no finite number in any example, or too large ones.
         """
-        groups = scale_groups(self.candidates, self._floats)
-        extents = [Extent() for _ in groups]
-        for values in self._observed("extents", groups):
-            for names, extent, arrays in zip(groups, extents, values, strict=True):
-                finite = [extent.add(array) for array in arrays]
-                if not all(finite):
-                    self.not_finite[names[0]] = self.not_finite.get(names[0], 0) + 1
-        histograms = [Histogram(extent) for extent in extents]
-        if method != "minmax":
-            for values in self._observed("histograms", groups):
-                for histogram, arrays in zip(histograms, values, strict=True):
-                    for array in arrays:
-                        histogram.add(array)
-        for names, extent, histogram in zip(groups, extents, histograms, strict=True):
+        operands = scaled_operands(self.candidates, self._floats)
+        extents = self._extents([operand.name for operand in operands])
+        groups = shared_scales(operands, {name: extent.width for name, extent in extents.items()})
+        wholes = [reduce(Extent.joined, (extents[name] for name in names)) for names in groups]
+        histograms = self._histograms(groups, wholes) if method != "minmax" else map(Histogram, wholes)
+        for names, extent, histogram in zip(groups, wholes, histograms, strict=True):
             scale = histogram.scale(method, percentile)
             self._check_scale(names[0], extent, scale)
             self._scales.update(dict.fromkeys(names, scale))
         name = os.fsencode(self.examples.name).decode(errors="replace")  # that of a file need not be UTF-8
         self._told = Calibration(name, len(self.examples), method)
+
+    def _extents(self, names: Sequence[str]) -> dict[str, Extent]:
+        """Return what each operand's values lie between, and count examples that are not finite."""
+        extents = {name: Extent() for name in names}
+        for arrays in self._observed("extents", names):
+            for name, array in zip(names, arrays, strict=True):
+                if not extents[name].add(array):
+                    self.not_finite[name] = self.not_finite.get(name, 0) + 1
+        return extents
+
+    def _histograms(self, groups: Sequence[Sequence[str]], extents: Sequence[Extent]) -> list[Histogram]:
+        """Return how the values of each group's operands, together, lie in its extent."""
+        histograms = [Histogram(extent) for extent in extents]
+        chosen = [
+            (name, histogram) for names, histogram in zip(groups, histograms, strict=True) for name in names
+        ]
+        for arrays in self._observed("histograms", [name for name, _ in chosen]):
+            for (_, histogram), array in zip(chosen, arrays, strict=True):
+                histogram.add(array)
+        return histograms
 
     def _check_scale(self, name: str, extent: Extent, scale: TensorScale) -> None:
         if extent.low > extent.high:
@@ -119,20 +133,20 @@ class Calibrator:
     def quantization(self, layers: Iterable[Candidate]) -> Quantization:
         """Return the quantization of some of the candidates, with the scales that were chosen for all."""
         chosen = list(layers)
-        groups = scale_groups(chosen, self._floats)
         return Quantization(
             layers={candidate.operator.name: candidate.activation for candidate in chosen},
-            tensors={name: self._scales[name] for group in groups for name in group},
+            tensors={
+                operand.name: self._scales[operand.name] for operand in scaled_operands(chosen, self._floats)
+            },
             calibration=self._told,
         )
 
-    def _observed(self, what: str, groups: Sequence[Sequence[str]]) -> Iterable[list[list[Array]]]:
-        """Yield, for each example, the tensors of each group."""
-        names = [name for group in groups for name in group]
+    def _observed(self, what: str, names: Sequence[str]) -> Iterator[list[Array]]:
+        """Yield the operands of these names, for each example."""
         for place in range(len(self.examples)):
             self._progress(what, place, len(self.examples))
             captured = self.graph.run(self.examples[place], capture=names).captured
-            yield [[_array(captured[name]) for name in group] for group in groups]
+            yield [_array(captured[name]) for name in names]
         self._progress(what, len(self.examples), len(self.examples))
 
 

@@ -33,6 +33,16 @@ class Extent:
         """The least and the greatest value, and 0 where there are none."""
         return (self.low, self.high) if self.low <= self.high else (0.0, 0.0)
 
+    @property
+    def width(self) -> float:
+        """What integers have to reach over: from the least value to the greatest, 0 included."""
+        low, high = self.bounds
+        return max(high, 0.0) - min(low, 0.0)
+
+    def joined(self, other: "Extent") -> "Extent":
+        """Return the extent of the values of both."""
+        return Extent(min(self.low, other.low), max(self.high, other.high))
+
 
 class Histogram:
     """How many values of a tensor lie in each of many even parts of its extent.

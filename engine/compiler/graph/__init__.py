@@ -11,6 +11,7 @@ from engine.compiler.graph.integers import (
     IntegerLinear,
     IntegerPool,
     Quantize,
+    Requantize,
     RowQuantize,
 )
 from engine.compiler.graph.movement import Concatenation, Pad, Rearrangement, Reshape, Upsample
@@ -46,6 +47,7 @@ __all__ = [
     "Rearrangement",
     "Recurrent",
     "Reduction",
+    "Requantize",
     "Reshape",
     "RowQuantize",
     "Softmax",

@@ -28,6 +28,21 @@ class Dequantize(Node):
     writes_anywhere = True
 
 
+@dataclass(eq=False, slots=True)
+class Requantize(Node):
+    """The integers that stand for the same numbers by another scale, rounded to it.
+
+    Attributes:
+        x_scale: of the input.
+        scale: of the output.
+    """
+
+    x_scale: TensorScale
+    scale: TensorScale
+
+    writes_anywhere = True
+
+
 @dataclass(eq=False, slots=True, kw_only=True)
 class IntegerConvolution(EpilogueNode):
     """A convolution of integers, or a linear layer where input and output have two axes.

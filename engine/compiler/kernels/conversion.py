@@ -1,4 +1,4 @@
-"""float32 to 8-bit integers and back, of images.
+"""float32 to 8-bit integers and back, and integers by one scale to those by another, of images.
 
 Arguments: input, output. Integers lie four channels to an element; channels that the last element has besides are 0
 steps above the lowest. Of float32 either channels or pixels of a row lie side by side.
@@ -78,15 +78,15 @@ class Conversion:
                 e.address(e.argument(1), e.mul(image, self.out_strides[0]), e.mul(row, self.out_strides[2])),
             )
 
-    def _each_vector(self, e: Emitter) -> Iterator[tuple[IRIndex, IRIndex, int]]:
+    def _each_vector(self, e: Emitter, pixels: int, channels: int) -> Iterator[tuple[IRIndex, IRIndex, int]]:
         """Write the loops over pixels and vectors of their channels; yields pixel, first channel and count."""
-        whole = self.channels - self.channels % self.lanes
-        with e.loop(0, self.size[1]) as pixel:
+        whole = channels - channels % self.lanes
+        with e.loop(0, pixels) as pixel:
             if whole:
                 with e.loop(0, whole, self.lanes) as channel:
                     yield pixel.index, channel.index, self.lanes
-            if whole < self.channels:
-                yield pixel.index, whole, self.channels - whole
+            if whole < channels:
+                yield pixel.index, whole, channels - whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +111,7 @@ class QuantizeKernel(Conversion):
 
     def _emit_pixels(self, e: Emitter, x: IRValue, out: IRValue) -> None:
         """Write a row whose channels lie side by side."""
-        for pixel, channel, count in self._each_vector(e):
+        for pixel, channel, count in self._each_vector(e, self.size[1], self.channels):
             number = e.load(x, e.mul(pixel, self.x_strides[3]), channel, count=count)
             place = e.mul(pixel, self.out_strides[3]), e.divmod(channel, WORD_CHANNELS)[0]
             store_bytes(e, integers_of(e, number, self.scale), out, *place, count=count)
@@ -163,7 +163,39 @@ class DequantizeKernel(Conversion):
         if self.channels > 1 and self.out_strides[1] != 1:
             raise ValueError(f"channels of the output lie {self.out_strides[1]} elements apart; expected 1")
         for x, out in self._each_row(e):
-            for pixel, channel, count in self._each_vector(e):
+            for pixel, channel, count in self._each_vector(e, self.size[1], self.channels):
                 place = e.mul(pixel, self.x_strides[3]), e.divmod(channel, WORD_CHANNELS)[0]
                 number = real(e, load_steps(e, x, *place, count=count), self.scale)
                 e.store(number, out, e.mul(pixel, self.out_strides[3]), channel, count=count)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequantizeKernel(Conversion):
+    """Integers to those by another scale, of one exact shape; of whole words.
+
+    Attributes:
+        x_scale: what integers of the input stand for; `scale` tells it of the output's.
+    """
+
+    x_scale: TensorScale
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """What the kernel touches of its arguments, in their order."""
+        return (
+            self._region(words(self.channels), self.x_strides, False),
+            self._region(words(self.channels), self.out_strides, True),
+        )
+
+    def emit(self, e: Emitter) -> None:
+        """Write the kernel."""
+        count = words(self.channels)
+        # where pixels lie side by side, a row is as good as one pixel of many channels
+        is_whole = self.x_strides[3] == self.out_strides[3] == count
+        pixels, pixel_words = (1, count * self.size[1]) if is_whole else (self.size[1], count)
+        for x, out in self._each_row(e):
+            for pixel, channel, used in self._each_vector(e, pixels, WORD_CHANNELS * pixel_words):
+                word = e.divmod(channel, WORD_CHANNELS)[0]
+                steps = load_steps(e, x, e.mul(pixel, self.x_strides[3]), word, count=used)
+                integers = integers_of(e, real(e, steps, self.x_scale), self.scale)
+                store_bytes(e, integers, out, e.mul(pixel, self.out_strides[3]), word, count=used)

@@ -103,7 +103,7 @@ class _Builder:
     def _add_outputs(self, node: Node, step: Step, slots: Sequence[int]) -> None:
         """Add the node that gives what goes to some slots, in integers where their operator's outputs have scales."""
         shapes = [spec.shape for slot in slots for spec in tensor_specs(self._specs[slot])]
-        flow = flowing(node, step, shapes)
+        flow = flowing(self._add, node, step, shapes)
         if flow is None:
             tensors = self._add(node, *shapes)
         else:

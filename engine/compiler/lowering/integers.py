@@ -24,6 +24,7 @@ from engine.compiler.graph import (
     Node,
     Pool,
     Quantize,
+    Requantize,
     Reshape,
     RowQuantize,
     Tensor,
@@ -128,8 +129,10 @@ def _dynamic(add: Add, node: Linear, int8: Int8Layer) -> Node:
 
 def integers_of(add: Add, node: Node, tensor: Tensor, scale: TensorScale) -> Tensor:
     """Return the integers that stand for a tensor: those that it was made of, or new ones."""
-    if isinstance(tensor.node, Dequantize) and tensor.node.scale == scale:
-        return tensor.node.inputs[0]
+    source = tensor.node
+    if isinstance(source, Dequantize):
+        integers = source.inputs[0]
+        return integers if source.scale == scale else _requantized(add, node.steps[0], integers, scale)
     for user in tensor.users:
         if isinstance(user, Quantize) and user.scale == scale:
             return user.output
@@ -144,21 +147,40 @@ def quantized(add: Add, step: int, tensor: Tensor, scale: TensorScale) -> Tensor
     return integers
 
 
-def dequantized(add: Add, step: int, integers: Tensor, scale: TensorScale) -> Tensor:
+def _requantized(add: Add, step: int, integers: Tensor, scale: TensorScale) -> Tensor:
+    """Return integers by another scale: those that there are already, or new ones."""
+    for user in integers.users:
+        if isinstance(user, Requantize) and user.scale == scale:
+            return user.output
+    (made,) = add(Requantize([step], [integers], _scale(integers), scale), integers.shape)
+    made.scale, made.channels = scale, integers.channels
+    return made
+
+
+def _dequantized(add: Add, step: int, integers: Tensor) -> Tensor:
     """Put the node that makes float32 of integers into the graph; returns these."""
     images, _, *pixels = integers.shape
-    return add(Dequantize([step], [integers], scale), (images, integers.channels, *pixels))[0]
+    return add(Dequantize([step], [integers], _scale(integers)), (images, integers.channels, *pixels))[0]
+
+
+def _scale(integers: Tensor) -> TensorScale:
+    if integers.scale is None:
+        raise ValueError("a tensor of float32 in place of integers")
+    return integers.scale
 
 
 def rounded(add: Add, step: Step, node: Node, place: int, tensor: Tensor) -> Tensor:
     """Return an output of a node as float32 that is rounded to what its integers stand for, where it has a scale."""
     scales = step.layer.output_scales
     scale = scales[place] if scales else None
+    first = node.steps[0]
+    if tensor.scale is not None:
+        if scale is not None and scale != tensor.scale:
+            tensor = _requantized(add, first, tensor, scale)
+        return _dequantized(add, first, tensor)
     if scale is None:
         return tensor
-    if tensor.scale is not None:
-        return dequantized(add, node.steps[0], tensor, scale)
-    return dequantized(add, node.steps[0], quantized(add, node.steps[0], tensor, scale), scale)
+    return _dequantized(add, first, quantized(add, first, tensor, scale))
 
 
 def may_be_rounded(step: Step, ranks: list[int]) -> bool:
@@ -169,27 +191,31 @@ def may_be_rounded(step: Step, ranks: list[int]) -> bool:
     )
 
 
-def flowing(node: Node, step: Step, shapes: list[tuple[int, ...]]) -> tuple[Node, list[Tensor]] | None:
+def flowing(
+    add: Add, node: Node, step: Step, shapes: list[tuple[int, ...]]
+) -> tuple[Node, list[Tensor]] | None:
     """Return a node that moves or compares integers as another does the float32 they stand for, and its outputs' form.
 
-    None where that is not the same, or no kernel can.
+    None where that is not the same, or no kernel can. Its outputs' integers may be by another scale than the operator's
+    are: no rounding changes which of two numbers is larger, so that they can be requantized after it.
 
     Args:
+        add: puts nodes that requantize its inputs into the graph.
         node: the node in float32, not in the graph yet.
         step: its operator.
         shapes: of its outputs.
     """
-    scales = set(step.layer.output_scales)
-    if len(scales) != 1 or None in scales or not node.inputs:
-        return None
+    scales = [scale for scale in step.layer.output_scales if scale is not None]
     sources = [tensor.node for tensor in node.inputs]
-    if not all(isinstance(source, Dequantize) and source.scale in scales for source in sources):
+    integers = [source.inputs[0] for source in sources if isinstance(source, Dequantize)]
+    if not scales or not integers or len(integers) < len(sources):
         return None
-    inputs = [source.inputs[0] for source in sources]
-    made = _moved(node, inputs, shapes)
+    made = _moved(node, integers, shapes)
     if made is None:
         return None
-    (scale,) = scales
+    if isinstance(made, Concatenation | Upsample):  # of several scales, or of fewer integers than it gives
+        made.inputs = [integers_of(add, node, tensor, scales[0]) for tensor in node.inputs]
+    scale = made.inputs[0].scale
     forms = [
         Tensor((shape[0], words(shape[1]), *shape[2:]), made, scale=scale, channels=shape[1])
         for shape in shapes

@@ -23,6 +23,7 @@ from engine.compiler.graph import (
     Quantize,
     Rearrangement,
     Reduction,
+    Requantize,
     Reshape,
     Softmax,
     Tensor,
@@ -38,7 +39,7 @@ _CHANNELS_LAST = {3: (0, 2, 1), 4: CHANNELS_LAST}
 """Number of axes -> their order where channels lie last: an image may have one row, and no axis for it."""
 _IMAGE_NODES = (
     *(Convolution, TransposedConvolution, Pool, AdaptivePool, Upsample),
-    *(Quantize, Dequantize, IntegerConvolution, IntegerPool),
+    *(Quantize, Requantize, Dequantize, IntegerConvolution, IntegerPool),
 )
 _LIKE_INPUT = (Pointwise, Concatenation, Reduction, GroupNorm, Pad, Rearrangement)
 

@@ -5,9 +5,9 @@ from math import prod
 
 import numpy as np
 
-from engine.compiler.emit.integers import words
-from engine.compiler.graph import Dequantize, IntegerConvolution, IntegerPool, Quantize
-from engine.compiler.kernels.conversion import DequantizeKernel, QuantizeKernel
+from engine.compiler.emit.integers import WORD_CHANNELS, words
+from engine.compiler.graph import Dequantize, IntegerConvolution, IntegerPool, Quantize, Requantize
+from engine.compiler.kernels.conversion import DequantizeKernel, QuantizeKernel, RequantizeKernel
 from engine.compiler.kernels.convolution_chunk import ChunkSize
 from engine.compiler.kernels.depthwise import Depthwise
 from engine.compiler.kernels.epilogue import Epilogue
@@ -65,6 +65,24 @@ def select_dequantize(selector: Selector, node: Dequantize) -> None:
     x, out = _image(view_of(node.inputs[0])), _image(view_of(node.output))
     # storage has channels lie side by side in whatever this node writes to
     _convert(selector, DequantizeKernel, x, out, out.shape[1], node)
+
+
+@selects(Requantize)
+def select_requantize(selector: Selector, node: Requantize) -> None:
+    """Choose the kernel that makes integers by one scale those by another."""
+    x, out = _image(view_of(node.inputs[0])), _image(view_of(node.output))
+    images, count, rows, columns = out.shape
+    kernel = RequantizeKernel(
+        images=images,
+        size=(rows, columns),
+        channels=WORD_CHANNELS * count,
+        x_strides=_four(x.strides),
+        out_strides=_four(out.strides),
+        x_scale=node.x_scale,
+        scale=node.scale,
+        lanes=selector.lanes,
+    )
+    selector.call(kernel, x, out)
 
 
 def _convert(

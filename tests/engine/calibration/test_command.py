@@ -331,3 +331,39 @@ def test_examples_that_give_no_scale_are_refused(
     assert main([str(param), "--data", str(path)]) == BAD
     assert message in capsys.readouterr().err
     assert not sidecar_path(param).exists()
+
+
+def test_a_narrow_tensor_beside_a_wide_one_keeps_its_own_scale(tmp_path: Path) -> None:
+    """Its integers are requantized where the two are concatenated; what else reads it loses nothing."""
+    conv = (
+        "kernel_size=(1,1) stride=(1,1) padding=(0,0) dilation=(1,1) groups=1 bias=False padding_mode=zeros"
+    )
+    lines = f"""
+    pnnx.Input in 0 1 x #x=(1,3,8,8)f32
+    nn.Conv2d narrow 1 1 x a {conv} in_channels=3 out_channels=8 @weight=(8,3,1,1)f32
+    nn.Conv2d wide 1 1 x b {conv} in_channels=3 out_channels=8 @weight=(8,3,1,1)f32
+    torch.cat cat 2 1 a b c dim=1
+    nn.Conv2d all 1 1 c y {conv} in_channels=16 out_channels=4 @weight=(4,16,1,1)f32
+    nn.Conv2d one 1 1 a z {conv} in_channels=8 out_channels=4 @weight=(4,8,1,1)f32
+    pnnx.Output out 1 0 y
+    pnnx.Output out2 1 0 z
+    """
+    random = np.random.default_rng(0)
+    weights = {
+        f"{name}.weight": (size * random.standard_normal((filters, channels, 1, 1))).astype(np.float32)
+        for name, filters, channels, size in [
+            ("narrow", 8, 3, 0.01), ("wide", 8, 3, 10), ("all", 4, 16, 1), ("one", 4, 8, 1)
+        ]
+    }  # fmt: skip
+    param = write_model(tmp_path, lines, weights)
+    examples = tmp_path / "examples.npz"
+    np.savez(examples, in_0=random.standard_normal((12, 3, 8, 8)).astype(np.float32))
+    assert main([str(param), "--data", str(examples), "--method", "minmax"]) == GOOD
+    tensors = read_sidecar(param, param.with_suffix(".bin")).tensors
+    assert tensors["b"] == tensors["c"]
+    assert tensors["a"].scale < tensors["b"].scale / 100
+    plain = RuntimeGraph(param)
+    plain.build()
+    x = np.load(examples)["in_0"][:1]
+    for ours, wanted in zip(quantized(param).forward([x]), plain.forward([x]), strict=True):
+        assert np.abs(ours - wanted).max() < 0.03 * np.abs(wanted).max()

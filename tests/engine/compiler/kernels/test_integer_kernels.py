@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.compiler.emit.target import Target, supported_targets
-from engine.compiler.kernels.conversion import DequantizeKernel, QuantizeKernel
+from engine.compiler.kernels.conversion import DequantizeKernel, QuantizeKernel, RequantizeKernel
 from engine.compiler.kernels.depthwise import Depthwise
 from engine.compiler.kernels.integer_depthwise import IntegerDepthwise
 from engine.compiler.kernels.integer_pooling import IntegerPooling
@@ -78,6 +78,34 @@ def test_integers_become_float32(target: Target, channels: int) -> None:
     )
     _, out = run(kernel, target, packed(integers), np.zeros((2, 3, 5, channels), np.float32))
     np.testing.assert_array_equal(out, SCALE.real(integers))
+
+
+@every_arithmetic
+@pytest.mark.parametrize("channels", [1, 3, 16, 35])
+@pytest.mark.parametrize("scale", [TensorScale(0.021, 3), TensorScale(0.3, 255), SUMMED, SIGNED])
+@pytest.mark.parametrize("others", [0, 2])
+def test_integers_become_those_of_another_scale(
+    target: Target, channels: int, scale: TensorScale, others: int
+) -> None:
+    """Every integer, side by side or into a part of wider pixels."""
+    integers = np.resize(np.random.default_rng(0).permutation(256), (2, 3, 43, channels)).astype(np.uint8)
+    count = -(-channels // 4)
+    wide = count + others
+    kernel = RequantizeKernel(
+        images=2,
+        size=(3, 43),
+        channels=channels,
+        x_strides=(129 * count, 1, 43 * count, count),
+        out_strides=(129 * wide, 1, 43 * wide, wide),
+        x_scale=SCALE,
+        scale=scale,
+        lanes=target.lanes,
+    )
+    _, out = run(kernel, target, packed(integers), np.full((2, 3, 43, wide), 7, np.float32))
+    wanted = scale.integers(SCALE.real(integers))
+    distance = np.abs(unpacked(out, channels).astype(int) - wanted)
+    assert distance.max() <= (1 if scale.rounds_sum and not target.has_fma else 0)
+    assert (out[..., count:] == 7).all()
 
 
 def test_channels_of_an_output_that_lie_apart_are_refused() -> None:

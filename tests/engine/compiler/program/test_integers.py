@@ -164,6 +164,36 @@ def test_concatenation_upsampling_and_parts(tmp_path: Path, is_even: bool) -> No
     check_same(writer, tmp_path, numbers(2, 5, 6, 7))
 
 
+@pytest.mark.parametrize("channels", [8, 20, 6])
+@pytest.mark.parametrize("batch", [1, 2])
+def test_integers_of_several_scales_meet(tmp_path: Path, channels: int, batch: int) -> None:
+    """What concatenation, pooling, upsampling and splitting give has scales of its own; some results have none."""
+    writer = Writer()
+    writer.input("x", (batch, 5, 6, 7))
+    writer.convolution("x", "a", (channels, 5, 1, 1))
+    writer.convolution("a", "b", (channels, channels, 3, 3), 1, 1)
+    pool = {"kernel_size": "(3,3)", "stride": "(1,1)", "padding": "(1,1)", "dilation": "(1,1)"}
+    writer.add("nn.MaxPool2d", "b", "p", **pool, ceil_mode=False, return_indices=False)
+    writer.add("torch.cat", "a b p", "c", dim=1)
+    writer.add("torch.cat", "p a", "m", dim=1)
+    writer.add("nn.Upsample", "c", "d", scale_factor="(2.0,2.0)", mode="nearest", size="None")
+    writer.convolution("d", "e", (16, 3 * channels, 1, 1))
+    writer.convolution("m", "n", (16, 2 * channels, 1, 1))
+    writer.add("torch.chunk", "c", "f g h", chunks=3, dim=1)
+    writer.convolution("f", "i", (16, channels, 1, 1))
+    writer.add("torch.split", "m", "q r", split_size_or_sections=channels, dim=1)
+    writer.convolution("r", "s", (16, channels, 1, 1))
+    writer.add("pnnx.Expression", "i n s", "j", expr="add(add(@0,@1),@2)")
+    names = "e g h j q"
+    writer.lines += [f"pnnx.Output out{name} 1 0 {name}" for name in names.split()]
+    rough, fine = TensorScale(0.11, 90), TensorScale(0.03, 130)
+    other = TensorScale(0.05, 128, rounds_sum=True, lowest=-128)
+    writer.tensors = {"x": TensorScale(0.03, 100), "a": fine, "b": rough, "p": fine, "c": rough} | {
+        "d": TensorScale(0.2, 77), "m": other, "f": fine, "g": rough, "r": TensorScale(0.013, 0)
+    }  # fmt: skip
+    check_same(writer, tmp_path, numbers(batch, 5, 6, 7))
+
+
 def test_depthwise_and_grouped_convolutions(tmp_path: Path) -> None:
     writer = Writer()
     writer.input("x", (1, 16, 9, 9))
