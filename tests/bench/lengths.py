@@ -1,11 +1,13 @@
 """Times an encoder on sentences of many lengths, pass after pass: numpy layers beside what a server does.
 
 Run: python -m tests.bench.lengths [--lengths 24] [--passes 3] [--layers 6] [--width 384] [--rounds 3] [--cold]
+[--precision int8]
 
 What a server does is a run that waits for no compiler, on a graph that was prepared for the shapes that its file
 declares, as models are when they are loaded. With `--cold` it was not: the first lengths run in numpy layers, while
-the program for all lengths is compiled beside them. Each round opens the graph anew; times are medians of the rounds,
-and the two take turns pass by pass. A second round finds the code of the first on disk, unless `KUIPER_CACHE` is empty.
+the program for all lengths is compiled beside them. Each round opens the graph anew; times are the processor's, of
+all threads, medians of the rounds, and the two take turns pass by pass. A second round finds the code of the first on
+disk, unless `KUIPER_CACHE` is empty.
 """
 
 import argparse
@@ -14,6 +16,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -21,6 +24,7 @@ from threadpoolctl import threadpool_limits
 from engine import RuntimeGraph, TensorSpec
 from engine.dtypes import Array
 from tests.bench.encoder import WORDS, write_encoder
+from tests.golden.rounded_networks import calibrated
 
 STEP = 5
 """Tokens between one length and the next."""
@@ -32,20 +36,41 @@ def main() -> None:
     for name, value in (("lengths", 24), ("passes", 3), ("layers", 6), ("width", 384), ("rounds", 3)):
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--cold", action="store_true")
+    parser.add_argument("--precision", choices=("f32", "bf16", "int8"), default="f32")
     options = parser.parse_args()
     sentences = list(_sentences(options.lengths))
     with tempfile.TemporaryDirectory() as folder:
         param = write_encoder(Path(folder), options.layers, options.width)
-        rounds = [_round(param, sentences, options.passes, options.cold) for _ in range(options.rounds)]
+        graphs = _Graphs(param, options.precision, sentences[-1])
+        rounds = [_round(graphs, sentences, options.passes, options.cold) for _ in range(options.rounds)]
     print("| pass | numpy, ms | server, ms | server / numpy |\n| --- | --- | --- | --- |")
     for number, times in enumerate(zip(*rounds, strict=True), 1):
         plain, served = (median(side) for side in zip(*times, strict=True))
         print(f"| {number} | {plain:.0f} | {served:.0f} | {served / plain:.2f} |")
 
 
-def _round(param: Path, sentences: list[Array], passes: int, is_cold: bool) -> list[tuple[float, float]]:
+class _Graphs:
+    """Opens graphs of an encoder in a precision; in int8, with the ranges of one sentence."""
+
+    def __init__(self, param: Path, precision: str, example: Array) -> None:
+        self._param = param
+        self._options: dict[str, Any] = {"precision": precision}
+        if precision == "int8":
+            self._options["quantization"] = calibrated(self._open("numpy", {}), [example])
+
+    def open(self, backend: str) -> RuntimeGraph:
+        """Return a graph that runs on a backend, built."""
+        return self._open(backend, self._options)
+
+    def _open(self, backend: str, options: dict[str, Any]) -> RuntimeGraph:
+        graph = RuntimeGraph(self._param, backend=backend, **options)
+        graph.build()
+        return graph
+
+
+def _round(graphs: _Graphs, sentences: list[Array], passes: int, is_cold: bool) -> list[tuple[float, float]]:
     """Return the milliseconds of each pass: of numpy layers, and as a server has it."""
-    plain, served = _open(param, "numpy"), _open(param, "native")
+    plain, served = graphs.open("numpy"), graphs.open("native")
     if not is_cold:
         served.prepare([TensorSpec((1, 1), np.dtype(np.int64))])
     times = [(_pass_ms(plain, sentences), _pass_ms(served, sentences)) for _ in range(passes)]
@@ -54,16 +79,10 @@ def _round(param: Path, sentences: list[Array], passes: int, is_cold: bool) -> l
 
 
 def _pass_ms(graph: RuntimeGraph, sentences: list[Array]) -> float:
-    started = time.perf_counter()
+    started = time.process_time()
     for sentence in sentences:
         graph.run([sentence], waits=False)
-    return (time.perf_counter() - started) * 1e3
-
-
-def _open(param: Path, backend: str) -> RuntimeGraph:
-    graph = RuntimeGraph(param, backend=backend)
-    graph.build()
-    return graph
+    return (time.process_time() - started) * 1e3
 
 
 def _sentences(count: int) -> Iterator[Array]:

@@ -1,8 +1,11 @@
 """Rows of float32 as 8-bit integers, each by a scale of its own: `engine.quantization.layer.dynamic_steps`.
 
-Arguments: input, integers, scales. Integers lie four to an element, 128 standing for 0; a row's scale is what one step
-stands for. That is NaN where the row holds an infinity or NaN, so that what is made of the row is NaN as well.
+Arguments: input, integers, scales, then the number of rows where that is told. Integers lie four to an element, 128
+standing for 0; a row's scale is what one step stands for. That is NaN where the row holds an infinity or NaN, so that
+what is made of the row is NaN as well.
 """
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,7 +23,7 @@ _CHUNK = 1 << 14
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowQuantization:
-    """Rows of one exact shape.
+    """Rows of one exact length.
 
     Attributes:
         rows: rows.
@@ -28,6 +31,7 @@ class RowQuantization:
         x_step: elements between rows of the input.
         out_step: elements between rows of integers.
         lanes: float32 lanes of a vector.
+        is_open: whether the code is told how many rows there are, and serves any number.
     """
 
     rows: int
@@ -35,6 +39,17 @@ class RowQuantization:
     x_step: int
     out_step: int
     lanes: int
+    is_open: bool = False
+
+    @property
+    def general(self) -> "RowQuantization":
+        """The kernel whose code this one runs."""
+        return replace(self, rows=0) if self.is_open else self
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """What the code is told."""
+        return (self.rows,) if self.is_open else ()
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -62,8 +77,9 @@ class RowQuantization:
     def emit(self, e: Emitter) -> None:
         """Write the kernel: for each row its largest magnitude, then its integers."""
         x, out, scales = (e.argument(place) for place in range(3))
+        rows = e.size(3) if self.is_open else self.rows
         first = e.mul(e.chunk, self._chunk_rows)
-        with e.loop(first, e.minimum(e.add(first, self._chunk_rows), self.rows)) as row:
+        with e.loop(first, e.minimum(e.add(first, self._chunk_rows), rows)) as row:
             source = e.address(x, e.mul(row.index, self.x_step))
             magnitude, zero = self._magnitude(e, source)
             inverse_levels = float(np.float32(1) / np.float32(DYNAMIC_LEVELS))

@@ -39,6 +39,13 @@ class Observable:
     integers: tuple[TensorScale, int] | None = None
     has_pairs: bool = False
 
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """Shape of the tensor, each channel counted; None of a value of the run itself."""
+        if self.view is None or self.integers is None:
+            return None if self.view is None else self.view.shape
+        return self.view.shape[0], self.integers[1], *self.view.shape[2:]
+
 
 @dataclass(frozen=True, slots=True)
 class Observables:

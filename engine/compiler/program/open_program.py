@@ -142,8 +142,8 @@ def _check_shapes(draft: Draft, plan: Plan) -> None:
     specs = {slot: plan.specs.get(name) for name, slot in plan.slots.items()}
     for slot, seen in draft.observables.by_slot.items():
         spec = specs[slot]
-        if seen.view is not None and not (isinstance(spec, TensorSpec) and spec.shape == seen.view.shape):
-            raise MisfitError(f"{slot}: {seen.view.shape} where {spec} is planned")
+        if seen.shape is not None and not (isinstance(spec, TensorSpec) and spec.shape == seen.shape):
+            raise MisfitError(f"{slot}: {seen.shape} where {spec} is planned")
     for slot, value in draft.constants.items():
         spec = specs[slot]
         if not any(True for _ in tensor_specs(spec)) and spec != value:

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from weakref import WeakMethod
 
+from engine.compiler.emit.target import host_target
 from engine.compiler.memory.block_pool import BlockPool
 from engine.compiler.memory.region import RegionError
 from engine.compiler.program.checker import Checker
@@ -16,6 +17,7 @@ from engine.compiler.program.program import Program
 from engine.errors import CompileError, KuiperError
 from engine.executor import InputSpecs, Planner
 from engine.open_axes import OpenAxes
+from engine.precision import Precision
 from engine.spec import TensorSpec
 
 CHECKED = (2, 13, 40, 71)
@@ -207,6 +209,21 @@ class OpenPrograms:
             self._checks_left.pop(common)
             self._programs = KeptPrograms(_MOST_PROGRAMS, _MOST_BYTES, _CALL_BYTES)
             self._unchecked.clear()
+
+
+def open_precision(precision: Precision) -> Precision:
+    """Return the precision of programs for all lengths in place of those in another: nothing rounds to bfloat16."""
+    return precision if precision is Precision.INT8 else Precision.F32
+
+
+def only_stands_in(precision: Precision) -> bool:
+    """Whether a program for all lengths is used only until that for a length is there, as this is much faster.
+
+    What is told extents multiplies in vectors, never in matrix registers.
+    """
+    return open_precision(precision) is not precision or (
+        precision is Precision.INT8 and host_target().has_tiles
+    )
 
 
 def _key(inputs: InputSpecs) -> InputKey:

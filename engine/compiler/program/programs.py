@@ -20,12 +20,11 @@ from engine.compiler.program.checker import Checker
 from engine.compiler.program.demand import Demand
 from engine.compiler.program.given_up import GivenUp
 from engine.compiler.program.instruction import NativeSteps
-from engine.compiler.program.interpolation import MisfitError
 from engine.compiler.program.kept_programs import InputKey, KeptPrograms
 from engine.compiler.program.loss import is_worth_its_loss
 from engine.compiler.program.mark import Marks
 from engine.compiler.program.open_program import OpenProgram, PlanAt, open_program
-from engine.compiler.program.open_programs import OpenPrograms
+from engine.compiler.program.open_programs import OpenPrograms, only_stands_in, open_precision
 from engine.compiler.program.pace import PacedClock, pace
 from engine.compiler.program.program import Program
 from engine.compiler.selection import Selector
@@ -75,8 +74,8 @@ class Programs:
         max_seconds: how long compiling a program may take, verification not counted; None for as long as it takes.
         precision: what kernels round the operands of products to.
         tolerance: loss that `AUTO` may take.
-        axes: which axes of the inputs vary together: programs in F32 may serve all their lengths, and stand in for
-            those in BF16.
+        axes: which axes of the inputs vary together: programs in F32 and INT8 may serve all their lengths, and stand in
+            where those for one length are faster: in BF16, and in INT8 on processors with matrix registers.
 
     Attributes:
         given_up: inputs that compiling took too long for.
@@ -104,7 +103,7 @@ class Programs:
         self._checker = Checker(inputs, leaving, verifies=verifies, marks=marks)
         self._max_seconds = max_seconds
         self._precision = precision
-        self._opens_stand_ins = precision in (Precision.BF16, Precision.AUTO)
+        self._opens_stand_ins = only_stands_in(precision)
         self._tolerance = tolerance
         self.given_up = GivenUp(kept)
         self._paces = False
@@ -189,7 +188,7 @@ class Programs:
         return program
 
     def stand_in(self, inputs: InputSpecs, planner: Planner) -> Program | None:
-        """Return a program in F32 to be run in place of one in a lower precision, until that is compiled.
+        """Return a program to be run in place of a faster one, until that is compiled: in F32, or in INT8 as well.
 
         None where there is no open one, or it is none that only stands in.
 
@@ -234,14 +233,13 @@ class Programs:
         return not self._opens_stand_ins and self._openness.note(inputs)
 
     def _make_open(self, plan_at: PlanAt) -> OpenProgram:
-        if self._precision is Precision.INT8:
-            raise MisfitError("precision is int8")
         clock = (
             PacedClock(self._max_seconds, "compiling", pace)
             if self._paces
             else BuildClock(self._max_seconds, "compiling")
         )
-        selector = Selector(host_target(), self._threads, self._packed, is_open=True)
+        precision = open_precision(self._precision)
+        selector = Selector(host_target(), self._threads, self._packed, precision, is_open=True)
         with np.errstate(all="ignore"):
             made = open_program(plan_at, self._leaving, selector, clock)
         self._compiled += 1

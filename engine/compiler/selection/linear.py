@@ -9,7 +9,7 @@ from engine.compiler.kernels.convolution_chunk import ChunkSize
 from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
 from engine.compiler.kernels.open_linear import OpenLinear
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
-from engine.compiler.kernels.tile import MANY_ROWS, choose_tile
+from engine.compiler.kernels.tile import MANY_ROWS, Tile, choose_tile
 from engine.compiler.memory.view import View
 from engine.compiler.selection.call import Selector, selects, view_of
 from engine.compiler.selection.paired import (
@@ -64,19 +64,31 @@ def _kernels(
 def _open_kernel(selector: Selector, x: View, out: View, epilogue: Epilogue) -> OpenLinear:
     """Return the kernel of a matrix times packed weights for any number of rows."""
     (rows, columns), channels = out.shape, x.shape[1]
-    blocks = -(-columns // selector.lanes)
-    tile = choose_tile(selector.target, MANY_ROWS, blocks, _WIDTH_WORTH)
-    parts = -(-blocks // tile.vectors)
-    height = max(1, NEAR_CACHE // (4 * channels) // tile.pixels)
+    tile, chunk = open_loops(selector, channels, columns)
     return OpenLinear(
         shape=ConvShape(images=1, size=(1, rows), channels=channels, filters=columns),
         strides=ImageStrides((0, 0, x.strides[0]), (0, 0, out.strides[0])),
         tile=tile,
-        chunk=ChunkSize(1, height, max(1, parts // (_FEW_TILES * selector.threads))),
+        chunk=chunk,
         lanes=selector.lanes,
         epilogue=epilogue,
-        prefetches_weights=parts > 1,
+        prefetches_weights=columns > tile.vectors * selector.lanes,
     )
+
+
+def open_loops(selector: Selector, channels: int, columns: int) -> tuple[Tile, ChunkSize]:
+    """Return the register tile for any number of rows, and what a chunk does.
+
+    Args:
+        selector: what kernels are chosen for.
+        channels: elements of a row of the input.
+        columns: elements of a row of the output.
+    """
+    blocks = -(-columns // selector.lanes)
+    tile = choose_tile(selector.target, MANY_ROWS, blocks, _WIDTH_WORTH)
+    parts = -(-blocks // tile.vectors)
+    height = max(1, NEAR_CACHE // (4 * channels) // tile.pixels)
+    return tile, ChunkSize(1, height, max(1, parts // (_FEW_TILES * selector.threads)))
 
 
 def _paired(node: Linear, x: View, out: View, epilogue: Epilogue, operands: list[View]) -> PairedWork:
