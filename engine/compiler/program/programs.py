@@ -12,12 +12,12 @@ from engine.compilation import Compilation
 from engine.compiler.emit.packed_files import packed_files
 from engine.compiler.emit.target import host_target
 from engine.compiler.memory.block_pool import BlockPool
-from engine.compiler.memory.region import RegionError
 from engine.compiler.memory.weights import PackedStore
 from engine.compiler.program.assembler import compile_plan
 from engine.compiler.program.background import compile_beside
 from engine.compiler.program.checker import Checker
 from engine.compiler.program.demand import Demand
+from engine.compiler.program.faults import FAULTS
 from engine.compiler.program.given_up import GivenUp
 from engine.compiler.program.instruction import NativeSteps
 from engine.compiler.program.kept_programs import InputKey, KeptPrograms
@@ -27,6 +27,7 @@ from engine.compiler.program.open_program import OpenProgram, PlanAt, open_progr
 from engine.compiler.program.open_programs import OpenPrograms, only_stands_in, open_precision
 from engine.compiler.program.pace import PacedClock, pace
 from engine.compiler.program.program import Program
+from engine.compiler.program.unrounded import Unrounded
 from engine.compiler.selection import Selector
 from engine.dtypes import Array
 from engine.errors import BuildTimeoutError, CompileError
@@ -36,18 +37,6 @@ from engine.plan import Plan
 from engine.precision import LOSS_TOLERATED, Precision
 from engine.spec import TensorSpec
 from engine.verification import Refusal, Verification
-
-_FAULTS = (
-    CompileError,
-    BuildTimeoutError,
-    RegionError,
-    ValueError,
-    TypeError,
-    LookupError,
-    ArithmeticError,
-    RuntimeError,
-)
-"""Errors that a mistake in the compiler raises: they are reported, and the numpy layers run instead of the program."""
 
 NewClock = Callable[[], BuildClock]
 """Makes the clock of one compilation."""
@@ -118,6 +107,7 @@ class Programs:
         self._blocks = BlockPool()
         self._packed = PackedStore(packed_files())
         self._openness = OpenPrograms(axes, self._make_open, self._checker, self._blocks)
+        self._unrounded = Unrounded(leaving)
         self.precisions: Mapping[str, Precision] = {}
 
     @property
@@ -153,6 +143,8 @@ class Programs:
             seconds: what the run took.
         """
         if self._look_up(_key(inputs))[0]:  # refused, or no kernel can do any of it
+            return
+        if _key(inputs) in self._unrounded and self._is_open(inputs):
             return
         self._planner = planner
         is_open = self._openness.note(inputs)
@@ -217,7 +209,7 @@ class Programs:
             self._paces = is_beside
             try:
                 self._openness.open(inputs, planner)
-            except _FAULTS as error:
+            except FAULTS as error:
                 reason = f"the compiler failed: {type(error).__name__}: {error}"
                 self._checker.refuse(
                     Refusal(inputs=inputs, operator=None, type=None, fused=(), difference=None, reason=reason)
@@ -233,11 +225,7 @@ class Programs:
         return not self._opens_stand_ins and self._openness.note(inputs)
 
     def _make_open(self, plan_at: PlanAt) -> OpenProgram:
-        clock = (
-            PacedClock(self._max_seconds, "compiling", pace)
-            if self._paces
-            else BuildClock(self._max_seconds, "compiling")
-        )
+        clock = self._paced_clock() if self._paces else BuildClock(self._max_seconds, "compiling")
         precision = open_precision(self._precision)
         selector = Selector(host_target(), self._threads, self._packed, precision, is_open=True)
         with np.errstate(all="ignore"):
@@ -250,11 +238,26 @@ class Programs:
         with self._compiling:
             if self._look_up(_key(inputs))[0]:
                 return
-            program = self._make(
-                inputs, planner(inputs), lambda: PacedClock(self._max_seconds, "compiling", pace)
-            )
+            plan = planner(inputs)
+            if self._rounds_nothing(inputs, plan):
+                return
+            program = self._make(inputs, plan, self._paced_clock)
             with self._lock:
                 self._beside.add(_key(inputs), program)
+
+    def _is_open(self, inputs: InputSpecs) -> bool:
+        """Whether a program for all lengths serves such inputs."""
+        return self._openness.look_up(_key(inputs))[1] is not None
+
+    def _rounds_nothing(self, inputs: InputSpecs, plan: Plan) -> bool:
+        """Whether a program for such inputs would be in float32, as that for all lengths is which serves them."""
+        if not self._opens_stand_ins or self._precision is Precision.INT8 or not self._is_open(inputs):
+            return False
+        selector = Selector(host_target(), self._threads, self._packed, Precision.BF16)
+        return self._unrounded.look(_key(inputs), plan, selector, self._paced_clock())
+
+    def _paced_clock(self) -> BuildClock:
+        return PacedClock(self._max_seconds, "compiling", pace)
 
     @property
     def compilation(self) -> Compilation:
@@ -318,7 +321,7 @@ class Programs:
                 return None
             stage = "verification"
             return program if self._checker.passes(program, inputs) else None
-        except _FAULTS as error:
+        except FAULTS as error:
             if isinstance(error, BuildTimeoutError):
                 self.given_up.note(inputs, error)
             what = "" if isinstance(error, CompileError | BuildTimeoutError) else f"{type(error).__name__}: "

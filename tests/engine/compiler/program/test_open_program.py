@@ -2,7 +2,9 @@
 
 import random
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from engine.compiler.program.interpolation import MisfitError
 from engine.compiler.program.open_program import OpenProgram, open_program
 from engine.compiler.program.program import Program
 from engine.compiler.program.verifier import verify
-from engine.compiler.selection import Selector
+from engine.compiler.selection import Selector, linear, matrix_product
 from engine.dtypes import Array
 from engine.plan import MAX_RUN_BYTES
 from tests.bench.encoder import POSITIONS
@@ -203,6 +205,56 @@ def test_in_bfloat16_the_program_for_all_lengths_stands_in(
     assert ran(graph, 7, expected, TOLERANCE) == {("native", "f32")}  # it came once before
     assert graph.compilation.compiled >= 3
     assert not graph.verification.refused
+
+
+def never_rounds() -> AbstractContextManager[None]:
+    """Estimate that nothing is faster in bfloat16, as on most processors without instructions for it."""
+    stack = ExitStack()
+    for module in (linear, matrix_product):
+        stack.enter_context(patch.object(module, "_is_faster_paired", lambda *_: False))
+    return stack
+
+
+@pytest.mark.parametrize("precision", ["bf16", "auto"])
+def test_where_nothing_would_be_rounded_the_program_for_all_lengths_is_all_that_is_compiled(
+    param: Path, expected: Sequence[Array], precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.compiler.program.demand.FORESIGHT", float("inf"))
+    graph = RuntimeGraph(param, backend="native", precision=precision, tolerance=0.5)
+    graph.build()
+    with never_rounds():
+        for length in (20, 33):
+            assert ran(graph, length, expected, TOLERANCE) == {("numpy", "f32")}
+        settle()
+        for length in (7, 20, 33) * 3:
+            assert ran(graph, length, expected, TOLERANCE) == {("native", "f32")}
+            settle()
+        assert graph.compilation.compiled == 1
+        assert graph.compilation.waiting == 0
+        assert not graph.is_compiled(specs(20))
+
+
+def test_what_would_not_be_rounded_is_compiled_where_no_program_serves_all_lengths(
+    param: Path, expected: Sequence[Array], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.compiler.program.demand.FORESIGHT", float("inf"))
+    graph = RuntimeGraph(param, backend="native", precision="bf16")
+    graph.build()
+    with never_rounds():
+        for length in (20, 33):
+            ran(graph, length, expected, TOLERANCE)
+        settle()
+        ran(graph, 33, expected, TOLERANCE)
+        settle()
+        monkeypatch.setattr(OpenProgram, "at", wrong_program_at)
+        graph.run([sentence(7)], waits=False)
+        settle()
+        assert graph.verification.refused_count == 1
+        for _ in range(2):
+            assert ran(graph, 33, expected, TOLERANCE) == {("numpy", "f32")}
+        settle()
+        assert ran(graph, 33, expected, TOLERANCE) == {("native", "f32")}
+        assert graph.is_compiled(specs(33))
 
 
 @pytest.mark.usefixtures("always_rounds")
