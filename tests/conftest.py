@@ -4,7 +4,7 @@ import hashlib
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from unittest.mock import patch
 
 import pytest
@@ -15,6 +15,7 @@ from engine.compiler.emit import object_file
 from engine.compiler.emit.code_store import CodeStore
 from engine.compiler.emit.target import Target, supported_targets
 from engine.compiler.program import programs
+from service.collection import without_collection
 
 # A slow machine is no failure; and what a run in CI finds must be found again by the next.
 settings.register_profile(
@@ -29,6 +30,16 @@ os.environ["KUIPER_CACHE"] = ""  # what is tested is what the compiler makes now
 
 _BY_CHANCE = frozenset({"differential", "property", "sanitizer"})
 """Folders of tests that run at random, or once more, what others run case by case."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without the garbage collector, which looks through the tests in no later collection either.
+
+    All of them stay until the end: looking at them again and again would take a sixth of the time.
+    """
+    with without_collection():
+        return (yield)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
