@@ -84,7 +84,7 @@ def check_inputs(ports: Sequence[Port], inputs: Inputs) -> dict[str, Array]:
     Raises:
         InputError: wrong count, unknown name, wrong rank or dtype; names the input and what was expected.
     """
-    if isinstance(inputs, Mapping):
+    if type(inputs) is dict or isinstance(inputs, Mapping):  # to ask whether it is a mapping takes longer
         given = _by_name(ports, inputs)
     elif hasattr(inputs, "__array__"):
         given = _by_order(ports, [inputs]) if len(ports) == 1 else _not_one(ports, inputs)
@@ -173,6 +173,8 @@ def _not_one(ports: Sequence[Port], inputs: object) -> dict[str, npt.ArrayLike]:
 
 
 def _by_name(ports: Sequence[Port], inputs: Mapping[str, npt.ArrayLike]) -> dict[str, npt.ArrayLike]:
+    if list(inputs) == [port.operand for port in ports]:
+        return dict(inputs)
     given = {}
     rest = dict(inputs)
     for port in ports:

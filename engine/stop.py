@@ -10,6 +10,7 @@ OVERDUE = "its time is up"
 """Reason of a signal whose deadline has passed."""
 _CACHE_LINE = 64
 _WORD = 8
+_Memory = ctypes.c_char * (2 * _CACHE_LINE)
 
 
 class StopSignal:
@@ -29,7 +30,7 @@ class StopSignal:
     __slots__ = ("_deadline", "_flag", "_lock", "_memory", "_overdue", "_reason", "address")
 
     def __init__(self, deadline: float | None = None, overdue: str = OVERDUE) -> None:
-        self._memory = ctypes.create_string_buffer(2 * _CACHE_LINE)
+        self._memory = _Memory()
         self.address = -(-ctypes.addressof(self._memory) // _CACHE_LINE) * _CACHE_LINE
         self._flag = ctypes.c_int64.from_address(self.address)
         self._deadline = _nanoseconds(deadline)

@@ -1,6 +1,5 @@
 """How many threads BLAS uses while models run."""
 
-from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,20 +19,23 @@ class BlasThreadLimit:
         self._before = [pool.num_threads for pool in self._pools]
         self._setter = ThreadPoolExecutor(1, "blas-threads")
         self._setter.submit(int).result()  # later there might be no memory for its thread
-        self._counts: Counter[int] = Counter()
+        self._counts: dict[int, int] = {}
         self._limit: int | None = None
 
     def begin(self, threads: int) -> None:
         """Note that a run begins which may use `threads` threads."""
-        self._counts[threads] += 1
-        self._apply()
+        self._counts[threads] = self._counts.get(threads, 0) + 1
+        if threads != self._limit:
+            self._apply()
 
     def end(self, threads: int) -> None:
         """Note that a run has ended which could use `threads` threads."""
-        self._counts[threads] -= 1
-        if not self._counts[threads]:
+        left = self._counts[threads] - 1
+        if left:
+            self._counts[threads] = left
+        else:
             del self._counts[threads]
-        self._apply()
+            self._apply()
 
     def close(self) -> None:
         """Restore the numbers of threads that were set before."""

@@ -18,14 +18,17 @@ class ClientQueue:
     """Calls by priority, 1 first; within a priority one of each client in turn, those of one client as they came.
 
     Any call can be taken out at any time. All methods but `overgrown` take the same time however many calls there are.
+
+    Attributes:
+        length: number of calls; each request asks for it several times.
     """
 
     def __init__(self) -> None:
         self._classes: dict[int, dict[Peer, dict[ScheduledCall[Any], None]]] = {}
-        self._length = 0
+        self.length = 0
 
     def __len__(self) -> int:
-        return self._length
+        return self.length
 
     def __iter__(self) -> Iterator[ScheduledCall[Any]]:
         """Yield the calls as they would be served now."""
@@ -43,7 +46,7 @@ class ClientQueue:
             clients[scheduled.call.client] = {scheduled: None}
         else:
             calls[scheduled] = None
-        self._length += 1
+        self.length += 1
 
     def pop(self) -> ScheduledCall[Any]:
         """Take the first call out; its client's next call comes after those of the other clients."""
@@ -57,7 +60,7 @@ class ClientQueue:
             clients[client] = calls
         elif not clients:
             del self._classes[priority]
-        self._length -= 1
+        self.length -= 1
         return scheduled
 
     def discard(self, scheduled: ScheduledCall[Any]) -> bool:
@@ -71,7 +74,7 @@ class ClientQueue:
             del clients[scheduled.call.client]
             if not clients:
                 del self._classes[scheduled.priority]
-        self._length -= 1
+        self.length -= 1
         return True
 
     def overgrown(
@@ -88,7 +91,7 @@ class ClientQueue:
         counts = Counter(scheduled.call.client for scheduled in others)
         for clients in self._classes.values():
             counts.update({each: len(calls) for each, calls in clients.items()})
-        if len(counts) == self._length + len(others):
+        if len(counts) == self.length + len(others):
             return None
         most, held = counts.most_common(1)[0]
         if most == client or held <= counts[client] + 1:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 from http import HTTPStatus
-from typing import Protocol, TypeVar, cast
+from typing import Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 from starlette.requests import ClientDisconnect
@@ -244,6 +244,6 @@ def _resolve(future: asyncio.Future[Payload], answer: Payload | None, error: Bas
     if future.done():
         return  # the task that waited was cancelled
     if error is None:
-        future.set_result(cast("Payload", answer))
+        future.set_result(answer)  # type: ignore[arg-type]  # there is one where there is no error
     else:
         future.set_exception(error)

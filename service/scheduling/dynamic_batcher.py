@@ -37,16 +37,19 @@ class DynamicBatcher:
 
     Args:
         policy: when a batch is run, and how large it may be.
+
+    Attributes:
+        length: number of calls; each request asks for it several times.
     """
 
     def __init__(self, policy: BatchingPolicy) -> None:
         self.policy = policy
         self._sizes = policy.sizes
         self._groups: dict[Signature | ScheduledCall[Any], PriorityQueue] = {}
-        self._length = 0
+        self.length = 0
 
     def __len__(self) -> int:
-        return self._length
+        return self.length
 
     def __iter__(self) -> Iterator[ScheduledCall[Any]]:
         return (scheduled for group in self._groups.values() for scheduled in group)
@@ -54,7 +57,7 @@ class DynamicBatcher:
     def add(self, scheduled: ScheduledCall[Any]) -> None:
         """Add a decoded call."""
         self._groups.setdefault(scheduled.progress.signature or scheduled, PriorityQueue()).push(scheduled)
-        self._length += 1
+        self.length += 1
 
     def discard(self, scheduled: ScheduledCall[Any]) -> None:
         """Take a call out, if it is in."""
@@ -62,7 +65,7 @@ class DynamicBatcher:
         group = self._groups.get(key)
         if group is None or not group.discard(scheduled):
             return
-        self._length -= 1
+        self.length -= 1
         if not group:
             del self._groups[key]
 

@@ -46,7 +46,8 @@ def decode(scheduled: ScheduledCall[Any]) -> bool:
     progress.timestamps.decode_end = perf_counter_ns()
     progress.decoded = decoded
     progress.items = count_rows(decoded.inputs)
-    progress.is_observed = bool(decoded.options.capture) or progress.trace_level >= TraceLevel.STATISTICS
+    progress.trace_level = level = decoded.options.trace or TraceLevel.OFF
+    progress.is_observed = bool(decoded.options.capture) or level >= TraceLevel.STATISTICS
     return True
 
 

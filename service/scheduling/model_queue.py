@@ -59,7 +59,8 @@ class ModelQueue:
     @property
     def waiting(self) -> int:
         """Number of calls that wait, for a worker or to be run together with others."""
-        return len(self._undecoded) + (len(self._batcher) if self._batcher is not None else 0)
+        waiting = self._undecoded.length
+        return waiting if self._batcher is None else waiting + self._batcher.length
 
     @property
     def running(self) -> int:
@@ -145,9 +146,11 @@ class ModelQueue:
         """Return when there is work for one more worker; inf where there is none."""
         if len(self._work) >= self.policy.workers:
             return inf
-        if self._undecoded:
+        if self._undecoded.length:
             return -inf
-        return self._batcher.due(self.share.mean) if self._batcher is not None and len(self._batcher) else inf
+        return (
+            self._batcher.due(self.share.mean) if self._batcher is not None and self._batcher.length else inf
+        )
 
     def take(self, now: float) -> WorkItem:
         """Return work for a worker; to be called when it is due."""
@@ -212,6 +215,6 @@ class ModelQueue:
         """Return how many calls to decode: what a batch still has room for, at least one where no batch is due."""
         if self._batcher is None:
             return 1
-        room = max(0, self._batcher.policy.max_size - len(self._batcher))
+        room = max(0, self._batcher.policy.max_size - self._batcher.length)
         is_due = self._batcher.due(self.share.mean) <= now
-        return min(len(self._undecoded), room if is_due else max(1, room))
+        return min(self._undecoded.length, room if is_due else max(1, room))

@@ -43,6 +43,7 @@ class Progress(Generic[Payload]):
         worker: name of the thread that runs it; empty until its run begins.
         batch_size: items of the run that it is part of; 0 until that begins.
         trace: trace of its run; None where none was taken.
+        trace_level: how much of its run the client wants to see; nothing before it is decoded.
         is_heavy: whether a worker has left it to those for heavy calls.
         outcome: what its run computed, where only its encoding was left to them; None otherwise.
         leads_run: whether it counts that run, as all calls of the run were left.
@@ -61,6 +62,7 @@ class Progress(Generic[Payload]):
         "signature",
         "timestamps",
         "trace",
+        "trace_level",
         "worker",
     )
 
@@ -73,15 +75,11 @@ class Progress(Generic[Payload]):
         self.worker = ""
         self.batch_size = 0
         self.trace: RunTrace | None = None
+        self.trace_level = TraceLevel.OFF
         self.is_heavy = False
         self.outcome: RunOutcome | None = None
         self.leads_run = False
         self.result: Result[Payload] | None = None
-
-    @property
-    def trace_level(self) -> TraceLevel:
-        """How much of its run the client wants to see; nothing before it is decoded and after it is encoded."""
-        return (self.decoded.options.trace if self.decoded else None) or TraceLevel.OFF
 
     @property
     def inputs(self) -> dict[str, Array]:

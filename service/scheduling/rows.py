@@ -14,10 +14,7 @@ Signature = tuple[tuple[tuple[int, ...], "np.dtype[Any]"], ...]
 
 def count_rows(inputs: Mapping[str, Array]) -> int:
     """Return the extent of the first axis that all inputs share; 1 where they share none."""
-    extents = {array.shape[:1] for array in inputs.values()}
-    if len(extents) != 1:
-        return 1
-    (extent,) = extents
+    extent = _shared_extent(inputs)
     return extent[0] if extent else 1
 
 
@@ -30,13 +27,16 @@ def batch_signature(ports: Sequence[Port], inputs: Mapping[str, Array]) -> Signa
         ports: the graph's inputs.
         inputs: the call's, by operand name.
     """
-    extents = {array.shape[:1] for array in inputs.values()}
-    if len(extents) != 1 or extents & {(), (0,)}:
+    if not any(_shared_extent(inputs)):
         return None
-    arrays = [inputs[port.operand] for port in ports]
-    if not all(_is_declared(port, array) for port, array in zip(ports, arrays, strict=True)):
-        return None
-    return tuple((array.shape[1:], array.dtype) for array in arrays)
+    signature = []
+    for port in ports:
+        array = inputs[port.operand]
+        row = array.shape[1:]
+        if not _is_declared(port, row):
+            return None
+        signature.append((row, array.dtype))
+    return tuple(signature)
 
 
 def join(calls: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
@@ -57,8 +57,23 @@ def split(outputs: Sequence[Array], counts: Sequence[int]) -> list[list[Array]] 
     ]
 
 
-def _is_declared(port: Port, array: Array) -> bool:
-    declared = port.shape or ()
-    return array.ndim == len(declared) and all(
-        dim in (None, extent) for dim, extent in zip(declared[1:], array.shape[1:], strict=True)
+def _shared_extent(inputs: Mapping[str, Array]) -> tuple[int, ...]:
+    """Return the extent of the first axis that all inputs share, as a tuple; an empty one where they share none."""
+    shared: tuple[int, ...] | None = None
+    for array in inputs.values():
+        extent = array.shape[:1]
+        if shared is None:
+            shared = extent
+        elif shared != extent:
+            return ()
+    return shared or ()
+
+
+def _is_declared(port: Port, row: tuple[int, ...]) -> bool:
+    """Tell whether a row has the shape that an input declares, its first axis left out."""
+    declared = (port.shape or ())[1:]
+    if declared == row:
+        return bool(port.shape)
+    return len(declared) == len(row) and all(
+        dim in (None, extent) for dim, extent in zip(declared, row, strict=True)
     )

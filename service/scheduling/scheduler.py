@@ -70,7 +70,8 @@ class Scheduler:
         self._busy = 0
         self._idle = 0
         self._is_waking = False
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()  # entered without a call of Python's, unlike the condition itself
+        self._changed = threading.Condition(self._lock)
         self._closed = False
         self._pool: list[threading.Thread] = []
         self._blas: BlasThreadLimit | None = None
@@ -78,13 +79,13 @@ class Scheduler:
 
     def waiting(self, model: LoadedModel | None = None) -> int:
         """Return how many calls wait, for one model or for all."""
-        with self._changed:
+        with self._lock:
             waiting = sum(queue.waiting for queue in self._chosen(model))
         return waiting if self._heavy is None else waiting + self._heavy.waiting(model)
 
     def running(self, model: LoadedModel | None = None) -> int:
         """Return how many calls workers have taken, given up or not, for one model or for all."""
-        with self._changed:
+        with self._lock:
             running = sum(queue.running for queue in self._chosen(model))
         return running if self._heavy is None else running + self._heavy.running(model)
 
@@ -116,7 +117,7 @@ class Scheduler:
         """Return how the calls of a model are scheduled."""
         queue = self._queues.get(model)
         if queue is None:
-            with self._changed:
+            with self._lock:
                 queue = self._queue(model)
         return queue.policy
 
@@ -129,7 +130,7 @@ class Scheduler:
         queue = self._queues.get(model)
         # without the lock, which workers may hold: `submit` checks again
         if queue is None or self._closed or queue.is_full(self._worker_count - self._busy):
-            with self._changed:
+            with self._lock:
                 queue = self._open_queue(model)
                 queue.check_room(self._worker_count - self._busy, client)
                 self._forget(queue)  # perhaps the call never comes
@@ -140,7 +141,7 @@ class Scheduler:
         Raises:
             ServiceError: 503 `queue_full` or `shutting_down`.
         """
-        with self._changed:
+        with self._lock:
             queue = self._open_queue(scheduled.call.model)
             try:
                 displaced = queue.make_room(self._worker_count - self._busy, scheduled.call.client)
@@ -160,7 +161,7 @@ class Scheduler:
             call.completion.abort(refusal)
 
     def _wake(self) -> None:
-        with self._changed:
+        with self._lock:
             self._is_waking = False
             self._changed.notify()
 
@@ -169,7 +170,7 @@ class Scheduler:
         scheduled.cancellation.cancel(reason)
         if self._heavy is not None and scheduled.progress.is_heavy:
             self._heavy.cancel(scheduled, reason)
-        with self._changed:
+        with self._lock:
             queue = self._queues.get(scheduled.call.model)
             if queue is None:
                 return
@@ -191,7 +192,7 @@ class Scheduler:
 
     def _replace_worker(self, queue: ModelQueue, work: WorkItem) -> None:
         """Have another thread take the place of the one that is still at work for calls that have all ended."""
-        with self._changed:
+        with self._lock:
             has_room = not self._closed and self._replaced < self._worker_count
             if self._inbox is None or not has_room or not queue.works_on(work) or not work.is_unwanted:
                 return
@@ -214,7 +215,7 @@ class Scheduler:
         """Forget a model's queue as soon as no call of it waits or runs; calls that still come are taken."""
         if self._heavy is not None:
             self._heavy.retire(model)
-        with self._changed:
+        with self._lock:
             self._retired.add(model)
             for queue in self._chosen(model):
                 self._forget(queue)
@@ -228,7 +229,7 @@ class Scheduler:
         """Take no more calls, drop those that wait, and return when every worker has ended."""
         if self._heavy is not None:
             self._heavy.close()
-        with self._changed:
+        with self._lock:
             self._closed = True
             self._changed.notify_all()
         self._drop_all("the server is shutting down")
@@ -242,7 +243,7 @@ class Scheduler:
             self._blas = None
 
     def _drop_all(self, reason: str) -> list[ScheduledCall[Any]]:
-        with self._changed:
+        with self._lock:
             calls = [scheduled for queue in self._queues.values() for scheduled in queue.drop_all()]
             calls += self._coming
         for scheduled in calls:
@@ -287,13 +288,13 @@ class Scheduler:
             goes_on = self._finish(queue, work)
             work.deliver(inbox)
             if not goes_on:
-                with self._changed:
+                with self._lock:
                     self._pool.remove(threading.current_thread())
                 return
             del taken, queue, work  # while a worker waits, it keeps nothing of a request alive
 
     def _take(self) -> tuple[ModelQueue, WorkItem] | None:
-        with self._changed:
+        with self._lock:
             while True:
                 now = monotonic()
                 queue, due = self._next(now)
@@ -329,14 +330,14 @@ class Scheduler:
     def _form_batch(
         self, queue: ModelQueue, work: WorkItem, decoded: Sequence[ScheduledCall[Any]]
     ) -> list[ScheduledCall[Any]]:
-        with self._changed:
+        with self._lock:
             batch = queue.form_batch(decoded, work, monotonic())
             self._wake_another()
             return batch
 
     def _finish(self, queue: ModelQueue, work: WorkItem) -> bool:
         """Note that a worker is done with its work; returns whether its thread looks for more."""
-        with self._changed:
+        with self._lock:
             is_replaced = not queue.finish(work, monotonic())
             if is_replaced:
                 self._replaced -= 1

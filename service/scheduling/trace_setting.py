@@ -74,7 +74,7 @@ class TraceSetting:
     def sample(self) -> bool:
         """Count a run; returns whether it is to be traced."""
         rate = self.rate
-        if self.level is TraceMode.OFF or rate <= 0 or self.count == 0:
+        if rate <= 0 or self.level is TraceMode.OFF or self.count == 0:
             return False
         with self._lock:
             self._runs += 1

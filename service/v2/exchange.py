@@ -132,9 +132,11 @@ class V2Exchange:
             raise
 
     def _decode(self) -> Decoded:
-        check_weight(self._unpacked, LIGHT_PACKED_BYTES)  # before it is decompressed once more
-        check_weight(self._text_bytes, LIGHT_TEXT_BYTES)
-        body = decompress(self._body, self._encoding, self._limits)
+        body = self._body
+        if self._unpacked or self._encoding != IDENTITY:
+            check_weight(self._unpacked, LIGHT_PACKED_BYTES)  # before it is decompressed once more
+            check_weight(self._text_bytes, LIGHT_TEXT_BYTES)
+            body = decompress(body, self._encoding, self._limits)
         text, data = split(body, self._header_length, self._padding)
         check_weight(len(text), LIGHT_TEXT_BYTES)
         self._body = b""
