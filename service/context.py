@@ -30,6 +30,8 @@ class RequestContext:
         model: name of the loaded model that the request asks for; never text that a client made up.
         headers: the first header of each name; names are in lower case.
         client: who sent it: its address, until a key of it is accepted.
+        is_begun: whether its answer has begun.
+        is_ended: whether all of its answer was sent.
     """
 
     request_id: str
@@ -37,6 +39,8 @@ class RequestContext:
     model: str | None = None
     headers: Mapping[bytes, bytes] = field(default_factory=dict)
     client: Peer = ""
+    is_begun: bool = False
+    is_ended: bool = False
 
     def header(self, name: bytes) -> str | None:
         """Return the first header of a name, which is in lower case; None where the request has none."""

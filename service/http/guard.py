@@ -1,11 +1,12 @@
 """Refuses requests for other hosts, of other origins and while the server drains; answers 500 where no handler does."""
 
 import logging
+from collections.abc import Awaitable
 
 from starlette.requests import ClientDisconnect
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.context import context_in
+from service.context import RequestContext, context_in
 from service.http.error_handlers import error_response, internal_error
 from service.http.origins import OriginPolicy
 from service.lifecycle import Lifecycle, Phase
@@ -31,40 +32,36 @@ class GuardMiddleware:
         self._lifecycle = lifecycle
         self._origins = origins
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Handle one ASGI connection."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
-        elif refusal := self._origins.refusal(scope, context_in(scope).headers):
-            await error_response(refusal)(scope, receive, send)
-        elif scope["path"] in POLLED_PATHS:
-            await self._run(scope, receive, send)
-        elif self._lifecycle.phase is Phase.DRAINING:
-            await error_response(shutting_down())(scope, receive, send)
-        else:
-            self._lifecycle.begin_request()
-            try:
-                await self._run(scope, receive, send)
-            finally:
-                self._lifecycle.end_request()
+            return self._app(scope, receive, send)
+        context = context_in(scope)
+        refusal = self._origins.refusal(scope, context.headers)
+        if refusal is not None:
+            return error_response(refusal)(scope, receive, send)
+        if scope["path"] in POLLED_PATHS:
+            return self._run(scope, receive, send, context)
+        if self._lifecycle.phase is Phase.DRAINING:
+            return error_response(shutting_down())(scope, receive, send)
+        return self._run_counted(scope, receive, send, context)
 
-    async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the application; an unhandled exception is logged, and answered without its details."""
-        started = ended = False
-
-        async def send_on(message: Message) -> None:
-            nonlocal started, ended
-            started = True
-            ended = message["type"] == "http.response.body" and not message.get("more_body", False)
-            await send(message)
-
+    async def _run_counted(self, scope: Scope, receive: Receive, send: Send, context: RequestContext) -> None:
+        self._lifecycle.begin_request()
         try:
-            await self._app(scope, receive, send_on)
+            await self._run(scope, receive, send, context)
+        finally:
+            self._lifecycle.end_request()
+
+    async def _run(self, scope: Scope, receive: Receive, send: Send, context: RequestContext) -> None:
+        """Run the application; an unhandled exception is logged, and answered without its details."""
+        try:
+            await self._app(scope, receive, send)
         except ClientDisconnect:
             raise
         except Exception:
             _logger.exception("unhandled error")
-            if started and not ended:
+            if context.is_begun and not context.is_ended:
                 raise
-            if not started:
-                await error_response(internal_error(context_in(scope).request_id))(scope, receive, send)
+            if not context.is_begun:
+                await error_response(internal_error(context.request_id))(scope, receive, send)

@@ -1,5 +1,7 @@
 """Answers `HEAD` wherever `GET` is answered (RFC 9110, section 9.3.2)."""
 
+from collections.abc import Awaitable
+
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
@@ -13,12 +15,13 @@ class HeadMiddleware:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Handle one ASGI connection."""
         if scope["type"] != "http" or scope["method"] != "HEAD":
-            await self._app(scope, receive, send)
-            return
+            return self._app(scope, receive, send)
+        return self._answer_head(scope, receive, send)
 
+    async def _answer_head(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_head(message: Message) -> None:
             if message["type"] == "http.response.body":
                 message = {**message, "body": b""}

@@ -1,6 +1,8 @@
 """The outermost middleware: request ids, access log, HTTP metrics, the budget for bodies."""
 
+from collections.abc import Awaitable
 from http import HTTPStatus
+from typing import Final
 
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -13,6 +15,7 @@ from service.log_context import request_id
 from service.telemetry.http_request_log import CLIENT_CLOSED_REQUEST, HttpRequestLog
 
 _ID_HEADER = REQUEST_ID_HEADER.lower().encode()
+_BAD_REQUEST: Final = int(HTTPStatus.BAD_REQUEST)
 
 
 class RequestMiddleware:
@@ -40,7 +43,7 @@ class RequestMiddleware:
         token = request_id.set(context.request_id)
         reservation = Reservation(self._budget, _declared_length(context), context)
         incoming = BodyChannel(receive, reservation, is_whole=has_arrived(scope))
-        sender = _Sender(send, context.request_id, incoming, self._lifecycle)
+        sender = _Sender(send, context, incoming, self._lifecycle)
         try:
             await self._app(scope, incoming, sender)
         except ClientDisconnect:
@@ -65,24 +68,34 @@ class RequestMiddleware:
 class _Sender:
     """Sends an answer with the request's id, remembers its status, and makes sure that a refused client receives it."""
 
-    def __init__(self, send: Send, request_id: str, incoming: BodyChannel, lifecycle: Lifecycle) -> None:
+    def __init__(
+        self, send: Send, context: RequestContext, incoming: BodyChannel, lifecycle: Lifecycle
+    ) -> None:
         self._send = send
+        self._context = context
         self._incoming = incoming
         self._lifecycle = lifecycle
-        self._header = (_ID_HEADER, request_id.encode())
+        self._header = (_ID_HEADER, context.request_id.encode())
         self.status: int = HTTPStatus.INTERNAL_SERVER_ERROR
 
-    async def __call__(self, message: Message) -> None:
+    def __call__(self, message: Message) -> Awaitable[None]:
+        context = self._context
         if message["type"] == "http.response.start":
+            context.is_begun = True
             self.status = message["status"]
             message["headers"] = [*message.get("headers", ()), self._header]
-        elif self.status >= HTTPStatus.BAD_REQUEST and not message.get("more_body", False):
-            await self._send({**message, "more_body": True})
-            had_its_time = self.status == HTTPStatus.REQUEST_TIMEOUT or self._lifecycle.is_drain_over
-            if not had_its_time:
-                await self._incoming.discard()
-            message = {"type": "http.response.body"}
-        await self._send(message)
+        elif not message.get("more_body", False):
+            context.is_ended = True
+            if self.status >= _BAD_REQUEST:
+                return self._end_refusal(message)
+        return self._send(message)
+
+    async def _end_refusal(self, message: Message) -> None:
+        await self._send({**message, "more_body": True})
+        had_its_time = self.status == HTTPStatus.REQUEST_TIMEOUT or self._lifecycle.is_drain_over
+        if not had_its_time:
+            await self._incoming.discard()
+        await self._send({"type": "http.response.body"})
 
 
 def _declared_length(context: RequestContext) -> int | None:

@@ -12,7 +12,6 @@ from http import HTTPStatus
 from typing import Any, cast
 
 import orjson
-from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from service.config.limits import too_large
@@ -28,6 +27,8 @@ from service.server.reader import PacketReader
 from service.server.transport import CoalescingTransport
 from service.surfaces import is_urgent
 
+SLICE_LINES = 32
+"""Lines of a packet, two of each request at least, that are parsed at once: most packets have one request."""
 HEAD_BYTES = 64 << 10
 """Most bytes of a request line and its headers, counted from the second packet that they arrive in."""
 HEAD_SECONDS = 20.0
@@ -79,6 +80,8 @@ class Connection(HttpToolsProtocol):
         self._excess: ServiceError | None = None
         self._head_timer: asyncio.TimerHandle | None = None
         self._is_last = False
+        self._idle_since: float | None = None
+        self._idle_timer: asyncio.TimerHandle | None = None
         self._age_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base class
@@ -95,8 +98,9 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timers."""
         self._stop_timer()
-        if self._age_timer is not None:
-            self._age_timer.cancel()
+        for timer in (self._age_timer, self._idle_timer):
+            if timer is not None:
+                timer.cancel()
         self._policy.unsent.forget(self)
         self._policy.shares.remove()
         super().connection_lost(exc)
@@ -112,7 +116,8 @@ class Connection(HttpToolsProtocol):
         if was_in_head:
             self._head_bytes += len(data)
         self._is_parsing = True
-        if len(data) <= SLICE_BYTES:
+        self._idle_since = None
+        if len(data) <= SLICE_BYTES or (not self.pipeline and data.count(b"\n") <= SLICE_LINES):
             super().data_received(data)
         else:
             self._parse_in_slices(data)
@@ -159,8 +164,15 @@ class Connection(HttpToolsProtocol):
             raise self._excess
 
     def on_response_complete(self) -> None:
-        """Start the next request, and parse those that were sent ahead."""
-        super().on_response_complete()
+        """Start the next request, or wait for it, and parse those that were sent ahead."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+        else:
+            self._await_request()
         if self._read_flow.held and len(self.pipeline) < MOST_AHEAD:
             self._policy.paced.add(self._parse_held)
 
@@ -207,9 +219,26 @@ class Connection(HttpToolsProtocol):
             if self.pipeline or not self.cycle.more_body:
                 return None
             return Activity(Use.BODY, self._begun_at, self._body_bytes / max(now - self._begun_at, 1.0))
-        if self.timeout_keep_alive_task is not None:
-            return Activity(Use.IDLE, self.timeout_keep_alive_task.when() - self.timeout_keep_alive)
+        if self._idle_since is not None:
+            return Activity(Use.IDLE, self._idle_since)
         return Activity(Use.HEAD, now if self._head_timer is None else self._head_timer.when() - HEAD_SECONDS)
+
+    def _await_request(self) -> None:
+        """Wait for the next request; the timer of an earlier wait goes on, which costs less than one for each."""
+        self._idle_since = self.loop.time()
+        if self._idle_timer is None:
+            self._idle_timer = self.loop.call_later(self.timeout_keep_alive, self._end_wait)
+
+    def _end_wait(self) -> None:
+        """Close a connection that has been idle for long enough."""
+        self._idle_timer = None
+        if self._idle_since is None:
+            return  # a request has come: the end of its answer starts another timer
+        left = self._idle_since + self.timeout_keep_alive - self.loop.time()
+        if left > 0:
+            self._idle_timer = self.loop.call_later(left, self._end_wait)
+        else:
+            self.timeout_keep_alive_handler()
 
     def _parse_in_slices(self, data: bytes) -> None:
         """Parse a packet, and hold what is left of it once enough requests wait for their turn."""
@@ -262,7 +291,7 @@ class Connection(HttpToolsProtocol):
         if self._is_last:
             self._announce_close(cycle)
         if not cycle.more_body:
-            mark_arrived(cast("Scope", cycle.scope))
+            mark_arrived(cycle.scope)  # type: ignore[arg-type]  # a dict as well
         else:
             self._begun_at = self.loop.time()
         task = start_task(self.loop, cycle.run_asgi(app))

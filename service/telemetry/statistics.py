@@ -121,12 +121,16 @@ class ModelStatistics:
         request_ns = timestamps.encode_end - timestamps.received
         queue_ns = timestamps.queue_ns
         infer_ns = timestamps.forward_end - timestamps.forward_start
-        self.inference_count += max(1, record.items)
-        self.success.add(request_ns)
-        self.queue.add(queue_ns)
-        self.compute_input.add(timestamps.decode_end - timestamps.decode_start)
-        self.compute_infer.add(infer_ns)
-        self.compute_output.add(timestamps.encode_end - timestamps.forward_end)
+        self.inference_count += record.items or 1
+        for duration, ns in (  # each request comes here: a loop takes less than a call for each
+            (self.success, request_ns),
+            (self.queue, queue_ns),
+            (self.compute_input, timestamps.decode_end - timestamps.decode_start),
+            (self.compute_infer, infer_ns),
+            (self.compute_output, timestamps.encode_end - timestamps.forward_end),
+        ):
+            duration.count += 1
+            duration.ns += ns
         self.request_seconds.observe(request_ns / 1e9)
         self.queue_seconds.observe(queue_ns / 1e9)
         self.compute_seconds.observe(infer_ns / 1e9)

@@ -207,12 +207,18 @@ async def test_request_is_started_in_the_callback_of_its_packet(packets: list[by
 class Held:
     """An application that answers nothing before it is told to, and connections to it."""
 
-    def __init__(self, **limits: Any) -> None:
+    def __init__(self, keep_alive: int = 5, **limits: Any) -> None:
         self.policy = make_policy(**limits)
         self.connections: list[Connection] = []
         self.may_answer = asyncio.Event()
         self.body = b"fine"
-        config = uvicorn.Config(self._answer, http=Connection, interface="asgi3", log_config=None)
+        config = uvicorn.Config(
+            self._answer,
+            http=Connection,
+            interface="asgi3",
+            log_config=None,
+            timeout_keep_alive=keep_alive,
+        )
         config.load()
         self._config, self._state = config, ServerState()
 
@@ -275,6 +281,47 @@ async def test_the_oldest_idle_connection_makes_room() -> None:
         assert len(held._state.connections) == 2
         for _, writer in clients:
             writer.close()
+
+
+async def test_an_idle_connection_is_closed_and_one_that_asks_again_is_not() -> None:
+    held = Held(keep_alive=1000)
+    held.may_answer.set()
+    async with await asyncio.get_running_loop().create_server(held.connect, "127.0.0.1", 0) as server:
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        for _ in range(2):
+            writer.write(HEAD + b"\r\n")
+            assert await asyncio.wait_for(reader.readuntil(b"fine"), 20)
+            await until(lambda: held.connections[0]._idle_since is not None)
+            (connection,) = held.connections
+            timer = connection._idle_timer
+            assert timer is not None
+            connection._end_wait()  # it has not been idle for long: the timer starts anew
+            timer.cancel()
+        held.may_answer.clear()
+        writer.write(HEAD + b"\r\n")
+        await until(lambda: connection._idle_since is None)
+        connection._end_wait()
+        held.may_answer.set()
+        assert await asyncio.wait_for(reader.readuntil(b"fine"), 20)
+        await until(lambda: connection._idle_since is not None)
+        connection.timeout_keep_alive = 0
+        connection._end_wait()
+        assert await asyncio.wait_for(reader.read(), 20) == b""
+        writer.close()
+
+
+async def test_a_client_that_is_gone_leaves_no_timer() -> None:
+    held = Held(keep_alive=1000)
+    held.may_answer.set()
+    async with await asyncio.get_running_loop().create_server(held.connect, "127.0.0.1", 0) as server:
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(HEAD + b"\r\n")
+        assert await asyncio.wait_for(reader.readuntil(b"fine"), 20)
+        (connection,) = held.connections
+        writer.close()
+        await until(lambda: not held._state.connections)
+        timer = connection._idle_timer
+        assert timer is None or timer.cancelled()
 
 
 async def test_connections_tell_what_their_clients_do() -> None:
