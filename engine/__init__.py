@@ -7,6 +7,7 @@ from engine.binding import BoundLayer
 from engine.compilation import Compilation
 from engine.compiler.memory.block_pool import release_idle_memory
 from engine.compiler.memory.headroom import watch_memory
+from engine.compiler.memory.release import release_file_pages
 from engine.dtypes import PNNX_COMPUTE, PNNX_STORAGE, Array, pnnx_name, widen
 from engine.errors import (
     ArchiveError,
@@ -142,6 +143,7 @@ __all__ = [
     "pnnx_name",
     "read_sidecar",
     "registry",
+    "release_file_pages",
     "release_idle_memory",
     "short_turns",
     "shown_name",

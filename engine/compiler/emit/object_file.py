@@ -15,6 +15,7 @@ import llvmlite.binding as llvm
 from engine.compiler.emit.code_store import CodeStore
 from engine.compiler.emit.target import Target
 from engine.compiler.memory.headroom import using_llvm
+from engine.compiler.memory.release import make_room_for_compiler
 
 _EFFORT = 2
 _using = (
@@ -56,6 +57,7 @@ class ObjectFile:
             if known is not None:
                 self._content.set_result(known)
             else:
+                make_room_for_compiler()
                 _llvm_thread().submit(self._compile, write(), store, target)
         except BaseException as error:
             self._content.set_exception(error)

@@ -2,7 +2,7 @@
 
 import ctypes
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -17,20 +17,25 @@ _DONT_NEED = 4
 def release_compiler_memory() -> None:
     """Drop the pages of LLVM's file and return freed memory to the system; does nothing but on Linux with glibc.
 
-    Some 50 MB: as much as the weights of a model.
+    Some 50 MB: as much as the weights of a model. To be called where LLVM is loaded.
     """
-    _drop_pages(_LIBRARY)
+    _drop(_compiler_pages())
     release_heap()
 
 
 @lru_cache(maxsize=1)
 def make_room_for_compiler() -> None:
-    """Drop the pages of all files that are mapped, the first time; what is still needed of them comes back by itself.
-
-    Some 15 MB, that importing and reading weights took: LLVM takes more than all that runs afterwards.
-    """
-    _drop_pages("")
+    """Release the pages of files, the first time: LLVM takes more memory than all that runs afterwards."""
+    release_file_pages()
     release_heap()
+
+
+def release_file_pages() -> None:
+    """Drop the pages of all files that are mapped; what is still needed of them comes back by itself.
+
+    Some 15 MB, that importing and reading weights took. Does nothing but on Linux.
+    """
+    _drop(_pages_of(""))
 
 
 def release_heap() -> None:
@@ -40,12 +45,23 @@ def release_heap() -> None:
         process.malloc_trim(0)
 
 
-def _drop_pages(library: str) -> None:
-    if not _MAPS.exists():
-        return
+def _drop(pages: Iterable[tuple[int, int]]) -> None:
     process = ctypes.CDLL(None)
-    for start, size in unchanged_pages(_MAPS.read_text(), library):
+    for start, size in pages:
         process.madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), _DONT_NEED)
+
+
+@lru_cache(maxsize=1)
+def _compiler_pages() -> Sequence[tuple[int, int]]:
+    """Return what may be dropped of LLVM's file, once that is loaded: it stays there, and nobody can write to it.
+
+    To look it up takes longer than to link a program.
+    """
+    return _pages_of(_LIBRARY)
+
+
+def _pages_of(library: str) -> Sequence[tuple[int, int]]:
+    return list(unchanged_pages(_MAPS.read_text(), library)) if _MAPS.exists() else []
 
 
 def unchanged_pages(maps: str, library: str) -> Iterator[tuple[int, int]]:

@@ -22,7 +22,7 @@ from engine.compiler.graph import (
     Placeholder,
 )
 from engine.compiler.lowering.builder import make_graph
-from engine.compiler.memory.release import make_room_for_compiler, release_compiler_memory
+from engine.compiler.memory.release import release_compiler_memory
 from engine.compiler.memory.view import Buffer, BufferKind, View
 from engine.compiler.memory.weights import PackedStore
 from engine.compiler.passes.fusion import fuse
@@ -170,7 +170,6 @@ class Assembler:
 
     def codes(self) -> list[Code]:
         """Return the code of the kernel of each call; while LLVM compiles one, the next is written."""
-        make_room_for_compiler()
         started: list[Code | ObjectFile] = []
         for call, node in self.calls:
             with self._compiling(node):

@@ -128,3 +128,15 @@ def test_what_another_process_made_meanwhile_is_taken(tmp_path: Path) -> None:
 
     made.make(write, store, host_target())
     assert made.content() == b"what another process made"
+
+
+def test_room_is_made_for_llvm_only_where_it_compiles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    monkeypatch.setattr(object_file, "make_room_for_compiler", lambda: made.append(True))
+    kernel, target = KERNELS[0], host_target()
+    KernelCache(CodeStore(tmp_path)).compile(kernel, target)
+    assert made == [True]
+    KernelCache(CodeStore(tmp_path)).compile(kernel, target)
+    assert made == [True]
