@@ -25,7 +25,6 @@ from service.processes.siblings import Siblings
 from service.processes.slot import Slot
 from service.repository.early_load import EarlyLoad
 from service.repository.load_progress import LoadProgress
-from service.rollback_news import RollbackNews
 from service.scheduling.dispatcher import Dispatcher
 from service.schema_building import built_when_used
 from service.services import Listener, Services
@@ -65,6 +64,8 @@ def create_app(settings: Settings, early: EarlyLoad | None = None, slot: Slot | 
     endings = RequestEndings() if counters is None else ProcessEndings(counters)
     services.traffic = make_traffic(settings, dispatcher, endings)
     if slot is not None:
+        from service.rollback_news import RollbackNews  # noqa: PLC0415  # one process has nobody to tell
+
         services.siblings = Siblings(slot.channel, slot.number)
         services.traffic.tell = RollbackNews(services.siblings).tell
     access, budget = Access(settings), BodyBudget(settings.max_buffered_bytes)

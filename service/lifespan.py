@@ -5,11 +5,12 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from anyio.to_thread import current_default_thread_limiter
 from starlette.applications import Starlette
 
 from engine import code_folder_in_use
 from service.errors import ListenError, ServiceError
+from service.first_needs import prepare_for_requests
+from service.http.route_threads import limit_route_threads
 from service.images.decoder import DECODER
 from service.lifecycle import Phase
 from service.memory_trimmer import MemoryTrimmer
@@ -19,15 +20,7 @@ from service.repository.repository import RepositoryError, load_repository
 from service.services import Services, services_of
 from service.stores.poller import Poller
 
-_ROUTE_THREADS = 2
-"""Threads for routes that compute their answers, `/metrics` and `/traces` among them: with more, the event loop would
-wait for the interpreter behind each of them."""
 _logger = logging.getLogger(__name__)
-
-
-def limit_route_threads() -> None:
-    """Limit the threads of routes that compute their answers, on the event loop that runs now."""
-    current_default_thread_limiter().total_tokens = _ROUTE_THREADS
 
 
 @asynccontextmanager
@@ -42,7 +35,6 @@ async def lifespan(app: Starlette) -> AsyncIterator[None]:
         ListenError: gRPC cannot listen where it is to.
     """
     services = services_of(app)
-    limit_route_threads()
     trimmer = MemoryTrimmer()
     loading = asyncio.create_task(_load(services, trimmer))
     try:
@@ -124,6 +116,9 @@ async def _load(services: Services, trimmer: MemoryTrimmer) -> None:
         trimmer.start()
         _start_poller(services)
         services.lifecycle.started()
+        with suppress(ServiceError):  # the server shuts down
+            await services.loading_threads.run(prepare_for_requests)
+            limit_route_threads()
 
 
 def _start_poller(services: Services) -> None:

@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from re import Pattern
 from time import perf_counter_ns
-from typing import Any, ClassVar
-
-from PIL import Image
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from engine import Array, Port
 from service.codec.answer import AnswerDocument
@@ -16,6 +14,9 @@ from service.codec.decoded import Decoded
 from service.config.limits import Limits
 from service.config.model_config import ModelConfig
 from service.heavy_work import LIGHT_PACKED_BYTES
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 Clock = Callable[[], int]
 JsonSchema = Mapping[str, Any]
@@ -60,7 +61,7 @@ class Sample:
         text: a text; None if the model takes no texts.
     """
 
-    image: Image.Image | None
+    image: "Image.Image | None"
     arrays: Mapping[str, Array]
     text: str | None = None
 

@@ -2,11 +2,11 @@
 
 from functools import partial
 
-from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import Response
 
-from service.http.sibling_call import SIBLING_THREADS, is_for_sibling
+from service.http.route_threads import sibling_threads
+from service.http.sibling_call import is_for_sibling
 from service.processes.messages import Call
 from service.services import Services, services_of
 from service.telemetry.metrics import asks_for_openmetrics
@@ -16,7 +16,9 @@ async def show_metrics(request: Request) -> Response:
     """Show the metrics in the text format of Prometheus, or as OpenMetrics if `Accept` asks for it."""
     services = services_of(request)
     if is_for_sibling(request):
-        await to_thread.run_sync(_publish, services, limiter=SIBLING_THREADS)
+        from anyio import to_thread  # noqa: PLC0415  # many servers have no siblings
+
+        await to_thread.run_sync(_publish, services, limiter=sibling_threads())
         return Response()
     wants_openmetrics = asks_for_openmetrics(", ".join(request.headers.getlist("accept")))
     text, media_type = await services.shared.get(

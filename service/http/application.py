@@ -4,13 +4,14 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
 from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
 from service.http.direct_route import DirectRoute, DirectRoutes
+from service.http.route_threads import limit_route_threads
 
 if TYPE_CHECKING:
+    from anyio import CapacityLimiter
     from fastapi import FastAPI
 
 
@@ -42,7 +43,7 @@ class Application(Starlette):
         self._make_api = make_api
         self._api: FastAPI | None = None
         self._making = Lock()
-        self._making_threads = CapacityLimiter(1)
+        self._making_threads: CapacityLimiter | None = None
 
     @property
     def api(self) -> "FastAPI":
@@ -81,5 +82,14 @@ class Application(Starlette):
             return
         api = self._api
         if api is None:
-            api = await to_thread.run_sync(lambda: self.api, limiter=self._making_threads)
+            api = await self._made_api()
         await api(scope, receive, send)
+
+    async def _made_api(self) -> "FastAPI":
+        """Return FastAPI's application, made on a thread; all who ask meanwhile wait for the same one."""
+        from anyio import CapacityLimiter, to_thread  # noqa: PLC0415  # for FastAPI's routes, and no earlier
+
+        limit_route_threads()
+        if self._making_threads is None:
+            self._making_threads = CapacityLimiter(1)
+        return await to_thread.run_sync(lambda: self.api, limiter=self._making_threads)

@@ -1,6 +1,5 @@
 """Answers what another process of the server was asked, with the routes of this one."""
 
-from anyio import CapacityLimiter
 from starlette.requests import Request
 from starlette.types import Message, Scope
 
@@ -9,9 +8,6 @@ from service.http.application import Application
 from service.processes.messages import Call
 
 _KEY = "kuiper.for_sibling"
-SIBLING_THREADS = CapacityLimiter(1)
-"""Threads that compute what other processes ask. Those of routes may all wait for the other processes: if each process
-needed one of these to answer, all would wait for each other."""
 
 
 def is_for_sibling(request: Request) -> bool:

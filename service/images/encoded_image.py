@@ -1,9 +1,12 @@
 """An encoded image of a request, whose header was read and found acceptable."""
 
-from PIL import Image
+from typing import TYPE_CHECKING
 
 from engine.light_dataclass import dataclass
 from service.images.image_header import ImageHeader
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +23,7 @@ class EncodedImage:
     data: bytes
     header: ImageHeader
     place: str
-    opened: Image.Image | None = None
+    opened: "Image.Image | None" = None
 
     @property
     def size(self) -> tuple[int, int]:

@@ -16,9 +16,7 @@ from service.heavy_work import LIGHT_PIXELS, check_weight
 from service.images.decoder import DECODER
 from service.images.encoded_image import EncodedImage
 from service.images.geometry import ImageGeometry, place_image, width_at
-from service.images.image_file import open_image, upright_size
 from service.images.image_header import ImageHeader, read_header
-from service.images.planes import make_planes
 
 _WIDTH_STEP = 32
 """Open widths are multiples of so many columns: each is a shape of its own, which is compiled."""
@@ -105,6 +103,8 @@ def widen(target: ImageInput, images: Sequence[EncodedImage]) -> ImageInput:
     """
     if not target.is_width_open:
         return target
+    from service.images.image_file import open_image, upright_size  # noqa: PLC0415  # a start needs no Pillow
+
     sizes = (
         upright_size(image.opened or open_image(image.data, image.header, image.place)) for image in images
     )
@@ -138,6 +138,8 @@ def open_images(
     items = zip(images, headers, places, strict=True)
     if weight > LIGHT_PIXELS:
         return [EncodedImage(*item) for item in items]
+    from service.images.image_file import open_image  # noqa: PLC0415  # as above
+
     return [EncodedImage(*item, open_image(*item)) for item in items]
 
 
@@ -171,6 +173,8 @@ def prepare(
     if seconds is not None and any(image.opened is None for image in images):
         sizes = DECODER.decode(images, config, batch, seconds)
     else:
+        from service.images.planes import make_planes  # noqa: PLC0415  # as above
+
         sizes = [make_planes(image, config, out) for image, out in zip(images, batch, strict=True)]
     if target.dtype.kind in "iu":  # some filters make fractions, and levels a little beyond those of pixels
         np.rint(batch, out=batch).clip(0, 255, out=batch)

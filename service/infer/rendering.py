@@ -9,7 +9,6 @@ from service.config.limits import Limits
 from service.config.model_config import ImageConfig
 from service.errors import ServiceError
 from service.heavy_work import LIGHT_PIXELS, check_weight
-from service.images.drawing import Drawing
 from service.images.geometry import ImageGeometry
 from service.images.preparation import ImageInput, open_images, prepare
 from service.tasks import Prediction, Task
@@ -76,6 +75,8 @@ def render(
     images = open_images([picture.data], limits.image_pixels, config.formats)
     target = ImageInput(1, True, height, width, np.dtype(np.uint8))
     pixels = prepare(images, whole, target, limits.decode_seconds).array[0].transpose(1, 2, 0)
+    from service.images.drawing import Drawing  # noqa: PLC0415  # a start needs no Pillow
+
     drawing = Drawing(np.ascontiguousarray(pixels), (geometry.width, geometry.height))
     for item in (predictions or ())[:1]:
         task.draw(drawing, item)

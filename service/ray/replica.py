@@ -10,7 +10,7 @@ from starlette.types import ASGIApp
 from service.app import create_app
 from service.config.fitting import describe_fit, fit_to_memory
 from service.config.settings import Settings, load_settings
-from service.lifespan import limit_route_threads
+from service.http.route_threads import limit_route_threads
 from service.memory_trimmer import use_one_heap
 from service.ray.autoscaling import BUSY, WAITING, WORKERS
 from service.ray.connection import use_own_connection

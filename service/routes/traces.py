@@ -7,7 +7,8 @@ from anyio import to_thread
 from fastapi import APIRouter, Query, Request, Response
 
 from service.description.openapi import error_responses
-from service.http.sibling_call import SIBLING_THREADS, is_for_sibling
+from service.http.route_threads import sibling_threads
+from service.http.sibling_call import is_for_sibling
 from service.kept_traces import KeptTraces
 from service.services import services_of
 from service.telemetry.trace_view import ChromeTrace, TraceDetail, TraceList
@@ -30,7 +31,7 @@ async def list_traces(request: Request, format: TraceFormat = "json") -> Respons
     kept = KeptTraces(services, is_alone=is_for_sibling(request))
     compute = kept.draw_all if format == "chrome" else kept.list_all
     if kept.is_alone:
-        content = await to_thread.run_sync(compute, limiter=SIBLING_THREADS)
+        content = await to_thread.run_sync(compute, limiter=sibling_threads())
     else:
         content = await services.shared.get(("traces", format), compute)
     return _answer(content, format)
@@ -45,7 +46,7 @@ async def show_trace(request: Request, request_id: str, format: TraceFormat = "j
     """Show or draw the most recent traced run of a request."""
     kept = KeptTraces(services_of(request), is_alone=is_for_sibling(request))
     show = partial(kept.show, request_id, is_drawn=format == "chrome")
-    content = await to_thread.run_sync(show, limiter=SIBLING_THREADS if kept.is_alone else None)
+    content = await to_thread.run_sync(show, limiter=sibling_threads() if kept.is_alone else None)
     return _answer(content, format)
 
 

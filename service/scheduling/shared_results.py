@@ -6,8 +6,6 @@ from collections.abc import Callable, Hashable
 from dataclasses import field
 from typing import Any, TypeVar
 
-from anyio import to_thread
-
 from engine.light_dataclass import dataclass
 
 Result = TypeVar("Result")
@@ -67,7 +65,7 @@ class SharedResults:
         run = self._waiting.pop(key)
         loop = asyncio.get_running_loop()
         began = loop.time()
-        task = loop.create_task(to_thread.run_sync(run.compute))
+        task = loop.create_task(_on_a_thread(run.compute))
         task.add_done_callback(lambda task: self._end(key, run, task, loop.time() - began))
 
     def _end(self, key: Hashable, run: _Run, task: asyncio.Task[Any], seconds: float) -> None:
@@ -78,6 +76,12 @@ class SharedResults:
             loop.call_later(pause, self._begin, key)
         else:
             self._busy.remove(key)
+
+
+async def _on_a_thread(compute: Callable[[], Result]) -> Result:
+    from anyio import to_thread  # noqa: PLC0415  # it takes longer than all else of this module, at every start
+
+    return await to_thread.run_sync(compute)
 
 
 def _release(

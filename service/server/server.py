@@ -14,14 +14,14 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
-from anyio import to_thread
 
 from service.config.fitting import describe_fit
 from service.config.machine import this_machine
 from service.config.settings import Settings
 from service.errors import ListenError
 from service.http.application import Application
-from service.http.sibling_call import SIBLING_THREADS, answer_call
+from service.http.route_threads import sibling_threads
+from service.http.sibling_call import answer_call
 from service.lifecycle import Phase
 from service.processes.connection_shares import open_shares
 from service.processes.siblings import Duties
@@ -241,7 +241,11 @@ class SiblingServer(Server):
         self.servers = servers
 
     async def _digests(self) -> tuple[int, bytes]:
-        return HTTPStatus.OK, await to_thread.run_sync(served_digests, self.services, limiter=SIBLING_THREADS)
+        from anyio import to_thread  # noqa: PLC0415  # a start asks for no digests
+
+        return HTTPStatus.OK, await to_thread.run_sync(
+            served_digests, self.services, limiter=sibling_threads()
+        )
 
     def _has_beginning(self) -> bool:
         return any(listener.is_beginning for listener in self._listeners)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from pydantic import BaseModel, Field, model_validator
@@ -13,11 +13,13 @@ from service.config.model_config import FILE_NAME, ModelConfig, ModelConfigError
 from service.config.task_keys import TaskKeys
 from service.config.toml_table import TomlTable
 from service.errors import ServiceError
-from service.images.drawing import Drawing
 from service.images.geometry import ImageGeometry
 from service.schemas import JsonNumber
 from service.tasks.chosen_output import choose_output
 from service.tasks.task import Prediction, Task, TaskModel, TaskParameters
+
+if TYPE_CHECKING:
+    from service.images.drawing import Drawing
 
 _LISTED = 10
 """Most items that a remark lists."""
@@ -155,7 +157,7 @@ class Classification(Task):
             for indices, values in zip(order.tolist(), best.tolist(), strict=True)
         ]
 
-    def draw(self, drawing: Drawing, predictions: Sequence[Prediction]) -> None:
+    def draw(self, drawing: "Drawing", predictions: Sequence[Prediction]) -> None:
         """Draw a bar for each class, as long as it is probable."""
         found = [one for one in predictions if isinstance(one, ClassPrediction)]
         drawing.bars([(one.label, one.probability, one.index) for one in found])

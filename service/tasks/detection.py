@@ -2,18 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field
 
 from engine import Array
 from service.config.task_keys import TaskKeys
-from service.images.drawing import Drawing
 from service.images.geometry import ImageGeometry
 from service.schemas import JsonNumber
 from service.tasks.boxes import Box, BoxFinder, BoxParameters, geometry_of, place_boxes
 from service.tasks.task import Prediction, Task, TaskModel
 from service.tasks.yolo_shapes import BoxesConfig
+
+if TYPE_CHECKING:
+    from service.images.drawing import Drawing
 
 
 class DetectionConfig(BoxesConfig):
@@ -80,7 +82,7 @@ class Detection(Task):
             )
         return answers
 
-    def draw(self, drawing: Drawing, predictions: Sequence[Prediction]) -> None:
+    def draw(self, drawing: "Drawing", predictions: Sequence[Prediction]) -> None:
         """Draw the boxes, the most probable last, so that it lies on top."""
         for one in reversed(predictions):
             if isinstance(one, Detected):

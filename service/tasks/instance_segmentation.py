@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import ceil, floor
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from PIL import Image
@@ -15,7 +15,6 @@ from service.config.model_config import FILE_NAME, ModelConfigError
 from service.config.task_keys import TaskKeys
 from service.errors import ServiceError
 from service.heavy_work import check_wanted, check_weight
-from service.images.drawing import Drawing
 from service.images.geometry import ImageGeometry
 from service.schemas import JsonNumber
 from service.tasks.boxes import Box, BoxFinder, BoxParameters, geometry_of, place_boxes
@@ -23,6 +22,9 @@ from service.tasks.run_lengths import encode_counts, sample_counts
 from service.tasks.task import Prediction, Task, TaskModel
 from service.tasks.yolo_heads import unreadable
 from service.tasks.yolo_shapes import BoxesConfig, Extra, input_size
+
+if TYPE_CHECKING:
+    from service.images.drawing import Drawing
 
 MaskForm = Literal["rle", "none"]
 MAX_MASK_PIXELS = 1 << 28
@@ -141,7 +143,7 @@ class InstanceSegmentation(Task):
             )
         return answers
 
-    def draw(self, drawing: Drawing, predictions: Sequence[Prediction]) -> None:
+    def draw(self, drawing: "Drawing", predictions: Sequence[Prediction]) -> None:
         """Colour the pixels of each instance, and draw its box."""
         found = [one for one in reversed(predictions) if isinstance(one, Instance)]
         for one in found:

@@ -2,19 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
 from pydantic import BaseModel, Field, model_validator
 
 from engine import Array
 from service.config.task_keys import TaskKeys
-from service.images.drawing import Drawing
 from service.images.geometry import ImageGeometry
 from service.schemas import JsonNumber
 from service.tasks.boxes import Box, BoxFinder, BoxParameters, geometry_of, place_boxes
 from service.tasks.task import Prediction, Task, TaskModel
 from service.tasks.yolo_shapes import BoxesConfig, Extra
+
+if TYPE_CHECKING:
+    from service.images.drawing import Drawing
 
 COCO_SKELETON = (
     (15, 13), (13, 11), (16, 14), (14, 12), (11, 12), (5, 11), (6, 12), (5, 6), (5, 7), (6, 8),
@@ -129,7 +131,7 @@ class Keypoints(Task):
             )
         return answers
 
-    def draw(self, drawing: Drawing, predictions: Sequence[Prediction]) -> None:
+    def draw(self, drawing: "Drawing", predictions: Sequence[Prediction]) -> None:
         """Draw boxes, the points that are probable, and the lines between them."""
         for one in reversed(predictions):
             if isinstance(one, Figure):

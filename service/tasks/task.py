@@ -3,15 +3,17 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
 from engine import Array, Port, RuntimeOperator
 from service.config.model_config import ModelConfig
 from service.config.task_keys import TaskKeys
-from service.images.drawing import Drawing
 from service.images.geometry import ImageGeometry
+
+if TYPE_CHECKING:
+    from service.images.drawing import Drawing
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ class Task(ABC):
         del predictions
         return None
 
-    def draw(self, drawing: Drawing, predictions: Sequence[Prediction]) -> None:
+    def draw(self, drawing: "Drawing", predictions: Sequence[Prediction]) -> None:
         """Draw the predictions for a picture on it, where the task `draws`.
 
         Args:

@@ -3,8 +3,7 @@
 import re
 from collections.abc import Iterator
 from io import BytesIO
-
-from PIL import Image
+from typing import TYPE_CHECKING
 
 from service.codec.binding import only_port
 from service.codec.decoded import Decoded
@@ -19,14 +18,17 @@ from service.codec.format import (
     curl_file,
 )
 from service.codec.images import bind_images
-from service.images.image_file import IMAGE_FORMATS
+from service.config.image_formats import KNOWN_FORMATS
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 
 class ImageFormat(Format):
     """One encoded image, for a model with one input."""
 
     name = "image"
-    media_types = tuple(f"image/{name.lower()}" for name in IMAGE_FORMATS)
+    media_types = tuple(f"image/{name}" for name in KNOWN_FORMATS)
     aliases = ("image/jpg", "image/x-ms-bmp")
     signatures = (
         re.compile(rb"\x89PNG\r\n\x1a\n"),
@@ -50,15 +52,15 @@ class ImageFormat(Format):
         """Yield the image in each encoding."""
         if sample.image is None:
             return
-        for media_type, encoding in zip(self.media_types, IMAGE_FORMATS, strict=True):
-            curl = curl_file(media_type, f"image.{encoding.lower()}")
-            yield Example(media_type, "image", image_text(sample.image, encoding), curl)
+        for media_type, encoding in zip(self.media_types, KNOWN_FORMATS, strict=True):
+            curl = curl_file(media_type, f"image.{encoding}")
+            yield Example(media_type, "image", image_text(sample.image, encoding.upper()), curl)
 
 
 IMAGE_FORMAT = ImageFormat()
 
 
-def image_text(image: Image.Image, encoding: str = "PNG") -> str:
+def image_text(image: "Image.Image", encoding: str = "PNG") -> str:
     """Return an encoded image in base64."""
     target = BytesIO()
     image.save(target, encoding)
