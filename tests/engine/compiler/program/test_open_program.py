@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
@@ -207,12 +207,13 @@ def test_in_bfloat16_the_program_for_all_lengths_stands_in(
     assert not graph.verification.refused
 
 
-def never_rounds() -> AbstractContextManager[None]:
+@contextmanager
+def never_rounds() -> Iterator[None]:
     """Estimate that nothing is faster in bfloat16, as on most processors without instructions for it."""
-    stack = ExitStack()
-    for module in (linear, matrix_product):
-        stack.enter_context(patch.object(module, "_is_faster_paired", lambda *_: False))
-    return stack
+    with ExitStack() as stack:
+        for module in (linear, matrix_product):
+            stack.enter_context(patch.object(module, "_is_faster_paired", lambda *_: False))
+        yield
 
 
 @pytest.mark.parametrize("precision", ["bf16", "auto"])
