@@ -28,10 +28,15 @@ from engine.run import Run
 from engine.spec import TensorSpec, Value, arrays_in
 from engine.verification import Refusal
 
-ROUGH_TOLERANCE = 2.0**-6
-"""The same for operators of several products whose intermediate results the kernels round elsewhere than the layer."""
 TOLERANCE = 1e-4
 """Largest difference that counts as rounding, of the largest absolute value: Winograd's convolutions come to 1e-5."""
+ROUGH_TOLERANCE = 2.0**-6
+"""The same for operators of several products whose intermediate results the kernels round elsewhere than the layer."""
+_ROUNDINGS = 4.0
+"""How many times what rounding changes of the layer's own results these may differ: either is off by as much, the
+largest of few elements by somewhat more or less."""
+_ROUGHEST = 2.0**-3
+"""The most that they may differ then, of the largest absolute value: beyond that, nothing would be compared."""
 _NUDGE = 2e-6
 """By what part of the largest element tensors are moved to see whether results hang on their last digits."""
 _SENSITIVITY = 16.0
@@ -199,6 +204,8 @@ class _Comparison:
         if _is_within(ours, wanted, step_size, rounding, allowed):
             return
         distance = _excess(ours, wanted, step_size, rounding)
+        if self._is_rough(place):
+            allowed = max(allowed, self._rough_limit(step, slot, wanted))
         if not self._is_rounding(step, slot, wanted, distance, allowed):
             self._report(place, step, ours, wanted)
 
@@ -206,6 +213,16 @@ class _Comparison:
         """Whether a step's kernel is one of several products, or does the step's work after those of another step."""
         program = self._program
         return not program.roughly_known.isdisjoint((place, program.fused_into.get(place, place)))
+
+    def _rough_limit(self, step: Step, slot: int, wanted: Array) -> float:
+        """Return by how much results may differ that hang on rounded intermediate results more than most.
+
+        Where scores are large, or terms nearly cancel, rounding an operand moves results by more than its own part.
+        """
+        exact = self._again(step, step.outputs.index(slot), 0.0)
+        both = np.isfinite(wanted) & np.isfinite(exact)
+        moved = float(np.abs(wanted - exact).max(where=both, initial=0.0))
+        return min(_ROUNDINGS * moved, _ROUGHEST * _largest(wanted))
 
     def _is_rounding(self, step: Step, slot: int, wanted: Array, distance: Array, allowed: float) -> bool:
         """Whether results hang so much on the last digits of what they are made of that the difference says nothing."""

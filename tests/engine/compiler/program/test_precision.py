@@ -1,6 +1,7 @@
 """Programs that round the operands of products to bfloat16: what they give, and what is said of them."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,9 @@ import numpy as np
 import pytest
 
 from engine import Precision, RuntimeGraph, TraceLevel
+from engine.compiler.emit.emitter import Emitter
 from engine.compiler.kernels.paired_layout import PairedLayout
+from engine.compiler.kernels.paired_matmul import PairedMatrixProduct
 from engine.compiler.program import loss
 from engine.compiler.selection import convolution, linear
 from engine.dtypes import Array
@@ -189,3 +192,45 @@ def test_attention_is_verified_as_a_whole(tmp_path: Path, options: str, expressi
     assert graph.precisions["a"] is Precision.BF16
     assert not graph.verification.refused
     assert graph.verification.checked == 1
+
+
+def sharp_attention(folder: Path, after: str, threads: int = 1) -> RuntimeGraph:
+    """Return a model whose scores are large: what rounding moves them by changes weights by more than its own part."""
+    inputs = [f"pnnx.Input in{name} 0 1 {name} #{name}=(2,19,24)f32" for name in "qkv"]
+    scaled = "pnnx.Expression e 1 1 q p expr=mul(@0,16)"
+    line = "F.scaled_dot_product_attention a 3 1 p k v y is_causal=False $query=p $key=k $value=v"
+    last = [f"F.{after} b 1 1 y z"] if after else []
+    text = "\n".join([*inputs, scaled, line, *last, f"pnnx.Output out 1 0 {'z' if after else 'y'}"])
+    return make_graph(folder, text, backend="native", precision="bf16", threads=threads)
+
+
+SHARP = [np.random.default_rng(place).standard_normal((2, 19, 24)).astype(np.float32) for place in range(3)]
+
+
+@pytest.mark.usefixtures("always_rounds")
+@pytest.mark.parametrize("after", ["", "gelu", "silu"])
+def test_attention_that_hangs_on_rounding_is_not_refused(tmp_path: Path, after: str) -> None:
+    graph = sharp_attention(tmp_path, after, threads=2)
+    graph.forward(SHARP)
+    assert graph.verification.checked == 1
+    assert not graph.verification.refused
+
+
+PAIRED = PairedMatrixProduct.emit
+
+
+def without_the_last_step(self: PairedMatrixProduct, e: Emitter) -> None:
+    """Leave out the last product of each sum."""
+    PAIRED(replace(self, shape=replace(self.shape, depth=self.shape.depth - 1)), e)
+
+
+@pytest.mark.plants_a_mistake
+@pytest.mark.usefixtures("always_rounds")
+@pytest.mark.parametrize("after", ["", "gelu", "silu"])
+def test_attention_that_hangs_on_rounding_is_refused_where_it_is_wrong(
+    tmp_path: Path, after: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PairedMatrixProduct, "emit", without_the_last_step)
+    graph = sharp_attention(tmp_path, after)
+    graph.forward(SHARP)
+    assert graph.verification.refused_count == 1
