@@ -28,8 +28,12 @@ settings.load_profile("kuiper")
 
 os.environ["KUIPER_CACHE"] = ""  # what is tested is what the compiler makes now
 
-_BY_CHANCE = frozenset({"differential", "property", "sanitizer"})
-"""Folders of tests that run at random, or once more, what others run case by case."""
+_AGAIN = frozenset(
+    {"attack", "bench", "deploy", "differential", "fuzz", "models", "property", "sanitizer", "soak"}
+)
+"""Folders of tests that run as a whole, at random, under attack or once more what others run case by case."""
+_MEASURE_PROCESSES = "COVERAGE_PROCESS_CONFIG"
+"""Variable by which coverage has the processes that tests start measured."""
 
 
 @pytest.hookimpl(wrapper=True)
@@ -45,15 +49,27 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Measure no coverage of tests that take the paths of others again, which would cost half as much as the tests.
 
-    These are tests by chance, and those of kernels at other widths than the widest: the same Python writes all widths.
+    These are tests of the whole and by chance, and those of kernels at other widths than the widest: the same Python
+    writes all widths.
     """
     narrower = supported_targets()[1:]
     for item in items:
         call = getattr(item, "callspec", None)  # a test without parameters has none
         values = call.params.values() if call is not None else ()
         is_narrower = any(isinstance(value, Target) and value in narrower for value in values)
-        if is_narrower or item.nodeid.split("/")[1] in _BY_CHANCE:
+        if is_narrower or item.nodeid.split("/")[1] in _AGAIN:
             item.add_marker("no_cover")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Measure no coverage in processes that such tests start: it takes two fifths of the start of a server."""
+    measured = os.environ.pop(_MEASURE_PROCESSES, None) if item.get_closest_marker("no_cover") else None
+    try:
+        return (yield)
+    finally:
+        if measured is not None:
+            os.environ[_MEASURE_PROCESSES] = measured
 
 
 @pytest.fixture(scope="session", autouse=True)
