@@ -45,7 +45,8 @@ async def read_body(
     context = context_of(request)
     if not is_encoded:
         _check_encoding(context)
-    _check_upgrade(context)
+    if b"connection" in context.headers:
+        _check_upgrade(context)
     try:
         declared = context.headers.get(b"content-length", b"0")
         limits.check_body(int(declared) if declared.isdigit() else 0)

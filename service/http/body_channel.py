@@ -37,7 +37,11 @@ class BodyChannel:
         Raises:
             ServiceError: 503 `buffers_full`; 408 `body_timeout` where nothing has arrived for `STALL_SECONDS`.
         """
-        message = await (self._next() if self._is_whole or self._ended else self._wait())
+        if self._is_whole or self._ended:
+            message = await self._receive()
+            self._note_end(message)
+        else:
+            message = await self._wait()
         if message["type"] == "http.request":
             self._received += len(message.get("body", b""))
             self._reservation.expect(self._received)
@@ -66,8 +70,11 @@ class BodyChannel:
 
     async def _next(self) -> Message:
         message = await self._receive()
-        self._ended = message["type"] != "http.request" or not message.get("more_body", False)
+        self._note_end(message)
         return message
+
+    def _note_end(self, message: Message) -> None:
+        self._ended = message["type"] != "http.request" or not message.get("more_body", False)
 
 
 def _stalled() -> ServiceError:

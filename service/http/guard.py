@@ -41,20 +41,17 @@ class GuardMiddleware:
         if refusal is not None:
             return error_response(refusal)(scope, receive, send)
         if scope["path"] in POLLED_PATHS:
-            return self._run(scope, receive, send, context)
+            return self._run(scope, receive, send, context, is_counted=False)
         if self._lifecycle.phase is Phase.DRAINING:
             return error_response(shutting_down())(scope, receive, send)
-        return self._run_counted(scope, receive, send, context)
+        return self._run(scope, receive, send, context, is_counted=True)
 
-    async def _run_counted(self, scope: Scope, receive: Receive, send: Send, context: RequestContext) -> None:
-        self._lifecycle.begin_request()
-        try:
-            await self._run(scope, receive, send, context)
-        finally:
-            self._lifecycle.end_request()
-
-    async def _run(self, scope: Scope, receive: Receive, send: Send, context: RequestContext) -> None:
+    async def _run(
+        self, scope: Scope, receive: Receive, send: Send, context: RequestContext, *, is_counted: bool
+    ) -> None:
         """Run the application; an unhandled exception is logged, and answered without its details."""
+        if is_counted:
+            self._lifecycle.begin_request()
         try:
             await self._app(scope, receive, send)
         except ClientDisconnect:
@@ -65,3 +62,6 @@ class GuardMiddleware:
                 raise
             if not context.is_begun:
                 await error_response(internal_error(context.request_id))(scope, receive, send)
+        finally:
+            if is_counted:
+                self._lifecycle.end_request()

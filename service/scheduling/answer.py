@@ -26,7 +26,7 @@ class Answer:
     @property
     def length(self) -> int:
         """Number of bytes of its body."""
-        return sum(len(piece) for piece in self.pieces)
+        return sum(map(len, self.pieces))
 
     @property
     def body(self) -> bytes:

@@ -25,9 +25,7 @@ def deliver(
 
 
 def _complete(calls: Sequence[ScheduledCall[Any]], runs: Sequence[Sequence[ScheduledCall[Any]]]) -> None:
-    leaders = {
-        next((scheduled for scheduled in run if not scheduled.completion.is_over), None) for run in runs
-    }
+    leaders = [_leader(run) for run in runs]
     for scheduled in calls:
         result = scheduled.progress.result
         if result is None:
@@ -36,3 +34,11 @@ def _complete(calls: Sequence[ScheduledCall[Any]], runs: Sequence[Sequence[Sched
             scheduled.completion.complete(result, scheduled in leaders)
         except Exception:  # the results of the other calls have to be delivered as well
             _logger.exception("the result of a call could not be delivered")
+
+
+def _leader(run: Sequence[ScheduledCall[Any]]) -> ScheduledCall[Any] | None:
+    """Return the first call of a run that has not ended yet; None where all have."""
+    for scheduled in run:
+        if not scheduled.completion.is_over:
+            return scheduled
+    return None

@@ -40,8 +40,12 @@ class V2Head:
         self._request_id = request_id
         self._client = context.client
         self._limits = limits
-        self._encoding = parse_encoding(context.header(b"content-encoding"))
-        self._answer_encoding = choose_encoding(context.header(b"accept-encoding"))
+        headers = context.headers  # most requests have neither, and need not be asked further
+        self._encoding = self._answer_encoding = IDENTITY
+        if b"content-encoding" in headers:
+            self._encoding = parse_encoding(context.header(b"content-encoding"))
+        if b"accept-encoding" in headers:
+            self._answer_encoding = choose_encoding(context.header(b"accept-encoding"))
         self._header_length = parse_header_length(context.header(_HEADER))
         self._is_compressed = self._encoding != IDENTITY
         self.padding = 0 if self._is_compressed else padding_of(self._header_length)
