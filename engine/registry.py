@@ -2,13 +2,17 @@
 
 import difflib
 import re
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from engine.arguments import Argument, read_arguments
 from engine.named_arguments import only_named
 from engine.results import Results
+
+_OWN_LAYERS = "engine.layers."
 
 LayerFunction = TypeVar("LayerFunction", bound=Callable[..., Any])
 
@@ -54,11 +58,33 @@ class Layer:
     results: Results | None = None
 
 
+class _Registered:
+    """A layer that is made when it is first asked for: a model has few of all types, and each start registers all.
+
+    Args:
+        make: makes it.
+    """
+
+    def __init__(self, make: Callable[[], Layer]) -> None:
+        self._make = make
+        self._layer: Layer | None = None
+
+    def layer(self) -> Layer:
+        """Return the layer, always the same."""
+        with _making:
+            if self._layer is None:
+                self._layer = self._make()
+            return self._layer
+
+
+_making = threading.Lock()
+
+
 class LayerRegistry:
     """PNNX type strings and the layers that run them."""
 
     def __init__(self) -> None:
-        self._layers: dict[str, Layer] = {}
+        self._layers: dict[str, _Registered] = {}
 
     def copy(self) -> "LayerRegistry":
         """Return a registry with the same layers, to add own ones to or to put them in the place of others."""
@@ -94,17 +120,13 @@ class LayerRegistry:
         """
 
         def register(function: LayerFunction) -> LayerFunction:
-            arguments, variadic, collects = read_arguments(function, prepare)
-            rule = infer and only_named(infer)
-            count = multiply_adds and only_named(multiply_adds)
-            for name in type_names:
-                if name in self._layers and not replace:
-                    raise DuplicateLayerError(f"layer {name!r} is registered twice")
-                self._layers[name] = Layer(
+            def make(name: str) -> Layer:
+                arguments, variadic, collects = read_arguments(function, prepare)
+                return Layer(
                     type=name,
                     forward=function,
-                    infer=rule,
-                    multiply_adds=count,
+                    infer=infer and only_named(infer),
+                    multiply_adds=multiply_adds and only_named(multiply_adds),
                     prepare=prepare,
                     arguments=arguments,
                     variadic=variadic,
@@ -112,13 +134,21 @@ class LayerRegistry:
                     takes_quantized=takes_quantized,
                     results=results,
                 )
+
+            if not function.__module__.startswith(_OWN_LAYERS):
+                read_arguments(function, prepare)  # whoever wrote it is told of mistakes at once
+            for name in type_names:
+                if name in self._layers and not replace:
+                    raise DuplicateLayerError(f"layer {name!r} is registered twice")
+                self._layers[name] = _Registered(partial(make, name))
             return function
 
         return register
 
     def find(self, type_name: str) -> Layer | None:
         """Return the layer of a PNNX type, or None."""
-        return self._layers.get(type_name)
+        found = self._layers.get(type_name)
+        return None if found is None else found.layer()
 
     def nearest(self, type_name: str, count: int = 3) -> tuple[str, ...]:
         """Return the registered types that `type_name` may be a misspelling or another name of, best first.
@@ -139,7 +169,7 @@ class LayerRegistry:
         return type_name in self._layers
 
     def __iter__(self) -> Iterator[Layer]:
-        return iter(self._layers.values())
+        return (registered.layer() for registered in self._layers.values())
 
     def __len__(self) -> int:
         return len(self._layers)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from engine import DuplicateLayerError, LayerRegistry, TensorSpec, registry
+from engine import DuplicateLayerError, LayerRegistry, SignatureError, TensorSpec, registry
 from engine.arguments import Floats, Ints, Operand
 from engine.dtypes import Array
 
@@ -115,3 +115,28 @@ def test_rules_get_only_the_arguments_that_they_name() -> None:
     assert made.multiply_adds(outputs=(spec,), input=spec, exponent=2) == 6
     with pytest.raises(TypeError, match="input"):
         made.infer(exponent=2)
+
+
+def test_every_layer_can_be_made_and_is_the_same_in_a_copy() -> None:
+    copy = registry.copy()
+    assert [layer.type for layer in registry] == [layer.type for layer in copy]
+    assert all(copy.find(layer.type) is layer for layer in registry)
+
+
+def test_layers_of_users_are_read_when_they_are_registered() -> None:
+    with pytest.raises(SignatureError, match="is annotated bytes"):
+
+        @LayerRegistry().layer("my.Bytes")
+        def take(value: bytes) -> Array:
+            return np.frombuffer(value)
+
+
+def test_layers_of_the_engine_are_read_when_they_are_asked_for() -> None:
+    def take(value: bytes) -> Array:
+        return np.frombuffer(value)
+
+    take.__module__ = "engine.layers.bytes"
+    layers = LayerRegistry()
+    layers.layer("my.Bytes")(take)
+    with pytest.raises(SignatureError, match="is annotated bytes"):
+        layers.find("my.Bytes")
