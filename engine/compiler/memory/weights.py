@@ -1,5 +1,7 @@
 """Weights in the order in which a kernel reads them."""
 
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
 from typing import NamedTuple, Protocol
 from weakref import WeakValueDictionary
@@ -8,6 +10,11 @@ from engine.compiler.memory.alignment import aligned
 from engine.dtypes import Array
 from engine.light_dataclass import dataclass
 from engine.mapped_pages import let_go
+
+_FETCHED_BYTES = 1 << 18
+"""Bytes of weights from which on a thread of its own takes them sooner."""
+_AT_ONCE = 4
+"""Threads for that."""
 
 
 class Packing(Protocol):
@@ -66,6 +73,7 @@ class PackedWeights:
     source: tuple[Array, Array | None] | None
     shelf: Shelf | None = None
     _packed: PackedArrays | None = field(default=None, init=False)
+    _key: str | None = field(default=None, init=False)
 
     def weight(self) -> Array:
         """Return the packed weights."""
@@ -80,22 +88,43 @@ class PackedWeights:
         """What tells the packed bytes from all others; None where it was not computed."""
         return self._pack().digest
 
+    def fetch(self) -> None:
+        """Take what is kept of them, if anything is; packs nothing, and leaves the interpreter to others meanwhile."""
+        if self._key is not None or self.shelf is None or self.source is None:
+            return
+        self._key = self.shelf.key(self.kernel, *self.source)
+        self._packed = None if self._key is None else self.shelf.load(self._key)
+        self._let_go()
+
     def _pack(self) -> PackedArrays:
-        if self._packed is None:
-            if self.source is None:
-                raise ValueError("there are no weights to pack")
-            key = None if self.shelf is None else self.shelf.key(self.kernel, *self.source)
-            known = None if self.shelf is None or key is None else self.shelf.load(key)
-            if known is None:
-                weight, bias = map(aligned, self.kernel.pack(*self.source))
-                known = PackedArrays(weight, bias)
-                if self.shelf is not None and key is not None:
-                    known = self.shelf.save(key, weight, bias)
-            for array in self.source:
-                if array is not None:
-                    let_go(array)
-            self._packed, self.source = known, None
-        return self._packed
+        self.fetch()
+        if self._packed is not None:
+            return self._packed
+        if self.source is None:
+            raise ValueError("there are no weights to pack")
+        weight, bias = map(aligned, self.kernel.pack(*self.source))
+        packed = PackedArrays(weight, bias)
+        if self.shelf is not None and self._key is not None:
+            packed = self.shelf.save(self._key, weight, bias)
+        self._packed = packed
+        self._let_go()
+        return packed
+
+    def _let_go(self) -> None:
+        """Let the model's own weights go from memory, and forget them where they are packed."""
+        for array in self.source or ():
+            if array is not None:
+                let_go(array)
+        if self._packed is not None:
+            self.source = None
+
+
+def fetch_side_by_side(weights: Iterable[PackedWeights]) -> None:
+    """Take what is kept of weights: for those of large models, that is most of a start that compiles nothing."""
+    wanted = [each for each in weights if each.source is not None and each.source[0].nbytes >= _FETCHED_BYTES]
+    if len(wanted) > 1:
+        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="weights") as threads:
+            list(threads.map(PackedWeights.fetch, wanted))
 
 
 class PackedStore(WeakValueDictionary[tuple[object, ...], PackedWeights]):

@@ -6,6 +6,7 @@ from engine.compiler.emit.jit import Code
 from engine.compiler.memory.alignment import WORD
 from engine.compiler.memory.arena import ArenaPool, Lifetime, arrange, least_size
 from engine.compiler.memory.view import Buffer, BufferKind, View
+from engine.compiler.memory.weights import PackedWeights, fetch_side_by_side
 from engine.compiler.program.address_table import AddressTable
 from engine.compiler.program.instruction import NativeSteps, NumpyStep
 from engine.compiler.program.observable import Observables
@@ -69,6 +70,7 @@ class Draft:
         scratch = max((call.kernel.scratch for call in self.calls), default=0) * WORD * threads
         _check_size(arrangement.size + scratch)
         compiled = codes()
+        fetch_side_by_side(self._packed_weights())
         table = AddressTable(offsets, arrangement.size)
         steps = [
             NativeStep(code, table.add(call), call.kernel.chunks)
@@ -102,6 +104,12 @@ class Draft:
             precisions=self.precisions,
             roughly_known=self.roughly_known,
         )
+
+    def _packed_weights(self) -> Iterator[PackedWeights]:
+        """Yield the weights that kernels read, each once."""
+        loads = [view.buffer.load for call in self.calls for view in call.arguments]
+        owners = [getattr(load, "__self__", None) for load in loads]
+        yield from {id(owner): owner for owner in owners if isinstance(owner, PackedWeights)}.values()
 
     def _in_order(self, steps: Sequence[NativeStep]) -> Iterator[NativeSteps | NumpyStep]:
         done = 0

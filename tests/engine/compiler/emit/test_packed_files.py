@@ -14,7 +14,7 @@ from engine.compiler.emit import packed_files as module
 from engine.compiler.emit.code_store import CodeStore
 from engine.compiler.emit.packed_files import PackedFiles
 from engine.compiler.memory.alignment import ALIGNMENT, address_of
-from engine.compiler.memory.weights import PackedWeights
+from engine.compiler.memory.weights import PackedWeights, fetch_side_by_side
 from engine.dtypes import Array
 from tests.engine.compiler.plans import weights_of
 from tests.engine.models import write_model
@@ -72,6 +72,22 @@ def test_weights_are_packed_once_for_all_processes(tmp_path: Path) -> None:
     assert not first.weight().flags.writeable  # it lies in the file: processes share its memory
     assert not second.weight().flags.writeable
     assert [address_of(array) % ALIGNMENT for array in (second.weight(), second.bias())] == [0, 0]
+
+
+def test_what_is_kept_is_fetched_side_by_side_and_the_rest_is_packed_later(tmp_path: Path) -> None:
+    others = [WEIGHT + np.float32(number) for number in range(4)]
+    for weight in others[:3]:
+        weights(tmp_path, weight=weight)
+    PACKED.clear()
+    begun = [PackedWeights(KERNEL, (weight, BIAS), PackedFiles(CodeStore(tmp_path))) for weight in others]
+    fetch_side_by_side(begun)
+    assert [each.source is None for each in begun] == [True, True, True, False]
+    assert not PACKED
+    fetch_side_by_side(begun)
+    for each, weight in zip(begun, others, strict=True):
+        assert np.array_equal(each.weight(), weight.T)
+    assert len(PACKED) == 1
+    assert begun[3].source is None
 
 
 @pytest.mark.parametrize(
