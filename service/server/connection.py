@@ -116,7 +116,6 @@ class Connection(HttpToolsProtocol):
         if was_in_head:
             self._head_bytes += len(data)
         self._is_parsing = True
-        self._idle_since = None
         if len(data) <= SLICE_BYTES or (not self.pipeline and data.count(b"\n") <= SLICE_LINES):
             super().data_received(data)
         else:
@@ -135,6 +134,7 @@ class Connection(HttpToolsProtocol):
         """Note that a head begins."""
         super().on_message_begin()
         self._in_head = True
+        self._idle_since = None  # blank lines before it are no request: a client that sends nothing else is idle
 
     def on_headers_complete(self) -> None:
         """Note that a head has ended."""
@@ -147,7 +147,9 @@ class Connection(HttpToolsProtocol):
         """Take a piece of a body, and stop reading when the application does not keep up."""
         super().on_body(body)
         self._body_bytes += len(body)
-        if len(self.cycle.body) >= READ_AHEAD_BYTES and not self.cycle.response_complete:
+        if self.cycle.response_complete:
+            self._idle_since = self.loop.time()  # nobody reads it, but it is to arrive
+        elif len(self.cycle.body) >= READ_AHEAD_BYTES:
             self.flow.pause_reading()
 
     def on_chunk_header(self) -> None:

@@ -212,6 +212,7 @@ class Held:
         self.connections: list[Connection] = []
         self.may_answer = asyncio.Event()
         self.body = b"fine"
+        self.reads = True
         config = uvicorn.Config(
             self._answer,
             http=Connection,
@@ -227,7 +228,7 @@ class Held:
         return self.connections[-1]
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body = await Request(scope, receive).body()
+        body = await Request(scope, receive).body() if self.reads else b""
         await self.may_answer.wait()
         await Response(body or self.body)(scope, receive, send)
 
@@ -304,6 +305,30 @@ async def test_an_idle_connection_is_closed_and_one_that_asks_again_is_not() -> 
         held.may_answer.set()
         assert await asyncio.wait_for(reader.readuntil(b"fine"), 20)
         await until(lambda: connection._idle_since is not None)
+        connection.timeout_keep_alive = 0
+        connection._end_wait()
+        assert await asyncio.wait_for(reader.read(), 20) == b""
+        writer.close()
+
+
+async def test_blank_lines_are_no_request_and_a_body_that_nobody_reads_may_arrive() -> None:
+    held = Held(keep_alive=1000)
+    held.reads = False
+    held.may_answer.set()
+    async with await asyncio.get_running_loop().create_server(held.connect, "127.0.0.1", 0) as server:
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(HEAD + b"Content-Length: 2\r\n\r\n")
+        assert await asyncio.wait_for(reader.readuntil(b"fine"), 20)
+        (connection,) = held.connections
+        for data in (b"ab", b"\r\n"):
+            await until(lambda: connection._idle_since is not None)
+            connection._idle_since = since = 0.0
+            connection.data_received(data)
+            assert connection._idle_since is not None
+            assert (connection._idle_since > since) == (data == b"ab")
+            activity = connection.activity(0.0)
+            assert activity is not None
+            assert activity.use is Use.IDLE
         connection.timeout_keep_alive = 0
         connection._end_wait()
         assert await asyncio.wait_for(reader.read(), 20) == b""
