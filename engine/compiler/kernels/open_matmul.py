@@ -3,7 +3,8 @@
 Arguments: a, b, output, the epilogue's operands, scratch memory, then `sizes`. Strides of 1 are in the code.
 
 b is cut into panels as wide as the register tile. A chunk copies each of its panels into scratch memory, row below row.
-Of the last panel, lanes beyond the columns hold anything: the results that they lead to are never stored.
+Of the last panel, lanes beyond the columns hold 0: the results that they lead to are never stored, but what other
+kernels left there, integers for example, could be numbers that are too small to be multiplied fast.
 """
 
 from dataclasses import replace
@@ -195,6 +196,9 @@ class OpenMatrixProduct:
 
     def _pack(self, e: Emitter, source: IRValue, panel: IRValue, count: IRIndex) -> None:
         """Write the copy of a panel of `count` columns into scratch memory."""
+        with e.when(e.compare("<", count, self._width)):
+            with e.loop(0, e.mul(self.shape.depth, self._width), self.lanes) as loop:
+                e.store(e.splat(0.0), panel, loop.index)
         row_step, column_step = self._b_steps
         if isinstance(row_step, int) and not isinstance(column_step, int):
             self._pack_turned(e, source, panel, count)
