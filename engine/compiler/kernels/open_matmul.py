@@ -196,9 +196,9 @@ class OpenMatrixProduct:
 
     def _pack(self, e: Emitter, source: IRValue, panel: IRValue, count: IRIndex) -> None:
         """Write the copy of a panel of `count` columns into scratch memory."""
-        with e.when(e.compare("<", count, self._width)):
-            with e.loop(0, e.mul(self.shape.depth, self._width), self.lanes) as loop:
-                e.store(e.splat(0.0), panel, loop.index)
+        has_rest, size = e.compare("<", count, self._width), e.mul(self.shape.depth, self._width)
+        with e.when(has_rest), e.loop(0, size, self.lanes) as loop:
+            e.store(e.splat(0.0), panel, loop.index)
         row_step, column_step = self._b_steps
         if isinstance(row_step, int) and not isinstance(column_step, int):
             self._pack_turned(e, source, panel, count)
