@@ -134,7 +134,8 @@ class Connection(HttpToolsProtocol):
         """Note that a head begins."""
         super().on_message_begin()
         self._in_head = True
-        self._idle_since = None  # blank lines before it are no request: a client that sends nothing else is idle
+        # blank lines before it are no request: a client that sends nothing else is idle
+        self._idle_since = None
 
     def on_headers_complete(self) -> None:
         """Note that a head has ended."""
