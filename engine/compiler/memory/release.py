@@ -25,15 +25,15 @@ def release_compiler_memory() -> None:
 
 @lru_cache(maxsize=1)
 def make_room_for_compiler() -> None:
-    """Release the pages of files, the first time: LLVM takes more memory than all that runs afterwards."""
+    """Release the pages of libraries, the first time: LLVM takes more memory than all that runs afterwards."""
     release_file_pages()
     release_heap()
 
 
 def release_file_pages() -> None:
-    """Drop the pages of all files that are mapped; what is still needed of them comes back by itself.
+    """Drop the pages of all libraries that are loaded; what is still needed of them comes back by itself.
 
-    Some 15 MB, that importing and reading weights took. Does nothing but on Linux.
+    Some 15 MB, that importing took. Does nothing but on Linux.
     """
     _drop(_pages_of(""))
 
@@ -65,17 +65,22 @@ def _pages_of(library: str) -> Sequence[tuple[int, int]]:
 
 
 def unchanged_pages(maps: str, library: str) -> Iterator[tuple[int, int]]:
-    """Yield address and bytes of what is mapped of a file, cannot be written, and is as it is in the file.
+    """Yield address and bytes of what is mapped of a library, cannot be written, and is as it is in the file.
 
-    What the loader wrote before it took the right to write away would be lost.
+    What the loader wrote before it took the right to write away would be lost. So would be what other threads write
+    where something else is mapped by now: but a library stays, once the last of its parts is there, which can be
+    written. Files that are mapped for their data have no such part, and are left alone: any may be gone already.
 
     Args:
         maps: text of /proc/PID/smaps.
-        library: what the file's name begins with; empty for all files.
+        library: what the file's name begins with; empty for all libraries.
     """
     # a line of where it lies, then one for each number that is known of it
-    place = rf"^([0-9a-f]+)-([0-9a-f]+) r-.p .*/{library}[^/\n]*\n((?:[A-Z].*\n)*)"
-    for found in re.finditer(place, maps, re.MULTILINE):
-        start, end = (int(text, 16) for text in found.group(1, 2))
-        if all(re.search(rf"^{number}: +0 kB$", found[3], re.MULTILINE) for number in _CHANGED):
+    place = rf"^([0-9a-f]+)-([0-9a-f]+) r(.).p [^/\n]*(/(?:.*/)?{library}[^/\n]*)\n((?:[A-Z].*\n)*)"
+    parts = list(re.finditer(place, maps, re.MULTILINE))
+    last = {part[4]: int(part[1], 16) for part in parts if part[3] == "w"}
+    for part in parts:
+        start, end = (int(text, 16) for text in part.group(1, 2))
+        is_loaded = part[3] == "-" and end <= last.get(part[4], 0)
+        if is_loaded and all(re.search(rf"^{number}: +0 kB$", part[5], re.MULTILINE) for number in _CHANGED):
             yield start, end - start
