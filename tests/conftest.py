@@ -28,9 +28,7 @@ settings.load_profile("kuiper")
 
 os.environ["KUIPER_CACHE"] = ""  # what is tested is what the compiler makes now
 
-_AGAIN = frozenset(
-    {"attack", "bench", "deploy", "differential", "fuzz", "models", "property", "sanitizer", "soak"}
-)
+_AGAIN = frozenset({"attack", "bench", "deploy", "differential", "property", "sanitizer"})
 """Folders of tests that run as a whole, at random, under attack or once more what others run case by case."""
 _MEASURE_PROCESSES = "COVERAGE_PROCESS_CONFIG"
 """Variable by which coverage has the processes that tests start measured."""
