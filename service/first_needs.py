@@ -5,11 +5,16 @@ from importlib import import_module
 
 from engine import release_file_pages
 
-_MODULES = ("anyio._backends._asyncio", "service.images.planes", "service.images.drawing")
+_MODULES = (
+    "anyio._backends._asyncio",
+    "service.images.planes",
+    "service.images.drawing",
+    "service.telemetry.metrics.text",
+)
 
 
 def prepare_for_requests() -> None:
-    """Import what decodes pictures and what runs functions on threads, and give back memory that the start took."""
+    """Import what decodes pictures, runs functions on threads and shows metrics; give back memory of the start."""
     for name in _MODULES:
         with suppress(ImportError):  # whoever needs it imports it again, and is told
             import_module(name)

@@ -17,7 +17,7 @@ from service.lifecycle import Phase
 from service.lifespan import services_of
 import service.server.server
 
-LATER = ["PIL", "anyio._backends._asyncio", "numpy.ma", "service.rollback_news"]
+LATER = ["PIL", "anyio._backends._asyncio", "numpy.ma", "prometheus_client", "service.rollback_news"]
 
 def imported():
     return [name for name in LATER if name in sys.modules]
@@ -46,4 +46,4 @@ def test_what_decodes_pictures_is_imported_once_the_server_is_ready(models: Path
     )
     before, after = json.loads(ended.stdout)
     assert before == []
-    assert {"PIL", "anyio._backends._asyncio"} <= {*after}
+    assert {"PIL", "anyio._backends._asyncio", "prometheus_client"} <= {*after}

@@ -1,21 +1,24 @@
 """The process that decodes large images."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-
+from service.telemetry.metrics import prometheus
 from service.telemetry.metrics.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
 
 
 class DecoderMetrics:
     """`kuiper_image_decoders` and `kuiper_image_decoders_ended_total`."""
 
-    def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
+    def collect(self, snapshot: Snapshot) -> "Iterator[Metric]":
         """Yield the gauge and the counter."""
-        yield GaugeMetricFamily(
+        yield prometheus.GaugeMetricFamily(
             "kuiper_image_decoders", "processes that decode large images", value=snapshot.has_decoder
         )
-        ended = CounterMetricFamily(
+        ended = prometheus.CounterMetricFamily(
             "kuiper_image_decoders_ended",
             "processes that decoded large images and were ended, or ended, during a request",
             labels=("code",),

@@ -1,21 +1,19 @@
 """Metrics as text, in either format that Prometheus reads."""
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from itertools import chain
-
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
-from prometheus_client import registry as prometheus
-from prometheus_client.core import Metric
-from prometheus_client.exposition import generate_latest
-from prometheus_client.openmetrics import exposition as openmetrics
+from typing import TYPE_CHECKING
 
 from service.scheduling.call_record import CallObserver
 from service.telemetry.metrics.collector import Collector
 from service.telemetry.metrics.collectors import SUMMED
 from service.telemetry.metrics.snapshot import Snapshot
 
-TEXT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-"""Media type of Prometheus' own text format."""
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+    from service.telemetry.metrics.text import ProcessFamilies
 
 
 def asks_for_openmetrics(accept: str) -> bool:
@@ -37,11 +35,12 @@ class Metrics:
 
     def __init__(self, collectors: Iterable[Collector]) -> None:
         self._collectors = tuple(collectors)
-        self._process = (
-            ProcessCollector(registry=None),
-            PlatformCollector(registry=None),
-            GCCollector(registry=CollectorRegistry()),  # it takes no None
-        )
+
+    @cached_property
+    def _process(self) -> "ProcessFamilies":
+        from service.telemetry.metrics.text import ProcessFamilies  # noqa: PLC0415  # shown later than a start
+
+        return ProcessFamilies()
 
     @property
     def observers(self) -> list[CallObserver]:
@@ -55,44 +54,21 @@ class Metrics:
             snapshot: the server at this moment.
             wants_openmetrics: what `asks_for_openmetrics` says of the request.
         """
+        from service.telemetry.metrics.text import write_families  # noqa: PLC0415  # as above
+
         collected = (collector.collect(snapshot) for collector in self._collectors)
-        families = chain(*collected, *(process.collect() for process in self._process))
+        families = chain(*collected, self._process.collect())
         return write_families(families, wants_openmetrics)
 
-    def summed(self, snapshot: Snapshot) -> Iterator[Metric]:
+    def summed(self, snapshot: Snapshot) -> "Iterator[Metric]":
         """Yield the families that are of all processes together, where there are several."""
         for collector in self._collectors:
             if isinstance(collector, SUMMED):
                 yield from collector.collect(snapshot)
 
-    def own(self, snapshot: Snapshot) -> Iterator[Metric]:
+    def own(self, snapshot: Snapshot) -> "Iterator[Metric]":
         """Yield the families that are of this process alone."""
         for collector in self._collectors:
             if not isinstance(collector, SUMMED):
                 yield from collector.collect(snapshot)
-        for process in self._process:
-            yield from process.collect()
-
-
-def write_families(families: Iterable[Metric], wants_openmetrics: bool) -> tuple[bytes, str]:
-    """Return families as text, and its media type."""
-    registry = CollectorRegistry()
-    registry.register(_Families(families))
-    if wants_openmetrics:
-        text: bytes = openmetrics.generate_latest(registry)  # type: ignore[no-untyped-call]  # theirs
-        return text, openmetrics.CONTENT_TYPE_LATEST
-    return generate_latest(registry), TEXT_TYPE
-
-
-class _Families(prometheus.Collector):
-    """What a registry of `prometheus_client` asks for the families."""
-
-    def __init__(self, families: Iterable[Metric]) -> None:
-        self._families = families
-
-    def collect(self) -> Iterable[Metric]:
-        return self._families
-
-    def describe(self) -> list[Metric]:
-        """Return nothing: the registry would collect to find names that come twice."""
-        return []
+        yield from self._process.collect()

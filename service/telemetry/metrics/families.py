@@ -2,16 +2,18 @@
 
 from collections.abc import Sequence
 from math import isfinite
-
-from prometheus_client.core import HistogramMetricFamily
+from typing import TYPE_CHECKING
 
 from service.histogram import Histogram
+
+if TYPE_CHECKING:
+    from prometheus_client.core import HistogramMetricFamily
 
 MODEL_LABELS = ("model", "version")
 """Labels of every series that belongs to a model; `ModelSnapshot.labels` has their values."""
 
 
-def add_histogram(family: HistogramMetricFamily, labels: Sequence[str], histogram: Histogram) -> None:
+def add_histogram(family: "HistogramMetricFamily", labels: Sequence[str], histogram: Histogram) -> None:
     """Add the samples of one histogram to a family.
 
     Args:

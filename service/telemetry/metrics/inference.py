@@ -1,12 +1,15 @@
 """Counters of inference requests and runs, under Triton's names."""
 
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
-from prometheus_client.core import Metric, UnknownMetricFamily
-
+from service.telemetry.metrics import prometheus
 from service.telemetry.metrics.families import MODEL_LABELS
 from service.telemetry.metrics.snapshot import Snapshot
 from service.telemetry.statistics import Duration, ModelStatistics
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
 
 _COUNTS: tuple[tuple[str, str, Callable[[ModelStatistics], int]], ...] = (
     ("nv_inference_request_success", "answered requests", lambda model: model.success.count),
@@ -29,25 +32,25 @@ class InferenceMetrics:
     left open (`untyped` or `unknown`), which makes no difference to Prometheus.
     """
 
-    def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
+    def collect(self, snapshot: Snapshot) -> "Iterator[Metric]":
         """Yield the counters of all loaded models."""
         for name, text, count_of in _COUNTS:
-            counter = UnknownMetricFamily(name, text, labels=MODEL_LABELS)
+            counter = prometheus.UnknownMetricFamily(name, text, labels=MODEL_LABELS)
             for model in snapshot.models:
                 counter.add_metric(model.labels, count_of(model.statistics))
             yield counter
         yield self._failures(snapshot)
         for part, text, duration_of in _DURATIONS:
             name = f"nv_inference_{part}_duration_us"
-            counter = UnknownMetricFamily(
+            counter = prometheus.UnknownMetricFamily(
                 name, f"microseconds of answered requests, altogether: {text}", labels=MODEL_LABELS
             )
             for model in snapshot.models:
                 counter.add_metric(model.labels, duration_of(model.statistics).ns // 1000)
             yield counter
 
-    def _failures(self, snapshot: Snapshot) -> Metric:
-        family = UnknownMetricFamily(
+    def _failures(self, snapshot: Snapshot) -> "Metric":
+        family = prometheus.UnknownMetricFamily(
             "nv_inference_request_failure",
             "requests that were not answered, by reason",
             labels=(*MODEL_LABELS, "reason"),

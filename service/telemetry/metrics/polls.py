@@ -1,28 +1,31 @@
 """What came of looking for changes of models."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-
+from service.telemetry.metrics import prometheus
 from service.telemetry.metrics.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
 
 
 class PollMetrics:
     """`kuiper_polls`, when the last one succeeded, and which changes it led to."""
 
-    def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
+    def collect(self, snapshot: Snapshot) -> "Iterator[Metric]":
         """Yield the metrics of the poller, where there is one."""
         status = snapshot.polls
         if status is None:
             return
-        polls = CounterMetricFamily(
+        polls = prometheus.CounterMetricFamily(
             "kuiper_polls",
             "looks for changes of models, where they are polled",
             labels=("outcome",),
         )
         polls.add_metric(("listed",), status.succeeded)
         polls.add_metric(("failed",), status.failed)
-        changes = CounterMetricFamily(
+        changes = prometheus.CounterMetricFamily(
             "kuiper_poll_changes",
             "models that were loaded, refused or removed because a poll found a change",
             labels=("outcome",),
@@ -31,7 +34,7 @@ class PollMetrics:
             changes.add_metric((outcome,), count)
         yield polls
         yield changes
-        yield GaugeMetricFamily(
+        yield prometheus.GaugeMetricFamily(
             "kuiper_poll_last_success_timestamp_seconds",
             "when a poll could last list the models, in seconds since 1970",
             value=status.last_success,

@@ -3,13 +3,15 @@
 import json
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from prometheus_client.core import Metric
-
-from service.telemetry.metrics.exposition import Metrics, write_families
+from service.telemetry.metrics import prometheus
+from service.telemetry.metrics.exposition import Metrics
 from service.telemetry.metrics.snapshot import Snapshot
 from service.telemetry.process_statistics import Counters
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
 
 PROCESS = "process"
 """Label of gauges: the number of the process's slot."""
@@ -56,6 +58,8 @@ class ProcessMetrics:
             alive: slots of the processes whose gauges are shown: those that have just published them.
             wants_openmetrics: whether they are wanted in that format.
         """
+        from service.telemetry.metrics.text import write_families  # noqa: PLC0415  # shown later than a start
+
         self.publish(snapshot)
         families = _Families()
         for number, memory in enumerate(self._counters.memories):
@@ -70,7 +74,7 @@ class _Families:
         self._types: dict[str, tuple[str, str]] = {}
         self._samples: dict[str, Samples] = {}
 
-    def add_metrics(self, metrics: Iterable[Metric]) -> None:
+    def add_metrics(self, metrics: "Iterable[Metric]") -> None:
         """Add families of `prometheus_client`."""
         for metric in metrics:
             samples = self._begin(metric.name, metric.type, metric.documentation)
@@ -116,10 +120,10 @@ class _Families:
         ]
         return json.dumps(lines).encode()
 
-    def metrics(self) -> Iterator[Metric]:
+    def metrics(self) -> "Iterator[Metric]":
         """Yield the families for `prometheus_client`."""
         for name, (kind, text) in self._types.items():
-            metric = Metric(name, text, kind)
+            metric = prometheus.Metric(name, text, kind)
             for (sample_name, labels), value in self._samples[name].items():
                 metric.add_sample(sample_name, dict(labels), value)
             yield metric

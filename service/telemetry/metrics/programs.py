@@ -1,29 +1,32 @@
 """The compiled programs of the loaded models: how many were made, are awaited, and are not worth it."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-
+from service.telemetry.metrics import prometheus
 from service.telemetry.metrics.families import MODEL_LABELS
 from service.telemetry.metrics.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
 
 
 class ProgramMetrics:
     """`kuiper_program_compiled`, `kuiper_program_waiting`, `kuiper_program_not_worth`."""
 
-    def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
+    def collect(self, snapshot: Snapshot) -> "Iterator[Metric]":
         """Yield the counter and the gauges of all loaded models."""
-        compiled = CounterMetricFamily(
+        compiled = prometheus.CounterMetricFamily(
             "kuiper_program_compiled",
             "programs that were compiled, at load and beside requests",
             labels=MODEL_LABELS,
         )
-        waiting = GaugeMetricFamily(
+        waiting = prometheus.GaugeMetricFamily(
             "kuiper_program_waiting",
             "shapes of requests that are worth a program, and wait for the compiler or for a place in memory",
             labels=MODEL_LABELS,
         )
-        not_worth = GaugeMetricFamily(
+        not_worth = prometheus.GaugeMetricFamily(
             "kuiper_program_not_worth",
             "shapes of recent requests that were too seldom or too quick in numpy for a program to be compiled",
             labels=MODEL_LABELS,

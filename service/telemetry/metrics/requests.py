@@ -1,13 +1,16 @@
 """Histograms of inference requests: how long their parts took, and how large the runs were."""
 
 from collections.abc import Callable, Iterator
-
-from prometheus_client.core import HistogramMetricFamily, Metric
+from typing import TYPE_CHECKING
 
 from service.histogram import Histogram
+from service.telemetry.metrics import prometheus
 from service.telemetry.metrics.families import MODEL_LABELS, add_histogram
 from service.telemetry.metrics.snapshot import Snapshot
 from service.telemetry.statistics import ModelStatistics
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
 
 _HISTOGRAMS: tuple[tuple[str, str, Callable[[ModelStatistics], Histogram]], ...] = (
     (
@@ -37,10 +40,10 @@ _HISTOGRAMS: tuple[tuple[str, str, Callable[[ModelStatistics], Histogram]], ...]
 class RequestMetrics:
     """`kuiper_request_seconds`, `kuiper_queue_seconds` and the like, for each model."""
 
-    def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
+    def collect(self, snapshot: Snapshot) -> "Iterator[Metric]":
         """Yield the histograms of all loaded models."""
         for name, text, histogram_of in _HISTOGRAMS:
-            family = HistogramMetricFamily(name, text, labels=MODEL_LABELS)
+            family = prometheus.HistogramMetricFamily(name, text, labels=MODEL_LABELS)
             for model in snapshot.models:
                 add_histogram(family, model.labels, histogram_of(model.statistics))
             yield family

@@ -1,25 +1,30 @@
 """The worker threads, and those for heavy requests."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from prometheus_client.core import GaugeMetricFamily, Metric
-
+from service.telemetry.metrics import prometheus
 from service.telemetry.metrics.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
 
 
 class WorkerMetrics:
     """`kuiper_workers` and `kuiper_heavy_workers`, and how many of each are busy."""
 
-    def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
+    def collect(self, snapshot: Snapshot) -> "Iterator[Metric]":
         """Yield the gauges."""
-        yield GaugeMetricFamily("kuiper_workers", "threads that run models", value=snapshot.workers)
-        yield GaugeMetricFamily(
+        yield prometheus.GaugeMetricFamily(
+            "kuiper_workers", "threads that run models", value=snapshot.workers
+        )
+        yield prometheus.GaugeMetricFamily(
             "kuiper_workers_busy", "threads that are running a model now", value=snapshot.busy_workers
         )
-        yield GaugeMetricFamily(
+        yield prometheus.GaugeMetricFamily(
             "kuiper_heavy_workers", "threads for heavy requests", value=snapshot.heavy_workers
         )
-        yield GaugeMetricFamily(
+        yield prometheus.GaugeMetricFamily(
             "kuiper_heavy_workers_busy",
             "threads that are at work on a heavy request now",
             value=snapshot.busy_heavy_workers,
