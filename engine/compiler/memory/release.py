@@ -61,7 +61,11 @@ def _compiler_pages() -> Sequence[tuple[int, int]]:
 
 
 def _pages_of(library: str) -> Sequence[tuple[int, int]]:
-    return list(unchanged_pages(_MAPS.read_text(), library)) if _MAPS.exists() else []
+    try:
+        maps = _MAPS.read_text("utf-8", "backslashreplace")  # names of files need not be UTF-8
+    except OSError:  # there is none, or it is kept from us
+        return []
+    return list(unchanged_pages(maps, library))
 
 
 def unchanged_pages(maps: str, library: str) -> Iterator[tuple[int, int]]:

@@ -8,9 +8,11 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
+from engine.compiler.memory import release
 from engine.compiler.memory.release import (
     make_room_for_compiler,
     release_compiler_memory,
+    release_file_pages,
     unchanged_pages,
 )
 
@@ -82,6 +84,22 @@ def test_files_that_are_mapped_for_their_data_are_left_alone(tmp_path: Path) -> 
 def test_a_system_that_tells_no_number_has_nothing_dropped() -> None:
     told = PLACES.replace("Anonymous", "Unknown")
     assert list(unchanged_pages(told, "libllvmlite")) == []
+
+
+@pytest.mark.parametrize("name", [b"libg\xfcnther.so", None])
+def test_names_of_files_may_be_any_bytes_and_the_list_may_be_kept_from_us(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: bytes | None
+) -> None:
+    maps = tmp_path / "maps"
+    if name is None:
+        maps.mkdir()  # cannot be read
+    else:
+        maps.write_bytes(PLACES.encode().replace(b"libother.so", name))
+    monkeypatch.setattr(release, "_MAPS", maps)
+    dropped: list[tuple[int, int]] = []
+    monkeypatch.setattr(release, "_drop", dropped.extend)
+    release_file_pages()
+    assert len(dropped) == (0 if name is None else 3)
 
 
 def test_llvm_works_after_its_pages_were_dropped() -> None:
