@@ -41,7 +41,7 @@ def find_obstacle(
 ) -> str | None:
     """Return why requests for a graph cannot be run together; None if it is proved that they can.
 
-    Rows of the declared dtypes are drawn at random from a fixed seed. They are run one by one, two, four and
+    Rows of the declared dtypes look random, and are the same each time. They are run one by one, two, four and
     `max_rows` at a time, which are numbers of rows that batches have, and at different positions of the batch. All
     results have to agree to within `TOLERANCE`, those that are not floating-point exactly. A graph that rounds operands
     has to pass in float32, computed by numpy, and in its own precision to within `ROUNDED_TOLERANCE`.
@@ -146,23 +146,40 @@ def _try(
 
 
 def _draw(port: Port, shape: tuple[int, ...], limits: Limits) -> Array:
-    """Return random rows for an input; neighbours differ in magnitude, or at least in their first elements."""
+    """Return rows for an input as if drawn; neighbours differ in magnitude, or at least in their first elements."""
     rows = shape[0]
     if prod(shape) > limits.tensor_elements:
         problem = f"{rows} rows of input {port.operand} have {prod(shape)} elements"
         raise _NotRunnableError(f"{problem}; at most {limits.tensor_elements} are taken")
     dtype = PNNX_COMPUTE[port.dtype or "f32"]
-    generator = np.random.default_rng(0)
     if dtype.kind in "iub":  # 0 and 1 are valid as numbers, as indices and as truth values
-        values: Array = generator.integers(0, 2, shape)
+        values: Array = (_scattered(shape) > 0).astype(np.int64)
         values.reshape(rows, -1)[:, :1] = np.arange(rows)[:, None] % 2
         values[1], values[2] = 1, 0  # others hold both: their least and largest are those of a whole batch
         return values.astype(dtype)
     scales = np.resize(_SCALES, rows).reshape(-1, *[1] * (len(shape) - 1))
-    drawn: Array = generator.standard_normal(shape) * scales
+    drawn: Array = _scattered(shape) * scales
     if dtype.kind == "c":
-        drawn = drawn + 1j * generator.standard_normal(shape) * scales
+        drawn = drawn + 1j * _scattered(shape, 1) * scales
     return drawn.astype(dtype)
+
+
+def _scattered(shape: tuple[int, ...], seed: int = 0) -> Array:
+    """Return numbers between -2 and 2 that look random, the same for a seed.
+
+    They are those of splitmix64 (Steele, Lea and Flood: Fast splittable pseudorandom number generators, 2014); numpy's
+    own would have to be imported, which takes longer than all of the proof for a small model.
+    """
+    count = prod(shape)
+    state = np.arange(seed * count + 1, (seed + 1) * count + 1, dtype=np.uint64) * np.uint64(
+        0x9E3779B97F4A7C15
+    )
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    state ^= state >> np.uint64(31)
+    # the upper bits, as many as a float64 holds
+    numbers: Array = (state >> np.uint64(11)).astype(np.float64) * 2.0**-51 - 2.0
+    return numbers.reshape(shape)
 
 
 def _run(graph: RuntimeGraph | _ExactGraph, inputs: Sequence[Array], start: int, stop: int) -> list[Array]:

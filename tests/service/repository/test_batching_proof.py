@@ -12,7 +12,7 @@ from engine.compiler.selection import linear
 from service.config.limits import Limits
 from service.config.model_config import ModelConfig
 from service.repository.batching import UNBATCHED, Batching, plan_batching
-from service.repository.batching_proof import find_obstacle
+from service.repository.batching_proof import _scattered, find_obstacle
 from tests.engine.models import make_graph
 from tests.service.models import PAIR, VECTOR
 
@@ -290,3 +290,14 @@ def test_shapes_of_requests_show_what_others_do_not() -> None:
     graph = FunctionGraph(mixes_seven, ((None, None), "f32"))
     assert find_obstacle(cast("RuntimeGraph", graph), 4, LIMITS) is None
     assert "depends on what else" in str(find_obstacle(cast("RuntimeGraph", graph), 4, LIMITS, [((7,),)]))
+
+
+def test_rows_look_random_and_are_those_of_splitmix64() -> None:
+    numbers = _scattered((300, 300))
+    assert abs(numbers.mean()) < 0.02
+    assert abs(numbers.std() - 2 / np.sqrt(3)) < 0.02
+    assert abs(np.corrcoef(numbers)[np.triu_indices(300, 1)]).max() < 0.4
+    # the reference's first values for a seed of 0
+    first = np.array([0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F], np.uint64)
+    assert np.array_equal(_scattered((3,)), (first >> np.uint64(11)).astype(np.float64) * 2.0**-51 - 2)
+    assert not np.intersect1d(_scattered((50,), 1), _scattered((50,))).size
