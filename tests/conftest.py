@@ -28,8 +28,8 @@ settings.load_profile("kuiper")
 
 os.environ["KUIPER_CACHE"] = ""  # what is tested is what the compiler makes now
 
-_AGAIN = frozenset({"attack", "bench", "deploy", "differential", "property", "sanitizer"})
-"""Folders of tests that run as a whole, at random, under attack or once more what others run case by case."""
+_AGAIN = frozenset({"bench", "differential", "property", "sanitizer"})
+"""Folders of tests that run at random, or once more, what others run case by case, or code of their own."""
 _MEASURE_PROCESSES = "COVERAGE_PROCESS_CONFIG"
 """Variable by which coverage has the processes that tests start measured."""
 
@@ -47,8 +47,8 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Measure no coverage of tests that take the paths of others again, which would cost half as much as the tests.
 
-    These are tests of the whole and by chance, and those of kernels at other widths than the widest: the same Python
-    writes all widths.
+    These are tests by chance, of benchmarks, and of kernels at other widths than the widest, which the same Python
+    writes.
     """
     narrower = supported_targets()[1:]
     for item in items:
