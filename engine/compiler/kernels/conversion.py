@@ -68,6 +68,17 @@ class Conversion:
             (self.images, *self.size, channels), (image, row, pixel, channel), is_written, order=IMAGE
         )
 
+    def _integer_region(self, strides: tuple[int, int, int, int], is_written: bool) -> Region:
+        """Return what is touched of integers.
+
+        Raises:
+            ValueError: those of a pixel do not lie side by side.
+        """
+        count = words(self.channels)
+        if count > 1 and strides[1] != 1:
+            raise ValueError(f"integers of a pixel lie {strides[1]} elements apart; expected 1")
+        return self._region(count, strides, is_written)
+
     def _each_row(self, e: Emitter) -> Iterator[tuple[IRValue, IRValue]]:
         """Write the loop over a chunk's rows; yields where input and output of one begin."""
         first = e.mul(e.chunk, self._rows)
@@ -98,7 +109,7 @@ class QuantizeKernel(Conversion):
         """What the kernel touches of its arguments, in their order."""
         return (
             self._region(self.channels, self.x_strides, False),
-            self._region(words(self.channels), self.out_strides, True),
+            self._integer_region(self.out_strides, True),
         )
 
     def emit(self, e: Emitter) -> None:
@@ -150,7 +161,7 @@ class DequantizeKernel(Conversion):
     def regions(self) -> tuple[Region, ...]:
         """What the kernel touches of its arguments, in their order."""
         return (
-            self._region(words(self.channels), self.x_strides, False),
+            self._integer_region(self.x_strides, False),
             self._region(self.channels, self.out_strides, True),
         )
 
@@ -183,8 +194,8 @@ class RequantizeKernel(Conversion):
     def regions(self) -> tuple[Region, ...]:
         """What the kernel touches of its arguments, in their order."""
         return (
-            self._region(words(self.channels), self.x_strides, False),
-            self._region(words(self.channels), self.out_strides, True),
+            self._integer_region(self.x_strides, False),
+            self._integer_region(self.out_strides, True),
         )
 
     def emit(self, e: Emitter) -> None:

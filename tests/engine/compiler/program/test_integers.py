@@ -194,6 +194,22 @@ def test_integers_of_several_scales_meet(tmp_path: Path, channels: int, batch: i
     check_same(writer, tmp_path, numbers(batch, 5, 6, 7))
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_parts_of_four_channels_are_put_together_again(tmp_path: Path, count: int) -> None:
+    """Each part is one element to a pixel, so that its elements lie in any order of its axes: of all, in one only."""
+    writer = Writer()
+    writer.input("x", (1, 8, 3, 7))
+    writer.convolution("x", "a", (8, 8, 1, 1))
+    writer.add("torch.chunk", "a", "b c", chunks=2, dim=1)
+    for place in range(count):
+        writer.add("torch.cat", "b c", f"d{place}", dim=1)
+        writer.convolution(f"d{place}", f"e{place}", (8, 8, 1, 1))
+        writer.lines += [f"pnnx.Output out{name}{place} 1 0 {name}{place}" for name in "de"]
+    names = ["x", "a", "b", "c", *(f"d{place}" for place in range(count))]
+    writer.tensors = dict.fromkeys(names, TensorScale(0.04, 100))
+    check_same(writer, tmp_path, numbers(1, 8, 3, 7))
+
+
 def test_depthwise_and_grouped_convolutions(tmp_path: Path) -> None:
     writer = Writer()
     writer.input("x", (1, 16, 9, 9))
