@@ -3,7 +3,9 @@
 import mmap
 import zlib
 from collections.abc import Iterator
-from typing import Any
+from threading import Lock
+from typing import Any, BinaryIO
+from weakref import WeakSet
 
 import numpy as np
 
@@ -13,6 +15,29 @@ _LEAST_BYTES = 1 << 16
 """Bytes below which it is not worth asking the system."""
 _PIECE_BYTES = 1 << 21
 """Bytes of a mapped file that are read before they are let go of."""
+_mapped: "WeakSet[mmap.mmap]" = WeakSet()
+_lock = Lock()
+
+
+def map_file(file: BinaryIO) -> mmap.mmap:
+    """Map a file for reading.
+
+    Raises:
+        OSError: the system refuses it.
+        ValueError: the file is empty.
+    """
+    made = mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE, mmap.PROT_READ)
+    with _lock:
+        _mapped.add(made)
+    return made
+
+
+def let_go_of_all() -> None:
+    """Let the system take back the memory of all files that `map_file` mapped, from any thread."""
+    with _lock:
+        files = list(_mapped)  # as long as they are in use here, nothing else lies in their place
+    for file in files if hasattr(mmap, "MADV_DONTNEED") else ():
+        file.madvise(mmap.MADV_DONTNEED)
 
 
 def let_go(data: Array | memoryview) -> None:

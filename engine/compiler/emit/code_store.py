@@ -21,6 +21,7 @@ from typing import BinaryIO
 
 from engine.compiler.emit.target import llvm_versions
 from engine.import_time import IMPORTED_NS
+from engine.mapped_pages import map_file
 
 VARIABLE = "KUIPER_CACHE"
 """Environment variable that names the folder."""
@@ -103,7 +104,7 @@ class CodeStore:
             return None
         try:
             with _opened(self._folder / name) as file:
-                return None if file is None else mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE, mmap.PROT_READ)
+                return None if file is None else map_file(file)
         except (OSError, ValueError):  # a file of no bytes cannot be mapped
             return None
 
@@ -118,7 +119,7 @@ class CodeStore:
             with tempfile.TemporaryFile(dir=_prepared(self._folder)) as file:
                 file.writelines(parts)
                 file.flush()
-                return mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE, mmap.PROT_READ)
+                return map_file(file)
         except (OSError, ValueError):  # as above
             return None
 

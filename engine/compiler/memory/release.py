@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from engine.mapped_pages import let_go_of_all
+
 _LIBRARY = "libllvmlite"
 _MAPS = Path("/proc/self/smaps")
 _CHANGED = ("Anonymous", "Swap")
@@ -31,11 +33,12 @@ def make_room_for_compiler() -> None:
 
 
 def release_file_pages() -> None:
-    """Drop the pages of all libraries that are loaded; what is still needed of them comes back by itself.
+    """Drop the pages of all libraries and mapped weights; what is still needed of them comes back by itself.
 
-    Some 15 MB, that importing took. Does nothing but on Linux.
+    Some 15 MB, that importing took, and the weights of models that nobody asks. Does nothing but on Linux.
     """
     _drop(_pages_of(""))
+    let_go_of_all()
 
 
 def release_heap() -> None:
