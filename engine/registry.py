@@ -135,7 +135,8 @@ class LayerRegistry:
                     results=results,
                 )
 
-            if not function.__module__.startswith(_OWN_LAYERS):
+            # a function that `exec` made has no module
+            if not (function.__module__ or "").startswith(_OWN_LAYERS):
                 read_arguments(function, prepare)  # whoever wrote it is told of mistakes at once
             for name in type_names:
                 if name in self._layers and not replace:

@@ -140,3 +140,12 @@ def test_layers_of_the_engine_are_read_when_they_are_asked_for() -> None:
     layers.layer("my.Bytes")(take)
     with pytest.raises(SignatureError, match="is annotated bytes"):
         layers.find("my.Bytes")
+
+
+def test_a_function_that_belongs_to_no_module_may_be_a_layer() -> None:
+    """`exec` makes such functions."""
+    names: dict[str, object] = {}
+    exec("def same(x: object) -> object:\n    return x\n", names)
+    layers = LayerRegistry()
+    with pytest.raises(SignatureError, match="'x': is annotated object"):
+        layers.layer("my.Same")(names["same"])  # type: ignore[type-var]  # a function
