@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
+from threading import RLock
 from typing import NamedTuple, Protocol
 from weakref import WeakValueDictionary
 
@@ -61,7 +62,7 @@ class Shelf(Protocol):
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
 class PackedWeights:
-    """Weights and bias of one operator, packed when they are first asked for.
+    """Weights and bias of one operator, packed when they are first asked for. Safe to use from any thread.
 
     Attributes:
         kernel: what knows the order.
@@ -74,6 +75,7 @@ class PackedWeights:
     shelf: Shelf | None = None
     _packed: PackedArrays | None = field(default=None, init=False)
     _key: str | None = field(default=None, init=False)
+    _lock: RLock = field(default_factory=RLock, init=False, repr=False)
 
     def weight(self) -> Array:
         """Return the packed weights."""
@@ -90,13 +92,18 @@ class PackedWeights:
 
     def fetch(self) -> None:
         """Take what is kept of them, if anything is; packs nothing, and leaves the interpreter to others meanwhile."""
-        if self._key is not None or self.shelf is None or self.source is None:
-            return
-        self._key = self.shelf.key(self.kernel, *self.source)
-        self._packed = None if self._key is None else self.shelf.load(self._key)
-        self._let_go()
+        with self._lock:
+            if self._key is not None or self.shelf is None or self.source is None:
+                return
+            self._key = self.shelf.key(self.kernel, *self.source)
+            self._packed = None if self._key is None else self.shelf.load(self._key)
+            self._let_go()
 
     def _pack(self) -> PackedArrays:
+        with self._lock:
+            return self._packed_now()
+
+    def _packed_now(self) -> PackedArrays:
         self.fetch()
         if self._packed is not None:
             return self._packed

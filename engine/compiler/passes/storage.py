@@ -107,10 +107,10 @@ class _Placer:
         (source,) = node.inputs
         _, views = _looked_at(node, whole(_arena(source), source.shape, self._orders[source]))
         view = views[node.outputs.index(tensor)]
-        orders = natural, _CHANNELS_LAST.get(tensor.rank, natural)
-        for order in (
-            orders if tensor.scale is None else reversed(orders)
-        ):  # both fit one element of four channels
+        channels_last = _CHANNELS_LAST.get(tensor.rank, natural)
+        # both fit where integers have one element of four channels: kernels read it as the last axis
+        orders = (natural, channels_last) if tensor.scale is None else (channels_last, natural)
+        for order in orders:
             steps = [view.strides[axis] for axis in order if view.shape[axis] > 1]
             if steps == sorted(steps, reverse=True):
                 return order

@@ -5,13 +5,14 @@ import numpy as np
 from engine.compiler.emit.integers import ZERO
 from engine.compiler.graph import IntegerConvolution, IntegerLinear, RowQuantize
 from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
+from engine.compiler.kernels.integer_convolution import IntegerConvolution as IntegerConvolutionKernel
+from engine.compiler.kernels.integer_tiles import IntegerTileConvolution
 from engine.compiler.kernels.open_integer_linear import OpenIntegerLinear
 from engine.compiler.kernels.row_quantization import RowQuantization
-from engine.compiler.kernels.shapes import ConvShape, ImageStrides
 from engine.compiler.memory.view import View
 from engine.compiler.selection.call import Selector, selects, view_of
 from engine.compiler.selection.integers import contraction
-from engine.compiler.selection.linear import copied_rows, even_rows, open_loops
+from engine.compiler.selection.linear import copied_rows, even_rows, open_kernel
 from engine.precision import Precision
 from engine.quantization.tensor_scale import TensorScale
 
@@ -52,32 +53,17 @@ def select_integer_linear(selector: Selector, node: IntegerLinear) -> None:
     epilogue = Epilogue(node.epilogue, tuple(described))
     images = _as_image(x), _as_image(out)
     numbers = np.stack([node.weights.scales, np.zeros_like(node.weights.scales)])
-    if selector.is_open:
-        opened = _open_kernel(selector, x, out, epilogue)
-        weights, starts = selector.weights(made, opened.packing, node.weights.integers, numbers)
-        selector.call(opened, images[0], weights, starts, images[1], *operands, precision=Precision.INT8)
+    kernel: OpenIntegerLinear | IntegerConvolutionKernel | IntegerTileConvolution
+    if selector.is_open:  # in vectors, as only these are told how many rows there are
+        kernel = open_kernel(OpenIntegerLinear, selector, x, out, epilogue, x_scale=_STEPS)
+        packing: IntegerConvolutionKernel | IntegerTileConvolution = kernel.packing
     else:
         kernel = contraction(selector, made, images, epilogue, [_as_image(view) for view in operands])
-        weights, starts = selector.weights(made, kernel, node.weights.integers, numbers)
-        selector.call(kernel, images[0], weights, starts, images[1], *operands, precision=Precision.INT8)
+        packing = kernel
+    weights, starts = selector.weights(made, packing, node.weights.integers, numbers)
+    selector.call(kernel, images[0], weights, starts, images[1], *operands, precision=Precision.INT8)
     if target is not node.output.view:
         selector.copy(target, view_of(node.output))
-
-
-def _open_kernel(selector: Selector, x: View, out: View, epilogue: Epilogue) -> OpenIntegerLinear:
-    """Return the kernel for any number of rows: in vectors, as only these are told how many there are."""
-    (rows, columns), channels = out.shape, x.shape[1]
-    tile, chunk = open_loops(selector, channels, columns)
-    return OpenIntegerLinear(
-        shape=ConvShape(images=1, size=(1, rows), channels=channels, filters=columns),
-        strides=ImageStrides((0, 0, x.strides[0]), (0, 0, out.strides[0])),
-        tile=tile,
-        chunk=chunk,
-        lanes=selector.lanes,
-        epilogue=epilogue,
-        prefetches_weights=columns > tile.vectors * selector.lanes,
-        x_scale=_STEPS,
-    )
 
 
 def _operand(view: View, out: View) -> EpilogueOperand:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from math import prod
+from typing import TypeVar
 
 from engine.compiler.graph import Linear
 from engine.compiler.kernels.convolution import DirectConvolution
@@ -9,7 +10,7 @@ from engine.compiler.kernels.convolution_chunk import ChunkSize
 from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
 from engine.compiler.kernels.open_linear import OpenLinear
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
-from engine.compiler.kernels.tile import MANY_ROWS, Tile, choose_tile
+from engine.compiler.kernels.tile import MANY_ROWS, choose_tile
 from engine.compiler.memory.view import View
 from engine.compiler.selection.call import Selector, selects, view_of
 from engine.compiler.selection.paired import (
@@ -27,6 +28,8 @@ _FEW_TILES = 4
 """Tiles of rows, and chunks of a thread, that are few."""
 _WIDTH_WORTH = 0.01
 """What a vector more of a tile is worth; measured on rows of 128 and 197 tokens."""
+
+Opened = TypeVar("Opened", bound=OpenLinear)
 
 
 @selects(Linear)
@@ -55,40 +58,40 @@ def _kernels(
 ) -> tuple[DirectConvolution, DirectConvolution]:
     """Return the kernel, and the one whose packed weights it reads."""
     if selector.is_open:
-        kernel = _open_kernel(selector, x, out, epilogue)
+        kernel = open_kernel(OpenLinear, selector, x, out, epilogue)
         return kernel, kernel.packing
     plain = linear_kernel(selector, x, out, epilogue)
     return plain, plain
 
 
-def _open_kernel(selector: Selector, x: View, out: View, epilogue: Epilogue) -> OpenLinear:
-    """Return the kernel of a matrix times packed weights for any number of rows."""
-    (rows, columns), channels = out.shape, x.shape[1]
-    tile, chunk = open_loops(selector, channels, columns)
-    return OpenLinear(
-        shape=ConvShape(images=1, size=(1, rows), channels=channels, filters=columns),
-        strides=ImageStrides((0, 0, x.strides[0]), (0, 0, out.strides[0])),
-        tile=tile,
-        chunk=chunk,
-        lanes=selector.lanes,
-        epilogue=epilogue,
-        prefetches_weights=columns > tile.vectors * selector.lanes,
-    )
-
-
-def open_loops(selector: Selector, channels: int, columns: int) -> tuple[Tile, ChunkSize]:
-    """Return the register tile for any number of rows, and what a chunk does.
+def open_kernel(
+    kind: type[Opened], selector: Selector, x: View, out: View, epilogue: Epilogue, **others: object
+) -> Opened:
+    """Return the kernel of a matrix times packed weights for any number of rows.
 
     Args:
-        selector: what kernels are chosen for.
-        channels: elements of a row of the input.
-        columns: elements of a row of the output.
+        kind: of kernel.
+        selector: what it is chosen for.
+        x: the input, rows that lie evenly.
+        out: the output, the same.
+        epilogue: what is done to sums.
+        others: attributes that only such a kernel has.
     """
+    (rows, columns), channels = out.shape, x.shape[1]
     blocks = -(-columns // selector.lanes)
     tile = choose_tile(selector.target, MANY_ROWS, blocks, _WIDTH_WORTH)
     parts = -(-blocks // tile.vectors)
     height = max(1, NEAR_CACHE // (4 * channels) // tile.pixels)
-    return tile, ChunkSize(1, height, max(1, parts // (_FEW_TILES * selector.threads)))
+    return kind(
+        shape=ConvShape(images=1, size=(1, rows), channels=channels, filters=columns),
+        strides=ImageStrides((0, 0, x.strides[0]), (0, 0, out.strides[0])),
+        tile=tile,
+        chunk=ChunkSize(1, height, max(1, parts // (_FEW_TILES * selector.threads))),
+        lanes=selector.lanes,
+        epilogue=epilogue,
+        prefetches_weights=parts > 1,
+        **others,  # type: ignore[arg-type]  # as the kind wants them
+    )
 
 
 def _paired(node: Linear, x: View, out: View, epilogue: Epilogue, operands: list[View]) -> PairedWork:

@@ -3,8 +3,10 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Barrier
 
 import numpy as np
 import pytest
@@ -88,6 +90,25 @@ def test_what_is_kept_is_fetched_side_by_side_and_the_rest_is_packed_later(tmp_p
         assert np.array_equal(each.weight(), weight.T)
     assert len(PACKED) == 1
     assert begun[3].source is None
+
+
+def test_threads_that_ask_at_once_get_the_same(tmp_path: Path) -> None:
+    """One of them packs, and lets the model's own weights go, while the others wait for it."""
+    all_ask, count = Barrier(4), 8
+    asked = [
+        PackedWeights(KERNEL, (WEIGHT, BIAS), PackedFiles(CodeStore(tmp_path / str(n)))) for n in range(count)
+    ]
+
+    def ask(_: int) -> list[Array]:
+        all_ask.wait()
+        return [each.weight() for each in asked]
+
+    with ThreadPoolExecutor(4) as threads:
+        given = list(threads.map(ask, range(4)))
+    assert len(PACKED) == count
+    for arrays in given:
+        assert all(ours is first for ours, first in zip(arrays, given[0], strict=True))
+    assert np.array_equal(given[0][0], WEIGHT.T)
 
 
 @pytest.mark.parametrize(
