@@ -79,6 +79,14 @@ class Routine:
         """Return left * right."""
         return self._builder.mul(self.word(left), self.word(right))
 
+    def divide(self, left: MachineWord, right: MachineWord) -> IRValue:
+        """Return left // right of numbers that are not negative."""
+        return self._builder.udiv(self.word(left), self.word(right))
+
+    def remainder(self, left: MachineWord, right: MachineWord) -> IRValue:
+        """Return left % right of numbers that are not negative."""
+        return self._builder.urem(self.word(left), self.word(right))
+
     def shift_left(self, value: MachineWord, bits: int) -> IRValue:
         """Return value * 2**bits."""
         return self._builder.shl(self.word(value), self.word(bits))

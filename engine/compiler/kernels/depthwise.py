@@ -33,8 +33,11 @@ _LONGEST_TILE = 8
 _NEAR_CACHE = 1 << 18
 """Elements of an image's input and output from which on the order of memory is the faster one."""
 _CHUNK = 1 << 16
-"""Elements of input and output that are worth a chunk: some 10 microseconds."""
-_MOST_CHUNKS = 32
+"""Multiply-adds that are worth a chunk: one or two microseconds."""
+_CHUNKS_OF_THREAD = 2
+"""Chunks of a thread: who is done first takes over one of another's."""
+_ROWS_OF_THREAD = 4
+"""Rows of a thread from which on threads share rows: fewer cannot be divided evenly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +105,21 @@ class Depthwise:
         shape: ConvShape,
         padding: ImplicitPadding,
         strides: ImageStrides,
+        threads: int = 1,
         epilogue: Epilogue = NOTHING,
     ) -> "Depthwise":
-        """Return the kernel with tile, order of loops and chunks chosen for a target."""
+        """Return the kernel with tile, order of loops and chunks chosen for a target and so many threads.
+
+        Threads share the rows, as they do in the convolutions around it, or the channels where rows are few.
+        """
         work = shape.groups * (prod(padding.x_size) + prod(shape.size))
-        wanted = min(_MOST_CHUNKS, max(1, shape.images * work // _CHUNK))
+        worth = shape.images * shape.groups * prod(shape.size) * shape.taps // _CHUNK
+        wanted = max(1, min(_CHUNKS_OF_THREAD * threads, worth)) if threads > 1 else 1
+        wanted -= wanted % threads if wanted > threads else 0
         all_vectors, all_rows = -(-shape.groups // target.lanes), shape.images * shape.size[0]
         along_memory = work > _NEAR_CACHE
-        vector_parts = 1 if along_memory else min(wanted, all_vectors)
+        has_rows = along_memory or all_rows >= _ROWS_OF_THREAD * threads
+        vector_parts = 1 if has_rows else min(wanted, all_vectors)
         row_parts = min(all_rows, -(-wanted // vector_parts))
         return cls(
             shape=shape,

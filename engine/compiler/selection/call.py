@@ -123,8 +123,12 @@ class Selector:
         return whole(Buffer(BufferKind.ARENA, size), shape, order)
 
 
-_PART = 1 << 20
-"""Multiply-adds of a part, at least."""
+_PART = 3000.0
+"""Nanoseconds of a part, at least: to hand it over takes half a microsecond, and its input may lie in another cache."""
+_SPARE_PART = 12000.0
+"""The same for the second part of a thread and those after it, which another may take over that is done first."""
+PARTS_OF_THREAD = 4
+"""Parts of a thread, at most."""
 
 SelectionRule: TypeAlias = Callable[[Selector, Any], None]
 
@@ -142,9 +146,17 @@ def selects(kind: type[Node]) -> Callable[[SelectionRule], SelectionRule]:
     return register
 
 
-def parts_worth(multiply_adds: int) -> int:
-    """Return into how many parts work may be split: handing one over takes a microsecond, so each has ten or more."""
-    return max(1, multiply_adds // _PART)
+def parts_worth(nanoseconds: float, threads: int, most: int = PARTS_OF_THREAD) -> int:
+    """Return into how many parts threads split work that takes one of them so long.
+
+    One thread does all at once. Several have as many parts each, at most so many as `most` says, unless there is too
+    little work for that.
+    """
+    if threads == 1:
+        return 1
+    if nanoseconds < threads * _PART:
+        return max(1, int(nanoseconds / _PART))
+    return threads * max(1, min(most, int(nanoseconds / (threads * _SPARE_PART))))
 
 
 def view_of(tensor: Tensor) -> View:

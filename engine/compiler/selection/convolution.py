@@ -24,7 +24,7 @@ from engine.compiler.selection.call import (
     parts_worth,
     selects,
 )
-from engine.compiler.selection.convolution_time import NEAR_CACHE, Work, best_tile, plain_time
+from engine.compiler.selection.convolution_time import NEAR_CACHE, Work, best_tile, plain_time, product_time
 from engine.compiler.selection.movement import pad
 from engine.compiler.selection.paired import (
     PairedWork,
@@ -159,6 +159,7 @@ def _depthwise(selector: Selector, work: Work) -> None:
         shape=_shape(work),
         padding=_implicit_padding(work),
         strides=ImageStrides(image_strides(work.x), image_strides(work.out)),
+        threads=selector.threads,
         epilogue=work.epilogue,
     )
     _call(selector, work, kernel)
@@ -279,11 +280,10 @@ def _chunk(selector: Selector, work: Work, tile: Tile, size: tuple[int, int]) ->
     weight_bytes, x_bytes = 4 * node.weight.size, 4 * work.x.size
     tiles = -(-columns // tile.pixels)
     blocks = node.groups * -(-node.weight.shape[0] // node.groups // (tile.vectors * selector.lanes))
-    most = parts_worth(work.out.size * node.weight[0].size)
+    shared = parts_worth(product_time(selector, work), selector.threads)
     if x_bytes <= 2 * _CHUNK_BYTES < 2 * weight_bytes:
-        return ChunkSize(rows, tiles, -(-blocks // min(8 * selector.threads, most)))
-    parts = max(-(-x_bytes // _CHUNK_BYTES), 4 * selector.threads)
-    parts = min(parts, most)
+        return ChunkSize(rows, tiles, -(-blocks // shared))
+    parts = max(-(-x_bytes // _CHUNK_BYTES), shared)
     if images * rows >= parts:
         return ChunkSize(max(1, images * rows // parts), tiles, blocks)
     return ChunkSize(1, max(1, tiles * images * rows // parts), blocks)

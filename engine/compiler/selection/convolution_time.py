@@ -66,9 +66,12 @@ def best_tile(selector: Selector, work: Work) -> int:
 
 
 def _direct_time(selector: Selector, work: Work) -> float:
-    filters, channels, rows, columns = work.node.weight.shape
-    taps = rows * columns * channels * filters
-    return _overlapped(work.out.size // filters * taps / (PEAK / 2 * selector.lanes), taps * 4, DIRECT_STREAM)
+    return _overlapped(product_time(selector, work), 4 * work.node.weight.size, DIRECT_STREAM)
+
+
+def product_time(selector: Selector, work: Work) -> float:
+    """Return the nanoseconds that the multiply-adds of a direct convolution are expected to take."""
+    return float(work.out.size * work.node.weight[0].size / (PEAK / 2 * selector.lanes))
 
 
 def _winograd_time(selector: Selector, work: Work, outputs: int) -> float:

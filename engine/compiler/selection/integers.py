@@ -16,7 +16,7 @@ from engine.compiler.kernels.integer_depthwise import IntegerDepthwise
 from engine.compiler.kernels.integer_pooling import IntegerPooling
 from engine.compiler.kernels.integer_tiles import IntegerTileConvolution, tile_layout
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
-from engine.compiler.kernels.tile import choose_tile
+from engine.compiler.kernels.tile import Tile, choose_tile
 from engine.compiler.memory.view import View
 from engine.compiler.selection.call import (
     Selector,
@@ -40,6 +40,8 @@ _TILE_WIDTH = 16
 """Pixels, and filters, of a matrix register."""
 _VECTOR_RATE = 2.6
 """Vectors of words that are multiplied a nanosecond; measured, as all figures here."""
+_BLOCKS_OF_THREAD = 4
+"""Blocks of filters of a thread from which on it matters little that another has one more."""
 _STREAM = 7.5
 """Bytes a nanosecond at which weights are read that do not fit the core's own cache."""
 STEP = 7.0
@@ -152,6 +154,7 @@ def _depthwise(
         shape=shape,
         padding=_padding(node, x),
         strides=ImageStrides(image_strides(x), image_strides(out)),
+        threads=selector.threads,
         epilogue=epilogue,
     )
     chosen = {field.name: getattr(tuned, field.name) for field in fields(tuned)}
@@ -193,7 +196,7 @@ def _direct(
         shape=replace(shape, channels=words(shape.channels)),
         strides=ImageStrides(image_strides(x), image_strides(out)),
         tile=tile,
-        chunk=_chunk(selector, node, x, shape, tile.pixels),
+        chunk=_chunk(selector, node, x, shape, tile),
         lanes=selector.lanes,
         epilogue=epilogue,
         padding=_padding(node, x) if is_padded else None,
@@ -210,10 +213,14 @@ def _has_tiles(selector: Selector) -> bool:
 
 def _vector_time(node: IntegerConvolution, out: View) -> float:
     """Return the nanoseconds that products in vectors are expected to take."""
+    stream = max(0, node.weights.integers.size - _FAR_WEIGHTS) / _STREAM
+    return _product_time(node, prod(out.shape) // out.shape[1]) + stream
+
+
+def _product_time(node: IntegerConvolution, pixels: int) -> float:
+    """Return the nanoseconds of the products of so many pixels of output, in vectors."""
     filters, channels, rows, columns = node.weights.integers.shape
-    steps = rows * columns * words(channels) * -(-filters // _TILE_WIDTH)
-    pixels = prod(out.shape) // out.shape[1]
-    return float(pixels * steps / _VECTOR_RATE + max(0, node.weights.integers.size - _FAR_WEIGHTS) / _STREAM)
+    return float(pixels * rows * columns * words(channels) * -(-filters // _TILE_WIDTH) / _VECTOR_RATE)
 
 
 def _tile_time(node: IntegerConvolution, x: View, out: View) -> float:
@@ -258,9 +265,8 @@ def _in_tiles(
         padding = ImplicitPadding(shape.size, (0, 0))
     rows = shape.size[0]
     layout = tile_layout(shape, rows, 2 * _TILE_WIDTH)
-    threads = 2 * selector.threads if selector.threads > 1 else 1
-    worth = parts_worth(shape.pixels * node.weights.integers.size // _TILE_WIDTH)
-    parts = max(-(-4 * layout.plane_words // _CHUNK_BYTES), min(threads, worth))
+    shared = parts_worth(_tile_time(node, x, out), selector.threads, 2)
+    parts = max(-(-4 * layout.plane_words // _CHUNK_BYTES), shared)
     return IntegerTileConvolution(
         shape=shape,
         strides=ImageStrides(image_strides(x), image_strides(out)),
@@ -283,15 +289,29 @@ def _is_flat(node: IntegerConvolution, views: list[View]) -> bool:
     return all(view.strides[2] == view.shape[3] * view.strides[3] or view.shape[2] == 1 for view in views)
 
 
-def _chunk(
-    selector: Selector, node: IntegerConvolution, x: View, shape: ConvShape, tile_pixels: int
-) -> ChunkSize:
-    """Choose what one chunk does: all filters over as much of the input as the core's own cache holds."""
-    rows = shape.images * shape.size[0]
-    tiles = -(-shape.size[1] // tile_pixels)
-    most = parts_worth(shape.pixels * node.weights.integers.size // 4)
-    threads = 4 * selector.threads if selector.threads > 1 else 1
-    parts = max(1, min(most, max(-(-4 * x.size // _CHUNK_BYTES), threads)))
+def _chunk(selector: Selector, node: IntegerConvolution, x: View, shape: ConvShape, tile: Tile) -> ChunkSize:
+    """Choose what one chunk does.
+
+    One thread does all filters over as much of the input as the core's own cache holds. Threads share the pixels, so
+    that each finds in its core's cache what it wrote there in the step before; where weights are more than input and
+    output, they share the filters, so that each weight is read by one core.
+    """
+    rows, tiles = shape.images * shape.size[0], -(-shape.size[1] // tile.pixels)
+    blocks = shape.groups * -(-shape.filters // (tile.vectors * selector.lanes))
+    parts = -(-4 * x.size // _CHUNK_BYTES)
+    shared = parts_worth(_product_time(node, shape.pixels), selector.threads)
+    has_more_weights = node.weights.integers.size > 4 * x.size + shape.pixels * shape.out_channels
+    filter_parts = _filter_parts(blocks, shared, selector.threads) if has_more_weights else 1
+    if filter_parts > 1:
+        blocks = -(-blocks // filter_parts)
+    else:
+        parts = -(-parts // shared) * shared
     if any(node.padding) or rows >= parts:
-        return ChunkSize(max(1, min(shape.size[0], rows // min(parts, rows))), _ALL, _ALL)
-    return ChunkSize(1, max(1, -(-tiles * rows // parts)), _ALL)
+        return ChunkSize(min(shape.size[0], -(-rows // parts)), tiles, blocks)
+    return ChunkSize(1, max(1, -(-tiles * rows // parts)), blocks)
+
+
+def _filter_parts(blocks: int, shared: int, threads: int) -> int:
+    """Return into how many parts threads split blocks of filters, up to `shared`; 1 where that cannot be even."""
+    even = (parts for parts in range(shared, 1, -threads) if blocks % parts == 0)
+    return next(even, threads if shared >= threads and blocks >= _BLOCKS_OF_THREAD * threads else 1)

@@ -156,8 +156,7 @@ def _chunk(selector: Selector, shape: ConvShape, windows: int) -> tuple[int, int
     staged, weights = 4 * layout.plane_words, 4 * layout.block_words * blocks
     room = _LARGE_BYTES if weights > FAR_WEIGHTS else _STAGED_BYTES
     parts = min(rows, -(-staged // room))
-    worth = parts_worth(prod(shape.size) * shape.filters * shape.channels * shape.taps)
-    wanted = min(threads, worth)
+    wanted = parts_worth(windows * paired_time(selector, shape), threads, 1)
     if parts * shape.images >= wanted:
         return -(-rows // parts), blocks
     if weights > FAR_WEIGHTS and blocks >= wanted:

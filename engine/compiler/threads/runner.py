@@ -1,10 +1,13 @@
 """Writes the native code that runs a segment: step after step, each in chunks, on one thread or on a team.
 
-A team shares one word, its *state*: the number of the current step and how many of the step's chunks nobody has
-taken yet. Every member does the same: takes a chunk by counting the state down, calls the kernel on it, and counts it
-as done; who does the last chunk of a step moves the state on to the next one. So nobody waits for a member that has
-not woken up yet: it joins at whatever step the others have come to. Members find all else about a run through the
-team only after they took a chunk, and a run cannot end while one is taken, so that they cannot be late for it.
+A team shares one word, its *state*, which counts the steps of all its runs. The chunks of a step are divided evenly:
+each member has a range of its own, always at the same place among them, so that what one step wrote into the cache of a
+core is read by that core in the next one, and weights stay where they are from run to run. Every member does the same:
+takes a chunk of its range, or of another's once its own has none, by counting the range down, calls the kernel on it,
+and counts it as done; who does the last chunk of a step moves the state on to the next one. So nobody waits for a
+member that has not woken up yet: it joins at whatever step the others have come to. A range says which state it belongs
+to, so that nobody takes a chunk of a step that is over. Members find all else about a run through the team only after
+they took a chunk, and a run cannot end while one is taken, so that they cannot be late for it.
 
 A member that finds no chunk spins for some ten microseconds, then offers its core to others, then sleeps until the
 state changes.
@@ -32,14 +35,16 @@ FUNCTION, ARGUMENTS, CHUNKS, ROW_WORDS = 0, 1, 2, 3
 # a team's words; what members write at the same time has cache lines of its own
 STATE, DONE, RUN, SLEEPERS, INDEX, MUTEX = 0, 8, 16, 24, 25, 32
 CONDITION = MUTEX + libc.MUTEX_BYTES // 8
-TEAM_WORDS = CONDITION + libc.CONDITION_BYTES // 8
+RANGES, RANGE_WORDS = CONDITION + libc.CONDITION_BYTES // 8, 8
 # what a run is about, within a team's words
-ROWS, COUNT, TABLE, STAMPS, STOP, RESULT = range(RUN, RUN + 6)
+ROWS, COUNT, TABLE, STAMPS, STOP, RESULT, STEP, EPOCH = range(RUN, RUN + 8)
+MEMBERS = INDEX + 1
 
 CHUNK_BITS = 31
-"""Bits of the state that count the chunks left; those above number the step."""
+"""Bits of a range that count the chunks left; those above are the state that it belongs to."""
+STATE_BITS = 64 - CHUNK_BITS
 ENDED, CLOSED = 1 << 61, 1 << 62
-"""States between runs and after the last one: no chunks, of steps that no segment has."""
+"""States between runs and after the last one, which no step has."""
 SPINS, YIELDS = 500, 50
 """Looks at the state before a member yields and before it sleeps: about 20 and 50 µs on current x86-64."""
 
@@ -75,6 +80,9 @@ def runner() -> Runner:
     _write_alone(module)
     _write_wake(module)
     _write_wait(module)
+    _write_end_of_range(module)
+    _write_take(module)
+    _write_begin(module)
     _write_finish(module)
     _write_work(module)
     _write_together(module)
@@ -188,11 +196,54 @@ def _write_finish(module: ir.Module) -> None:
         _end(r, team, following, thread)
     with r.when(r.compare("!=", r.call("must_stop", r.load(team, STOP)), 0)):
         _end(r, team, following, thread)
-    chunks = _begin(r, team, following)
+    chunks = r.call("begin", team, following)
     # a single chunk is for the member that is awake
     with r.when(r.compare(">", chunks, 1)):
         r.call("wake", team)
     r.give(0)
+
+
+def _write_end_of_range(module: ir.Module) -> None:
+    """end_of_range(chunks, members, member) -> the chunk after a member's last one; the first ones have one more."""
+    r = Routine(module, "end_of_range", 3)
+    chunks, members, member = r.parameters
+    r.give(r.divide(r.add(r.mul(r.add(member, 1), chunks), r.sub(members, 1)), members))
+
+
+def _write_begin(module: ir.Module) -> None:
+    """begin(team, step) -> its chunks: divide the chunks of a step among the members, then offer them."""
+    r = Routine(module, "begin", 2)
+    team, step = r.parameters
+    chunks, members = r.load(_row(r, r.load(team, ROWS), step), CHUNKS), r.load(team, MEMBERS)
+    state = r.low_bits(r.add(r.load(team, EPOCH), 1), STATE_BITS)
+    r.store(state, team, EPOCH)
+    r.store(step, team, STEP)
+    r.store(0, team, DONE)
+    with r.count(members) as member:
+        start = r.call("end_of_range", chunks, members, r.sub(member, 1))
+        left = r.sub(r.call("end_of_range", chunks, members, member), start)
+        r.write(r.add(r.shift_left(state, CHUNK_BITS), left), _range(r, team, member))
+    r.write(state, team, STATE)
+    r.give(chunks)
+
+
+def _write_take(module: ir.Module) -> None:
+    """take(team, thread, state) -> a chunk of a state's step, from the thread's own range first; -1 where none is."""
+    r = Routine(module, "take", 3)
+    team, thread, state = r.parameters
+    members = r.load(team, MEMBERS)
+    with r.count(members) as hop:
+        member = r.remainder(r.add(thread, hop), members)
+        place = _range(r, team, member)
+        with r.forever() as turn:
+            word = r.read(place)
+            left = r.low_bits(word, CHUNK_BITS)
+            turn.leave_when(r.compare("==", left, 0))
+            turn.leave_when(r.compare("!=", r.shift_right(word, CHUNK_BITS), state))
+            with r.when(r.replace(word, r.sub(word, 1), place)):
+                chunks = r.load(_row(r, r.load(team, ROWS), r.load(team, STEP)), CHUNKS)
+                r.give(r.sub(r.call("end_of_range", chunks, members, member), left))
+    r.give(-1)
 
 
 def _write_work(module: ir.Module) -> None:
@@ -202,17 +253,15 @@ def _write_work(module: ir.Module) -> None:
     with r.forever() as work:
         state = r.read(team, STATE)
         work.leave_when(r.compare("==", state, last))
-        left = r.low_bits(state, CHUNK_BITS)
-        with r.when(r.compare("==", left, 0)):
+        chunk = r.call("take", team, thread, state)
+        with r.when(r.compare("<", chunk, 0)):
             r.call("wait", team, state)
-        work.again_when(r.compare("==", left, 0))
-        work.again_when(r.negate(r.replace(state, r.sub(state, 1), team, STATE)))
-        step = r.shift_right(state, CHUNK_BITS)
+        work.again_when(r.compare("<", chunk, 0))
+        step = r.load(team, STEP)
         row = _row(r, r.load(team, ROWS), step)
-        chunks = r.load(row, CHUNKS)
-        r.call("do_chunk", row, r.load(team, TABLE), r.sub(chunks, left), thread)
+        r.call("do_chunk", row, r.load(team, TABLE), chunk, thread)
         done = r.add(r.fetch_add(1, team, DONE), 1)
-        with r.when(r.compare("==", done, chunks)):
+        with r.when(r.compare("==", done, r.load(row, CHUNKS))):
             r.call("finish", team, step, thread)
     r.give(0)
 
@@ -226,7 +275,7 @@ def _write_together(module: ir.Module) -> None:
         r.give(0)
     for place, value in ((ROWS, rows), (COUNT, count), (TABLE, table), (STAMPS, timestamps), (STOP, stop)):
         r.store(value, team, place)
-    _begin(r, team, 0)
+    r.call("begin", team, 0)
     # even where the first step has a single chunk: helpers take their time to wake, and are awake for the next
     r.call("wake", team)
     r.call("work", team, 0, ENDED)
@@ -262,12 +311,9 @@ def _take_timestamp(r: Routine, timestamps: IRValue, place: MachineWord) -> None
         r.store(r.call("now"), r.add(timestamps, r.mul(place, 8)))
 
 
-def _begin(r: Routine, team: IRValue, step: MachineWord) -> IRValue:
-    """Offer the chunks of a step; returns how many there are."""
-    chunks = r.load(_row(r, r.load(team, ROWS), step), CHUNKS)
-    r.store(0, team, DONE)
-    r.write(r.add(r.shift_left(step, CHUNK_BITS), chunks), team, STATE)
-    return chunks
+def _range(r: Routine, team: MachineWord, member: MachineWord) -> IRValue:
+    """Return the address of a member's range."""
+    return r.add(r.add(team, 8 * RANGES), r.mul(member, 8 * RANGE_WORDS))
 
 
 def _end(r: Routine, team: IRValue, done: IRValue, thread: IRValue) -> None:

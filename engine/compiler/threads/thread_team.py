@@ -9,7 +9,18 @@ import numpy as np
 
 from engine.compiler.memory.alignment import ALIGNMENT
 from engine.compiler.threads import libc
-from engine.compiler.threads.runner import CONDITION, ENDED, INDEX, MUTEX, STATE, TEAM_WORDS, Runner, runner
+from engine.compiler.threads.runner import (
+    CONDITION,
+    ENDED,
+    INDEX,
+    MEMBERS,
+    MUTEX,
+    RANGE_WORDS,
+    RANGES,
+    STATE,
+    Runner,
+    runner,
+)
 from engine.compiler.threads.segment import Segment
 from engine.dtypes import Array
 from engine.stop import StopSignal
@@ -32,10 +43,11 @@ class ThreadTeam:
         native = runner()
         self._native = native  # the functions are called as long as the team lives, even once it is closed
         self._together = native.together
-        memory, self._address = _team_memory()
+        memory, self._address = _team_memory(threads)
         self._pid = os.getpid()
         helpers = _start_helpers(threads - 1, self._address, native) if libc.has_threads() else []
         self._helpers = len(helpers)
+        memory[MEMBERS] = 1 + len(helpers)
         self._end = weakref.finalize(self, _end_helpers, helpers, self._address, memory, native, self._pid)
         self._end.atexit = False  # a run may be going on at exit; helpers end with the process
 
@@ -92,11 +104,12 @@ def _arguments(
     return segment.address, len(segment), table_address, stamps_address, 0 if stop is None else stop.address
 
 
-def _team_memory() -> tuple[Array, int]:
+def _team_memory(threads: int) -> tuple[Array, int]:
     """Return a team's words, as they are before its first run, and their address."""
-    memory = np.zeros(TEAM_WORDS + ALIGNMENT // 8, np.int64)
+    size = RANGES + RANGE_WORDS * threads
+    memory = np.zeros(size + ALIGNMENT // 8, np.int64)
     start = -memory.ctypes.data % ALIGNMENT // 8
-    words = memory[start : start + TEAM_WORDS]
+    words = memory[start : start + size]
     words[STATE], words[INDEX] = ENDED, 1
     return words, words.ctypes.data
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
 from engine.compiler.kernels.depthwise import Depthwise
-from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
+from engine.compiler.kernels.epilogue import NOTHING, Broadcast, Epilogue, EpilogueOperand
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.dtypes import Array
 from engine.kernels.convolution import convolve
@@ -25,7 +25,8 @@ def kernel_for(
     stride: Pair = (1, 1),
     padding: tuple[Pair, Pair] = ((0, 0), (0, 0)),
     dilation: Pair = (1, 1),
-    **other: Epilogue,
+    epilogue: Epilogue = NOTHING,
+    threads: int = 1,
 ) -> Depthwise:
     """Return the tuned kernel for an input (images, rows, columns, channels) that lies without gaps."""
     images, rows, columns, channels = x.shape
@@ -44,7 +45,8 @@ def kernel_for(
         ),
         padding=ImplicitPadding((rows, columns), (padding[0][0], padding[1][0])),
         strides=ImageStrides(strides(rows, columns, channels), strides(*size, channels)),
-        **other,
+        threads=threads,
+        epilogue=epilogue,
     )
 
 
@@ -143,10 +145,25 @@ def test_nan_and_infinity_go_on(target: Target) -> None:
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_large_layers_have_chunks_for_threads_and_small_ones_do_not() -> None:
-    """Work is split where it is worth it."""
-    target = Target("avx512", 16, 32, True, "", "")
-    large = kernel_for(target, np.empty((1, 112, 112, 32), np.float32), (3, 3), padding=((1, 1), (1, 1)))
-    small = kernel_for(target, np.empty((1, 7, 7, 96), np.float32), (3, 3), padding=((1, 1), (1, 1)))
-    assert 8 <= large.chunks <= 64
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+def test_large_layers_have_chunks_for_threads_and_small_ones_do_not(threads: int) -> None:
+    """Work is split where it is worth it, and as much of it is for each thread."""
+    target, pads = Target("avx512", 16, 32, True, "", ""), ((1, 1), (1, 1))
+    large = kernel_for(target, np.empty((1, 112, 112, 32), np.float32), (3, 3), padding=pads, threads=threads)
+    small = kernel_for(target, np.empty((1, 7, 7, 96), np.float32), (3, 3), padding=pads, threads=threads)
+    assert large.chunks % threads == 0
     assert small.chunks == 1
+
+
+@every_target
+@pytest.mark.parametrize("threads", [2, 3, 4])
+@pytest.mark.parametrize(("channels", "rows"), [(40, 40), (600, 7), (35, 24)])
+def test_shares_of_threads_are_the_whole(target: Target, threads: int, channels: int, rows: int) -> None:
+    """Rows and channels that threads do not divide evenly."""
+    x, weight = numbers(1, rows, 27, channels), numbers(channels, 1, 3, 3, seed=1)
+    padding = ((1, 1), (1, 1))
+    made = kernel_for(target, x, (3, 3), padding=padding, threads=threads)
+    assert made.chunks > 1
+    expected = reference(x, weight, None, (1, 1), padding, (1, 1))
+    *_, out = run(made, target, x, *made.pack(weight, None), np.zeros_like(expected))
+    np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-5)

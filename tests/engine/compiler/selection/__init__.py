@@ -1,0 +1,1 @@
+"""Which kernels are chosen, and how threads share their work."""

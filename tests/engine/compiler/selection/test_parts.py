@@ -1,0 +1,87 @@
+"""How threads share a layer: evenly, along pixels or filters, and not at all where it takes no time."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine import TensorScale
+from engine.compiler.kernels.depthwise import Depthwise
+from engine.compiler.kernels.integer_convolution import IntegerConvolution
+from engine.compiler.selection.call import PARTS_OF_THREAD, parts_worth
+from engine.compiler.selection.integers import _filter_parts
+from tests.engine.compiler.program.test_integers import Writer, numbers
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+def test_parts(threads: int) -> None:
+    """A microsecond is not shared, milliseconds are in as many parts for each thread."""
+    assert parts_worth(1e3, threads) == 1
+    assert parts_worth(1e9, threads) == (1 if threads == 1 else threads * PARTS_OF_THREAD)
+    assert parts_worth(1e9, threads, 1) == threads
+    for nanoseconds in np.geomspace(1e3, 1e6, 100):
+        parts = parts_worth(float(nanoseconds), threads)
+        assert parts <= threads or parts % threads == 0
+        assert parts == 1 or nanoseconds / parts >= 3000
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+def test_filters_are_split_evenly(threads: int) -> None:
+    """No thread has more than a quarter above its share, however many blocks of filters there are."""
+    for shared in (1, threads, 4 * threads):
+        for blocks in range(1, 60):
+            parts = _filter_parts(blocks, shared, threads)
+            assert 1 <= parts <= shared
+            if parts > 1:
+                chunks = -(-blocks // -(-blocks // parts))
+                most = -(-chunks // threads) * -(-blocks // parts)
+                assert most <= 1.25 * blocks / threads
+
+
+def kernels_of(folder: Path, writer: Writer, threads: int, x: tuple[int, ...]) -> list[object]:
+    """Return the kernels of a program, which gives the bits of numpy's layers."""
+    folder.mkdir()
+    writer.tensors["x"] = TensorScale(0.05, 3)
+    native, plain = writer.graphs(folder, threads)
+    given = [numbers(*x)]
+    for ours, other in zip(native.forward(given), plain.forward(given), strict=True):
+        np.testing.assert_array_equal(ours, other)
+    (program,) = native._executor._programs._known.values()  # type: ignore[union-attr]
+    assert program.threads == threads
+    return [call.kernel for call in program.calls]
+
+
+@pytest.mark.parametrize("kernel", [1, 3])
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_int8_shares_pixels_or_the_filters_where_weights_are_more(
+    tmp_path: Path, threads: int, kernel: int
+) -> None:
+    for size, channels in ((48, 32), (7, 512)):
+        writer = Writer()
+        writer.input("x", (1, channels, size, size))
+        writer.convolution("x", "y", (channels, channels, kernel, kernel), padding=kernel // 2)
+        writer.add("pnnx.Output", "y", "")
+        shape = (1, channels, size, size)
+        made = kernels_of(tmp_path / f"{size}", writer, threads, shape)
+        (found,) = [made for made in made if isinstance(made, IntegerConvolution)]
+        blocks, _, *pixels = found._parts
+        has_many_filters = size == 7
+        assert (blocks > 1) == (threads > 1 and has_many_filters)
+        assert (np.prod(pixels) > 1) == (threads > 1 and not has_many_filters)
+        assert threads == 1 or found.chunks % threads == 0
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_depthwise_shares_rows_or_the_channels_where_rows_are_few(tmp_path: Path, threads: int) -> None:
+    for size in (32, 6):
+        writer = Writer()
+        writer.input("x", (1, 1024, size, size))
+        writer.convolution("x", "y", (1024, 1, 3, 3), padding=1, groups=1024)
+        writer.add("pnnx.Output", "y", "")
+        made = kernels_of(tmp_path / f"{size}", writer, threads, (1, 1024, size, size))
+        (found,) = [kernel for kernel in made if isinstance(kernel, Depthwise)]
+        rows, vectors = found._parts
+        has_rows = size == 32
+        assert (rows > 1) == (threads > 1 and has_rows)
+        assert (vectors > 1) == (threads > 1 and not has_rows)
+        assert found.chunks % threads == 0
