@@ -128,6 +128,7 @@ def _winograd(selector: Selector, work: Work, outputs: int) -> None:
     channels = node.weight.shape[1]
     tiles = images * -(-rows // outputs) * -(-columns // outputs)
     count = _tiles_of_chunk(selector, tiles, (outputs + 2) ** 2 * (channels + filters) * 4, node)
+    weight_bytes = 4 * (outputs + 2) ** 2 * filters * channels
     kernel = Winograd(
         shape=_shape(work),
         padding=_implicit_padding(work),
@@ -137,7 +138,8 @@ def _winograd(selector: Selector, work: Work, outputs: int) -> None:
         tile=choose_tile(selector.target, count, -(-filters // selector.lanes)),
         lanes=selector.lanes,
         epilogue=work.epilogue,
-        prefetches_weights=4 * (outputs + 2) ** 2 * node.weight[:, :, 0, 0].size > NEAR_CACHE,
+        # read once, they come from wherever the run before left them
+        prefetches_weights=count == tiles or weight_bytes > NEAR_CACHE,
     )
     _call(selector, work, kernel, selector.constant(kernel.extents))
 
