@@ -73,6 +73,18 @@ class Runner:
 @lru_cache(maxsize=1)
 def runner() -> Runner:
     """Return the native functions, compiled the first time."""
+    code = compile_module(str(write_module()), "alone", host_target())
+
+    def function(name: str, parameters: int) -> Any:
+        prototype = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * parameters)
+        return prototype(code.engine.get_function_address(name))
+
+    helper = code.engine.get_function_address("helper")
+    return Runner(function("alone", 5), function("together", 6), function("dismiss", 1), helper, code)
+
+
+def write_module() -> ir.Module:
+    """Return the native functions as LLVM IR."""
     module = ir.Module("runner")
     _write_now(module)
     _write_must_stop(module)
@@ -88,14 +100,7 @@ def runner() -> Runner:
     _write_together(module)
     _write_helper(module)
     _write_dismiss(module)
-    code = compile_module(str(module), "alone", host_target())
-
-    def function(name: str, parameters: int) -> Any:
-        prototype = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * parameters)
-        return prototype(code.engine.get_function_address(name))
-
-    helper = code.engine.get_function_address("helper")
-    return Runner(function("alone", 5), function("together", 6), function("dismiss", 1), helper, code)
+    return module
 
 
 def _write_now(module: ir.Module) -> None:
@@ -204,7 +209,7 @@ def _write_finish(module: ir.Module) -> None:
 
 
 def _write_end_of_range(module: ir.Module) -> None:
-    """end_of_range(chunks, members, member) -> the chunk after a member's last one; the first ones have one more."""
+    """end_of_range(chunks, members, member) -> the chunk after a member's last one; ranges differ by one at most."""
     r = Routine(module, "end_of_range", 3)
     chunks, members, member = r.parameters
     r.give(r.divide(r.add(r.mul(r.add(member, 1), chunks), r.sub(members, 1)), members))
@@ -231,7 +236,7 @@ def _write_take(module: ir.Module) -> None:
     """take(team, thread, state) -> a chunk of a state's step, from the thread's own range first; -1 where none is."""
     r = Routine(module, "take", 3)
     team, thread, state = r.parameters
-    members = r.load(team, MEMBERS)
+    members = r.read(team, MEMBERS)  # 0 until it is known how many there are: a helper may be early
     with r.count(members) as hop:
         member = r.remainder(r.add(thread, hop), members)
         place = _range(r, team, member)
@@ -259,9 +264,11 @@ def _write_work(module: ir.Module) -> None:
         work.again_when(r.compare("<", chunk, 0))
         step = r.load(team, STEP)
         row = _row(r, r.load(team, ROWS), step)
+        chunks = r.load(row, CHUNKS)
         r.call("do_chunk", row, r.load(team, TABLE), chunk, thread)
+        # the run may end as soon as the chunk is counted, and its rows with it
         done = r.add(r.fetch_add(1, team, DONE), 1)
-        with r.when(r.compare("==", done, r.load(row, CHUNKS))):
+        with r.when(r.compare("==", done, chunks)):
             r.call("finish", team, step, thread)
     r.give(0)
 
