@@ -126,7 +126,7 @@ class Selector:
 _PART = 3000.0
 """Nanoseconds of a part, at least: to hand it over takes half a microsecond, and its input may lie in another cache."""
 _SPARE_PART = 12000.0
-"""The same for the second part of a thread and those after it, which another may take over that is done first."""
+"""The same where a thread has several, so that another one, which is done first, can take over the last of them."""
 PARTS_OF_THREAD = 4
 """Parts of a thread, at most."""
 

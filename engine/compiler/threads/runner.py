@@ -1,13 +1,13 @@
 """Writes the native code that runs a segment: step after step, each in chunks, on one thread or on a team.
 
 A team shares one word, its *state*, which counts the steps of all its runs. The chunks of a step are divided evenly:
-each member has a range of its own, always at the same place among them, so that what one step wrote into the cache of a
-core is read by that core in the next one, and weights stay where they are from run to run. Every member does the same:
-takes a chunk of its range, or of another's once its own has none, by counting the range down, calls the kernel on it,
-and counts it as done; who does the last chunk of a step moves the state on to the next one. So nobody waits for a
-member that has not woken up yet: it joins at whatever step the others have come to. A range says which state it belongs
-to, so that nobody takes a chunk of a step that is over. Members find all else about a run through the team only after
-they took a chunk, and a run cannot end while one is taken, so that they cannot be late for it.
+each member has a range of them, at the same place in every step, so that what one step wrote into the cache of a core
+is read by that core in the next one, and weights stay in its cache from run to run. Every member does the same: takes a
+chunk of its range, or of another's once its own has none, by counting the range down, calls the kernel on it, and
+counts it as done; who does the last chunk of a step moves the state on to the next one. So nobody waits for a member
+that has not woken up yet: it joins at whatever step the others have come to. A range says which state it belongs to, so
+that nobody takes a chunk of a step that is over. Members read all else about a run only between taking a chunk and
+counting it as done, or when theirs was the last one of a step: the run cannot end meanwhile.
 
 A member that finds no chunk spins for some ten microseconds, then offers its core to others, then sleeps until the
 state changes.
