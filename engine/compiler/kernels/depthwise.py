@@ -22,6 +22,7 @@ import numpy as np
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.target import Target
 from engine.compiler.emit.types import IRIndex, IRValue
+from engine.compiler.kernels.convolution_chunk import even_size
 from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.memory.region import Region, line
@@ -126,7 +127,7 @@ class Depthwise:
             padding=padding,
             strides=strides,
             pixels=_tile_pixels(target, shape.size[1], shape.kernel[1]),
-            rows=-(-all_rows // row_parts),
+            rows=even_size(all_rows, 1, row_parts, 1 if vector_parts == 1 else row_parts, threads),
             vectors=-(-all_vectors // vector_parts),
             along_memory=along_memory,
             lanes=target.lanes,

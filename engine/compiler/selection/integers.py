@@ -8,7 +8,7 @@ import numpy as np
 from engine.compiler.emit.integers import WORD_CHANNELS, words
 from engine.compiler.graph import Dequantize, IntegerConvolution, IntegerPool, Quantize, Requantize
 from engine.compiler.kernels.conversion import DequantizeKernel, QuantizeKernel, RequantizeKernel
-from engine.compiler.kernels.convolution_chunk import ChunkSize
+from engine.compiler.kernels.convolution_chunk import ChunkSize, even_size
 from engine.compiler.kernels.depthwise import Depthwise
 from engine.compiler.kernels.epilogue import Epilogue
 from engine.compiler.kernels.integer_convolution import IntegerConvolution as IntegerConvolutionKernel
@@ -298,17 +298,18 @@ def _chunk(selector: Selector, node: IntegerConvolution, x: View, shape: ConvSha
     """
     rows, tiles = shape.images * shape.size[0], -(-shape.size[1] // tile.pixels)
     blocks = shape.groups * -(-shape.filters // (tile.vectors * selector.lanes))
-    parts = -(-4 * x.size // _CHUNK_BYTES)
-    shared = parts_worth(_product_time(node, shape.pixels), selector.threads)
+    parts = least = -(-4 * x.size // _CHUNK_BYTES)
+    threads = selector.threads
+    shared = parts_worth(_product_time(node, shape.pixels), threads)
     has_more_weights = node.weights.integers.size > 4 * x.size + shape.pixels * shape.out_channels
-    filter_parts = _filter_parts(blocks, shared, selector.threads) if has_more_weights else 1
+    filter_parts = _filter_parts(blocks, shared, threads) if has_more_weights else 1
     if filter_parts > 1:
-        blocks = -(-blocks // filter_parts)
+        blocks, threads = -(-blocks // filter_parts), 1
     else:
-        parts = -(-parts // shared) * shared
+        parts = -(-least // shared) * shared
     if any(node.padding) or rows >= parts:
-        return ChunkSize(min(shape.size[0], -(-rows // parts)), tiles, blocks)
-    return ChunkSize(1, max(1, -(-tiles * rows // parts)), blocks)
+        return ChunkSize(even_size(shape.size[0], shape.images, parts, least, threads), tiles, blocks)
+    return ChunkSize(1, even_size(tiles, rows, parts, least, threads), blocks)
 
 
 def _filter_parts(blocks: int, shared: int, threads: int) -> int:

@@ -38,6 +38,27 @@ def test_filters_are_split_evenly(threads: int) -> None:
                 assert most <= 1.25 * blocks / threads
 
 
+@pytest.mark.parametrize("threads", [2, 4])
+@pytest.mark.parametrize(("size", "channels"), [(56, 64), (28, 128), (112, 16)])
+def test_rows_are_split_evenly(tmp_path: Path, threads: int, size: int, channels: int) -> None:
+    """No thread has a row more than another where rows can be divided so."""
+    writer, shape = Writer(), (1, channels, size, size)
+    writer.input("x", shape)
+    writer.convolution("x", "y", (channels, channels, 3, 3), padding=1)
+    writer.convolution("y", "z", (channels, 1, 3, 3), padding=1, groups=channels)
+    writer.tensors["y"] = TensorScale(0.1, 5)
+    writer.add("pnnx.Output", "z", "")
+    for kernel in kernels_of(tmp_path / "model", writer, threads, shape):
+        if isinstance(kernel, IntegerConvolution):
+            rows, most = -(-size // kernel.chunk.rows), kernel.chunk.rows
+        elif isinstance(kernel, Depthwise) and kernel._parts[1] == 1:
+            rows, most = kernel._parts[0], kernel.rows
+        else:
+            continue
+        assert rows >= threads
+        assert -(-rows // threads) * most == -(-size // threads)
+
+
 def kernels_of(folder: Path, writer: Writer, threads: int, x: tuple[int, ...]) -> list[object]:
     """Return the kernels of a program, which gives the bits of numpy's layers."""
     folder.mkdir()
