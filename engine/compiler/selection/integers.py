@@ -315,4 +315,5 @@ def _chunk(selector: Selector, node: IntegerConvolution, x: View, shape: ConvSha
 def _filter_parts(blocks: int, shared: int, threads: int) -> int:
     """Return into how many parts threads split blocks of filters, up to `shared`; 1 where that cannot be even."""
     even = (parts for parts in range(shared, 1, -threads) if blocks % parts == 0)
-    return next(even, threads if shared >= threads and blocks >= _BLOCKS_OF_THREAD * threads else 1)
+    most = min(shared, threads)
+    return next(even, most if blocks >= _BLOCKS_OF_THREAD * most else 1)
