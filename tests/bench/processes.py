@@ -83,10 +83,10 @@ def measure_round(
 ) -> None:
     """Start a server, put it under load, and keep what it did."""
     port = free_port()
-    with MeasuredServer(command_of(models, port, processes), port, "/readyz") as server:
+    command = command_of(models, port, processes)
+    with MeasuredServer(command, port, "/readyz", processes=processes) as server:
         request = request_for(server.url, model)
         request.send(server.url)
-        wait_for_processes(server, processes)
         _, *serving = pids = processes_of(server)
         serving = serving or pids
         before = [processor_ticks(pid) for pid in serving]
@@ -95,14 +95,6 @@ def measure_round(
         into.shares.append(min(used) / max(used))
         into.private = [private_bytes(pid) for pid in pids]
         into.proportional = server.memory()
-
-
-def wait_for_processes(server: MeasuredServer, processes: int) -> None:
-    """Return when all processes serve, as their metrics tell."""
-    while processes > 1:
-        text = httpx.get(f"{server.url}/metrics").text
-        if sum(line.startswith("kuiper_workers{") for line in text.splitlines()) == processes:
-            return
 
 
 def report(found: dict[int, Measured]) -> str:

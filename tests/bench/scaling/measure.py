@@ -19,7 +19,7 @@ from tests.bench.scaling.simulation import Outcome
 from tests.bench.service.candidates import binary_request, kuiper_command
 from tests.bench.service.load import measure
 from tests.bench.service.served_model import ServedModel
-from tests.bench.service.server import START_SECONDS, MeasuredServer, free_port, main_thread_seconds
+from tests.bench.service.server import MeasuredServer, free_port, main_thread_seconds
 
 CONNECTIONS = {1: (1, FITTED, BUSY), 2: (1, FITTED, BUSY)}
 """Number of processes -> requests at once that are measured."""
@@ -103,24 +103,8 @@ def serving(model: ServedModel, processes: int, workers: int, cache: Path) -> It
     port = free_port()
     command = kuiper_command(model.folder / model.name, port, workers)
     command += ["--trace-rate", "0", "--processes", str(processes)]
-    with MeasuredServer(command, port, "/readyz", {"KUIPER_CACHE": str(cache)}) as server:
-        wait_for_processes(server.url, processes)
+    with MeasuredServer(command, port, "/readyz", {"KUIPER_CACHE": str(cache)}, processes) as server:
         yield server
-
-
-def wait_for_processes(url: str, processes: int) -> None:
-    """Wait until each process of a server is ready: it is so itself as soon as the first one is.
-
-    Raises:
-        TimeoutError: it takes longer than a server may take to start.
-    """
-    end = time.perf_counter() + START_SECONDS
-    while len(_samples(url, "kuiper_workers")) < processes:
-        if time.perf_counter() > end:
-            raise TimeoutError(
-                f"{url}: not all of {processes} processes were ready after {START_SECONDS:g} s"
-            )
-        time.sleep(0.05)
 
 
 def measure_model(model: ServedModel, cores: int, rounds: int, seconds: int) -> Measured:

@@ -2,8 +2,9 @@
 
 Run: make bench-service      (or python -m tests.bench.service [--seconds N] [--leads] [--save])
 
-Every server has as many workers as there are cores, each with one thread inside a run. Tables are printed;
-build/bench-service.json has the figures. With --save they go to docs/bench/ as well.
+Every server has as many workers as there are cores, each with one thread inside a run. This one is measured with one
+process and with two, among which its workers are divided. Tables are printed; build/bench-service.json has the figures.
+With --save they go to docs/bench/ as well.
 """
 
 import argparse

@@ -14,9 +14,9 @@ import orjson
 
 from engine.dtypes import Array
 from tests.bench.service.request import PostRequest
+from tests.bench.service.results import OURS, OURS_TWICE
 from tests.bench.service.served_model import ServedModel
 from tests.bench.service.server import MeasuredServer, free_port
-from tests.bench.service.speedup import OURS
 from tests.bench.service.triton import TritonError, TritonInstallation
 
 FORMS = ("JSON", "binary", "image")
@@ -79,9 +79,16 @@ def kuiper_command(models: Path, port: int, workers: int) -> list[str]:
     ]
 
 
-def _start_kuiper(model: ServedModel, scratch: Path, workers: int) -> MeasuredServer:
-    port = free_port()
-    return MeasuredServer(kuiper_command(model.folder / model.name, port, workers), port, "/readyz")
+def _kuiper_starter(processes: int) -> Callable[[ServedModel, Path, int], MeasuredServer]:
+    """Return what starts this server with so many processes; they share the workers, as they do by default."""
+
+    def start(model: ServedModel, scratch: Path, workers: int) -> MeasuredServer:
+        port = free_port()
+        command = kuiper_command(model.folder / model.name, port, max(workers // processes, 1))
+        command += ["--processes", str(processes)]
+        return MeasuredServer(command, port, "/readyz", processes=processes)
+
+    return start
 
 
 def _request_kuiper(model: ServedModel, form: str) -> PostRequest:
@@ -221,7 +228,7 @@ def _tritons(environment: Path) -> list[Candidate]:
 
 
 def candidates(environments: Path) -> list[Candidate]:
-    """Return this server, and those others that are installed.
+    """Return this server, with one process and with two, and those others that are installed.
 
     Args:
         environments: a folder with a virtual environment for each of the others.
@@ -238,7 +245,10 @@ def candidates(environments: Path) -> list[Candidate]:
             for name, parallel in (("MLServer, in process", False), ("MLServer, workers", True))
         ],
     }
-    ours = Candidate(OURS, _start_kuiper, _request_kuiper, _read_protocol)
+    ours = [
+        Candidate(name, _kuiper_starter(processes), _request_kuiper, _read_protocol)
+        for name, processes in ((OURS, 1), (OURS_TWICE, 2))
+    ]
     installed = [name for name, python in pythons.items() if python.exists()]
     others = [candidate for name in installed for candidate in known[name]]
-    return [ours, *_tritons(environments / "triton"), *others]
+    return [*ours, *_tritons(environments / "triton"), *others]

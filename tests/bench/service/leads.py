@@ -9,10 +9,10 @@ from statistics import median
 
 from tests.bench.service.candidates import Candidate
 from tests.bench.service.load import LoadError, Timings, measure
-from tests.bench.service.results import Lead
+from tests.bench.service.results import OURS, OURS_TWICE, Lead
 from tests.bench.service.served_model import ServedModel
 from tests.bench.service.server import MeasuredServer
-from tests.bench.service.speedup import FORM, OURS
+from tests.bench.service.speedup import FORM
 
 ROUNDS = 3
 
@@ -27,6 +27,7 @@ class Bar:
         server: beginning of the names of the servers that are led.
         figure: what is compared: the rate, or the median of the milliseconds.
         wanted: how many times as fast this server is to be.
+        leader: this server's name, which tells how many processes it has.
     """
 
     model: str
@@ -34,13 +35,17 @@ class Bar:
     server: str
     figure: str
     wanted: float
+    leader: str = OURS
 
 
 BARS = (
     Bar("digits", 1, "FastAPI", "p50", 1.0),
     Bar("digits", 4, "Triton", "rate", 0.8),
+    Bar("digits", 4, "Triton, instances", "rate", 0.8, OURS_TWICE),
     Bar("digits", 16, "Triton", "rate", 1.0),
+    Bar("digits", 16, "Triton, instances", "rate", 1.0, OURS_TWICE),
     Bar("resnet18", 16, "Triton", "rate", 2.5),
+    Bar("resnet18", 16, "Triton, instances", "rate", 2.5, OURS_TWICE),
 )
 
 
@@ -64,25 +69,22 @@ def measure_leads(
 
 def pairs(model: str, servers: Sequence[str]) -> list[tuple[Bar, str]]:
     """Return the bars of a model, each with the name of a server that is led; none without this server."""
-    if OURS not in servers:
-        return []
-    return [
-        (bar, name) for bar in BARS if bar.model == model for name in servers if name.startswith(bar.server)
-    ]
+    there = [bar for bar in BARS if bar.model == model and bar.leader in servers]
+    return [(bar, name) for bar in there for name in servers if name.startswith(bar.server)]
 
 
 def lead(bar: Bar, server: str, ours: Sequence[Timings], theirs: Sequence[Timings]) -> Lead:
     """Return the lead over a server, of the medians of the rounds."""
     field = "per_second" if bar.figure == "rate" else bar.figure
     of_ours, of_theirs = (median(getattr(timings, field) for timings in rounds) for rounds in (ours, theirs))
-    return Lead(bar.model, bar.connections, server, bar.figure, of_ours, of_theirs, bar.wanted)
+    return Lead(bar.model, bar.connections, server, bar.figure, of_ours, of_theirs, bar.wanted, bar.leader)
 
 
 def too_small(leads: Sequence[Lead]) -> list[str]:
     """Return a sentence for each lead that is smaller than wanted."""
     return [
-        f"{one.model}, {one.connections} at once: {one.ratio:.2f} times as fast as {one.server} by the "
-        f"{one.figure}; at least {one.wanted:g} times are wanted"
+        f"{one.model}, {one.connections} at once: {one.leader} is {one.ratio:.2f} times as fast as {one.server} "
+        f"by the {one.figure}; at least {one.wanted:g} times are wanted"
         for one in leads
         if one.ratio < one.wanted
     ]
@@ -92,7 +94,7 @@ def _leads(
     model: ServedModel, servers: Sequence[Candidate], workers: int, seconds: int, settle: int
 ) -> Iterator[Lead]:
     wanted = pairs(model.name, [one.name for one in servers])
-    concerned = {OURS, *(name for _, name in wanted)} if wanted else set()
+    concerned = _concerned(wanted)
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         started = {
@@ -105,10 +107,13 @@ def _leads(
         }
         for connections in sorted({bar.connections for bar, _ in wanted}):
             now = [(bar, name) for bar, name in wanted if bar.connections == connections]
-            rounds = _rounds(
-                {name: asked[name] for name in (OURS, *(name for _, name in now))}, connections, seconds
-            )
-            yield from (lead(bar, name, rounds[OURS], rounds[name]) for bar, name in now)
+            rounds = _rounds({name: asked[name] for name in _concerned(now)}, connections, seconds)
+            yield from (lead(bar, name, rounds[bar.leader], rounds[name]) for bar, name in now)
+
+
+def _concerned(wanted: Sequence[tuple[Bar, str]]) -> list[str]:
+    """Return the names of all servers of some pairs, each once."""
+    return list(dict.fromkeys(name for bar, server in wanted for name in (bar.leader, server)))
 
 
 def _settle(server: MeasuredServer, candidate: Candidate, model: ServedModel, seconds: int) -> bytes:

@@ -4,12 +4,14 @@ Run: python -m tests.bench.service.report [--from FILE]     (prints the tables o
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.bench.report import table
 from tests.bench.service.load import Timings
 from tests.bench.service.results import (
+    OURS,
+    OURS_TWICE,
     SAVED,
     Lead,
     LoadResult,
@@ -18,13 +20,13 @@ from tests.bench.service.results import (
     StartResult,
     from_json,
 )
-from tests.bench.service.speedup import FORM, MODEL, OURS
+from tests.bench.service.speedup import FORM, MODEL, speedups
 
 ANSWERS = {"means": "3 numbers", "same": "150,528 numbers"}
 """The model whose overhead is measured -> what it answers."""
 
-COMPARED = ("Triton", "FastAPI", "LitServe", "MLServer")
-"""What the names of the other servers begin with."""
+COMPARED = (OURS_TWICE, "Triton", "FastAPI", "LitServe", "MLServer")
+"""Beginnings of the names of what one process of this server is compared with."""
 FIGURES = {"rate": "requests/s", "p50": "median, ms"}
 """What leads compare -> its name and unit."""
 
@@ -77,14 +79,15 @@ def absence_line(loads: Sequence[LoadResult]) -> str:
 
 
 def speedups_line(report: ServiceReport) -> str:
-    """Return the speedups as a sentence; empty where there are none."""
+    """Return the speedups as a sentence, and as another those of two processes; empty where there are none."""
     if not report.speedups:
         return ""
     most = max(load.connections for load in report.loads)
-    listing = ", ".join(
-        f"{speedup:.2f} times those of {server}" for server, speedup in report.speedups.items()
-    )
-    return f"{OURS}'s requests per second for {MODEL} with {FORM} input and {most} at once are {listing}."
+    load = f"{MODEL} with {FORM} input and {most} at once"
+    line = f"{OURS}'s requests per second for {load} are {_listing(report.speedups)}."
+    if of_two := speedups(report.loads, OURS_TWICE):
+        line += f" Those of two processes are {_listing(of_two)}."
+    return line
 
 
 def leads_part(leads: Sequence[Lead]) -> str:
@@ -95,6 +98,7 @@ def leads_part(leads: Sequence[Lead]) -> str:
         [
             one.model,
             str(one.connections),
+            one.leader,
             one.server,
             FIGURES[one.figure],
             _number(one.ours),
@@ -104,7 +108,7 @@ def leads_part(leads: Sequence[Lead]) -> str:
         ]
         for one in leads
     ]
-    head = ["model", "at once", "server", "figure", OURS, "the server", "lead", "wanted"]
+    head = ["model", "at once", "server", "beside", "figure", "the server", "the other", "lead", "wanted"]
     return f"Measured in turns, with {FORM} input; medians of the rounds:\n\n{table(head, rows)}"
 
 
@@ -136,6 +140,10 @@ def overheads_table(overheads: Sequence[Overhead]) -> str:
         for one in overheads
     ]
     return table(["answer", "request", "forward, ms", "client waits, ms", "service adds, ms"], rows)
+
+
+def _listing(found: Mapping[str, float]) -> str:
+    return ", ".join(f"{speedup:.2f} times those of {server}" for server, speedup in found.items())
 
 
 def _number(value: float) -> str:

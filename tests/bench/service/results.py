@@ -8,6 +8,10 @@ from pydantic import TypeAdapter
 
 from tests.bench.service.load import Timings
 
+OURS = "Kuiper Serve"
+"""Name of this server: one process."""
+OURS_TWICE = f"{OURS}, two processes"
+"""Name of this server where two processes share its port."""
 BUILD = Path("build/bench-service.json")
 """Where every run writes to."""
 SAVED = Path("docs/bench/service.json")
@@ -86,6 +90,7 @@ class Lead:
         ours: this server's figure.
         theirs: the other's.
         wanted: the least ratio that is wanted.
+        leader: this server's name, which tells how many processes it has.
     """
 
     model: str
@@ -95,6 +100,7 @@ class Lead:
     ours: float
     theirs: float
     wanted: float
+    leader: str = OURS  # runs that were kept before there was another one do not tell
 
     @property
     def ratio(self) -> float:

@@ -5,7 +5,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,13 +35,15 @@ class MeasuredServer:
         port: where it listens.
         ready: path that answers 200 as soon as it serves.
         environment: variables that it needs.
-        ready_seconds: how long that took.
+        processes: how many serve; with several, this server's metrics tell when all of them do.
+        ready_seconds: from its start to its first answer of `ready`.
     """
 
     command: Sequence[str]
     port: int
     ready: str
     environment: Mapping[str, str] = field(default_factory=dict)
+    processes: int = 1
     ready_seconds: float = 0.0
 
     @property
@@ -65,11 +67,12 @@ class MeasuredServer:
             start_new_session=True,
         )
         try:
-            self._wait(started)
+            self._wait(started, self._is_ready)
+            self.ready_seconds = time.perf_counter() - started
+            self._wait(started, self._is_complete)
         except BaseException:
             self._end()
             raise
-        self.ready_seconds = time.perf_counter() - started
         return self
 
     def __exit__(
@@ -85,15 +88,27 @@ class MeasuredServer:
         """Return the time of the processor that its processes have taken so far; those that ended do not count."""
         return sum(cpu_seconds(pid) for pid in _tree(self._process.pid))
 
-    def _wait(self, started: float) -> None:
+    def _wait(self, started: float, is_reached: Callable[[], bool]) -> None:
         while time.perf_counter() - started < START_SECONDS:
             if self._process.poll() is not None:
                 raise RuntimeError(f"{' '.join(self.command)} ended with {self._process.returncode}")
-            with suppress(OSError), urlopen(self.url + self.ready, timeout=1) as answer:
-                if answer.status == 200:
+            with suppress(OSError):
+                if is_reached():
                     return
             time.sleep(0.02)
         raise TimeoutError(f"{' '.join(self.command)} was not ready after {START_SECONDS:g} s")
+
+    def _is_ready(self) -> bool:
+        with urlopen(self.url + self.ready, timeout=1) as answer:
+            return bool(answer.status == 200)
+
+    def _is_complete(self) -> bool:
+        """Return whether all processes serve: the server is ready as soon as the first one does."""
+        if self.processes == 1:
+            return True
+        with urlopen(f"{self.url}/metrics", timeout=1) as answer:
+            text: bytes = answer.read()
+        return sum(line.startswith(b"kuiper_workers{") for line in text.splitlines()) == self.processes
 
     def _end(self) -> None:
         """End it and what it started: they are a process group of their own."""

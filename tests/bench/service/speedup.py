@@ -2,24 +2,28 @@
 
 from collections.abc import Mapping, Sequence
 
-from tests.bench.service.results import LoadResult
+from tests.bench.service.results import OURS, LoadResult
 
-OURS = "Kuiper Serve"
 LEAST = {"MLServer": 2.0, "LitServe": 3.0}
 """Beginning of a server's name -> the least speedup over it that is wanted."""
 MODEL, FORM = "digits", "binary"
 
 
-def speedups(loads: Sequence[LoadResult]) -> dict[str, float]:
+def speedups(loads: Sequence[LoadResult], ours: str = OURS) -> dict[str, float]:
     """Return this server's requests per second over those of each other server, at the most connections.
 
     Empty where this server was not measured under that load.
+
+    Args:
+        loads: what was measured.
+        ours: this server's name, which tells how many processes it has.
     """
     measured = [load for load in loads if (load.model, load.form) == (MODEL, FORM)]
     most = max((load.connections for load in measured), default=0)
     rates = {load.server: load.timings.per_second for load in measured if load.connections == most}
-    ours = rates.pop(OURS, None)
-    return {} if ours is None else {server: ours / rate for server, rate in rates.items()}
+    if (rate := rates.get(ours)) is None:
+        return {}
+    return {server: rate / other for server, other in rates.items() if not server.startswith(OURS)}
 
 
 def shortfalls(found: Mapping[str, float]) -> list[str]:

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from tests.bench.service.load import Timings
 from tests.bench.service.report import tables
 from tests.bench.service.results import (
+    OURS_TWICE,
     Lead,
     LoadResult,
     Overhead,
@@ -84,21 +85,43 @@ def test_every_figure_is_shown(report: ServiceReport) -> None:
     ):
         assert part in text
     assert ["digits", "Kuiper Serve", "1.2", "80", "90"] in rows(text)
-    assert ["digits", "16", "Triton", "requests/s", "4000", "5000", "0.80", "1"] in rows(text)
-    assert ["digits", "1", "FastAPI", "median, ms", "0.40", "0.50", "1.25", "1"] in rows(text)
+    assert ["digits", "16", "Kuiper Serve", "Triton", "requests/s", "4000", "5000", "0.80", "1"] in rows(text)
+    assert ["digits", "1", "Kuiper Serve", "FastAPI", "median, ms", "0.40", "0.50", "1.25", "1"] in rows(text)
     assert ["3 numbers", "JSON", "0.250", "3.500", "3.250"] in rows(text)
 
 
 def test_servers_that_were_not_measured_are_named(report: ServiceReport) -> None:
-    assert "Not in this run: Triton, FastAPI, MLServer." in tables(report)
+    assert "Not in this run: Kuiper Serve, two processes, Triton, FastAPI, MLServer." in tables(report)
     known = report.loads[0]
-    names = ("Triton, 1 instance", "FastAPI", "LitServe", "MLServer, in process")
+    names = (OURS_TWICE, "Triton, 1 instance", "FastAPI", "LitServe", "MLServer, in process")
     full = replace(report, loads=(*report.loads, *(replace(known, server=name) for name in names)))
     assert "Not in this run" not in tables(full)
 
 
 def test_report_without_other_servers_tells_no_speedup(report: ServiceReport) -> None:
     assert "times those" not in tables(replace(report, speedups={}))
+
+
+def test_two_processes_are_shown_beside_one(report: ServiceReport) -> None:
+    loads = [
+        LoadResult(server, "digits", "binary", 4, Timings(rate, 1.0, 2.25))
+        for server, rate in ((OURS_TWICE, 6000.0), ("Triton, instances", 5000.0))
+    ]
+    of_two = Lead("digits", 16, "Triton, instances", "rate", 6000.0, 5000.0, 1.0, OURS_TWICE)
+    both = replace(report, loads=(*report.loads, *loads), leads=(*report.leads, of_two))
+    text = tables(both)
+    two = "Those of two processes are 6.00 times those of LitServe, 1.20 times those of Triton, instances."
+    assert f"are 4.00 times those of LitServe. {two}" in text
+    assert ["digits", "binary", OURS_TWICE, "", "6000 (1.0, 2.2)"] in rows(text)
+    cells = ["digits", "16", OURS_TWICE, "Triton, instances", "requests/s", "6000", "5000", "1.20", "1"]
+    assert cells in rows(text)
+
+
+def test_lead_that_was_kept_without_a_name_is_that_of_one_process(report: ServiceReport) -> None:
+    kept = json.loads(to_json(report))
+    for one in kept["leads"]:
+        del one["leader"]
+    assert from_json(json.dumps(kept)) == report
 
 
 def test_report_of_a_run_without_leads_is_read_and_shows_none(report: ServiceReport) -> None:

@@ -1,8 +1,8 @@
 """The speedup over other servers."""
 
 from tests.bench.service.load import Timings
-from tests.bench.service.results import LoadResult
-from tests.bench.service.speedup import OURS, shortfalls, speedups
+from tests.bench.service.results import OURS, OURS_TWICE, LoadResult
+from tests.bench.service.speedup import shortfalls, speedups
 
 
 def load(server: str, per_second: float, connections: int = 16, form: str = "binary") -> LoadResult:
@@ -12,6 +12,12 @@ def load(server: str, per_second: float, connections: int = 16, form: str = "bin
 def test_speedup_is_that_at_the_most_connections() -> None:
     loads = [load(OURS, 10, 1), load(OURS, 60), load("LitServe", 20), load("LitServe", 1, 1)]
     assert speedups([*loads, load("LitServe", 1, form="JSON")]) == {"LitServe": 3.0}
+
+
+def test_speedup_of_two_processes_is_one_over_other_servers() -> None:
+    loads = [load(OURS, 60), load(OURS_TWICE, 100), load("Triton, instances", 50)]
+    assert speedups(loads) == {"Triton, instances": 1.2}
+    assert speedups(loads, OURS_TWICE) == {"Triton, instances": 2.0}
 
 
 def test_speedup_that_is_too_small_is_told() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.bench.service.candidates import candidates
+from tests.bench.service.results import OURS, OURS_TWICE
 from tests.bench.service.served_model import ServedModel
 from tests.bench.service.server import ROOT
 from tests.bench.service.triton import TritonError, TritonInstallation, max_batch, write_repository
@@ -60,7 +61,7 @@ def test_stub_of_the_version_is_put_beside_the_backend(installed: TritonInstalla
 
 def test_environment_without_the_wheel_has_no_triton(tmp_path: Path) -> None:
     assert TritonInstallation.find(tmp_path) is None
-    assert [one.name for one in candidates(tmp_path)] == ["Kuiper Serve"]
+    assert [one.name for one in candidates(tmp_path)] == [OURS, OURS_TWICE]
 
 
 def test_version_of_python_without_a_stub_is_told(environment: Path) -> None:
@@ -80,7 +81,7 @@ def test_triton_that_cannot_be_loaded_is_left_out_with_the_reason(
     environment: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     program(stubs(environment)[0], NOT_LOADED)
-    assert [one.name for one in candidates(environment.parent)] == ["Kuiper Serve"]
+    assert [one.name for one in candidates(environment.parent)] == [OURS, OURS_TWICE]
     told = capfd.readouterr()
     assert told.out == (
         "Triton is left out: its Python backend cannot be loaded: libpython.so: cannot open\n"
@@ -89,7 +90,7 @@ def test_triton_that_cannot_be_loaded_is_left_out_with_the_reason(
 
 
 def test_triton_takes_json_and_binary(environment: Path) -> None:
-    tritons = candidates(environment.parent)[1:]
+    tritons = candidates(environment.parent)[2:]
     assert [one.name for one in tritons] == ["Triton, 1 instance", "Triton, instances"]
     assert {one.forms for one in tritons} == {("JSON", "binary")}
 

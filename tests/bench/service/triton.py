@@ -4,6 +4,7 @@ The wheel holds the server and its Python backend, which runs a model's `execute
 program of such a process, the stub, is looked for beside the backend. There is one for each version of Python.
 """
 
+import filecmp
 import json
 import os
 import shutil
@@ -121,7 +122,8 @@ class TritonInstallation:
         )
         if not source.exists():
             raise TritonError(f"nvidia-pytriton has no backend for Python {version}")
-        shutil.copy(source, target)
+        if not (target.exists() and filecmp.cmp(source, target, shallow=False)):  # perhaps a server runs it
+            shutil.copy(source, target)
         # without arguments it only says that it wants some
         tried = subprocess.run(
             [target], capture_output=True, check=False, text=True, env=os.environ | self.environment
