@@ -116,7 +116,7 @@ def secondary(report: BenchReport) -> str:
     if (build := report.split) is not None:
         lines.append(
             f"- From files to ready, {_title(build.model)}: read {build.read_seconds:.3f} s, bind "
-            f"{build.bind_seconds:.3f} s, plan, pack and compile {build.compile_seconds:.2f} s "
+            f"{build.bind_seconds:.3f} s, plan, pack and compile {build.compile_seconds:.2f} s, none of it kept before "
             f"(import of the compiler {build.import_seconds:.2f} s)."
         )
     memory = report.find("resnet18", 1)

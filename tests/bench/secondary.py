@@ -1,6 +1,7 @@
 """What is measured besides times of models: the cost of a trace, throughput, and where a build's time goes."""
 
 import importlib
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -49,7 +50,8 @@ def throughput(files: ModelFiles) -> Throughput:
 
 
 def split(files: ModelFiles) -> StartupPhases:
-    """Return where the time until the first answer goes; runs in a process of its own."""
+    """Return where the time until the first answer goes; runs in a process of its own, and keeps no compiled code."""
+    os.environ["KUIPER_CACHE"] = ""
     graph = RuntimeGraph(files.param, backend="native")
     image = files.model.input()
     importing = _seconds(lambda: importlib.import_module("engine.compiler.program.native"))
