@@ -24,10 +24,9 @@ from engine.compiler.selection.call import (
     parts_worth,
     selects,
 )
-from engine.compiler.selection.convolution_time import Work, best_tile, plain_time, product_time
+from engine.compiler.selection.convolution_time import NEAR_CACHE, Work, best_tile, plain_time, product_time
 from engine.compiler.selection.movement import pad
 from engine.compiler.selection.paired import (
-    NEAR_CACHE,
     PairedWork,
     convolve_paired,
     may_round,

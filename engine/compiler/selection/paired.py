@@ -34,8 +34,6 @@ VECTOR_RATE = 5.5
 """Multiply-adds per lane and nanosecond in float32 vectors."""
 STREAM = 7.5
 """Bytes per nanosecond at which weights are read that do not fit the core's own cache."""
-NEAR_STREAM = 30.0
-"""Bytes per nanosecond at which weights are read that do fit it."""
 NEAR_CACHE = 1 << 20
 """Bytes that stay in the core's own cache while other data streams through it."""
 FAR_WEIGHTS = 256 << 10
@@ -75,12 +73,6 @@ class PairedWork:
     has_pairs: tuple[bool, bool] = (False, False)
 
 
-def stream_time(weight_bytes: int, far_rate: float) -> float:
-    """Return the nanoseconds of reading weights, those that do not fit the core's own cache at a rate of their own."""
-    near = min(weight_bytes, NEAR_CACHE)
-    return near / NEAR_STREAM + (weight_bytes - near) / far_rate
-
-
 def may_round(selector: Selector) -> bool:
     """Whether operands of products may be rounded to bfloat16."""
     return selector.precision in (Precision.BF16, Precision.AUTO)
@@ -92,9 +84,8 @@ def paired_time(selector: Selector, shape: ConvShape) -> float:
     What is rounded is chosen by one image, so that results of an image do not depend on how many come with it.
     """
     layout = PairedLayout(shape, shape.size[0], choose_runs(shape), selector.lanes)
-    width = -(-shape.filters // selector.lanes)
-    words = shape.taps * -(-shape.channels // 2) * width * selector.lanes  # with those of absent filters
-    vectors = prod(shape.size) * width
+    words = shape.taps * -(-shape.channels // 2) * shape.filters
+    vectors = prod(shape.size) * -(-shape.filters // selector.lanes)
     moved = STAGED_WORD * layout.plane_words + FINISHED_VECTOR * vectors
     if selector.target.has_tiles:
         tiles = -(-layout.pixels // 16) * -(-shape.filters // 16)
@@ -102,7 +93,7 @@ def paired_time(selector: Selector, shape: ConvShape) -> float:
     else:
         rate = VECTOR_RATE * selector.lanes * pair_speedup(selector.target)
         products = 2 * words * layout.pixels / rate
-    stream = stream_time(4 * words, STREAM)
+    stream = max(0, 4 * words - NEAR_CACHE) / STREAM
     return moved + max(products, stream) + 0.3 * min(products, stream)
 
 
