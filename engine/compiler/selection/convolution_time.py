@@ -17,8 +17,6 @@ DIRECT_STREAM = 7.5
 """The same for a direct convolution of few pixels."""
 SCRATCH_RATE = 60.0
 """Bytes per nanosecond that transformed tiles are written and read at."""
-NEAR_STREAM = 30.0
-"""Bytes per nanosecond at which weights are read that do fit it."""
 NEAR_CACHE = 1 << 20
 """Bytes that stay in the core's own cache while other data streams through it."""
 
@@ -88,6 +86,5 @@ def _winograd_time(selector: Selector, work: Work, outputs: int) -> float:
 
 def _overlapped(products: float, weight_bytes: int, rate: float) -> float:
     """Return the time of products whose weights are prefetched meanwhile: mostly the longer of the two."""
-    near = min(weight_bytes, NEAR_CACHE)
-    stream = near / NEAR_STREAM + (weight_bytes - near) / rate
+    stream = max(0, weight_bytes - NEAR_CACHE) / rate
     return max(products, stream) + 0.3 * min(products, stream)
