@@ -61,10 +61,14 @@ $(VENV)/docs.installed: $(BIN)/python pyproject.toml
 	$(PIP) install -e '.[docs]'
 	@touch $@
 
-# what CI needs besides the tests; uv, as pip takes minutes to choose among the versions of so many packages
-$(VENV)/more.packages: $(BIN)/python pyproject.toml
+$(BIN)/uv: | $(BIN)/python
 	$(PIP) install uv
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --requirement pyproject.toml $(foreach name,dev train fuzz console-test docs,--extra $(name))
+
+# what the tests need, and what CI needs besides; uv, as pip takes minutes to choose among the versions of so many packages
+$(VENV)/test.packages: extras := dev
+$(VENV)/more.packages: extras := dev train fuzz console-test docs
+$(VENV)/test.packages $(VENV)/more.packages: pyproject.toml | $(BIN)/uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --requirement pyproject.toml $(foreach name,$(extras),--extra $(name))
 	@touch $@
 
 $(VENV)/more.installed: $(VENV)/more.packages
@@ -80,11 +84,15 @@ test: $(VENV)/test.installed ## Run all tests with coverage
 
 # uv, as pip takes minutes to choose among the versions of so many packages
 # azurite is Microsoft's emulator of Azure Blob Storage: its last version that reports nothing to anyone
-$(CLUSTER)/installed: $(VENV)/test.installed tests/cluster/requirements.txt
+$(CLUSTER)/packages: pyproject.toml tests/cluster/requirements.txt | $(BIN)/uv
 	$(PYTHON) -m venv $(CLUSTER)
 	@command -v npm > /dev/null || { echo 'left out: there is no node, which azurite needs; az:// is not checked'; exit 0; }; \
 	npm install --silent --no-save --no-audit --no-fund --ignore-scripts --omit=optional --prefix $(CLUSTER)/azurite azurite@$(AZURITE)
-	$(BIN)/uv pip install --quiet --python $(CLUSTER)/bin/python --editable '.[cloud,grpc,ray]' --requirement tests/cluster/requirements.txt
+	$(BIN)/uv pip install --quiet --python $(CLUSTER)/bin/python --requirement pyproject.toml $(foreach name,cloud grpc ray,--extra $(name)) --requirement tests/cluster/requirements.txt
+	@touch $@
+
+$(CLUSTER)/installed: $(CLUSTER)/packages
+	$(BIN)/uv pip install --quiet --python $(CLUSTER)/bin/python --no-deps --editable .
 	@touch $@
 
 # packages of other projects warn of each other, and Ray does not start in a process that has loaded Helm's library
