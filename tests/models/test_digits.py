@@ -102,3 +102,15 @@ def test_card_keeps_to_the_measurements() -> None:
         in card
     )
     assert (FOLDER / "digits.pnnx.bin").stat().st_size < 1_000_000
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_row_has_the_same_bits_alone_and_in_batches_of_all_sizes(threads: int) -> None:
+    """What a client is answered does not depend on whose requests its own is run with."""
+    graph = RuntimeGraph(PARAM, threads=threads)
+    graph.build()
+    x = np.random.default_rng(0).random((16, 1, 28, 28), np.float32)
+    (together,) = graph.forward([x])
+    for size in (1, 2, 3, 5, 8):
+        parts = [graph.forward([x[start : start + size]])[0] for start in range(0, len(x), size)]
+        np.testing.assert_array_equal(np.concatenate(parts), together)

@@ -1,12 +1,20 @@
 """The matrices of Winograd convolutions, F(m x m, 3x3), and what multiplies with them on both sides.
 
-Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015.
+Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015. The points are in an order of our own, two
+and two: what a pair does to a filter has terms in common.
+
+Filters are transformed when they are packed, by numpy, or by a kernel that multiplies with them. Both do the same
+operations of float32 in the same order, none of them fused: the results have the same bits.
 """
 
 from collections.abc import Sequence
+from typing import Protocol, TypeVar
+
+import numpy as np
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRValue
+from engine.dtypes import Array
 from engine.light_dataclass import dataclass
 
 Matrix = tuple[tuple[float, ...], ...]
@@ -29,29 +37,29 @@ class Transforms:
 
 F2 = Transforms(
     2,
-    ((1, 0, -1, 0), (0, 1, 1, 0), (0, -1, 1, 0), (0, 1, 0, -1)),
-    ((1, 0, 0), (1 / 2, 1 / 2, 1 / 2), (1 / 2, -1 / 2, 1 / 2), (0, 0, 1)),
-    ((1, 1, 1, 0), (0, 1, -1, -1)),
+    ((1, 0, -1, 0), (0, 1, 0, -1), (0, 1, 1, 0), (0, -1, 1, 0)),
+    ((1, 0, 0), (0, 0, 1), (1 / 2, 1 / 2, 1 / 2), (1 / 2, -1 / 2, 1 / 2)),
+    ((1, 0, 1, 1), (0, -1, 1, -1)),
 )
 F4 = Transforms(
     4,
     (
         (4, 0, -5, 0, 1, 0),
+        (0, 4, 0, -5, 0, 1),
         (0, -4, -4, 1, 1, 0),
         (0, 4, -4, -1, 1, 0),
         (0, -2, -1, 2, 1, 0),
         (0, 2, -1, -2, 1, 0),
-        (0, 4, 0, -5, 0, 1),
     ),
     (
         (1 / 4, 0, 0),
+        (0, 0, 1),
         (-1 / 6, -1 / 6, -1 / 6),
         (-1 / 6, 1 / 6, -1 / 6),
         (1 / 24, 1 / 12, 1 / 6),
         (1 / 24, -1 / 12, 1 / 6),
-        (0, 0, 1),
     ),
-    ((1, 1, 1, 1, 1, 0), (0, 1, -1, 2, -2, 0), (0, 1, 1, 4, 4, 0), (0, 1, -1, 8, -8, 1)),
+    ((1, 0, 1, 1, 1, 1), (0, 0, 1, -1, 2, -2), (0, 0, 1, 1, 4, 4), (0, 1, 1, -1, 8, -8)),
 )
 TRANSFORMS = {2: F2, 4: F4}
 """By the rows and columns of a tile's outputs."""
@@ -76,4 +84,88 @@ def _combine(e: Emitter, coefficients: Sequence[float], values: Sequence[IRValue
             total = e.fsub(total, value)
         else:
             total = e.fma(e.splat(k), value, total)
+    return total
+
+
+Number = TypeVar("Number")
+
+
+class Arithmetic(Protocol[Number]):
+    """Operations of float32, each rounded by itself."""
+
+    def scaled(self, factor: float, value: Number) -> Number:
+        """Return factor * value."""
+
+    def sum(self, left: Number, right: Number) -> Number:
+        """Return left + right."""
+
+    def difference(self, left: Number, right: Number) -> Number:
+        """Return left - right."""
+
+
+class ArrayArithmetic:
+    """Of arrays."""
+
+    def scaled(self, factor: float, value: Array) -> Array:
+        """Return factor * value."""
+        return np.float32(factor) * value
+
+    def sum(self, left: Array, right: Array) -> Array:
+        """Return left + right."""
+        return left + right
+
+    def difference(self, left: Array, right: Array) -> Array:
+        """Return left - right."""
+        return left - right
+
+
+class VectorArithmetic:
+    """Of a kernel's vectors.
+
+    Args:
+        e: the kernel.
+    """
+
+    def __init__(self, e: Emitter) -> None:
+        self._e = e
+
+    def scaled(self, factor: float, value: IRValue) -> IRValue:
+        """Return factor * value."""
+        return self._e.fmul(self._e.splat(factor), value)
+
+    def sum(self, left: IRValue, right: IRValue) -> IRValue:
+        """Return left + right."""
+        return self._e.fadd(left, right)
+
+    def difference(self, left: IRValue, right: IRValue) -> IRValue:
+        """Return left - right."""
+        return self._e.fsub(left, right)
+
+
+def transformed_filters(matrix: Matrix, filters: Array) -> Array:
+    """Return matrix @ filter @ matrix^T of filters (…, 3, 3), its places, row after row, along the first axis."""
+    arithmetic = ArrayArithmetic()
+    taps = [[filters[..., i, j] for j in range(3)] for i in range(3)]
+    columns = [half_transformed(arithmetic, matrix, [line[j] for line in taps]) for j in range(3)]
+    rows = range(len(matrix))
+    return np.stack(
+        [
+            place
+            for i in rows
+            for place in half_transformed(arithmetic, matrix, [column[i] for column in columns])
+        ]
+    )
+
+
+def half_transformed(arithmetic: Arithmetic[Number], matrix: Matrix, taps: Sequence[Number]) -> list[Number]:
+    """Return matrix @ taps, for three taps: those outside first, so that the rows of a pair begin alike."""
+    return [_term_by_term(arithmetic, row, taps) for row in matrix]
+
+
+def _term_by_term(arithmetic: Arithmetic[Number], row: Sequence[float], taps: Sequence[Number]) -> Number:
+    first, *rest = (place for place in (0, 2, 1) if row[place])
+    total = taps[first] if row[first] == 1 else arithmetic.scaled(row[first], taps[first])
+    for place in rest:
+        term = arithmetic.scaled(abs(row[place]), taps[place])
+        total = arithmetic.sum(total, term) if row[place] > 0 else arithmetic.difference(total, term)
     return total

@@ -4,6 +4,7 @@ from dataclasses import replace
 from math import prod
 
 from engine.compiler.graph import Convolution
+from engine.compiler.kernels.compact_winograd import CompactWinograd
 from engine.compiler.kernels.convolution import DirectConvolution
 from engine.compiler.kernels.convolution_chunk import ChunkSize
 from engine.compiler.kernels.depthwise import Depthwise
@@ -24,7 +25,7 @@ from engine.compiler.selection.call import (
     parts_worth,
     selects,
 )
-from engine.compiler.selection.convolution_time import NEAR_CACHE, Work, best_tile, plain_time, product_time
+from engine.compiler.selection.convolution_time import Work, best_tile, plain_time, product_time
 from engine.compiler.selection.movement import pad
 from engine.compiler.selection.paired import (
     PairedWork,
@@ -33,12 +34,13 @@ from engine.compiler.selection.paired import (
     paired_time,
 )
 from engine.compiler.selection.patches import of_pixels
+from engine.compiler.selection.winograd import winograd_kernel
 
 FAR_WEIGHTS = 256 << 10
 """Bytes of weights that are no longer in the core's own cache when needed: other layers' weights replaced them."""
 MOST_PARTIAL = 64 << 10
 """Bytes of partial sums, of one block of filters, that leave room for the rest in the nearest caches."""
-_Kernel = DirectConvolution | StreamedConvolution | Winograd | Depthwise
+_Kernel = DirectConvolution | StreamedConvolution | Winograd | CompactWinograd | Depthwise
 _ALL = 1 << 30
 _TURNED = (0, 1, 3, 2)
 _CHUNK_BYTES = 256 << 10
@@ -62,7 +64,9 @@ def select_convolution(selector: Selector, node: Convolution) -> None:
         return
     outputs = best_tile(selector, work)
     if outputs:
-        _winograd(selector, replace(work, x=channels_last(selector, work.x)), outputs)
+        work = replace(work, x=channels_last(selector, work.x))
+        kernel = winograd_kernel(selector, work, outputs)
+        _call(selector, work, kernel, selector.constant(kernel.extents))
     else:
         node, x = of_pixels(selector, node, work.x, work.out)
         _direct(selector, replace(work, node=node, x=x))
@@ -103,9 +107,9 @@ def _paired(selector: Selector, work: Work) -> PairedWork | None:
     if node.weight.shape[2:] == (1, 1) and not any(node.padding):
         # pixels that no window begins at are not looked at
         x = x.sliced(2, 0, work.out.shape[2], node.stride[0]).sliced(3, 0, work.out.shape[3], node.stride[1])
-        shape = replace(_shape(work), stride=(1, 1))
+        shape = replace(work.shape, stride=(1, 1))
     else:
-        shape = _shape(work)
+        shape = work.shape
     padding = ImplicitPadding((x.shape[2], x.shape[3]), (node.padding[0], node.padding[1]))
     return PairedWork(node, node.weight, x, work.out, work.epilogue, work.operands, shape, padding)
 
@@ -123,43 +127,11 @@ def _is_faster_paired(selector: Selector, work: Work, paired: PairedWork) -> boo
     return paired_time(selector, paired.shape) < plain_time(selector, work)
 
 
-def _winograd(selector: Selector, work: Work, outputs: int) -> None:
-    node, (images, filters, rows, columns) = work.node, work.out.shape
-    channels = node.weight.shape[1]
-    tiles = images * -(-rows // outputs) * -(-columns // outputs)
-    count = _tiles_of_chunk(selector, tiles, (outputs + 2) ** 2 * (channels + filters) * 4, node)
-    weight_bytes = 4 * (outputs + 2) ** 2 * filters * channels
-    kernel = Winograd(
-        shape=_shape(work),
-        padding=_implicit_padding(work),
-        strides=ImageStrides(image_strides(work.x), image_strides(work.out)),
-        outputs=outputs,
-        tiles=count,
-        tile=choose_tile(selector.target, count, -(-filters // selector.lanes)),
-        lanes=selector.lanes,
-        epilogue=work.epilogue,
-        # read once, they come from wherever the run before left them
-        prefetches_weights=count == tiles or weight_bytes > NEAR_CACHE,
-    )
-    _call(selector, work, kernel, selector.constant(kernel.extents))
-
-
-def _tiles_of_chunk(selector: Selector, tiles: int, tile_bytes: int, node: Convolution) -> int:
-    """Choose how many tiles are computed together: as many as the core's cache holds, more if weights are many."""
-    weight_bytes = 4 * node.weight.size
-    room = NEAR_CACHE * (2 if weight_bytes > NEAR_CACHE // 4 else 1) * 3 // 4
-    most = max(1, min(room // tile_bytes, -(-tiles // selector.threads)))
-    chunks = -(-tiles // most)
-    # as many chunks for each thread
-    chunks = -(-chunks // selector.threads) * selector.threads if tiles >= selector.threads else chunks
-    return -(-tiles // chunks)
-
-
 def _depthwise(selector: Selector, work: Work) -> None:
     kernel = Depthwise.tuned(
         selector.target,
-        shape=_shape(work),
-        padding=_implicit_padding(work),
+        shape=work.shape,
+        padding=work.padding,
         strides=ImageStrides(image_strides(work.x), image_strides(work.out)),
         threads=selector.threads,
         epilogue=work.epilogue,
@@ -168,7 +140,7 @@ def _depthwise(selector: Selector, work: Work) -> None:
 
 
 def _direct(selector: Selector, work: Work) -> None:
-    node, shape = work.node, _shape(work)
+    node, shape = work.node, work.shape
     if not any(node.padding):
         work = replace(work, x=_padded(selector, work))
         if _is_flat(work):
@@ -189,7 +161,7 @@ def _direct(selector: Selector, work: Work) -> None:
         chunk=chunk,
         lanes=selector.lanes,
         epilogue=work.epilogue,
-        padding=_implicit_padding(work) if is_staged else None,
+        padding=work.padding if is_staged else None,
     )
     _call(selector, work, kernel)
 
@@ -208,28 +180,6 @@ def _call(selector: Selector, work: Work, kernel: _Kernel, *extents: View) -> No
     """Add the call of a convolution's kernel, with its weights packed for it."""
     weights, bias = selector.weights(work.node, kernel, work.node.weight, work.node.bias)
     selector.call(kernel, work.x, weights, bias, work.out, *work.operands, *extents)
-
-
-def _shape(work: Work) -> ConvShape:
-    """Return the shape of a convolution, in the terms of its kernels."""
-    node, (images, _, rows, columns) = work.node, work.out.shape
-    filters, channels, *kernel = node.weight.shape
-    return ConvShape(
-        images=images,
-        size=(rows, columns),
-        channels=channels,
-        filters=filters // node.groups,
-        kernel=(kernel[0], kernel[1]),
-        stride=node.stride,
-        dilation=node.dilation,
-        groups=node.groups,
-    )
-
-
-def _implicit_padding(work: Work) -> ImplicitPadding:
-    """Return the zeros around an input that has none in memory."""
-    top, left, *_ = work.node.padding
-    return ImplicitPadding((work.x.shape[2], work.x.shape[3]), (top, left))
 
 
 def _is_streamed(work: Work, width: int) -> bool:

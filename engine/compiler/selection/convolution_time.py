@@ -1,9 +1,11 @@
 """What the ways of convolving are expected to cost."""
 
 from dataclasses import replace
+from math import inf
 
 from engine.compiler.graph import Convolution
 from engine.compiler.kernels.epilogue import Epilogue
+from engine.compiler.kernels.shapes import ConvShape, ImplicitPadding
 from engine.compiler.memory.view import View
 from engine.compiler.selection.call import Selector
 from engine.compiler.selection.paired import FINISHED_VECTOR
@@ -17,6 +19,13 @@ DIRECT_STREAM = 7.5
 """The same for a direct convolution of few pixels."""
 SCRATCH_RATE = 60.0
 """Bytes per nanosecond that transformed tiles are written and read at."""
+NEAR_STREAM = 25.0
+"""Bytes per nanosecond at which weights are read that fit it, but had to make room meanwhile."""
+COMPACT_OUTPUTS, COMPACT_TILES, COMPACT_REGISTERS = 4, 4, 32
+"""The tile of convolutions that transform their own filters, how many they multiply at a time, and
+with how many registers."""
+COMPACT_STRIP = 66.0
+"""Nanoseconds that they take for so many tiles, one channel and a vector of filters."""
 NEAR_CACHE = 1 << 20
 """Bytes that stay in the core's own cache while other data streams through it."""
 
@@ -38,6 +47,28 @@ class Work:
     out: View
     epilogue: Epilogue
     operands: list[View]
+
+    @property
+    def shape(self) -> ConvShape:
+        """The shape, in the terms of kernels."""
+        node, (images, _, rows, columns) = self.node, self.out.shape
+        filters, channels, *kernel = node.weight.shape
+        return ConvShape(
+            images=images,
+            size=(rows, columns),
+            channels=channels,
+            filters=filters // node.groups,
+            kernel=(kernel[0], kernel[1]),
+            stride=node.stride,
+            dilation=node.dilation,
+            groups=node.groups,
+        )
+
+    @property
+    def padding(self) -> ImplicitPadding:
+        """The zeros around an input that has none in memory."""
+        top, left, *_ = self.node.padding
+        return ImplicitPadding((self.x.shape[2], self.x.shape[3]), (top, left))
 
 
 def plain_time(selector: Selector, work: Work) -> float:
@@ -75,16 +106,50 @@ def product_time(selector: Selector, work: Work) -> float:
 
 
 def _winograd_time(selector: Selector, work: Work, outputs: int) -> float:
+    return min(_transformed_time(selector, work, outputs), _compact_time(selector, work, outputs))
+
+
+def is_compact(selector: Selector, work: Work, outputs: int) -> bool:
+    """Whether a Winograd convolution is to transform its filters while it multiplies, which changes no bit.
+
+    Here it counts what weights take of the core's own cache, even if they fit: what they replace is read anew later.
+    """
+    transformed = _transformed_time(selector, work, outputs, NEAR_STREAM)
+    return _compact_time(selector, work, outputs, NEAR_STREAM) < transformed
+
+
+def _transformed_time(selector: Selector, work: Work, outputs: int, near: float = inf) -> float:
+    """Return the nanoseconds with filters that were transformed before; `near` is the rate of the core's own cache."""
     filters, channels = work.node.weight.shape[:2]
-    images, _, rows, columns = work.out.shape
-    tiles = images * -(-rows // outputs) * -(-columns // outputs)
-    positions = (outputs + 2) ** 2
+    tiles, positions = _tiles(work, outputs), (outputs + 2) ** 2
     products = positions * tiles * channels * filters / (PEAK / 2 * selector.lanes)
-    transforms = 2 * 4 * positions * tiles * (channels + filters) / SCRATCH_RATE
-    return float(transforms + _overlapped(products, positions * channels * filters * 4, STREAM))
+    weights = _overlapped(products, positions * channels * filters * 4, STREAM, near)
+    return float(_patches_time(work, outputs) + weights)
 
 
-def _overlapped(products: float, weight_bytes: int, rate: float) -> float:
+def _compact_time(selector: Selector, work: Work, outputs: int, near: float = inf) -> float:
+    """Return the same with filters that are transformed meanwhile; inf where the processor has too few registers."""
+    if outputs != COMPACT_OUTPUTS or selector.target.registers < COMPACT_REGISTERS:
+        return inf
+    filters, channels = work.node.weight.shape[:2]
+    strips = -(-_tiles(work, outputs) // COMPACT_TILES)
+    products = COMPACT_STRIP * strips * channels * -(-filters // selector.lanes)
+    weights = _overlapped(products, 4 * work.node.weight.size, STREAM, near)
+    return float(_patches_time(work, outputs) + weights)
+
+
+def _tiles(work: Work, outputs: int) -> int:
+    images, _, rows, columns = work.out.shape
+    return images * -(-rows // outputs) * -(-columns // outputs)
+
+
+def _patches_time(work: Work, outputs: int) -> float:
+    """Return the nanoseconds that the patches of a Winograd convolution take, transformed patches and products."""
+    filters, channels = work.node.weight.shape[:2]
+    return float(2 * 4 * (outputs + 2) ** 2 * _tiles(work, outputs) * (channels + filters) / SCRATCH_RATE)
+
+
+def _overlapped(products: float, weight_bytes: int, rate: float, near: float = inf) -> float:
     """Return the time of products whose weights are prefetched meanwhile: mostly the longer of the two."""
-    stream = max(0, weight_bytes - NEAR_CACHE) / rate
+    stream = max(0, weight_bytes - NEAR_CACHE) / rate + min(weight_bytes, NEAR_CACHE) / near
     return max(products, stream) + 0.3 * min(products, stream)

@@ -1,0 +1,272 @@
+"""The tiles of Winograd convolutions: how patches and results are transformed, and where they lie meanwhile.
+
+F(m x m, 3x3) computes m x m outputs from a patch of (m+2) x (m+2) inputs with (m+2)^2 multiplications instead of 9 m^2
+(Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015): a patch d and a filter g give
+
+    A^T [ (G g G^T) * (B^T d B) ] A
+
+so that every position of the patch is a matrix product of its own over tiles x channels x filters. In channels-last
+layout each step works on whole vectors of channels. A chunk does all three steps for some tiles, whose intermediates
+stay in the thread's scratch memory and so in its cache. There they lie strip by strip, a strip being the tiles that are
+multiplied together: so where an element lies does not depend on the number of tiles, and batches of all sizes share
+one kernel's code.
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+
+from engine.compiler.emit.emitter import Emitter
+from engine.compiler.emit.types import IRIndex, IRValue
+from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
+from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
+from engine.compiler.kernels.tile import Tile
+from engine.compiler.kernels.winograd_transforms import TRANSFORMS, Transforms, transformed
+from engine.compiler.memory.region import Region, line
+from engine.dtypes import Array
+from engine.light_dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WinogradTiles:
+    """A 3x3 convolution with stride 1 of one exact shape, without dilation and groups.
+
+    Attributes:
+        shape: of the convolution.
+        padding: zeros around the input.
+        strides: elements between images, rows and pixels of input and output.
+        outputs: rows and columns that a tile computes, 2 or 4.
+        tiles: tiles of one chunk.
+        tile: register tile of the matrix products.
+        lanes: float32 lanes of a vector.
+        epilogue: what is done to the results.
+    """
+
+    shape: ConvShape
+    padding: ImplicitPadding
+    strides: ImageStrides
+    outputs: int
+    tiles: int
+    tile: Tile
+    lanes: int
+    epilogue: Epilogue = NOTHING
+
+    @property
+    def transforms(self) -> Transforms:
+        """The matrices."""
+        return TRANSFORMS[self.outputs]
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Rows and columns of tiles of an image."""
+        return -(-self.shape.size[0] // self.outputs), -(-self.shape.size[1] // self.outputs)
+
+    @property
+    def all_tiles(self) -> int:
+        """Tiles of the whole batch."""
+        return self.shape.images * self.grid[0] * self.grid[1]
+
+    @property
+    def _positions(self) -> int:
+        return self.transforms.inputs**2
+
+    @property
+    def _depth(self) -> int:
+        """Channels, rounded up to whole vectors."""
+        return -(-self.shape.channels // self.lanes) * self.lanes
+
+    @property
+    def _width(self) -> int:
+        """Filters of a block."""
+        return self.tile.vectors * self.lanes
+
+    @property
+    def _blocks(self) -> int:
+        return -(-self.shape.filters // self._width)
+
+    @property
+    @abstractmethod
+    def _products_width(self) -> int:
+        """Filters whose products lie side by side in scratch memory."""
+
+    @property
+    @abstractmethod
+    def scratch(self) -> int:
+        """Elements of scratch memory that each thread needs."""
+
+    @property
+    @abstractmethod
+    def packed_sizes(self) -> tuple[int, int]:
+        """Elements of packed weights and bias."""
+
+    @property
+    def extents(self) -> Array:
+        """What the code does not know: all tiles, those of a chunk, and the scratch memory of a thread; as float32."""
+        return np.array([self.all_tiles, self.tiles, self.scratch], np.int64).view(np.float32)
+
+    @property
+    def _planes(self) -> tuple[int, int]:
+        """Elements between two positions of a strip's transformed patches, and of its products.
+
+        An odd number of cache lines, so that a tile's positions do not meet in the same sets of the cache.
+        """
+        line, height = max(self.lanes, 16), self.tile.pixels
+        patches, products = (
+            (-(-height * width // line) | 1) * line for width in (self._depth, self._products_width)
+        )
+        return patches, products
+
+    @property
+    def _strip(self) -> int:
+        """Elements of a strip's transformed patches and of its products."""
+        return self._positions * sum(self._planes)
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """What the kernel touches of its arguments, in their order."""
+        shape = self.shape
+        x, out = shape.regions(self.padding.x_size, self.strides)
+        operands = self.epilogue.regions(shape.images, shape.size, shape.filters)
+        return x, *map(line, self.packed_sizes), out, *operands, line(self.extents.size)
+
+    @property
+    def _tiles_scratch(self) -> int:
+        """Elements for one patch that reaches over the border, and for the strips of a chunk, each of them whole."""
+        return self._positions * self._depth + -(-self.tiles // self.tile.pixels) * self._strip
+
+    def _row(self, e: Emitter, strips: IRValue, place: IRIndex, width: int) -> IRValue:
+        """Return the address of a tile's row in its strip, of rows as wide as given."""
+        strip, row = e.divmod(place, self.tile.pixels)
+        return e.address(strips, e.mul(strip, self._strip), e.mul(row, width))
+
+    def _transform_patch(
+        self, e: Emitter, x: IRValue, strips: IRValue, border: IRValue, tile: IRIndex, place: IRIndex
+    ) -> None:
+        """Write B^T d B of one tile into its row of every position's matrix."""
+        side = self.transforms.inputs
+        image, row, column = e.unravel(tile, (self.shape.images, *self.grid))
+        top = e.sub(e.mul(row, self.outputs), self.padding.before[0])
+        left = e.sub(e.mul(column, self.outputs), self.padding.before[1])
+        inside = e.both(
+            e.compare(">=", top, 0),
+            e.compare(">=", left, 0),
+            e.compare("<=", e.add(top, side), self.padding.x_size[0]),
+            e.compare("<=", e.add(left, side), self.padding.x_size[1]),
+        )
+        corner = e.address(x, *self._offset(e, (image, top, left)))
+        with e.when(e.builder.not_(inside)):
+            self._copy_border(e, corner, border, top, left)
+        source = e.select(inside, corner, border)
+        row_step = e.select(inside, e.index(self.strides.x[1]), e.index(side * self._depth))
+        pixel_step = e.select(inside, e.index(self.strides.x[2]), e.index(self._depth))
+        target = self._row(e, strips, place, self._depth)
+        whole = self.shape.channels // self.lanes * self.lanes
+        pixels = [
+            e.address(source, e.mul(i, row_step), e.mul(j, pixel_step))
+            for i in range(side)
+            for j in range(side)
+        ]
+        with e.loop(0, whole, self.lanes) as loop:
+            self._transform_channels(e, pixels, target, loop.index, None)
+        if whole < self.shape.channels:
+            self._transform_channels(e, pixels, target, whole, self.shape.channels - whole)
+
+    def _transform_channels(
+        self, e: Emitter, pixels: Sequence[IRValue], target: IRValue, channel: IRIndex, count: int | None
+    ) -> None:
+        side = self.transforms.inputs
+        here = [e.load(pixel, channel, count=count) for pixel in pixels]
+        patch = [here[row * side : (row + 1) * side] for row in range(side)]
+        for position, value in enumerate(transformed(e, self.transforms.patch, patch)):
+            e.store(value, target, position * self._planes[0], channel)
+
+    def _offset(self, e: Emitter, place: Sequence[IRIndex]) -> list[IRIndex]:
+        return [e.mul(index, step) for index, step in zip(place, self.strides.x, strict=True)]
+
+    def _copy_border(self, e: Emitter, corner: IRValue, border: IRValue, top: IRIndex, left: IRIndex) -> None:
+        """Copy a patch that reaches over the border, with zeros for what lies beyond."""
+        side = self.transforms.inputs
+        with e.loop(0, side) as rows, e.loop(0, side) as columns:
+            row, column = e.add(top, rows.index), e.add(left, columns.index)
+            there = e.both(
+                e.compare(">=", row, 0),
+                e.compare(">=", column, 0),
+                e.compare("<", row, self.padding.x_size[0]),
+                e.compare("<", column, self.padding.x_size[1]),
+            )
+            target = e.address(border, e.mul(e.add(e.mul(rows.index, side), columns.index), self._depth))
+            with e.when(there):
+                source = e.address(
+                    corner, e.mul(rows.index, self.strides.x[1]), e.mul(columns.index, self.strides.x[2])
+                )
+                self._copy_channels(e, source, target)
+            with e.when(e.builder.not_(there)), e.loop(0, self._depth, self.lanes) as loop:
+                e.store(e.splat(0.0), target, loop.index)
+
+    def _copy_channels(self, e: Emitter, source: IRValue, target: IRValue) -> None:
+        whole = self.shape.channels // self.lanes * self.lanes
+        with e.loop(0, whole, self.lanes) as loop:
+            e.store(e.load(source, loop.index), target, loop.index)
+        if whole < self.shape.channels:
+            e.store(e.load(source, whole, count=self.shape.channels - whole), target, whole)
+
+    def _transform_result(
+        self,
+        e: Emitter,
+        arguments: Sequence[IRValue],
+        tile: IRIndex,
+        place: IRIndex,
+        first: IRIndex,
+        count: IRIndex,
+    ) -> None:
+        """Write A^T m A of one tile, of filters from the first on, through the epilogue into the output."""
+        strips, *rest = arguments
+        image, row, column = e.unravel(tile, (self.shape.images, *self.grid))
+        corner = (image, e.mul(row, self.outputs), e.mul(column, self.outputs))
+        row_of_tile = self._row(e, strips, place, self._products_width)
+        source = e.address(row_of_tile, self._positions * self._planes[0])
+        whole = count // self.lanes * self.lanes if isinstance(count, int) else 0
+        with e.loop(0, whole, self.lanes) as loop:
+            products = e.address(source, loop.index)
+            self._finish_filters(e, products, rest, corner, e.add(first, loop.index), None)
+        with e.loop(whole, count, self.lanes) as loop:  # of a count that is known: those that fill no vector
+            products, left = e.address(source, loop.index), e.sub(count, loop.index)
+            lanes = None if self.shape.filters % self.lanes == 0 else left
+            self._finish_filters(e, products, rest, corner, e.add(first, loop.index), lanes)
+
+    def _finish_filters(
+        self,
+        e: Emitter,
+        source: IRValue,
+        arguments: Sequence[IRValue],
+        corner: tuple[IRIndex, IRIndex, IRIndex],
+        channel: IRIndex,
+        count: IRIndex | None,
+    ) -> None:
+        bias, out, *operands = arguments
+        side, outputs = self.transforms.inputs, self.outputs
+        here = [e.load(source, position * self._planes[1]) for position in range(side * side)]
+        products = [here[row * side : (row + 1) * side] for row in range(side)]
+        start = e.load(bias, channel)
+        for index, value in enumerate(transformed(e, self.transforms.result, products)):
+            image, row, pixel = (
+                corner[0],
+                e.add(corner[1], index // outputs),
+                e.add(corner[2], index % outputs),
+            )
+
+            place = Place(image, row, pixel, channel)
+
+            def put(value: IRValue = value, place: Place = place) -> None:
+                result = finish(e, self.epilogue, e.fadd(value, start), operands, place, count)
+                steps = zip((place.image, place.row, place.pixel), self.strides.out, strict=True)
+                e.store(result, out, *(e.mul(i, step) for i, step in steps), channel, count=count)
+
+            if self.shape.size[0] % outputs == 0 and self.shape.size[1] % outputs == 0:
+                put()
+            else:
+                with e.when(
+                    e.both(e.compare("<", row, self.shape.size[0]), e.compare("<", pixel, self.shape.size[1]))
+                ):
+                    put()

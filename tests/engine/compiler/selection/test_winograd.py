@@ -1,0 +1,65 @@
+"""Which kernel a Winograd convolution gets: with few tiles it reads the filters as they are, and changes no bit."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine import RuntimeGraph
+from engine.compiler.emit.target import host_target
+from engine.compiler.kernels.compact_winograd import CompactWinograd
+from engine.compiler.kernels.winograd import Winograd
+from engine.compiler.selection.convolution_time import COMPACT_REGISTERS
+from tests.engine.compiler.kernels.images import numbers
+from tests.engine.models import write_model
+
+needs_registers = pytest.mark.skipif(
+    host_target().registers < COMPACT_REGISTERS, reason="the processor has too few vector registers"
+)
+
+
+def _graph(folder: Path, channels: int, threads: int = 1, backend: str = "native") -> RuntimeGraph:
+    lines = (
+        f"pnnx.Input in0 0 1 x #x=(?,{channels},7,7)f32",
+        f"nn.Conv2d conv 1 1 x y in_channels={channels} out_channels={channels} bias=False kernel_size=(3,3) "
+        f"stride=(1,1) padding=(1,1) dilation=(1,1) groups=1 padding_mode=zeros @weight=({channels},{channels},3,3)f32",
+        "pnnx.Output out0 1 0 y",
+    )
+    weights = {"conv.weight": numbers(channels, channels, 3, 3, seed=1)}
+    graph = RuntimeGraph(write_model(folder, "\n".join(lines), weights), threads=threads, backend=backend)
+    graph.build()
+    return graph
+
+
+def _kernel(graph: RuntimeGraph) -> object:
+    """Return the one kernel of the program that was compiled last."""
+    *_, program = graph._executor._programs._known.values()  # type: ignore[union-attr]
+    (kernel,) = [call.kernel for call in program.calls if isinstance(call.kernel, Winograd | CompactWinograd)]
+    return kernel
+
+
+@needs_registers
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_one_row_and_many(tmp_path: Path, threads: int) -> None:
+    graph, plain = _graph(tmp_path, 64, threads), _graph(tmp_path, 64, backend="numpy")
+    x = numbers(16, 64, 7, 7)
+    (together,) = graph.forward([x])
+    assert isinstance(_kernel(graph), Winograd)
+    (expected,) = plain.forward([x])
+    np.testing.assert_allclose(together, expected, rtol=1e-4, atol=1e-4 * abs(expected).max())
+    (alone,) = graph.forward([x[:1]])
+    assert isinstance(_kernel(graph), CompactWinograd)
+    np.testing.assert_array_equal(alone, together[:1])
+
+
+@needs_registers
+@pytest.mark.parametrize("threads", [1, 2, 3, 5])
+def test_threads_share_the_filters(tmp_path: Path, threads: int) -> None:
+    graph = _graph(tmp_path, 256, threads)
+    x = numbers(1, 256, 7, 7)
+    (out,) = graph.forward([x])
+    kernel = _kernel(graph)
+    assert isinstance(kernel, CompactWinograd)
+    assert kernel.chunks == kernel.filter_parts == threads
+    (alone,) = _graph(tmp_path, 256).forward([x])
+    np.testing.assert_array_equal(out, alone)
