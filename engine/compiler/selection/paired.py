@@ -148,18 +148,24 @@ def _chunk(selector: Selector, shape: ConvShape, windows: int) -> tuple[int, int
     Where weights are many and the input is small, threads share the filters, so that each weight is read once; else
     they share the rows.
     """
-    rows, threads = shape.size[0], selector.threads
-    vectors = -(-shape.filters // selector.lanes)
-    width = _tiles(vectors)[1] * selector.lanes if selector.target.has_tiles else selector.lanes
-    blocks = -(-shape.filters // width) * windows
-    layout = PairedLayout(shape, rows, choose_runs(shape), width)
-    staged, weights = 4 * layout.plane_words, 4 * layout.block_words * blocks
+    rows = shape.size[0]
+    layout = PairedLayout(shape, rows, choose_runs(shape), selector.lanes)
+    every = layout.blocks * windows  # no kernel's blocks are narrower than a vector
+    staged, weights = 4 * layout.plane_words, 4 * layout.block_words * every
     room = _LARGE_BYTES if weights > FAR_WEIGHTS else _STAGED_BYTES
     parts = min(rows, -(-staged // room))
-    wanted = parts_worth(windows * paired_time(selector, shape), threads, 1)
+    wanted = parts_worth(windows * paired_time(selector, shape), selector.threads, 1)
     if parts * shape.images >= wanted:
-        return -(-rows // parts), blocks
-    if weights > FAR_WEIGHTS and blocks >= wanted:
+        return -(-rows // parts), every
+    blocks = _blocks(selector, shape, -(-rows // parts)) * windows
+    if weights > FAR_WEIGHTS and blocks >= min(wanted, rows * shape.images + 1):
         return -(-rows // parts), -(-blocks // wanted)
     parts = min(rows, -(-wanted // shape.images) * parts)
-    return -(-rows // parts), blocks
+    return -(-rows // parts), every
+
+
+def _blocks(selector: Selector, shape: ConvShape, rows: int) -> int:
+    """Return into how many blocks of filters the kernel of so many rows is cut."""
+    pixels = PairedLayout(shape, rows, choose_runs(shape), selector.lanes).pixels
+    _, vectors = product_group(selector, pixels, -(-shape.filters // selector.lanes))
+    return -(-shape.filters // (vectors * selector.lanes))

@@ -1,16 +1,22 @@
 """How threads share a layer: evenly, along pixels or filters, and not at all where it takes no time."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from engine import TensorScale
+from engine import RuntimeGraph, TensorScale
+from engine.compiler.emit.target import Target, bf16_targets, host_target, supported_targets
 from engine.compiler.kernels.depthwise import Depthwise
 from engine.compiler.kernels.integer_convolution import IntegerConvolution
+from engine.compiler.kernels.paired_convolution import PairedConvolution
 from engine.compiler.selection.call import PARTS_OF_THREAD, parts_worth
 from engine.compiler.selection.integers import _filter_parts
+from tests.differential.comparison import compiling_for
+from tests.differential.rounding import always_rounding
 from tests.engine.compiler.program.test_integers import Writer, numbers
+from tests.engine.models import make_graph
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
@@ -67,7 +73,12 @@ def kernels_of(folder: Path, writer: Writer, threads: int, x: tuple[int, ...]) -
     given = [numbers(*x)]
     for ours, other in zip(native.forward(given), plain.forward(given), strict=True):
         np.testing.assert_array_equal(ours, other)
-    (program,) = native._executor._programs._known.values()  # type: ignore[union-attr]
+    return calls_of(native, threads)
+
+
+def calls_of(graph: RuntimeGraph, threads: int) -> list[object]:
+    """Return the kernels of a graph's only program."""
+    (program,) = graph._executor._programs._known.values()  # type: ignore[union-attr]
     assert program.threads == threads
     return [call.kernel for call in program.calls]
 
@@ -77,13 +88,15 @@ def kernels_of(folder: Path, writer: Writer, threads: int, x: tuple[int, ...]) -
 def test_int8_shares_pixels_or_the_filters_where_weights_are_more(
     tmp_path: Path, threads: int, kernel: int
 ) -> None:
+    in_vectors = replace(host_target(), has_tiles=False)
     for size, channels in ((48, 32), (7, 512)):
         writer = Writer()
         writer.input("x", (1, channels, size, size))
         writer.convolution("x", "y", (channels, channels, kernel, kernel), padding=kernel // 2)
         writer.add("pnnx.Output", "y", "")
         shape = (1, channels, size, size)
-        made = kernels_of(tmp_path / f"{size}", writer, threads, shape)
+        with compiling_for(in_vectors):
+            made = kernels_of(tmp_path / f"{size}", writer, threads, shape)
         (found,) = [made for made in made if isinstance(made, IntegerConvolution)]
         blocks, _, *pixels = found._parts
         has_many_filters = size == 7
@@ -105,4 +118,34 @@ def test_depthwise_shares_rows_or_the_channels_where_rows_are_few(tmp_path: Path
         has_rows = size == 32
         assert (rows > 1) == (threads > 1 and has_rows)
         assert (vectors > 1) == (threads > 1 and not has_rows)
+        assert found.chunks % threads == 0
+
+
+@pytest.mark.parametrize("target", [*supported_targets(), *bf16_targets()], ids=lambda target: target.name)
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_bf16_shares_rows_or_the_filters_where_weights_are_many(
+    tmp_path: Path, target: Target, threads: int
+) -> None:
+    """However many vectors of filters its kernel multiplies at once."""
+    for size, channels in ((48, 32), (7, 512)):
+        lines = (
+            f"pnnx.Input in 0 1 x #x=(1,{channels},{size},{size})f32",
+            f"nn.Conv2d conv 1 1 x y bias=False dilation=(1,1) groups=1 in_channels={channels} kernel_size=(3,3) "
+            f"out_channels={channels} padding=(1,1) padding_mode=zeros stride=(1,1) "
+            f"@weight=({channels},{channels},3,3)f32",
+            "pnnx.Output out 1 0 y",
+        )
+        weights = {"conv.weight": numbers(channels, channels, 3, 3)}
+        (folder := tmp_path / f"{size}").mkdir()
+        with compiling_for(target), always_rounding():
+            graph = make_graph(
+                folder, "\n".join(lines), weights, backend="native", precision="bf16", threads=threads
+            )
+            graph.forward([numbers(1, channels, size, size)])
+        assert graph.verification.refused == ()
+        (found,) = [made for made in calls_of(graph, threads) if isinstance(made, PairedConvolution)]
+        blocks, _, rows = found._parts
+        has_many_filters = size == 7
+        assert blocks == (threads if has_many_filters else 1)
+        assert (rows > 1) == (threads > 1 and not has_many_filters)
         assert found.chunks % threads == 0
