@@ -32,6 +32,12 @@ NEAR = 0.02
 every_thread = pytest.mark.parametrize("threads", [1, 2, 3])
 
 
+@pytest.fixture(autouse=True)
+def _no_matrix_registers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the program for all lengths be the one that is used, on processors with AMX as well."""
+    monkeypatch.setattr(programs, "only_stands_in", lambda _: False)
+
+
 @pytest.fixture(scope="module")
 def param(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_golden_encoder(tmp_path_factory.mktemp("encoder"))

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from engine import Activation, Quantization, RuntimeGraph, TensorScale
-from engine.compiler.emit.target import integer_targets, supported_targets
+from engine.compiler.emit.target import bf16_targets, integer_targets, supported_targets
 from engine.compiler.kernels import depthwise
-from engine.compiler.selection import call, convolution, integers
+from engine.compiler.selection import call, convolution, integers, paired
 from engine.dtypes import Array
+from engine.kernels.bfloat16 import rounded_to_bfloat16
 from tests.differential.comparison import compiling_for
+from tests.differential.rounding import always_rounding
 from tests.engine.models import write_model
 
 _THREADS = (2, 3, 5, 8, 64)
@@ -49,7 +51,7 @@ class _Layer:
             f"nn.Conv2d layer 1 1 x y {self._words} @weight=({weight})f32",
             "pnnx.Output out 1 0 y",
         )
-        values = numbers.standard_normal(self.weight).astype(np.float32)
+        values = rounded_to_bfloat16(numbers.standard_normal(self.weight).astype(np.float32))
         return write_model(folder, "\n".join(lines), {"layer.weight": values})
 
 
@@ -61,32 +63,43 @@ def _many_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(depthwise, "_CHUNK", 256)
     for module in (integers, convolution):
         monkeypatch.setattr(module, "_CHUNK_BYTES", 4096)
+    monkeypatch.setattr(paired, "_STAGED_BYTES", 4096)
+    monkeypatch.setattr(paired, "_LARGE_BYTES", 65536)
+    monkeypatch.setattr(paired, "FAR_WEIGHTS", 4096)
+    monkeypatch.setattr(integers, "_vector_time", lambda *_: np.inf)  # matrix registers where there are some
 
 
-@pytest.mark.parametrize("precision", ["f32", "int8"])
+@pytest.mark.parametrize("precision", ["f32", "bf16", "int8"])
 @pytest.mark.parametrize("seed", range(12))
 def test_random_layers(tmp_path: Path, seed: int, precision: str) -> None:
+    """Of numbers that are bfloat16 already, so that rounded layers give what numpy's give in float32."""
     choices, numbers = random.Random(f"{precision} {seed}"), np.random.default_rng(seed)
     layer = _Layer(choices)
     path = layer.write(tmp_path, numbers)
-    x = numbers.standard_normal(layer.x).astype(np.float32)
-    targets = supported_targets() + (integer_targets() if precision == "int8" else [])
+    x = rounded_to_bfloat16(numbers.standard_normal(layer.x).astype(np.float32))
+    special = {"f32": [], "bf16": bf16_targets(), "int8": integer_targets()}[precision]
     quantization = Quantization(
         {"layer": Activation.STATIC}, {"x": TensorScale(0.05, choices.choice((0, 77)))}
     )
 
     def result(backend: str, threads: int) -> Array:
         graph = RuntimeGraph(
-            path, backend=backend, threads=threads, quantization=quantization if precision == "int8" else None
+            path,
+            backend=backend,
+            threads=threads,
+            precision="bf16" if (precision, backend) == ("bf16", "native") else "f32",
+            quantization=quantization if precision == "int8" else None,
         )
         graph.build()
         (y,) = graph.forward([x])
         assert graph.verification.refused == ()
         return y
 
-    with compiling_for(choices.choice(targets)):
+    with compiling_for(choices.choice(supported_targets() + special)), always_rounding(precision == "bf16"):
         alone = result("native", 1)
         for threads in choices.sample(_THREADS, 2):
             np.testing.assert_array_equal(result("native", threads), alone)
     if precision == "int8":
         np.testing.assert_array_equal(alone, result("numpy", 1))
+    else:
+        np.testing.assert_allclose(alone, result("numpy", 1), rtol=1e-4, atol=1e-4)
