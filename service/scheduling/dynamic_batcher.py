@@ -54,6 +54,11 @@ class DynamicBatcher:
     def __iter__(self) -> Iterator[ScheduledCall[Any]]:
         return (scheduled for group in self._groups.values() for scheduled in group)
 
+    @property
+    def is_run_alone(self) -> bool:
+        """Whether a call that came by itself is a batch by itself: none waits that it could join, nor does it wait."""
+        return not self.length and not self.policy.max_delay
+
     def add(self, scheduled: ScheduledCall[Any]) -> None:
         """Add a decoded call."""
         self._groups.setdefault(scheduled.progress.signature or scheduled, PriorityQueue()).push(scheduled)

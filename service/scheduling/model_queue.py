@@ -208,13 +208,17 @@ class ModelQueue:
         return True
 
     def _make_work(self, calls: list[ScheduledCall[Any]]) -> WorkItem:
-        max_batch_size = 1 if self._batcher is None else self._batcher.policy.max_size
+        batcher = self._batcher
+        is_batched = batcher is not None and not (len(calls) == 1 and batcher.is_run_alone)
+        max_batch_size = batcher.policy.max_size if batcher is not None and is_batched else 1
         return WorkItem(calls, max_batch_size, self._tracing.sample, self._estimate)
 
     def _count_to_decode(self, now: float) -> int:
         """Return how many calls to decode: what a batch still has room for, at least one where no batch is due."""
         if self._batcher is None:
             return 1
+        if not self._batcher.length:
+            return min(self._undecoded.length, self._batcher.policy.max_size)
         room = max(0, self._batcher.policy.max_size - self._batcher.length)
         is_due = self._batcher.due(self.share.mean) <= now
         return min(self._undecoded.length, room if is_due else max(1, room))

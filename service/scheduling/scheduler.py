@@ -324,8 +324,12 @@ class Scheduler:
 
     def _wake_another(self) -> None:
         """Wake an idle worker where there is more work, so that it does the work or waits until it is due."""
-        if self._idle and any(queue.due() < inf for queue in self._queues.values()):
-            self._changed.notify()
+        if not self._idle:
+            return
+        for queue in self._queues.values():
+            if queue.due() < inf:
+                self._changed.notify()
+                return
 
     def _form_batch(
         self, queue: ModelQueue, work: WorkItem, decoded: Sequence[ScheduledCall[Any]]

@@ -53,28 +53,32 @@ class TraceSetting:
     @property
     def level(self) -> TraceMode:
         """The level in force."""
-        if self.own_level is not None:
-            return self.own_level
-        return self._server.level if self._server else TraceMode.OFF
+        return self._in_force()[0]
 
     @property
     def rate(self) -> int:
         """The rate in force."""
-        if self.own_rate is not None:
-            return self.own_rate
-        return self._server.rate if self._server else 0
+        return self._in_force()[1]
 
     @property
     def count(self) -> int:
         """The count in force."""
-        if self.own_count is not None:
-            return self.own_count
-        return self._server.count if self._server else UNLIMITED
+        return self._in_force()[2]
+
+    def _in_force(self) -> tuple[TraceMode, int, int]:
+        """Return level, rate and count together: each request asks for them."""
+        server = self._server
+        level, rate, count = (TraceMode.OFF, 0, UNLIMITED) if server is None else server._in_force()
+        return (
+            level if self.own_level is None else self.own_level,
+            rate if self.own_rate is None else self.own_rate,
+            count if self.own_count is None else self.own_count,
+        )
 
     def sample(self) -> bool:
         """Count a run; returns whether it is to be traced."""
-        rate = self.rate
-        if rate <= 0 or self.level is TraceMode.OFF or self.count == 0:
+        level, rate, count = self._in_force()
+        if rate <= 0 or level is TraceMode.OFF or count == 0:
             return False
         with self._lock:
             self._runs += 1

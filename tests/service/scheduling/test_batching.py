@@ -9,6 +9,8 @@ import pytest
 from engine import TraceLevel
 from service.codec import Options
 from service.scheduling.call import RunOutcome
+from service.scheduling.dynamic_batcher import DynamicBatcher
+from service.scheduling.scheduled_call import ScheduledCall
 from tests.service.scheduling.conftest import Start
 from tests.service.scheduling.queues import blocked, queue
 from tests.service.scheduling.stubs import (
@@ -135,3 +137,26 @@ async def test_priority_is_kept_in_batches(start: Start, graph: StubGraph) -> No
     graph.open.set()
     await asyncio.gather(first, *tasks)
     assert graph.firsts[1:] == [[2, 4], [0, 1], [3]]
+
+
+@pytest.mark.parametrize("delay", [0, 1])
+async def test_only_calls_that_may_meet_others_are_matched_with_them(
+    start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch, delay: int
+) -> None:
+    matched: list[int] = []
+    add = DynamicBatcher.add
+
+    def match(self: DynamicBatcher, call: ScheduledCall[Any]) -> None:
+        matched.append(call.number)
+        add(self, call)
+
+    monkeypatch.setattr(DynamicBatcher, "add", match)
+    dispatcher, model = start(), model_of(graph, batch_size=4, batching={"max_queue_delay_ms": delay})
+    assert await dispatcher.run(call_of(model, rows(1))) == [2]
+    assert len(matched) == (1 if delay else 0), "with a delay, it waits for others"
+    await graph.has_begun()
+    first = await blocked(dispatcher, graph, model)
+    tasks = await queue(dispatcher, call_of(model, rows(2)), call_of(model, rows(3)))
+    graph.open.set()
+    await asyncio.gather(first, *tasks)
+    assert graph.firsts[-1] == [2, 3]
