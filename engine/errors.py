@@ -189,6 +189,11 @@ class RunStoppedError(KuiperError):
     """A run was stopped before its next layer, by deadline or by its caller."""
 
 
+def stopped_before(operator_type: str, name: str, reason: str | None) -> RunStoppedError:
+    """Return the error of a run that was stopped before an operator, for a reason that its stop check gave."""
+    return RunStoppedError(f"stopped before {operator_type} {name}: {reason}")
+
+
 def describe_problem(place: str, problem: str, expected: str | None = None) -> str:
     """Word a message as `place: problem; expected …`."""
     return f"{place}: {problem}" + (f"; expected {expected}" if expected else "")

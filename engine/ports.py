@@ -1,6 +1,6 @@
 """Inputs and outputs of a graph, and the check of what a caller passes for them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,7 +84,10 @@ def check_inputs(ports: Sequence[Port], inputs: Inputs) -> dict[str, Array]:
     Raises:
         InputError: wrong count, unknown name, wrong rank or dtype; names the input and what was expected.
     """
-    if type(inputs) is dict or isinstance(inputs, Mapping):  # to ask whether it is a mapping takes longer
+    plain = _plain(ports, inputs)
+    if plain is not None:
+        return plain
+    if isinstance(inputs, Mapping):
         given = _by_name(ports, inputs)
     elif hasattr(inputs, "__array__"):
         given = _by_order(ports, [inputs]) if len(ports) == 1 else _not_one(ports, inputs)
@@ -96,8 +99,7 @@ def check_inputs(ports: Sequence[Port], inputs: Inputs) -> dict[str, Array]:
         )
     arrays = {port.operand: _as_array(port, given[port.operand]) for port in ports}
     for port, array in zip(ports, arrays.values(), strict=True):
-        if not _fits(port, array):
-            _check(port, TensorSpec(array.shape, array.dtype), is_array=True)
+        _check(port, TensorSpec(array.shape, array.dtype), is_array=True)
     return arrays
 
 
@@ -160,6 +162,31 @@ def _list_items(producer: RuntimeOperator) -> tuple[ExpressionNode, ...] | None:
     return root.items if isinstance(root, ListNode) else None
 
 
+def _plain(ports: Sequence[Port], inputs: Inputs) -> dict[str, Array] | None:
+    """Return inputs that plainly are what a graph declares: most are, and a run should not take long to see it.
+
+    None where they have to be looked at more closely.
+    """
+    values: Iterable[Any]
+    if type(inputs) is dict:
+        if list(inputs) != [port.operand for port in ports]:
+            return None
+        values = inputs.values()
+    elif (type(inputs) is list or type(inputs) is tuple) and len(inputs) == len(ports):
+        values = inputs
+    else:
+        return None
+    arrays = {}
+    for port, value in zip(ports, values, strict=True):
+        if type(value) is not np.ndarray or port.dtype is None or port.shape is None:
+            return None
+        dtype = value.dtype
+        if dtype != PNNX_COMPUTE[port.dtype] or value.ndim != len(port.shape) or not dtype.isnative:
+            return None
+        arrays[port.operand] = value
+    return arrays
+
+
 def _by_order(ports: Sequence[Port], inputs: Sequence[npt.ArrayLike]) -> dict[str, npt.ArrayLike]:
     if len(inputs) != len(ports):
         raise InputError(describe_problem("inputs", f"got {len(inputs)}", _listing(ports)))
@@ -187,13 +214,6 @@ def _by_name(ports: Sequence[Port], inputs: Mapping[str, npt.ArrayLike]) -> dict
         unknown = ", ".join(repr(name) for name in rest)
         raise InputError(describe_problem("inputs", f"no input is called {unknown}", _listing(ports)))
     return given
-
-
-def _fits(port: Port, array: Array) -> bool:
-    """Tell whether an array is plainly what an input declares: most are, and a run should not take long to see it."""
-    if port.dtype is None or port.shape is None:
-        return False
-    return array.dtype == PNNX_COMPUTE[port.dtype] and array.ndim == len(port.shape)
 
 
 def _as_array(port: Port, value: npt.ArrayLike) -> Array:

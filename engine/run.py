@@ -7,7 +7,7 @@ from time import perf_counter_ns
 import numpy as np
 
 from engine.dtypes import Array
-from engine.errors import InputError, RunStoppedError, describe_problem
+from engine.errors import InputError, describe_problem, stopped_before
 from engine.plan import MAX_RUN_BYTES, Plan, Step, check_step
 from engine.quantized import QuantizedTensor
 from engine.recorder import Recorder
@@ -90,7 +90,7 @@ class Run:
     def _check_stop(self, step: Step, stop: StopCheck) -> None:
         reason = stop()
         if reason is not None:
-            raise RunStoppedError(f"stopped before {step.operator.type} {step.operator.name}: {reason}")
+            raise stopped_before(step.operator.type, step.operator.name, reason)
 
     def _execute_step(self, step: Step) -> None:
         values = self._values

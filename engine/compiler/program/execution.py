@@ -6,17 +6,18 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from engine.compiler.memory.alignment import WORD, address_of
+from engine.compiler.memory.alignment import WORD
 from engine.compiler.memory.arena import Arena
 from engine.compiler.memory.view import Buffer, BufferKind, View
 from engine.compiler.program.instruction import NativeSteps, NumpyStep
 from engine.compiler.program.observable import BEFORE_ALL, Observable
-from engine.compiler.program.program import Patch, Program
+from engine.compiler.program.patch import row_by_row
+from engine.compiler.program.program import Program
 from engine.compiler.threads.segment import Segment
 from engine.compiler.threads.thread_team import run_alone
 from engine.compiler.threads.thread_team_pool import teams
 from engine.dtypes import Array
-from engine.errors import LayerError, RunStoppedError
+from engine.errors import LayerError, stopped_before
 from engine.plan import Step, check_step
 from engine.quantization.tensor_scale import TensorScale
 from engine.run import StopCheck, as_tensors
@@ -96,7 +97,7 @@ class NativeRun:
     def _run(self, arena: Arena) -> None:
         for patch in self._program.outputs:
             self.values[patch.slot] = array = np.empty(patch.shape, np.float32)
-            _fill_in(arena, patch, array)
+            patch.fill_in(arena, array)
         self._show(BEFORE_ALL, arena)
         for instruction, release in zip(self._program.instructions, self._program.releases, strict=True):
             if isinstance(instruction, NumpyStep):
@@ -110,8 +111,8 @@ class NativeRun:
 
     def _run_native(self, instruction: NativeSteps, arena: Arena) -> None:
         for slot in [slot for slot in self._pending if self.values[slot] is not None]:
-            self._held[slot] = array = _row_by_row(self.values[slot])
-            _fill_in(arena, self._pending.pop(slot), array)
+            self._held[slot] = array = row_by_row(self.values[slot])
+            self._pending.pop(slot).fill_in(arena, array)
         done = 0
         for end in (len(instruction.segment),) if self._watch is None else self._watch.cuts(instruction):
             self._run_calls(instruction.part(done, end), arena)
@@ -207,7 +208,7 @@ class NativeRun:
             return arena.memory[self._program.offsets[buffer] :].view(np.float32)
         if buffer.load is not None:
             return buffer.load().reshape(-1)
-        array = _row_by_row(self.values[buffer.slot])
+        array = row_by_row(self.values[buffer.slot])
         if array.size != buffer.size:  # views would look beyond its end
             raise LayerError(
                 f"a tensor of shape {array.shape} came where {buffer.size} elements were planned"
@@ -221,24 +222,8 @@ class NativeRun:
             self.timestamps[owner] = (first, took + ended - began)
 
     def _give_up(self, place: int, reason: str | None) -> None:
-        step = self._program.plan.steps[place]
-        raise RunStoppedError(f"stopped before {step.operator.type} {step.operator.name}: {reason}")
-
-
-def _fill_in(arena: Arena, patch: Patch, array: Array) -> None:
-    if array.shape != patch.shape:
-        raise LayerError(f"a tensor of shape {array.shape} came where {patch.shape} was planned")
-    address, table = address_of(array), arena.table
-    for place, offset in patch.entries:  # mostly one: numpy's own loop would take longer to begin
-        table[place] = address + offset
-
-
-def _row_by_row(array: Array) -> Array:
-    """Return a float32 array whose elements lie row by row where the processor likes to read them."""
-    flags = array.flags
-    if array.dtype == np.float32 and flags.c_contiguous and flags.aligned:
-        return array
-    return np.require(array, np.float32, ("C", "A"))
+        operator = self._program.plan.steps[place].operator
+        raise stopped_before(operator.type, operator.name, reason)
 
 
 def _array(view: View, memory: Array) -> Array:

@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 from engine.compilation import Compilation
 from engine.compiler.memory.headroom import compilation_lock
 from engine.compiler.program.execution import NativeRun
+from engine.compiler.program.kernel_run import KernelRun, kernel_run
 from engine.compiler.program.observation import Records, RunObserver
 from engine.compiler.program.pace import pace
 from engine.compiler.program.program import Program
@@ -19,6 +20,7 @@ from engine.footprint import Footprint
 from engine.precision import Precision
 from engine.run import Run, RunResult
 from engine.spec import tensor_spec
+from engine.stop import StopSignal
 from engine.trace import TraceLevel
 from engine.verification import Verification
 
@@ -48,6 +50,7 @@ class NativeExecutor:
         self._outputs = tuple(outputs)
         self._max_run_bytes = max_run_bytes
         self._lock = compilation_lock()
+        self._kernel_runs: WeakKeyDictionary[Program, KernelRun | None] = WeakKeyDictionary()
         self._tracers: WeakKeyDictionary[Program, Tracer] = WeakKeyDictionary()
 
     def run(self, inputs: Mapping[str, Array], options: RunOptions) -> RunResult:
@@ -70,7 +73,12 @@ class NativeExecutor:
         level = options.level
         if options.capture or level >= TraceLevel.STATISTICS:
             return self._run_observed(program, inputs, options)
-        run = NativeRun(program, options.stop, bool(level), self._max_run_bytes)
+        stop = options.stop
+        if not level and (stop is None or isinstance(stop, StopSignal)):
+            kernels = self._kernel_run(program)
+            if kernels is not None:
+                return RunResult(kernels.execute(inputs, stop))
+        run = NativeRun(program, stop, bool(level), self._max_run_bytes)
         started = perf_counter_ns()
         outputs = run.execute(inputs, self._outputs)
         return RunResult(outputs, self._tracer(program).trace(run, started) if level else None)
@@ -165,6 +173,13 @@ class NativeExecutor:
             records.complete(rest.execute(inputs, self._outputs))
         trace = self._tracer(program).trace(run, started, records.operands) if level else None
         return RunResult(outputs, trace, records.captured, records.captured_by)
+
+    def _kernel_run(self, program: Program) -> KernelRun | None:
+        try:
+            return self._kernel_runs[program]
+        except KeyError:
+            made = self._kernel_runs[program] = kernel_run(program, self._outputs)
+            return made
 
     def _tracer(self, program: Program) -> Tracer:
         tracer = self._tracers.get(program)

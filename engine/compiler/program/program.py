@@ -6,27 +6,13 @@ from engine.compiler.memory.arena import ArenaPool, Arrangement
 from engine.compiler.memory.view import Buffer, View
 from engine.compiler.program.instruction import NativeSteps, NumpyStep
 from engine.compiler.program.observable import Observables
+from engine.compiler.program.patch import Patch
 from engine.compiler.selection import KernelCall
 from engine.dtypes import Array
 from engine.footprint import Footprint
 from engine.light_dataclass import dataclass
 from engine.plan import Plan
 from engine.precision import Precision
-
-
-@dataclass(frozen=True, slots=True)
-class Patch:
-    """Addresses in the table that a run fills in.
-
-    Attributes:
-        slot: the operand's slot.
-        entries: places in the table, each with the bytes between the operand's first element and what the kernel reads.
-        shape: shape of the operand's array.
-    """
-
-    slot: int
-    entries: tuple[tuple[int, int], ...]
-    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)

@@ -1,0 +1,106 @@
+"""Runs of programs whose work kernels do alone: nothing is left to Python but addresses and results.
+
+A run of a small model takes a hundred microseconds, so that all which is the same in each of them is found once.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from engine.compiler.program.instruction import NativeSteps
+from engine.compiler.program.patch import Patch, row_by_row
+from engine.compiler.program.program import Program
+from engine.compiler.threads.runner import runner
+from engine.compiler.threads.thread_team_pool import teams
+from engine.dtypes import Array
+from engine.errors import RunStoppedError, stopped_before
+from engine.stop import StopSignal
+
+_FLOAT32 = np.dtype(np.float32)
+
+
+class KernelRun:
+    """What all runs of a program have in common that neither trace nor observe. Immutable, shared by all of them.
+
+    It keeps what it needs of the program, and not the program: who goes with a program may hold it.
+
+    Args:
+        program: what to run.
+        instruction: all that it does.
+        inputs: the arrays that kernels read, by operand name.
+        outputs: the arrays that leave the graph, in order.
+    """
+
+    __slots__ = ("_alone", "_arenas", "_inputs", "_instruction", "_outputs", "_rows", "_steps", "_threads")
+
+    def __init__(
+        self,
+        program: Program,
+        instruction: NativeSteps,
+        inputs: Sequence[tuple[str, Patch]],
+        outputs: Sequence[Patch],
+    ) -> None:
+        self._arenas = program.arenas
+        self._steps = program.plan.steps
+        self._instruction = instruction
+        self._rows = instruction.segment.address, len(instruction.segment)
+        self._threads = program.threads if instruction.segment.is_wide else 1
+        self._inputs = tuple(inputs)
+        self._outputs = tuple(outputs)
+        self._alone = runner().alone
+
+    def execute(self, inputs: Mapping[str, Array], stop: StopSignal | None) -> list[Array]:
+        """Run the program; returns the graph's outputs, as `NativeRun.execute` does.
+
+        Raises:
+            LayerError: an input has another shape than was planned.
+            RunStoppedError: the signal asked for it.
+        """
+        arena = self._arenas.take()
+        try:
+            held = []  # the kernels read these, and only the table tells where they are
+            for name, patch in self._inputs:
+                held.append(array := row_by_row(inputs[name]))
+                patch.fill_in(arena, array)
+            outputs = []
+            for patch in self._outputs:
+                outputs.append(array := np.empty(patch.shape, _FLOAT32))
+                patch.fill_in(arena, array)
+            done = self._run(arena.table_address, stop)
+        finally:
+            self._arenas.give_back(arena)
+        if done < self._rows[1]:
+            raise self._stopped(done, stop)
+        return outputs
+
+    def _run(self, table_address: int, stop: StopSignal | None) -> int:
+        """Run the kernels; returns how many did their work."""
+        if self._threads == 1:
+            return self._alone(*self._rows, table_address, 0, 0 if stop is None else stop.address)
+        with teams.lease(self._threads) as team:
+            return team.run(self._instruction.segment, table_address, None, stop)
+
+    def _stopped(self, done: int, stop: StopSignal | None) -> RunStoppedError:
+        operator = self._steps[self._instruction.owners[done]].operator
+        return stopped_before(operator.type, operator.name, None if stop is None else stop())
+
+
+def kernel_run(program: Program, outputs: Sequence[str]) -> KernelRun | None:
+    """Return what the runs of a program have in common; None where anything but kernels has a part in them.
+
+    Args:
+        program: what to run.
+        outputs: names of the operands that leave the graph, in order.
+    """
+    if len(program.instructions) != 1 or not isinstance(program.instructions[0], NativeSteps):
+        return None
+    plan = program.plan
+    names = {slot: name for name, slot in plan.slots.items()}
+    given = {slot for step in plan.steps if step.is_input for slot in step.outputs}
+    written = {patch.slot: patch for patch in program.outputs}
+    leaving = [plan.slots[name] for name in outputs]
+    # an input or constant that leaves the graph is no new array, nor is an output that leaves it twice
+    if sorted(leaving) != sorted(written) or not all(patch.slot in given for patch in program.inputs):
+        return None
+    inputs = [(names[patch.slot], patch) for patch in program.inputs]
+    return KernelRun(program, program.instructions[0], inputs, [written[slot] for slot in leaving])
