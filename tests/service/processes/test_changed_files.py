@@ -36,6 +36,7 @@ def factors(server: ServerProcess) -> set[float]:
     return {httpx.post(url, json=BODY).json()["outputs"][0]["data"][0][0] for _ in range(16)}
 
 
+@pytest.mark.usual_processes
 def test_process_that_reads_other_files_has_all_replaced(server: ServerProcess, models: Path) -> None:
     before = children(server)
     assert factors(server) == {2.0}
@@ -48,6 +49,7 @@ def test_process_that_reads_other_files_has_all_replaced(server: ServerProcess, 
     assert not set(children(server).values()) & set(before.values())
 
 
+@pytest.mark.usual_processes
 def test_process_that_reads_the_same_files_replaces_none(server: ServerProcess, models: Path) -> None:
     before = children(server)
     (models / "m" / "1" / "model.param").touch()

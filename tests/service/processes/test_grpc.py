@@ -55,6 +55,7 @@ def answered(server: ServerProcess) -> tuple[float, float]:
     return found['nv_inference_request_success{model="vector",version="1"}'], calls
 
 
+@pytest.mark.usual_processes
 def test_rolling_restart_fails_no_call(server: ServerProcess) -> None:
     before = children(server)
     with Callers(grpc_address(server)) as callers:
@@ -73,6 +74,7 @@ def test_rolling_restart_fails_no_call(server: ServerProcess) -> None:
     assert told.inference_count == statistics["inference_count"] == callers.answered
 
 
+@pytest.mark.usual_processes
 def test_killed_process_takes_only_its_own_connections(server: ServerProcess) -> None:
     with Callers(grpc_address(server), 8) as callers:
         callers.until_answered(50)
@@ -117,6 +119,7 @@ def test_calls_change_all_processes_and_those_to_come(server: ServerProcess) -> 
             assert name in text
 
 
+@pytest.mark.usual_processes
 def test_settings_change_in_all_processes(server: ServerProcess) -> None:
     trace = service_pb2.TraceSettingRequest()
     trace.settings["trace_rate"].value.append("7")
@@ -193,6 +196,7 @@ def test_signal_ends_all_when_calls_are_answered(tmp_path: Path) -> None:
         assert server.exit_code() == 0
 
 
+@pytest.mark.usual_processes
 def test_certificates_are_those_of_https(models: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder, authority = tmp_path_factory.mktemp("tls"), trustme.CA()
     own, theirs = authority.issue_cert("127.0.0.1"), authority.issue_cert("client.test")
@@ -219,6 +223,7 @@ def test_certificates_are_those_of_https(models: Path, tmp_path_factory: pytest.
             assert RawClient(channel).refusal(message())[0] == "UNAVAILABLE"
 
 
+@pytest.mark.usual_processes
 def test_large_messages_are_relayed_whole(models: Path) -> None:
     rows = np.random.default_rng(0).standard_normal((300_000, 3), np.float32)
     options = [("grpc.max_receive_message_length", -1)]
@@ -242,6 +247,7 @@ def test_a_port_in_use_is_told_in_words(models: Path) -> None:
     assert f"127.0.0.1:{port}: address already in use; choose another port with --grpc-port" in ended.stderr
 
 
+@pytest.mark.usual_processes
 def test_nobody_calls_past_the_port(server: ServerProcess) -> None:
     names = {line.rpartition("@")[2] for line in Path("/proc/net/unix").read_text().splitlines()}
     inside = [name for name in names if re.fullmatch("kuiper-[0-9a-f]{32}", name)]

@@ -14,7 +14,10 @@ from tests.service.models import VECTOR, add_model
 from tests.service.processes.load import Load
 from tests.service.server.process import ServerProcess
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="several processes need a POSIX system")
+pytestmark = [
+    pytest.mark.skipif(os.name != "posix", reason="several processes need a POSIX system"),
+    pytest.mark.usual_processes,
+]
 RESTARTED = re.compile("restarted: 2 processes were replaced")
 
 

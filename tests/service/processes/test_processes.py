@@ -64,6 +64,7 @@ def until_started(server: ServerProcess, number: int, before: int) -> int:
         assert monotonic() < until, "no other process is started"
 
 
+@pytest.mark.usual_processes
 def test_counters_of_all_processes_are_added_up(server: ServerProcess) -> None:
     with Load(server.url, clients=8) as load:
         load.until_answered(20)
@@ -81,6 +82,7 @@ def test_counters_of_all_processes_are_added_up(server: ServerProcess) -> None:
     assert httpx.get(f"{server.url}/stats", timeout=SOON).json()["models"]["vector"]["requests"] == total
 
 
+@pytest.mark.usual_processes
 def test_signal_that_restarts_may_reach_all_processes(server: ServerProcess) -> None:
     before = children(server)
     with Load(server.url, clients=6) as load:
@@ -99,6 +101,7 @@ def test_signal_that_restarts_may_reach_all_processes(server: ServerProcess) -> 
     assert "SIGHUP" not in "".join(line for line in server.lines if "ERROR" in line)
 
 
+@pytest.mark.usual_processes
 def test_killed_process_takes_only_its_own_connections(server: ServerProcess) -> None:
     with Load(server.url, clients=6) as load:
         load.until_answered(20)
@@ -120,6 +123,7 @@ def test_killed_process_takes_only_its_own_connections(server: ServerProcess) ->
     )
 
 
+@pytest.mark.usual_processes
 def test_rolling_restart_fails_nothing(server: ServerProcess) -> None:
     before = children(server)
     with Load(server.url, clients=6) as load:
@@ -143,6 +147,7 @@ def test_models_that_no_longer_load_leave_the_old_processes(server: ServerProces
     assert httpx.get(f"{server.url}/readyz", timeout=SOON).status_code == 200
 
 
+@pytest.mark.usual_processes
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signal_ends_all(server: ServerProcess, number: signal.Signals) -> None:
     pids = children(server).values()
@@ -182,6 +187,7 @@ def test_traces_of_all_processes_are_found_from_any(server: ServerProcess) -> No
     assert sum(event["name"] == "request" and event["ph"] == "b" for event in drawn) == len(ids)
 
 
+@pytest.mark.usual_processes
 def test_models_are_loaded_and_unloaded_in_all_processes_and_in_those_to_come(
     server: ServerProcess, models: Path
 ) -> None:
@@ -233,6 +239,7 @@ def until_closed(server: ServerProcess, sockets: int) -> None:
         assert monotonic() < until, "connections are left"
 
 
+@pytest.mark.usual_processes
 def test_connections_that_come_together_are_spread(server: ServerProcess) -> None:
     sockets = sum(map(sockets_of, children(server).values()))
     rounds: list[list[int]] = []

@@ -62,6 +62,7 @@ def rollbacks(server: ServerProcess) -> dict[str, float]:
     return {cause: found[pattern.format(cause)] for cause in ("errors", "request")}
 
 
+@pytest.mark.usual_processes
 def test_what_fails_in_one_process_is_rolled_back_in_all_and_stays_so(server: ServerProcess) -> None:
     with httpx.Client() as client:  # one connection, which leads to one of the processes
         while not any("version rolled back" in line for line in server.lines):

@@ -42,6 +42,7 @@ def test_keys_are_exchanged_while_the_server_runs(flags: tuple[str, ...], tmp_pa
     assert not re.search("0123456789abcdef", "\n".join(server.lines))
 
 
+@pytest.mark.usual_processes
 def test_refused_client_that_sends_a_large_body_sees_why(flags: tuple[str, ...]) -> None:
     with ServerProcess(*flags) as server:
         answer = httpx.post(f"{server.url}/infer", content=bytes(32 << 20), timeout=SOON)
@@ -49,6 +50,7 @@ def test_refused_client_that_sends_a_large_body_sees_why(flags: tuple[str, ...])
         assert answer.headers["connection"] == "close"
 
 
+@pytest.mark.usual_processes
 def test_client_that_waits_to_send_its_body_is_refused_before(flags: tuple[str, ...]) -> None:
     with ServerProcess(*flags) as server:
         port = urlsplit(server.url).port

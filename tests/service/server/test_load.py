@@ -64,6 +64,7 @@ def send_and_stay(server: ServerProcess, number: int) -> socket.socket:
     return connection
 
 
+@pytest.mark.usual_processes
 def test_request_too_many_is_told_when_to_come_back(models: Path, pool: ThreadPoolExecutor) -> None:
     with start(models, "--queue-size", "1") as server:
         answers = [begun(server, pool, 1), pool.submit(ask, server, 2), pool.submit(ask, server, 3)]
@@ -90,6 +91,7 @@ def test_health_answers_while_all_workers_are_busy(models: Path, pool: ThreadPoo
         assert [running.result(SOON).status_code, waiting.result(SOON).status_code] == [200, 200]
 
 
+@pytest.mark.usual_processes
 def test_request_that_takes_too_long_is_stopped_before_its_next_layer(
     models: Path, pool: ThreadPoolExecutor
 ) -> None:
@@ -114,6 +116,7 @@ def test_body_that_does_not_arrive_is_given_up(models: Path) -> None:
         assert b'"code":"body_timeout"' in answer
 
 
+@pytest.mark.usual_processes
 def test_run_of_a_client_that_left_is_stopped_before_its_next_layer(models: Path) -> None:
     with start(models) as server:
         connection = send_and_stay(server, 1)
@@ -126,6 +129,7 @@ def test_run_of_a_client_that_left_is_stopped_before_its_next_layer(models: Path
         assert server.passed.take() == 2, "the run of request 1 went on"
 
 
+@pytest.mark.usual_processes
 def test_waiting_request_of_a_client_that_left_is_dropped(models: Path, pool: ThreadPoolExecutor) -> None:
     with start(models) as server:
         running = begun(server, pool, 1)

@@ -34,12 +34,14 @@ def test_pages_change_nothing_and_run_nothing(client: httpx.Client) -> None:
     assert client.get(READY).status_code == 200
 
 
+@pytest.mark.usual_processes
 def test_body_that_is_refused_is_not_taken_for_the_next_request(client: httpx.Client) -> None:
     answer = client.post("/infer", content=bytes(1 << 20), headers=PAGE)
     assert (answer.status_code, answer.json()["code"]) == (403, "origin_refused")
     assert answer.headers["connection"] == "close"
 
 
+@pytest.mark.usual_processes
 def test_other_clients_go_on_working(client: httpx.Client) -> None:
     for headers in ({}, {"Host": "localhost:8000"}, {"Host": "gpu-box"}, {"Sec-Fetch-Site": "same-origin"}):
         assert client.post("/infer", json=QUESTION, headers=headers).status_code == 200

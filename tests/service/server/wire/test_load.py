@@ -73,6 +73,7 @@ def end(server: ServerProcess) -> None:
     assert server.exit_code() == 0
 
 
+@pytest.mark.usual_processes
 @pytest.mark.parametrize("form", FORMS)
 def test_full_queue_is_told(models: Path, wires: list[Wire], form: Form) -> None:
     with start(models, "--queue-size", "1") as server:
@@ -85,6 +86,7 @@ def test_full_queue_is_told(models: Path, wires: list[Wire], form: Form) -> None
         end(server)
 
 
+@pytest.mark.usual_processes
 @pytest.mark.parametrize("form", FORMS)
 def test_queue_that_fills_while_a_body_comes_is_told(models: Path, wires: list[Wire], form: Form) -> None:
     with start(models, "--queue-size", "1") as server:
@@ -100,6 +102,7 @@ def test_queue_that_fills_while_a_body_comes_is_told(models: Path, wires: list[W
         end(server)
 
 
+@pytest.mark.usual_processes
 @pytest.mark.parametrize("form", FORMS)
 def test_full_buffers_are_told(models: Path, wires: list[Wire], form: Form) -> None:
     with start(models, "--max-buffered-bytes", "100") as server:
@@ -136,6 +139,7 @@ def test_client_that_leaves_while_the_model_runs_is_counted_and_forgotten(
         end(server)
 
 
+@pytest.mark.usual_processes
 def test_clients_that_leave_hold_no_room(models: Path, wires: list[Wire]) -> None:
     with start(models, "--max-buffered-bytes", "100") as server:
         for _ in range(20):
@@ -165,6 +169,7 @@ def test_what_was_taken_is_answered_while_the_server_drains(models: Path, wires:
         assert server.exit_code() == 0
 
 
+@pytest.mark.usual_processes
 @pytest.mark.parametrize("form", FORMS)
 def test_drain_that_is_over_is_told_to_those_who_wait(models: Path, wires: list[Wire], form: Form) -> None:
     with start(models, "--drain-seconds", "0.2") as server:
@@ -177,6 +182,7 @@ def test_drain_that_is_over_is_told_to_those_who_wait(models: Path, wires: list[
         assert server.exit_code() == 0
 
 
+@pytest.mark.usual_processes
 @pytest.mark.parametrize("form", FORMS)
 def test_body_that_never_comes_does_not_keep_the_server(models: Path, wires: list[Wire], form: Form) -> None:
     with start(models, "--timeout", "1") as server:
@@ -189,6 +195,7 @@ def test_body_that_never_comes_does_not_keep_the_server(models: Path, wires: lis
         assert server.exit_code() == 0
 
 
+@pytest.mark.usual_processes
 @pytest.mark.parametrize("form", FORMS)
 def test_deadline_is_told(models: Path, wires: list[Wire], form: Form) -> None:
     with start(models, "--timeout", "0.5") as server:

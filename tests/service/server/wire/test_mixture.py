@@ -14,6 +14,8 @@ from tests.service.server.wire.large import large
 from tests.service.server.wire.wire import Ask, ask, connected
 from tests.service.v2.models import SAME
 
+pytestmark = pytest.mark.usual_processes
+
 V2 = "/v2/models/same/infer"
 KINDS: list[tuple[Ask, int]] = [
     (Ask(VECTOR, GOOD), 200),

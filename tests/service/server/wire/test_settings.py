@@ -77,6 +77,7 @@ def both(server: ServerProcess, case: Ask) -> Reply:
     return plain
 
 
+@pytest.mark.usual_processes
 def test_key_is_needed_however_the_path_is_written(models: Path, tmp_path: Path) -> None:
     (tmp_path / "keys").write_text(f"{KEY}\n")
     with start(models, "--api-keys-file", str(tmp_path / "keys")) as server:
@@ -111,6 +112,7 @@ def statistics(server: ServerProcess, model: str) -> dict[str, Any]:
     return {**counts, "runs": stats["execution_count"], "rows": stats["inference_count"]}
 
 
+@pytest.mark.usual_processes
 @pytest.mark.parametrize("form", FORMS)
 def test_http_requests_are_counted_by_route_and_status(
     server: ServerProcess, form: Callable[[Ask], bytes]
@@ -125,6 +127,7 @@ def test_http_requests_are_counted_by_route_and_status(
     assert http_counts(server) - before == expected
 
 
+@pytest.mark.usual_processes
 @pytest.mark.parametrize("form", FORMS)
 def test_models_count_what_they_are_asked(server: ServerProcess, form: Callable[[Ask], bytes]) -> None:
     before = {model: statistics(server, model) for model in COUNTED}
@@ -143,6 +146,7 @@ def access_lines(server: ServerProcess) -> list[dict[str, Any]]:
     return lines
 
 
+@pytest.mark.usual_processes
 @pytest.mark.parametrize("form", FORMS)
 def test_access_log_names_the_route_however_the_path_is_written(
     server: ServerProcess, form: Callable[[Ask], bytes]
@@ -167,6 +171,7 @@ def test_fault_is_logged_with_what_raised_it(server: ServerProcess, form: Callab
     assert "a fault of the server" in told["exception"]
 
 
+@pytest.mark.usual_processes
 @pytest.mark.parametrize("form", FORMS)
 def test_client_that_leaves_in_the_middle_of_a_body_is_counted(
     server: ServerProcess, form: Callable[[Ask], bytes]

@@ -13,6 +13,8 @@ from tests.service.server.wire.large import SMALL, check, large
 from tests.service.server.wire.wire import Wire, connected
 from tests.service.v2.models import SAME
 
+pytestmark = pytest.mark.usual_processes
+
 SIZE = 300_000
 
 
