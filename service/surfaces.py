@@ -73,7 +73,8 @@ def _model_in_query(request: Request) -> ModelReference:
 
 
 def _model_in_path(request: Request) -> ModelReference:
-    return request.path_params["name"], request.path_params.get("version")
+    parameters = request.scope["path_params"]
+    return parameters["name"], parameters.get("version")
 
 
 def _unchanged(error: ServiceError) -> ServiceError:

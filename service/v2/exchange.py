@@ -20,6 +20,8 @@ from service.v2.raw import raw_input
 from service.v2.request import InferRequest, parse_request, request_parameters
 from service.v2.response import SelectedOutput, check_names, compressed, select_outputs, write_answer
 
+_NOT_READ = InferRequest(None, InferParameters(), ())
+"""Stands for a request until its inputs are read."""
 RAW = 0
 """Length of the JSON part which means that the whole body is one input."""
 _BRIEF = 1 << 10
@@ -70,7 +72,7 @@ class V2Exchange:
         self._unpacked = self._text_bytes = 0
         self._document: Document | None = None
         self._description: Description | None = None
-        self._request = InferRequest(None, InferParameters(), ())
+        self._request = _NOT_READ
 
     @property
     def is_compressed(self) -> bool:
@@ -108,7 +110,9 @@ class V2Exchange:
         Raises:
             ServiceError: as `decompress`.
         """
-        body = decompress(self._body, self._encoding, self._limits)
+        body = self._body
+        if self.is_compressed:
+            body = decompress(body, self._encoding, self._limits)
         text, _ = split(body, self._header_length, self._padding)
         self._text_bytes = len(text)
         if self.is_compressed:

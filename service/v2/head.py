@@ -3,7 +3,7 @@
 from starlette.requests import Request
 
 from service.config.limits import Limits
-from service.context import context_of
+from service.context import context_in
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.answer import Answer
 from service.scheduling.call import Call, SurfaceName
@@ -35,7 +35,7 @@ class V2Head:
     takes_encoded_body = True
 
     def __init__(self, request: Request, model: LoadedModel, request_id: str, limits: Limits) -> None:
-        context = context_of(request)
+        context = context_in(request.scope)
         self.model = model
         self._request_id = request_id
         self._client = context.client
