@@ -87,7 +87,11 @@ class ThreadTeam:
     def close(self) -> None:
         """End the helpers; the caller works alone from here on. To be called between runs."""
         self._helpers = 0
-        self._end()
+        # not by calling it: at exit that does nothing, while helpers look at the team's memory as long as they live
+        end = self._end.detach()
+        if end is not None:
+            _, function, arguments, _ = end
+            function(*arguments)
 
 
 def run_alone(

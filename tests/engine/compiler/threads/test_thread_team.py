@@ -83,8 +83,12 @@ def test_there_are_never_more_teams_than_runs_at_once(pool: ThreadTeamPool) -> N
 
 
 @sees_threads
-def test_no_thread_is_left_after_a_close(pool: ThreadTeamPool) -> None:
+@pytest.mark.parametrize("is_at_exit", [False, True])
+def test_no_thread_is_left_after_a_close(
+    pool: ThreadTeamPool, is_at_exit: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = tasks()
+    monkeypatch.setattr(weakref.finalize, "_shutdown", is_at_exit)  # finalizers do nothing any more
     with pool.lease(4) as team:
         meet(team, 4)
         assert len(tasks() - before) == 3
