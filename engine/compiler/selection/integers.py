@@ -258,21 +258,19 @@ def _in_tiles(
 ) -> IntegerTileConvolution:
     x, out = images
     shape = replace(_shape(node, x, out), channels=x.shape[1])
+    shared = parts_worth(_tile_time(node, x, out), selector.threads, 2)
+    rows, blocks = _tile_chunk(shape, selector.threads, shared, _has_more_weights(node, x, shape))
     padding = _padding(node, x)
     views = [x, out, *(view for view in operands if view.shape[2:] == out.shape[2:])]
-    if not any(node.padding) and _is_flat(node, views):
-        shape = replace(shape, size=(1, prod(shape.size)))
+    if rows == shape.size[0] and not any(node.padding) and _is_flat(node, views):
+        shape, rows = replace(shape, size=(1, prod(shape.size))), 1
         padding = ImplicitPadding(shape.size, (0, 0))
-    rows = shape.size[0]
-    layout = tile_layout(shape, rows, 2 * _TILE_WIDTH)
-    shared = parts_worth(_tile_time(node, x, out), selector.threads, 2)
-    parts = max(-(-4 * layout.plane_words // _CHUNK_BYTES), shared)
     return IntegerTileConvolution(
         shape=shape,
         strides=ImageStrides(image_strides(x), image_strides(out)),
         padding=padding,
-        rows=-(-rows // min(rows, parts)),
-        blocks=layout.blocks,
+        rows=rows,
+        blocks=blocks,
         group=(2, 2),
         lanes=selector.lanes,
         epilogue=epilogue,
@@ -280,6 +278,27 @@ def _in_tiles(
         x_scale=node.x_scale,
         out_scale=node.output.scale,
     )
+
+
+def _tile_chunk(shape: ConvShape, threads: int, shared: int, has_more_weights: bool) -> tuple[int, int]:
+    """Choose the rows and the blocks of filters of a chunk in matrix registers, as `_chunk` does in vectors.
+
+    Threads share the filters as well where an image has too few rows for them, as the only one of a linear layer.
+    """
+    rows, images = shape.size[0], shape.images
+    layout = tile_layout(shape, rows, 2 * _TILE_WIDTH)
+    least = min(rows, -(-4 * layout.plane_words // _CHUNK_BYTES))
+    shares_filters = has_more_weights or rows * images < shared
+    block_parts = _filter_parts(layout.blocks, shared, threads) if shares_filters else 1
+    if block_parts > 1:
+        return -(-rows // least), -(-layout.blocks // block_parts)
+    least *= images
+    return even_size(rows, images, -(-least // shared) * shared, least, threads), layout.blocks
+
+
+def _has_more_weights(node: IntegerConvolution, x: View, shape: ConvShape) -> bool:
+    """Whether weights are more than input and output."""
+    return node.weights.integers.size > 4 * x.size + shape.pixels * shape.out_channels
 
 
 def _is_flat(node: IntegerConvolution, views: list[View]) -> bool:
@@ -301,8 +320,7 @@ def _chunk(selector: Selector, node: IntegerConvolution, x: View, shape: ConvSha
     parts = least = -(-4 * x.size // _CHUNK_BYTES)
     threads = selector.threads
     shared = parts_worth(_product_time(node, shape.pixels), threads)
-    has_more_weights = node.weights.integers.size > 4 * x.size + shape.pixels * shape.out_channels
-    filter_parts = _filter_parts(blocks, shared, threads) if has_more_weights else 1
+    filter_parts = _filter_parts(blocks, shared, threads) if _has_more_weights(node, x, shape) else 1
     if filter_parts > 1:
         blocks, threads = -(-blocks // filter_parts), 1
     else:

@@ -10,9 +10,11 @@ from engine import RuntimeGraph, TensorScale
 from engine.compiler.emit.target import Target, bf16_targets, host_target, supported_targets
 from engine.compiler.kernels.depthwise import Depthwise
 from engine.compiler.kernels.integer_convolution import IntegerConvolution
+from engine.compiler.kernels.integer_tiles import tile_layout
 from engine.compiler.kernels.paired_convolution import PairedConvolution
+from engine.compiler.kernels.shapes import ConvShape
 from engine.compiler.selection.call import PARTS_OF_THREAD, parts_worth
-from engine.compiler.selection.integers import _filter_parts
+from engine.compiler.selection.integers import _filter_parts, _tile_chunk
 from tests.differential.comparison import compiling_for
 from tests.differential.rounding import always_rounding
 from tests.engine.compiler.program.test_integers import Writer, numbers
@@ -149,3 +151,21 @@ def test_bf16_shares_rows_or_the_filters_where_weights_are_many(
         assert blocks == (threads if has_many_filters else 1)
         assert (rows > 1) == (threads > 1 and not has_many_filters)
         assert found.chunks % threads == 0
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize("size", [(14, 14), (56, 56), (1, 512), (1, 3136)])
+@pytest.mark.parametrize("kernel", [(1, 1), (3, 3)])
+@pytest.mark.parametrize("has_more_weights", [False, True])
+def test_matrix_registers_are_shared(
+    threads: int, size: tuple[int, int], kernel: tuple[int, int], has_more_weights: bool
+) -> None:
+    """All threads have work, and evenly much of it, whatever processor this is: also where an image has one row."""
+    shape = ConvShape(images=1, size=size, channels=64, filters=256, kernel=kernel)
+    rows, blocks = _tile_chunk(shape, threads, threads, has_more_weights)
+    all_blocks = tile_layout(shape, size[0], 32).blocks
+    row_parts, block_parts = -(-size[0] // rows), -(-all_blocks // blocks)
+    assert (block_parts > 1) == (threads > 1 and (has_more_weights or size[0] == 1))
+    most = -(-row_parts * block_parts // threads) * rows * blocks
+    assert row_parts * block_parts >= threads
+    assert most <= 1.25 * size[0] * all_blocks / threads
