@@ -4,14 +4,14 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from service.scheduling.loop_inbox import LoopInbox
+from service.scheduling.loop_inbox import Inbox
 from service.scheduling.scheduled_call import ScheduledCall
 
 _logger = logging.getLogger(__name__)
 
 
 def deliver(
-    inbox: LoopInbox, calls: Sequence[ScheduledCall[Any]], runs: Sequence[Sequence[ScheduledCall[Any]]] = ()
+    inbox: Inbox, calls: Sequence[ScheduledCall[Any]], runs: Sequence[Sequence[ScheduledCall[Any]]] = ()
 ) -> None:
     """Have the event loop end calls by their results; called by a worker. Calls without a result go on.
 

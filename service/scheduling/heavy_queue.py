@@ -8,7 +8,7 @@ from service.heavy_work import giving_way, stoppable
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.execution import resume
 from service.scheduling.fair_share import VirtualClock
-from service.scheduling.loop_inbox import LoopInbox
+from service.scheduling.loop_inbox import Inbox
 from service.scheduling.model_queue import ModelQueue
 from service.scheduling.run_estimate import RunEstimate
 from service.scheduling.scheduled_call import ScheduledCall
@@ -25,12 +25,12 @@ class HeavyWorkItem(WorkItem):
 
     __slots__ = ()
 
-    def execute(self, form_batch: FormBatch, leave: Leave, inbox: LoopInbox) -> None:
+    def execute(self, form_batch: FormBatch, leave: Leave, inbox: Inbox) -> None:
         """Decode, run and encode; called by a worker. Raises nothing."""
         with stoppable(self._stop_reason), giving_way():
             super().execute(form_batch, leave, inbox)
 
-    def deliver(self, inbox: LoopInbox) -> None:
+    def deliver(self, inbox: Inbox) -> None:
         """Hand the results to the event loop."""
         for scheduled in self.calls:
             self._estimate.observe(scheduled.progress)

@@ -5,9 +5,24 @@ from asyncio import AbstractEventLoop
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 _ONE = (1).to_bytes(8, "little")
+
+
+class Inbox(Protocol):
+    """Has an event loop call functions."""
+
+    def call(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Have a function called on the loop's thread, in the order in which they were asked for."""
+
+
+class DirectInbox:
+    """For those who are on the loop's thread: calls at once."""
+
+    def call(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Call a function."""
+        function(*arguments)
 
 
 class LoopInbox:

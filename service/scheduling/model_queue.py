@@ -18,6 +18,11 @@ from service.scheduling.service_rate import ServiceRate
 from service.scheduling.trace_setting import TraceSetting
 from service.scheduling.work_item import WorkItem
 
+_BRIEF_SECONDS = 0.0005
+"""Most that work takes which is brief."""
+_BRIEF_WORKS = 32
+"""Pieces of work in a row that were brief, after which the next one is expected to be brief as well."""
+
 
 class ModelQueue:
     """Calls of one model that wait, and those that workers have taken. Not thread-safe.
@@ -55,6 +60,7 @@ class ModelQueue:
         self._batcher = DynamicBatcher(policy.batching) if policy.batching is not None else None
         self._running: set[ScheduledCall[Any]] = set()
         self._work: dict[WorkItem, tuple[float, float]] = {}
+        self._brief_works = 0
 
     @property
     def waiting(self) -> int:
@@ -66,6 +72,11 @@ class ModelQueue:
     def running(self) -> int:
         """Number of calls that workers have taken, those that were given up since included."""
         return len(self._running)
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether the work for a call of a form that is known is expected to take no longer than a hand-over."""
+        return self._brief_works >= _BRIEF_WORKS
 
     @property
     def is_idle(self) -> bool:
@@ -202,6 +213,7 @@ class ModelQueue:
             return False
         started, charged = self._work.pop(work)
         self.share.end(charged, now - started)
+        self._brief_works = self._brief_works + 1 if now - started <= _BRIEF_SECONDS else 0
         self._rate.completed(len(work.calls), now)
         if self.is_idle:
             self._rate.idle()

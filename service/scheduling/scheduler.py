@@ -16,7 +16,8 @@ from service.peer import Peer
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.blas_thread_limit import BlasThreadLimit
 from service.scheduling.fair_share import VirtualClock
-from service.scheduling.loop_inbox import LoopInbox
+from service.scheduling.lone_calls import LoneCalls
+from service.scheduling.loop_inbox import DirectInbox, LoopInbox
 from service.scheduling.model_queue import ModelQueue
 from service.scheduling.refusals import shutting_down
 from service.scheduling.scheduled_call import ScheduledCall
@@ -26,6 +27,7 @@ from service.scheduling.work_item import WorkItem
 GRACE_SECONDS = 1.0
 """Seconds that a worker may go on with calls that were given up, before another takes its place."""
 
+_DIRECT = DirectInbox()
 _logger = logging.getLogger(__name__)
 
 QueueMaker = Callable[[LoadedModel, VirtualClock], ModelQueue]
@@ -70,6 +72,7 @@ class Scheduler:
         self._busy = 0
         self._idle = 0
         self._is_waking = False
+        self._lone = LoneCalls()
         self._lock = threading.RLock()  # entered without a call of Python's, unlike the condition itself
         self._changed = threading.Condition(self._lock)
         self._closed = False
@@ -149,6 +152,7 @@ class Scheduler:
                 self._forget(queue)  # its model may have been retired while the call came
                 raise
             queue.push(scheduled, monotonic())
+            self._lone.arrive(queue, scheduled, not (self._busy or self._is_waking))
             wakes = self._idle and not self._is_waking and queue.due() < inf
             if wakes:
                 self._is_waking = True
@@ -163,7 +167,14 @@ class Scheduler:
     def _wake(self) -> None:
         with self._lock:
             self._is_waking = False
-            self._changed.notify()
+            queue = self._lone.take()
+            if queue is None or self._busy or self._closed or queue.waiting != 1:
+                self._changed.notify()
+                return
+            work = self._begin(queue, monotonic())
+        work.execute(partial(self._form_batch, queue, work), self._leave, _DIRECT)
+        self._finish(queue, work)
+        work.deliver(_DIRECT)
 
     def cancel(self, scheduled: ScheduledCall[Any], reason: str) -> None:
         """Drop a call that waits, or have its run stop before the next layer."""
@@ -305,12 +316,16 @@ class Scheduler:
                 self._idle += 1
                 self._changed.wait(None if due == inf else due - now)
                 self._idle -= 1
-            work = queue.take(now)
-            self._busy += 1
-            if self._blas is not None:
-                self._blas.begin(queue.policy.threads)
+            work = self._begin(queue, now)
             self._wake_another()
             return queue, work
+
+    def _begin(self, queue: ModelQueue, now: float) -> WorkItem:
+        work = queue.take(now)
+        self._busy += 1
+        if self._blas is not None:
+            self._blas.begin(queue.policy.threads)
+        return work
 
     def _next(self, now: float) -> tuple[ModelQueue | None, float]:
         """Return the queue to serve next, None where none has work yet; and when the first has work."""

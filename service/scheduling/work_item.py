@@ -5,7 +5,7 @@ from typing import Any
 
 from service.scheduling.delivery import deliver
 from service.scheduling.execution import Sampler, decode, run, set_batch_signature
-from service.scheduling.loop_inbox import LoopInbox
+from service.scheduling.loop_inbox import Inbox
 from service.scheduling.run_estimate import RunEstimate
 from service.scheduling.scheduled_call import ScheduledCall
 
@@ -48,7 +48,7 @@ class WorkItem:
         """
         return all(scheduled.completion.is_over or scheduled in self._left for scheduled in self.calls)
 
-    def execute(self, form_batch: FormBatch, leave: Leave, inbox: LoopInbox) -> None:
+    def execute(self, form_batch: FormBatch, leave: Leave, inbox: Inbox) -> None:
         """Decode, run and encode; called by a worker. Raises nothing.
 
         Args:
@@ -70,7 +70,7 @@ class WorkItem:
             for scheduled in self._heavy(decoded):
                 self._leave_encoding(scheduled, leave)
 
-    def deliver(self, inbox: LoopInbox) -> None:
+    def deliver(self, inbox: Inbox) -> None:
         """Hand the results to the event loop."""
         calls = self.calls
         if self._left:
@@ -100,7 +100,7 @@ class WorkItem:
         leave(scheduled)
 
     def _exchange(
-        self, decoded: list[ScheduledCall[Any]], form_batch: FormBatch, inbox: LoopInbox
+        self, decoded: list[ScheduledCall[Any]], form_batch: FormBatch, inbox: Inbox
     ) -> list[ScheduledCall[Any]]:
         """Give decoded calls to the batcher, and go on with the batch that it returns."""
         kept = [scheduled for scheduled in self.calls if scheduled not in self._left]

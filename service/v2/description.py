@@ -67,6 +67,11 @@ class Description:
         self._size = 0
         self._answers: dict[_OutputForm, _AnswerForm] = {}
 
+    @property
+    def is_known(self) -> bool:
+        """Whether requests that it describes were answered before."""
+        return bool(self._answers)
+
     def read(self, data: memoryview) -> dict[str, Array] | None:
         """Return the inputs of the graph as views of binary data; None where they have to be read in the usual way.
 

@@ -26,6 +26,8 @@ RAW = 0
 """Length of the JSON part which means that the whole body is one input."""
 _BRIEF = 1 << 10
 """Most bytes of a JSON part that is remembered if it describes binary data: clients send the same one repeatedly."""
+_BRIEF_BODY = 1 << 14
+"""Most bytes of a body that are read at once wherever that is."""
 SMALL_BYTES = 1 << 16
 """Most bytes of JSON that are always parsed before the request is queued; larger parts only if they have to be."""
 _LITTLE_MORE = 2
@@ -78,6 +80,12 @@ class V2Exchange:
     def is_compressed(self) -> bool:
         """Whether the body has to be decompressed, which the event loop should not do."""
         return self._encoding != IDENTITY
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether few bytes are read as they are, and requests of this very form were answered before."""
+        description = self._description
+        return description is not None and description.is_known and len(self._body) <= _BRIEF_BODY
 
     def scheduling(self) -> InferParameters:
         """Return the parameters of the request; of a large one perhaps only its timeout and priority.

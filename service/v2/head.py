@@ -82,4 +82,5 @@ class V2Head:
             timeout=parameters.timeout,
             priority=parameters.priority,
             client=self._client,
+            is_brief=exchange.is_brief,
         )
