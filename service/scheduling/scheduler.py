@@ -156,6 +156,8 @@ class Scheduler:
             wakes = self._idle and not self._is_waking and queue.due() < inf
             if wakes:
                 self._is_waking = True
+            else:
+                self._lone.take()  # a worker is awake: the next call may be long in coming, and keeps no model alive
         if wakes:
             # when all that has arrived by now is queued: to wake a thread takes time, and one worker runs them together
             scheduled.loop.call_soon(self._wake)
@@ -175,6 +177,8 @@ class Scheduler:
         work.execute(partial(self._form_batch, queue, work), self._leave, _DIRECT)
         self._finish(queue, work)
         work.deliver(_DIRECT)
+        with self._lock:
+            self._wake_another()  # a worker looks for more work when it has done its own, as for a batch to be due
 
     def cancel(self, scheduled: ScheduledCall[Any], reason: str) -> None:
         """Drop a call that waits, or have its run stop before the next layer."""

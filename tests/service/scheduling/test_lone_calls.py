@@ -171,3 +171,16 @@ async def test_what_waits_already_goes_before(start: Start, graph: StubGraph) ->
     graph.open.set()
     await asyncio.gather(first, *tasks)
     assert set(graph.threads[-3:]) == {"worker-0"}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_a_call_that_waits_for_others_is_not_forgotten(
+    start: Start, graph: StubGraph, workers: int
+) -> None:
+    """A batch that is due only later has a worker wait for it, also where the model may have but one."""
+    dispatcher = start(workers=workers)
+    batching, scheduling = {"max_queue_delay_ms": 1}, {"workers": 1}
+    model = model_of(graph, batch_size=4, batching=batching, scheduling=scheduling)
+    await settle(dispatcher, lambda: call_of(model, rows(1), is_brief=True, timeout=5.0))
+    assert await dispatcher.answer(call_of(model, rows(7), is_brief=True, timeout=5.0), stay) == [14]
+    assert (dispatcher.waiting(), dispatcher.running(), dispatcher.busy_workers()) == (0, 0, 0)
