@@ -57,7 +57,7 @@ class Call(Generic[Payload]):
         timeout: seconds from its submission until it is given up; None for the setting of the model or the server.
         priority: 1 is served first; 0 stands for the model's default.
         client: who sent it.
-        is_brief: whether calls of this very form were answered before, and few bytes are read as they are.
+        is_brief: whether calls of this very form were answered after brief runs, and few bytes are read as they are.
     """
 
     model: LoadedModel

@@ -24,6 +24,8 @@ _MOST_DESCRIPTIONS = 256
 """Descriptions that are remembered of each model; those that were not sent for longest are forgotten."""
 _MOST_ANSWERS = 16
 """Answers, by the shapes of the outputs, that are remembered of each description."""
+_BRIEF_NS = 500_000
+"""Most nanoseconds that a run takes which is brief."""
 _CONVERTED = frozenset({BOOL, BF16, BYTES})
 """Datatypes whose bytes are not those of the array: they are not remembered."""
 
@@ -59,18 +61,26 @@ class Description:
         request: what it says.
     """
 
-    __slots__ = ("_answers", "_places", "_size", "request")
+    __slots__ = ("_answers", "_places", "_run_ns", "_size", "request")
 
     def __init__(self, request: InferRequest) -> None:
         self.request = request
         self._places: tuple[_InputPlace, ...] | None = None
         self._size = 0
+        self._run_ns = 0
         self._answers: dict[_OutputForm, _AnswerForm] = {}
 
     @property
-    def is_known(self) -> bool:
-        """Whether requests that it describes were answered before."""
-        return bool(self._answers)
+    def is_brief(self) -> bool:
+        """Whether requests that it describes were answered before, the last of them after a brief run.
+
+        Those of another form tell nothing: a model may take a thousand times as long for a long sequence.
+        """
+        return bool(self._answers) and self._run_ns <= _BRIEF_NS
+
+    def note_run(self, nanoseconds: int) -> None:
+        """Take in how long the run for a request took that it describes."""
+        self._run_ns = nanoseconds
 
     def read(self, data: memoryview) -> dict[str, Array] | None:
         """Return the inputs of the graph as views of binary data; None where they have to be read in the usual way.

@@ -83,9 +83,14 @@ class V2Exchange:
 
     @property
     def is_brief(self) -> bool:
-        """Whether few bytes are read as they are, and requests of this very form were answered before."""
+        """Whether few bytes are read as they are, and requests of this very form were answered after brief runs.
+
+        Nor may the answer be compressed.
+        """
         description = self._description
-        return description is not None and description.is_known and len(self._body) <= _BRIEF_BODY
+        if description is None or not description.is_brief or len(self._body) > _BRIEF_BODY:
+            return False
+        return self._encoding == IDENTITY == self._answer_encoding  # few bytes may be many when unpacked
 
     def scheduling(self) -> InferParameters:
         """Return the parameters of the request; of a large one perhaps only its timeout and priority.
@@ -167,9 +172,11 @@ class V2Exchange:
                 `answer_too_large`.
         """
         request, outputs = self._request, outcome.result.outputs
+        description, times = self._description, outcome.timestamps
         is_plain = outcome.result.trace is None and self._answer_encoding == IDENTITY
-        if is_plain and self._description is not None:
-            answer = self._description.answer(outputs)
+        if description is not None:
+            description.note_run(times.forward_end - times.forward_start)
+            answer = description.answer(outputs) if is_plain else None
             if answer is not None:
                 return answer
         selected = select_outputs(
@@ -179,8 +186,8 @@ class V2Exchange:
             self._head(outcome.result.trace), selected, self._model.config.labels, self._limits
         )
         answer = compressed(answer, self._answer_encoding)
-        if is_plain and self._description is not None and _are_sent_as_they_are(selected):
-            self._description.remember_answer(outputs, [output.array for output in selected], answer)
+        if is_plain and description is not None and _are_sent_as_they_are(selected):
+            description.remember_answer(outputs, [output.array for output in selected], answer)
         return answer
 
     def _read(self, text: memoryview, data: memoryview) -> dict[str, Array]:

@@ -17,7 +17,7 @@ from service.scheduling.call import RunOutcome
 from service.scheduling.timestamps import Timestamps
 from service.v2 import exchange as exchange_module
 from service.v2.binary import padding_of
-from service.v2.compression import IDENTITY
+from service.v2.compression import GZIP, IDENTITY, compress
 from service.v2.datatypes import WIRE_SIZES
 from service.v2.description import describe
 from service.v2.exchange import V2Exchange
@@ -69,6 +69,27 @@ def answer(
     made = V2Exchange(model, bytes(padding) + text + data, IDENTITY, len(text), IDENTITY, Limits(), padding)
     made.scheduling()
     return made.encode(RunOutcome(model.graph.run(made.decode().inputs), Timestamps(), 1))
+
+
+def is_brief(
+    model: LoadedModel,
+    document: Mapping[str, object],
+    data: bytes,
+    run_ns: int = 1,
+    sent_as: str = IDENTITY,
+    answered_as: str = IDENTITY,
+) -> bool:
+    """Answer a request after a run of so many nanoseconds; returns whether it was expected to be brief."""
+    text = orjson.dumps(document)
+    padding = padding_of(len(text))
+    body, coding = compress([bytes(padding) + text + data], sent_as)
+    assert coding == sent_as
+    made = V2Exchange(model, b"".join(body), coding, len(text), answered_as, Limits(), padding)
+    made.scheduling()
+    expected = made.is_brief
+    result = model.graph.run(made.decode().inputs)
+    made.encode(RunOutcome(result, Timestamps(forward_start=1, forward_end=1 + run_ns), 1))
+    return expected
 
 
 def arrays(given: Answer) -> tuple[dict[str, object], bytes]:
@@ -228,3 +249,31 @@ def test_bfloat16_of_a_remembered_request_is_widened(models: dict[str, LoadedMod
         made.scheduling()
         expected = widen(np.frombuffer(data, np.uint16), "bf16")
         np.testing.assert_array_equal(made.decode().inputs["in"], expected[None])
+
+
+def test_requests_are_brief_after_brief_runs_of_the_same_form(models: dict[str, LoadedModel]) -> None:
+    """A run of another form tells nothing: of a long sequence it may take a thousand times as long."""
+    tensor = {"name": "in", "shape": [3, 2], "datatype": "FP32", "parameters": {"binary_data_size": 24}}
+    short, long = ({"id": name, "inputs": [tensor], **BINARY} for name in ("short", "long"))
+    brief, lasting = 1_000, 900_000
+    asked = [(short, brief), (long, lasting), (short, brief), (long, brief), (long, lasting), (long, brief)]
+    expected = [False, False, True, False, True, False]
+    data = bits("f32", 0)
+    assert [is_brief(models["f32"], document, data, run_ns) for document, run_ns in asked] == expected
+
+
+def test_requests_are_not_brief_where_bytes_are_compressed(models: dict[str, LoadedModel]) -> None:
+    """Few bytes may be millions when they are unpacked, and a large answer takes long to compress."""
+    rows = 20_000
+    tensor = {
+        "name": "in",
+        "shape": [rows, 2],
+        "datatype": "FP32",
+        "parameters": {"binary_data_size": 8 * rows},
+    }
+    document, data = {"inputs": [tensor], **BINARY}, bytes(8 * rows)
+    small = {"name": "in", "shape": [3, 2], "datatype": "FP32", "parameters": {"binary_data_size": 24}}
+    known = {"id": "packed", "inputs": [small], **BINARY}
+    assert [is_brief(models["f32"], document, data, sent_as=GZIP) for _ in range(3)] == [False] * 3
+    assert [is_brief(models["f32"], known, bytes(24)) for _ in range(2)] == [False, True]
+    assert not is_brief(models["f32"], known, bytes(24), answered_as=GZIP)
