@@ -287,6 +287,12 @@ class RuntimeGraph:
         return self._digest()
 
     @property
+    def has_own_layers_only(self) -> bool:
+        """Whether the engine wrote the layers of all operators: none was registered beside them, or in their place."""
+        found = (self._registry.find(operator.type) for operator in self.operators)
+        return all(layer is None or (layer.forward.__module__ or "").startswith("engine.") for layer in found)
+
+    @property
     def operators(self) -> Sequence[RuntimeOperator]:
         """All operators, in file order."""
         self._need(GraphState.NEED_BUILD, "init() or build()")

@@ -15,6 +15,7 @@ from service.v2.compression import IDENTITY, decompress
 from service.v2.description import Description, describe
 from service.v2.document import Document, parse_object
 from service.v2.inputs import read_inputs
+from service.v2.own_layers import has_own_layers_only
 from service.v2.parameters import InferParameters
 from service.v2.raw import raw_input
 from service.v2.request import InferRequest, parse_request, request_parameters
@@ -85,12 +86,13 @@ class V2Exchange:
     def is_brief(self) -> bool:
         """Whether few bytes are read as they are, and requests of this very form were answered after brief runs.
 
-        Nor may the answer be compressed.
+        Nor may the answer be compressed, or a layer do what the engine does not know.
         """
         description = self._description
         if description is None or not description.is_brief or len(self._body) > _BRIEF_BODY:
             return False
-        return self._encoding == IDENTITY == self._answer_encoding  # few bytes may be many when unpacked
+        is_plain = self._encoding == IDENTITY == self._answer_encoding  # few bytes may be many when unpacked
+        return is_plain and has_own_layers_only(self._model)
 
     def scheduling(self) -> InferParameters:
         """Return the parameters of the request; of a large one perhaps only its timeout and priority.

@@ -7,7 +7,7 @@ import numpy as np
 import orjson
 import pytest
 
-from engine import PNNX_COMPUTE, Array, widen
+from engine import PNNX_COMPUTE, Array, registry, widen
 from service.config.limits import Limits
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
@@ -277,3 +277,27 @@ def test_requests_are_not_brief_where_bytes_are_compressed(models: dict[str, Loa
     assert [is_brief(models["f32"], document, data, sent_as=GZIP) for _ in range(3)] == [False] * 3
     assert [is_brief(models["f32"], known, bytes(24)) for _ in range(2)] == [False, True]
     assert not is_brief(models["f32"], known, bytes(24), answered_as=GZIP)
+
+
+def test_layers_that_the_engine_does_not_know_are_never_brief(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever wrote one may have it wait for whatever it likes."""
+    monkeypatch.setattr(registry, "_layers", dict(registry._layers))
+
+    @registry.layer("nn.ReLU", replace=True)
+    def relu(input: Array) -> Array:
+        return np.maximum(input, 0)
+
+    model = load_version(
+        "pair", add_model(tmp_path, "pair", PAIR), LoadOptions(limits=Limits(), warm_up=False)
+    )
+    tensors = [
+        {"name": name, "shape": [2], "datatype": "FP32", "parameters": {"binary_data_size": 8}}
+        for name in ("left", "right")
+    ]
+    document = {"inputs": tensors, **BINARY}
+    assert [is_brief(model, document, bytes(16)) for _ in range(3)] == [False] * 3
+    monkeypatch.undo()
+    model = load_version("own", add_model(tmp_path, "own", PAIR), LoadOptions(limits=Limits(), warm_up=False))
+    assert [is_brief(model, document, bytes(16)) for _ in range(3)] == [False, True, True]
