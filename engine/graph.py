@@ -11,6 +11,7 @@ from engine.backend import Backend, choose_backend, entry_shelf, make_executor
 from engine.build import bind, declared_failures, refuse_contradictions
 from engine.build_clock import BuildClock, checked_seconds
 from engine.compilation import Compilation
+from engine.compiler.memory.headroom import compilation_lock
 from engine.content import delayed_digest
 from engine.dtypes import Array
 from engine.errors import KuiperError, ParamError, StateError
@@ -287,10 +288,15 @@ class RuntimeGraph:
         return self._digest()
 
     @property
-    def has_own_layers_only(self) -> bool:
-        """Whether the engine wrote the layers of all operators: none was registered beside them, or in their place."""
+    def waits_for_nothing(self) -> bool:
+        """Whether runs whose program is at hand take no longer than their arithmetic.
+
+        Not where a layer was registered beside the engine's, which may do what it likes, nor where the memory of the
+        process is limited, so that runs wait while something is compiled.
+        """
         found = (self._registry.find(operator.type) for operator in self.operators)
-        return all(layer is None or (layer.forward.__module__ or "").startswith("engine.") for layer in found)
+        own = (layer is None or (layer.forward.__module__ or "").startswith("engine.") for layer in found)
+        return compilation_lock() is None and all(own)
 
     @property
     def operators(self) -> Sequence[RuntimeOperator]:

@@ -15,11 +15,11 @@ from service.v2.compression import IDENTITY, decompress
 from service.v2.description import Description, describe
 from service.v2.document import Document, parse_object
 from service.v2.inputs import read_inputs
-from service.v2.own_layers import has_own_layers_only
 from service.v2.parameters import InferParameters
 from service.v2.raw import raw_input
 from service.v2.request import InferRequest, parse_request, request_parameters
 from service.v2.response import SelectedOutput, check_names, compressed, select_outputs, write_answer
+from service.v2.waiting import waits_for_nothing
 
 _NOT_READ = InferRequest(None, InferParameters(), ())
 """Stands for a request until its inputs are read."""
@@ -92,7 +92,7 @@ class V2Exchange:
         if description is None or not description.is_brief or len(self._body) > _BRIEF_BODY:
             return False
         is_plain = self._encoding == IDENTITY == self._answer_encoding  # few bytes may be many when unpacked
-        return is_plain and has_own_layers_only(self._model)
+        return is_plain and waits_for_nothing(self._model)
 
     def scheduling(self) -> InferParameters:
         """Return the parameters of the request; of a large one perhaps only its timeout and priority.

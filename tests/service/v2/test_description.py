@@ -7,7 +7,8 @@ import numpy as np
 import orjson
 import pytest
 
-from engine import PNNX_COMPUTE, Array, registry, widen
+from engine import PNNX_COMPUTE, Array, graph, registry, widen
+from engine.compiler.memory.headroom import CompilationLock
 from service.config.limits import Limits
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
@@ -301,3 +302,18 @@ def test_layers_that_the_engine_does_not_know_are_never_brief(
     monkeypatch.undo()
     model = load_version("own", add_model(tmp_path, "own", PAIR), LoadOptions(limits=Limits(), warm_up=False))
     assert [is_brief(model, document, bytes(16)) for _ in range(3)] == [False, True, True]
+
+
+def test_nothing_is_brief_where_runs_wait_for_the_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They do where the memory of the process is limited."""
+    monkeypatch.setattr(graph, "compilation_lock", CompilationLock)
+    model = load_version(
+        "pair", add_model(tmp_path, "pair", PAIR), LoadOptions(limits=Limits(), warm_up=False)
+    )
+    tensors = [
+        {"name": name, "shape": [2], "datatype": "FP32", "parameters": {"binary_data_size": 8}}
+        for name in ("left", "right")
+    ]
+    assert [is_brief(model, {"inputs": tensors, **BINARY}, bytes(16)) for _ in range(3)] == [False] * 3
