@@ -40,8 +40,8 @@ def winograd_kernel(selector: Selector, work: Work, outputs: int) -> Winograd | 
         tile=choose_tile(selector.target, count, -(-shape.filters // selector.lanes)),
         lanes=selector.lanes,
         epilogue=work.epilogue,
-        # read once, they come from wherever the run before left them
-        prefetches_weights=count == tiles or 4 * positions * shape.filters * shape.channels > NEAR_CACHE,
+        # not where they are few: batches of all sizes share the code that prefetches none
+        prefetches_weights=4 * positions * shape.filters * shape.channels > NEAR_CACHE,
     )
 
 
