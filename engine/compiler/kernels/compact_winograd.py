@@ -1,9 +1,9 @@
 """Winograd convolution, 3x3 with stride 1, whose filters are transformed while they are multiplied.
 
 Transformed filters of F(4x4, 3x3) take four times the memory of the filters themselves. For few tiles the time of a
-convolution is that of reading them, so this kernel reads the filters as they are, and transforms them in registers: of
-a vector of filters, those of some positions in a row, as many as there are sums for. The results have the bits of
-`Winograd`.
+convolution is that of reading them, so this kernel reads the filters as they are. Of a vector of filters and some
+channels it writes a row of G g into memory of the nearest cache, and makes a row of G g G^T of that in registers, while
+it multiplies. The results have the bits of `Winograd`.
 
 Arguments: input, weights (packed by `pack`), bias, output, the epilogue's operands, `extents`, scratch.
 """

@@ -121,7 +121,7 @@ def is_compact(selector: Selector, work: Work, outputs: int) -> bool:
 def _transformed_time(selector: Selector, work: Work, outputs: int, near: float = inf) -> float:
     """Return the nanoseconds with filters that were transformed before; `near` is the rate of the core's own cache."""
     filters, channels = work.node.weight.shape[:2]
-    tiles, positions = _tiles(work, outputs), (outputs + 2) ** 2
+    tiles, positions = tiles_of(work, outputs), (outputs + 2) ** 2
     products = positions * tiles * channels * filters / (PEAK / 2 * selector.lanes)
     weights = _overlapped(products, positions * channels * filters * 4, STREAM, near)
     return float(_patches_time(work, outputs) + weights)
@@ -132,13 +132,14 @@ def _compact_time(selector: Selector, work: Work, outputs: int, near: float = in
     if outputs != COMPACT_OUTPUTS or selector.target.registers < COMPACT_REGISTERS:
         return inf
     filters, channels = work.node.weight.shape[:2]
-    strips = -(-_tiles(work, outputs) // COMPACT_TILES)
+    strips = -(-tiles_of(work, outputs) // COMPACT_TILES)
     products = COMPACT_STRIP * strips * channels * -(-filters // selector.lanes)
     weights = _overlapped(products, 4 * work.node.weight.size, STREAM, near)
     return float(_patches_time(work, outputs) + weights)
 
 
-def _tiles(work: Work, outputs: int) -> int:
+def tiles_of(work: Work, outputs: int) -> int:
+    """Return how many tiles of so many rows and columns of outputs a Winograd convolution has."""
     images, _, rows, columns = work.out.shape
     return images * -(-rows // outputs) * -(-columns // outputs)
 
@@ -146,7 +147,7 @@ def _tiles(work: Work, outputs: int) -> int:
 def _patches_time(work: Work, outputs: int) -> float:
     """Return the nanoseconds that the patches of a Winograd convolution take, transformed patches and products."""
     filters, channels = work.node.weight.shape[:2]
-    return float(2 * 4 * (outputs + 2) ** 2 * _tiles(work, outputs) * (channels + filters) / SCRATCH_RATE)
+    return float(2 * 4 * (outputs + 2) ** 2 * tiles_of(work, outputs) * (channels + filters) / SCRATCH_RATE)
 
 
 def _overlapped(products: float, weight_bytes: int, rate: float, near: float = inf) -> float:

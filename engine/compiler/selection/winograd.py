@@ -11,6 +11,7 @@ from engine.compiler.selection.convolution_time import (
     Work,
     is_compact,
     product_time,
+    tiles_of,
 )
 
 _COMPACT_CHANNELS = 32
@@ -28,7 +29,7 @@ def winograd_kernel(selector: Selector, work: Work, outputs: int) -> Winograd | 
     if is_compact(selector, work, outputs):
         return _compact(selector, work, outputs)
     shape = work.shape
-    tiles = shape.images * -(-shape.size[0] // outputs) * -(-shape.size[1] // outputs)
+    tiles = tiles_of(work, outputs)
     positions = (outputs + 2) ** 2
     count = _tiles_of_chunk(selector, tiles, positions * (shape.channels + shape.filters) * 4, work)
     return Winograd(
@@ -48,7 +49,7 @@ def winograd_kernel(selector: Selector, work: Work, outputs: int) -> Winograd | 
 def _compact(selector: Selector, work: Work, outputs: int) -> CompactWinograd:
     """Return the kernel that transforms its own filters: threads share these, as there are few tiles."""
     shape, lanes = work.shape, selector.lanes
-    tiles = shape.images * -(-shape.size[0] // outputs) * -(-shape.size[1] // outputs)
+    tiles = tiles_of(work, outputs)
     depth = -(-shape.channels // lanes) * lanes
     parts = parts_worth(product_time(selector, work), selector.threads, 1)
     return CompactWinograd(
