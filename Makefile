@@ -88,7 +88,7 @@ $(CLUSTER)/packages: pyproject.toml tests/cluster/requirements.txt | $(BIN)/uv
 	$(PYTHON) -m venv $(CLUSTER)
 	@command -v npm > /dev/null || { echo 'left out: there is no node, which azurite needs; az:// is not checked'; exit 0; }; \
 	npm install --silent --no-save --no-audit --no-fund --ignore-scripts --omit=optional --prefix $(CLUSTER)/azurite azurite@$(AZURITE)
-	$(BIN)/uv pip install --quiet --python $(CLUSTER)/bin/python --requirement pyproject.toml $(foreach name,cloud grpc ray,--extra $(name)) --requirement tests/cluster/requirements.txt
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(CLUSTER)/bin/python --requirement pyproject.toml $(foreach name,cloud grpc ray,--extra $(name)) --requirement tests/cluster/requirements.txt
 	@touch $@
 
 $(CLUSTER)/installed: $(CLUSTER)/packages

@@ -174,12 +174,22 @@ class RayCluster:
             if replica["state"] == "RUNNING"
         ]
 
+    def proxies(self) -> list[str]:
+        """Return the states of the proxies, as Ray names them: `STARTING`, `HEALTHY` and others."""
+        return [proxy["status"] for proxy in _details()["proxies"].values()]
+
     def details(self) -> Mapping[str, Any]:
         """Return what Ray tells of the applications that there are, those that end among them, by names."""
-        from ray.serve.context import _get_global_client
-
-        applications: Mapping[str, Any] = _get_global_client().get_serve_details()["applications"]
+        applications: Mapping[str, Any] = _details()["applications"]
         return applications
+
+
+def _details() -> Mapping[str, Any]:
+    """Return what Ray tells of all that it serves."""
+    from ray.serve.context import _get_global_client
+
+    details: Mapping[str, Any] = _get_global_client().get_serve_details()
+    return details
 
 
 @contextmanager
@@ -221,8 +231,20 @@ def _start(stack: ExitStack, folder: Path, nodes: int, cpus: int) -> RayCluster:
     ray.init(address=cluster.address, log_to_driver=False)
     stack.callback(ray.shutdown)
     stack.callback(serve.shutdown)
-    serve.start(http_options={"host": "127.0.0.1", "port": started.port}, proxy_location="HeadOnly")
+    _start_serve(started)
     return started
+
+
+def _start_serve(cluster: RayCluster) -> None:
+    """Start Serve, and wait until its proxy is ready: Ray's own call waits no longer than a minute."""
+    from ray import serve
+
+    options = {"host": "127.0.0.1", "port": cluster.port}
+    try:
+        serve.start(http_options=options, proxy_location="HeadOnly")
+    except TimeoutError:
+        serve.start(http_options=options, proxy_location="HeadOnly")  # connects to what starts already
+        wait_until(lambda: "HEALTHY" in cluster.proxies(), "a ready proxy")
 
 
 def wait_until(is_so: Callable[[], bool], what: str) -> float:
