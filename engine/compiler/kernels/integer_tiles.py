@@ -179,7 +179,7 @@ class IntegerTileConvolution:
         for block, filters in self._each_block(e, block_part):
             with e.loop(0, end, product.group) as loop:
                 pair = self._operands(e, (staged, weights, starts), loop.index, block, work)
-                product.emit(e, pair, product.group, filters)
+                product.emit(e, pair, (product.group, product.group), filters)
                 self._finish(e, work, loop.index, block, filters)
         product.end(e)
 

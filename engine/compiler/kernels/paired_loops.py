@@ -1,5 +1,6 @@
 """The loops over blocks of filters and groups of pixels that kernels of paired operands have in common."""
 
+from contextlib import nullcontext
 from itertools import zip_longest
 from math import prod
 
@@ -7,6 +8,7 @@ from engine.compiler.emit.bfloat16 import pair_up
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.epilogue import Epilogue, Place, finish
+from engine.compiler.kernels.paired_groups import PixelGroup, PixelGroups
 from engine.compiler.kernels.paired_layout import PairedLayout, choose_runs
 from engine.compiler.kernels.paired_product import (
     PairedOperands,
@@ -29,7 +31,7 @@ class PairedChunk:
         bias: address of what sums start with.
         out: address of the output.
         operands: addresses of the epilogue's operands.
-        sums: address of the sums of a group.
+        sums: address of the sums of a group of tiles.
         staged: address of the staged input.
         image: its image.
         first_row: its first row.
@@ -96,9 +98,14 @@ class PairedLoops:
 
     @property
     def sum_words(self) -> int:
-        """Words of the sums of a group, whole cache lines."""
+        """Words of the sums of a group of tiles, whole cache lines."""
         product = self.product
-        return whole_lines(product.group * product.width)
+        return whole_lines(product.group * product.width) if self.has_tiles else 0
+
+    @property
+    def groups(self) -> PixelGroups:
+        """The groups of a chunk's pixels."""
+        return PixelGroups(self.staged, self.product.group, self.has_tiles)
 
     @property
     def staged_words(self) -> int:
@@ -135,32 +142,20 @@ class PairedLoops:
     def _emit_groups(
         self, e: Emitter, chunk: PairedChunk, starts: IRValue, block: tuple[IRIndex, int]
     ) -> None:
-        """Write the loop over groups of pixels, and the last one, which may be smaller."""
-        staged, product = self.staged, self.product
-        end = e.mul(chunk.rows, staged.row_pixels)
-        rest = staged.pixels % product.group
-        whole = staged.pixels - rest
-        with e.loop(0, e.minimum(end, whole), product.group) as loop:
-            self._emit_group(e, chunk, starts, (loop.index, product.group), block)
-        if rest:
-            with e.when(e.compare(">", end, whole)):
-                self._emit_group(e, chunk, starts, (whole, rest), block)
+        """Write the loops over groups of pixels."""
+        self.groups.emit(e, chunk.rows, lambda group: self._emit_group(e, chunk, starts, group, block))
 
     def _emit_group(
-        self,
-        e: Emitter,
-        chunk: PairedChunk,
-        starts: IRValue,
-        pixels: tuple[IRIndex, int],
-        block: tuple[IRIndex, int],
+        self, e: Emitter, chunk: PairedChunk, starts: IRValue, group: PixelGroup, block: tuple[IRIndex, int]
     ) -> None:
         """Write the product of some pixels and a block, and what becomes of the sums."""
-        staged, product = self.staged, self.product
+        staged = self.staged
         weights = e.address(chunk.weights, e.mul(block[0], staged.block_words))
         lines = self._lines() if self.prefetches_weights else 0
-        part = e.mul(e.divmod(pixels[0], product.group)[0], lines * LINE * staged.steps)
+        part = e.mul(group.index, lines * LINE * self.product.rounds)
+        first = e.add(e.mul(group.row, staged.row_pixels), group.column)
         operands = PairedOperands(
-            x=e.address(chunk.staged, e.mul(pixels[0], staged.pixel_step)),
+            x=e.address(chunk.staged, e.mul(first, staged.pixel_step)),
             weights=weights,
             bias=e.address(chunk.bias, e.mul(block[0], staged.width)),
             sums=chunk.sums,
@@ -168,35 +163,54 @@ class PairedLoops:
             prefetch=e.address(weights, staged.block_words, part) if lines else None,
             lines=lines,
         )
-        product.emit(e, operands, pixels[1], block[1])
-        self._finish(e, chunk, pixels, block)
+        sums = self.product.emit(e, operands, (group.count, group.width), block[1])
+        if self.has_tiles:
+            self._finish_tiles(e, chunk, group, block)
+        else:
+            self._finish_vectors(e, chunk, group, block, sums)
 
     def _lines(self) -> int:
-        """Return the cache lines of the next block that each step prefetches."""
-        groups = -(-self.staged.pixels // self.product.group)
-        return -(-self.staged.block_words // (LINE * groups * self.staged.steps))
+        """Return the cache lines of the next block that each round of the innermost loop prefetches."""
+        return -(-self.staged.block_words // (LINE * self.groups.count * self.product.rounds))
 
-    def _finish(
-        self, e: Emitter, chunk: PairedChunk, pixels: tuple[IRIndex, int], block: tuple[IRIndex, int]
+    def _finish_tiles(
+        self, e: Emitter, chunk: PairedChunk, group: PixelGroup, block: tuple[IRIndex, int]
     ) -> None:
-        """Write the epilogue of the sums of some pixels; those that are none of the output are dropped."""
-        staged, (first, count) = self.staged, pixels
-        columns = self.shape.size[1]
-        left = e.sub(e.mul(chunk.rows, staged.row_pixels), first)
-        with e.loop(0, e.minimum(left, count)) as loop:
-            row, column = e.divmod(e.add(first, loop.index), staged.row_pixels)
-            sums = e.address(chunk.sums, e.mul(loop.index, staged.width))
-            if staged.row_pixels == columns:
+        """Write the epilogue of sums in memory; those of pixels that are none of the output are dropped."""
+        staged, columns = self.staged, self.shape.size[1]
+        left = e.sub(e.mul(chunk.rows, staged.row_pixels), group.column)
+        with e.loop(0, e.minimum(left, group.count)) as loop:
+            row, column = e.divmod(e.add(group.column, loop.index), staged.row_pixels)
+            address = e.address(chunk.sums, e.mul(loop.index, staged.width))
+            with e.when(e.compare("<", column, columns)) if staged.row_pixels > columns else nullcontext():
+                sums = [e.load(address, start) for start in range(0, block[1], e.lanes)]
                 self._store(e, chunk, sums, (row, column), block)
-            else:
-                with e.when(e.compare("<", column, columns)):
-                    self._store(e, chunk, sums, (row, column), block)
+
+    def _finish_vectors(
+        self,
+        e: Emitter,
+        chunk: PairedChunk,
+        group: PixelGroup,
+        block: tuple[IRIndex, int],
+        sums: list[IRValue],
+    ) -> None:
+        """Write the epilogue of sums in vectors; those of rows that a chunk does not have are dropped."""
+        vectors = len(sums) // group.count
+        for down in range(group.count // group.width):
+            row = e.add(group.row, down)
+            # the first row of a group is there; further ones may not be in a chunk that has fewer than others
+            has_row = e.compare("<", row, chunk.rows) if down and self.shape.size[0] % self.rows else None
+            with nullcontext() if has_row is None else e.when(has_row):
+                for right in range(group.width):
+                    first = (down * group.width + right) * vectors
+                    place = row, e.add(group.column, right)
+                    self._store(e, chunk, sums[first : first + vectors], place, block)
 
     def _store(
         self,
         e: Emitter,
         chunk: PairedChunk,
-        sums: IRValue,
+        sums: list[IRValue],
         at: tuple[IRIndex, IRIndex],
         block: tuple[IRIndex, int],
     ) -> None:
@@ -208,10 +222,11 @@ class PairedLoops:
         column = e.add(e.mul(at[1], self.spread[1]), right)
         first = e.mul(number, self.staged.width)
         results = []
-        for start in range(0, filters, e.lanes):
+        for vector, total in enumerate(sums):
+            start = vector * e.lanes
             place = Place(chunk.image, row, column, e.add(first, start))
             count = min(e.lanes, filters - start)
-            results.append(finish(e, self.epilogue, e.load(sums, start), chunk.operands, place, count))
+            results.append(finish(e, self.epilogue, total, chunk.operands, place, count))
         steps = zip((chunk.image, row, column), self.out_strides, strict=True)
         out = e.address(chunk.out, *(e.mul(i, step) for i, step in steps))
         if self.stores_pairs:

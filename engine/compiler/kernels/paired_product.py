@@ -1,8 +1,8 @@
 """Products of staged pixels and packed weights, in pairs of bfloat16 with float32 sums: in AMX tiles, or in vectors.
 
-Both write the sums of a group of pixels and a block of filters into memory, a row for each pixel, from where the
-epilogue takes them. Both read pixels and weights in the order of `PairedLayout`. The order of a sum does not depend on
-what is computed beside it.
+Both read pixels and weights in the order of `PairedLayout`. The sums of a group of pixels and a block of filters stay
+in vectors; those of tiles go through memory, a row for each pixel, as there is no other way to the epilogue. The order
+of a sum does not depend on what is computed beside it.
 """
 
 from typing import Protocol
@@ -26,10 +26,10 @@ class PairedOperands:
         x: address of the group's first pixel, staged.
         weights: address of the block's weights.
         bias: address of the block's bias.
-        sums: address of the sums; a row has as many as a block has filters.
+        sums: address of the sums of tiles; a row has as many as a block has filters.
         starts: table of the places of runs.
         prefetch: address of weights that are needed next; None for none.
-        lines: cache lines of these that each step prefetches.
+        lines: cache lines of these that each round of the innermost loop prefetches.
     """
 
     x: IRValue
@@ -52,6 +52,10 @@ class PairedProduct(Protocol):
     def width(self) -> int:
         """Filters of a block."""
 
+    @property
+    def rounds(self) -> int:
+        """How often the innermost loop of a product goes round."""
+
     def rounded(self, pixels: int) -> int:
         """Return how many pixels are read and computed where so many are wanted."""
 
@@ -61,8 +65,20 @@ class PairedProduct(Protocol):
     def end(self, e: Emitter) -> None:
         """Write what has to be done after the last one."""
 
-    def emit(self, e: Emitter, operands: PairedOperands, pixels: int, filters: int) -> None:
-        """Write the product of so many pixels, at most a group, and filters, at most a block."""
+    def emit(
+        self, e: Emitter, operands: PairedOperands, pixels: tuple[int, int], filters: int
+    ) -> list[IRValue]:
+        """Write the product of so many pixels, at most a group, and filters, at most a block.
+
+        Args:
+            e: the kernel.
+            operands: where they lie.
+            pixels: how many there are, and how many lie side by side before those of the next row begin.
+            filters: how many there are.
+
+        Returns:
+            The vectors of sums, those of a pixel together; none where they are in memory.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +107,11 @@ class TileProduct:
         """Filters of a block."""
         return WORDS * self.filter_tiles
 
+    @property
+    def rounds(self) -> int:
+        """How often the innermost loop of a product goes round."""
+        return self.layout.steps
+
     def rounded(self, pixels: int) -> int:
         """Return how many pixels are read and computed where so many are wanted: whole tiles."""
         return -(-pixels // self.rows) * self.rows
@@ -110,9 +131,11 @@ class TileProduct:
         words = self.layout.runs.step_words
         return TileShape(self.rows, WORDS), TileShape(self.rows, words), TileShape(words, WORDS)
 
-    def emit(self, e: Emitter, operands: PairedOperands, pixels: int, filters: int) -> None:
+    def emit(
+        self, e: Emitter, operands: PairedOperands, pixels: tuple[int, int], filters: int
+    ) -> list[IRValue]:
         """Write the product of so many pixels, at most a group, and filters, at most a block."""
-        used = range(-(-pixels // self.rows)), range(-(-filters // WORDS))
+        used = range(-(-pixels[0] // self.rows)), range(-(-filters // WORDS))
         places = [(row, column) for row in used[0] for column in used[1]]
         for row, column in places:
             e.tile_load(self._sum(row, column), e.address(operands.bias, column * WORDS), 0)
@@ -120,6 +143,7 @@ class TileProduct:
         for row, column in places:
             there = e.address(operands.sums, row * self.rows * self.width + column * WORDS)
             e.tile_store(self._sum(row, column), there, self.width)
+        return []
 
     def _sum(self, row: int, column: int) -> int:
         return row * self.filter_tiles + column
@@ -134,10 +158,7 @@ class TileProduct:
                 x = e.address(run, e.mul(inner.index, runs.step_words))
                 self._step(e, x, inner.carried[0], rows, columns)
                 following = [e.address(inner.carried[0], runs.step_words * self.width)]
-                if operands.prefetch is not None:
-                    for line in range(operands.lines):
-                        e.prefetch(inner.carried[1], line * LINE)
-                    following.append(e.address(inner.carried[1], operands.lines * LINE))
+                following += [_prefetch(e, address, operands.lines) for address in inner.carried[1:]]
                 inner.following = following
             outer.following = inner.results
 
@@ -178,6 +199,15 @@ class VectorProduct:
         """Filters of a block."""
         return self.vectors * self.lanes
 
+    @property
+    def rounds(self) -> int:
+        """How often the innermost loop of a product goes round."""
+        return len(self.layout.starts) * self.layout.run_words // self._unroll
+
+    @property
+    def _unroll(self) -> int:
+        return next(count for count in (_UNROLL, 3, 2, 1) if self.layout.run_words % count == 0)
+
     def rounded(self, pixels: int) -> int:
         """Return how many pixels are read and computed where so many are wanted: no others."""
         return pixels
@@ -188,37 +218,50 @@ class VectorProduct:
     def end(self, e: Emitter) -> None:
         """Do nothing: vectors are always there."""
 
-    def emit(self, e: Emitter, operands: PairedOperands, pixels: int, filters: int) -> None:
+    def emit(
+        self, e: Emitter, operands: PairedOperands, pixels: tuple[int, int], filters: int
+    ) -> list[IRValue]:
         """Write the product of so many pixels, at most a group, and filters, at most a block."""
         used = range(-(-filters // self.lanes))
-        sums = [e.load(operands.bias, vector * self.lanes) for vector in used] * pixels
-        words = self.layout.run_words
-        unroll = next(count for count in (_UNROLL, 3, 2, 1) if words % count == 0)
-        with e.loop(0, len(self.layout.starts), carry=[operands.weights, *sums]) as outer:
+        sums = [e.load(operands.bias, vector * self.lanes) for vector in used] * pixels[0]
+        unroll = self._unroll
+        addresses = [operands.weights, *([] if operands.prefetch is None else [operands.prefetch])]
+        with e.loop(0, len(self.layout.starts), carry=[*addresses, *sums]) as outer:
             run = e.address(operands.x, e.load_index(operands.starts, outer.index))
-            with e.loop(0, words, unroll, carry=outer.carried) as inner:
-                weights, *totals = inner.carried
+            with e.loop(0, self.layout.run_words, unroll, carry=outer.carried) as inner:
+                (weights, *ahead), totals = inner.carried[: len(addresses)], inner.carried[len(addresses) :]
                 for step in range(unroll):
                     at = e.address(run, inner.index, step), e.address(weights, step * self.width)
-                    totals = self._multiply(e, at, totals, used)
-                inner.following = [e.address(weights, unroll * self.width), *totals]
+                    totals = self._multiply(e, at, totals, (pixels[1], used))
+                following = [_prefetch(e, address, operands.lines) for address in ahead]
+                inner.following = [e.address(weights, unroll * self.width), *following, *totals]
             outer.following = inner.results
-        for place, total in enumerate(outer.results[1:]):
-            pixel, vector = divmod(place, len(used))
-            e.store(total, operands.sums, pixel * self.width + vector * self.lanes)
+        return outer.results[len(addresses) :]
 
     def _multiply(
-        self, e: Emitter, at: tuple[IRValue, IRValue], totals: list[IRValue], used: range
+        self,
+        e: Emitter,
+        at: tuple[IRValue, IRValue],
+        totals: list[IRValue],
+        size: tuple[int, range],
     ) -> list[IRValue]:
-        """Write one step: every pixel's pair times every vector of weights."""
-        x, weights = at
+        """Write one step: the pair of every pixel, so many in a row, times every vector of weights."""
+        (x, weights), (width, used), layout = at, size, self.layout
         vectors = [e.load(weights, vector * self.lanes) for vector in used]
         results = []
         for pixel in range(len(totals) // len(used)):
-            pair = e.load_broadcast(x, pixel * self.layout.pixel_step)
-            row = totals[pixel * len(used) : (pixel + 1) * len(used)]
-            results += [dot(e, pair, weight, total) for weight, total in zip(vectors, row, strict=True)]
+            row, column = divmod(pixel, width)
+            pair = e.load_broadcast(x, (row * layout.row_pixels + column) * layout.pixel_step)
+            own = totals[pixel * len(used) : (pixel + 1) * len(used)]
+            results += [dot(e, pair, weight, total) for weight, total in zip(vectors, own, strict=True)]
         return results
+
+
+def _prefetch(e: Emitter, address: IRValue, lines: int) -> IRValue:
+    """Write the prefetching of some cache lines; returns the address behind them."""
+    for line in range(lines):
+        e.prefetch(address, line * LINE)
+    return e.address(address, lines * LINE)
 
 
 def most_rows(pixels: int) -> int:

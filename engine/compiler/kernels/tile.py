@@ -4,7 +4,7 @@ A tile is `pixels` x `vectors` accumulators that stay in registers for a whole r
 `vectors` vectors of weights once, one number per pixel, and multiplies each with each.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any, Protocol
 
@@ -73,23 +73,35 @@ def choose_tile(target: Target, pixels: int, vectors: int, width_worth: float = 
     the latency of an fma; and many multiplications per load. Each vector makes a tile so much better as `width_worth`
     says, a part of the whole: the fewer blocks weights are cut into, the more time there is to prefetch the next one.
     """
-    best, tile = -1.0, Tile(1, 1)
+    return max(
+        fitting_tiles(target, pixels, vectors),
+        key=lambda tile: _worth(pixels, vectors, tile) * (1 + width_worth * tile.vectors),
+        default=Tile(1, 1),
+    )
+
+
+def fitting_tiles(target: Target, pixels: int, vectors: int) -> Iterator[Tile]:
+    """Yield the tiles that leave registers for the weights and one number; few pixels have wider ones."""
     widest = _WIDEST if pixels >= _WIDEST else 2 * _WIDEST
-    for nv in range(1, min(vectors, widest, target.registers // 2 - 2) + 1):
-        room = (target.registers - 1 - nv) // nv
-        for mr in range(1, min(pixels, room) + 1):
-            value = _worth(pixels, vectors, mr, nv) * (1 + width_worth * nv)
-            if value > best:
-                best, tile = value, Tile(mr, nv)
-    return tile
+    for width in range(1, min(vectors, widest, target.registers // 2 - 2) + 1):
+        room = (target.registers - 1 - width) // width
+        for height in range(1, min(pixels, room) + 1):
+            yield Tile(height, width)
 
 
-def _worth(pixels: int, vectors: int, mr: int, nv: int) -> float:
-    """Return the part of peak that a tile is expected to reach; measured on processors with two fma units."""
-    runs = -(-pixels // mr) * -(-vectors // nv)
-    useful = pixels * vectors / (runs * mr * nv)
-    cycles = max(mr * nv / 2, (mr + nv) / 2, 4.0)  # two fmas or two loads a cycle; four cycles of latency
-    return useful * (mr * nv / 2) / (cycles + 0.02 * (mr + nv) + 0.15)
+def cycles_of(tile: Tile) -> float:
+    """Return the cycles that a step of a tile is expected to take; measured on processors with two fma units."""
+    height, width = tile.pixels, tile.vectors
+    cycles = max(height * width / 2, (height + width) / 2, 4.0)  # two fmas or two loads each; four of latency
+    return cycles + 0.02 * (height + width) + 0.15
+
+
+def _worth(pixels: int, vectors: int, tile: Tile) -> float:
+    """Return the part of peak that a tile is expected to reach."""
+    full = tile.pixels * tile.vectors
+    runs = -(-pixels // tile.pixels) * -(-vectors // tile.vectors)
+    useful = pixels * vectors / (runs * full)
+    return useful * (full / 2) / cycles_of(tile)
 
 
 def tails(pixels: int) -> tuple[int, ...]:

@@ -3,13 +3,13 @@
 from math import prod
 
 from engine.compiler.graph import Convolution, Linear, TransposedConvolution
+from engine.compiler.kernels.convolution_chunk import even_size
 from engine.compiler.kernels.epilogue import Epilogue
 from engine.compiler.kernels.pair_rate import pair_speedup
 from engine.compiler.kernels.paired_convolution import PairedConvolution
 from engine.compiler.kernels.paired_layout import PairedLayout, choose_runs
 from engine.compiler.kernels.paired_staging import can_stage_planes
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
-from engine.compiler.kernels.tile import choose_tile
 from engine.compiler.memory.view import View
 from engine.compiler.selection.call import (
     Selector,
@@ -18,6 +18,7 @@ from engine.compiler.selection.call import (
     image_strides,
     parts_worth,
 )
+from engine.compiler.selection.paired_group import product_group
 from engine.dtypes import Array
 from engine.light_dataclass import dataclass
 from engine.precision import Precision
@@ -92,7 +93,7 @@ def paired_time(selector: Selector, shape: ConvShape) -> float:
         products = tiles * (TILE + STEP * layout.steps)
     else:
         rate = VECTOR_RATE * selector.lanes * pair_speedup(selector.target)
-        products = 2 * words * layout.pixels / rate
+        products = 2 * words * prod(shape.size) / rate
     stream = max(0, 4 * words - NEAR_CACHE) / STREAM
     return moved + max(products, stream) + 0.3 * min(products, stream)
 
@@ -102,7 +103,6 @@ def convolve_paired(selector: Selector, work: PairedWork) -> None:
     node, shape, weight = work.node, work.shape, work.weight
     rows, blocks = _chunk(selector, shape, prod(work.spread))
     layout = PairedLayout(shape, rows, choose_runs(shape), selector.lanes)
-    vectors = -(-shape.filters // selector.lanes)
     is_planar = (
         not work.has_pairs[0]
         and not has_channels_last(work.x)
@@ -117,7 +117,7 @@ def convolve_paired(selector: Selector, work: PairedWork) -> None:
         rows=rows,
         blocks=blocks,
         has_tiles=selector.target.has_tiles,
-        group=product_group(selector, layout.pixels, vectors),
+        group=product_group(selector.target, layout, -(-shape.filters // selector.lanes)),
         lanes=selector.lanes,
         epilogue=work.epilogue,
         prefetches_weights=2 * weight.size > FAR_WEIGHTS,
@@ -127,19 +127,6 @@ def convolve_paired(selector: Selector, work: PairedWork) -> None:
     )
     weights, bias = selector.weights(node, kernel, weight, node.bias)
     selector.call(kernel, x, weights, bias, work.out, *work.operands, precision=Precision.BF16)
-
-
-def _tiles(vectors: int) -> tuple[int, int]:
-    """Return the tiles of pixels and of filters of a product: with the operands' own, as many as there are."""
-    return (2, 2) if vectors > 1 else (3, 1)
-
-
-def product_group(selector: Selector, pixels: int, vectors: int) -> tuple[int, int]:
-    """Return the tiles, or the pixels, and the tiles or vectors of filters that a product holds in registers."""
-    if selector.target.has_tiles:
-        return _tiles(vectors)
-    tile = choose_tile(selector.target, pixels, vectors)
-    return tile.pixels, tile.vectors
 
 
 def _chunk(selector: Selector, shape: ConvShape, windows: int) -> tuple[int, int]:
@@ -154,18 +141,17 @@ def _chunk(selector: Selector, shape: ConvShape, windows: int) -> tuple[int, int
     staged, weights = 4 * layout.plane_words, 4 * layout.block_words * every
     room = _LARGE_BYTES if weights > FAR_WEIGHTS else _STAGED_BYTES
     parts = min(rows, -(-staged // room))
+    least = parts * shape.images
     wanted = parts_worth(windows * paired_time(selector, shape), selector.threads, 1)
-    if parts * shape.images >= wanted:
-        return -(-rows // parts), every
-    blocks = _blocks(selector, shape, -(-rows // parts)) * windows
-    if weights > FAR_WEIGHTS and blocks >= min(wanted, rows * shape.images + 1):
-        return -(-rows // parts), -(-blocks // wanted)
-    parts = min(rows, -(-wanted // shape.images) * parts)
-    return -(-rows // parts), every
+    if least < wanted and weights > FAR_WEIGHTS:
+        blocks = _blocks(selector, shape, -(-rows // parts)) * windows
+        if blocks >= min(wanted, rows * shape.images + 1):
+            return -(-rows // parts), -(-blocks // wanted)
+    return even_size(rows, shape.images, -(-least // wanted) * wanted, least, selector.threads), every
 
 
 def _blocks(selector: Selector, shape: ConvShape, rows: int) -> int:
     """Return into how many blocks of filters the kernel of so many rows is cut."""
-    pixels = PairedLayout(shape, rows, choose_runs(shape), selector.lanes).pixels
-    _, vectors = product_group(selector, pixels, -(-shape.filters // selector.lanes))
-    return -(-shape.filters // (vectors * selector.lanes))
+    layout = PairedLayout(shape, rows, choose_runs(shape), selector.lanes)
+    vectors = -(-shape.filters // selector.lanes)
+    return -(-vectors // product_group(selector.target, layout, vectors)[1])

@@ -94,7 +94,7 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
         rows=data.draw(st.integers(1, size[0])),
         blocks=data.draw(st.integers(1, 4)),
         has_tiles=target.has_tiles,
-        group=group_of(target, data.draw(st.integers(1, 4)), data.draw(st.integers(1, 3))),
+        group=group_of(target, data.draw(st.integers(1, 9)), data.draw(st.integers(1, 3))),
         lanes=target.lanes,
         prefetches_weights=data.draw(st.booleans()),
     )
@@ -119,6 +119,22 @@ def make_plain(target: Target, x: Array, filters: int, epilogue: Epilogue | None
         lanes=target.lanes,
         epilogue=epilogue or Epilogue(),
     )
+
+
+@every_arithmetic
+@pytest.mark.parametrize(("pixels", "rows"), [(1, 9), (3, 4), (7, 2), (15, 9), (15, 4), (22, 2)])
+def test_groups_of_pixels(target: Target, pixels: int, rows: int) -> None:
+    """Parts of a row, a row, and some rows, where the last chunk has fewer: the same bits."""
+    x, weight, bias = numbers(2, 9, 7, 40), numbers(40, 40, 3, 3, seed=1), numbers(40, seed=2)
+    plain = make_plain(target, x, 40)
+    made = replace(plain, group=group_of(target, pixels, 1), rows=rows, prefetches_weights=True)
+    wanted = expected(x, weight, bias, (1, 1), (1, 1), padding=(2, 2))
+    outs = [
+        run(kernel, target, x, *kernel.pack(weight, bias), np.zeros_like(wanted))[3]
+        for kernel in (plain, made)
+    ]
+    np.testing.assert_array_equal(outs[1].view(np.uint32), outs[0].view(np.uint32))
+    np.testing.assert_allclose(outs[1], wanted, rtol=1e-4, atol=1e-4)
 
 
 @every_arithmetic
@@ -239,7 +255,7 @@ def test_pairs_in_memory(target: Target, data: st.DataObject) -> None:
         rows=data.draw(st.integers(1, size[0])),
         blocks=data.draw(st.integers(1, 4)),
         has_tiles=target.has_tiles,
-        group=group_of(target, data.draw(st.integers(1, 4)), data.draw(st.integers(1, 3))),
+        group=group_of(target, data.draw(st.integers(1, 9)), data.draw(st.integers(1, 3))),
         lanes=target.lanes,
         epilogue=Epilogue(apply("add", Leaf(0), Leaf(1)), (full,)),
         spread=spread,

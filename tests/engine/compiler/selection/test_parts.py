@@ -12,9 +12,11 @@ from engine.compiler.kernels.depthwise import Depthwise
 from engine.compiler.kernels.integer_convolution import IntegerConvolution
 from engine.compiler.kernels.integer_tiles import tile_layout
 from engine.compiler.kernels.paired_convolution import PairedConvolution
+from engine.compiler.kernels.paired_layout import PairedLayout, choose_runs
 from engine.compiler.kernels.shapes import ConvShape
 from engine.compiler.selection.call import PARTS_OF_THREAD, parts_worth
 from engine.compiler.selection.integers import _filter_parts, _tile_chunk
+from engine.compiler.selection.paired_group import product_group
 from tests.differential.comparison import compiling_for
 from tests.differential.rounding import always_rounding
 from tests.engine.compiler.program.test_integers import Writer, numbers
@@ -123,6 +125,50 @@ def test_depthwise_shares_rows_or_the_channels_where_rows_are_few(tmp_path: Path
         assert found.chunks % threads == 0
 
 
+def rounded_kernel(folder: Path, target: Target, threads: int, size: int, channels: int) -> PairedConvolution:
+    """Return the kernel of a 3x3 convolution in bf16, whose program was not refused."""
+    lines = (
+        f"pnnx.Input in 0 1 x #x=(1,{channels},{size},{size})f32",
+        f"nn.Conv2d conv 1 1 x y bias=False dilation=(1,1) groups=1 in_channels={channels} kernel_size=(3,3) "
+        f"out_channels={channels} padding=(1,1) padding_mode=zeros stride=(1,1) "
+        f"@weight=({channels},{channels},3,3)f32",
+        "pnnx.Output out 1 0 y",
+    )
+    weights = {"conv.weight": numbers(channels, channels, 3, 3)}
+    folder.mkdir()
+    with compiling_for(target), always_rounding():
+        graph = make_graph(
+            folder, "\n".join(lines), weights, backend="native", precision="bf16", threads=threads
+        )
+        graph.forward([numbers(1, channels, size, size)])
+    assert graph.verification.refused == ()
+    (found,) = [made for made in calls_of(graph, threads) if isinstance(made, PairedConvolution)]
+    return found
+
+
+@pytest.mark.parametrize("target", [*supported_targets(), *bf16_targets()], ids=lambda target: target.name)
+@pytest.mark.parametrize("threads", [2, 4])
+def test_bf16_splits_rows_evenly(tmp_path: Path, target: Target, threads: int) -> None:
+    """Also where the core's own cache asks for more parts than there are threads."""
+    found = rounded_kernel(tmp_path / "model", target, threads, size=80, channels=64)
+    parts = -(-80 // found.rows)
+    assert parts > threads
+    assert -(-parts // threads) * found.rows <= 1.1 * 80 / threads
+
+
+@pytest.mark.parametrize("size", [(7, 7), (14, 14), (20, 20), (28, 28), (33, 33), (1, 512), (512, 1)])
+def test_bf16_computes_few_pixels_in_vain(size: tuple[int, int]) -> None:
+    """Groups of pixels in vectors keep to rows, and registers are well used."""
+    target = replace(host_target(), has_tiles=False)
+    shape = ConvShape(images=1, size=size, channels=64, filters=512, kernel=(3, 3))
+    layout = PairedLayout(shape, size[0], choose_runs(shape), target.lanes)
+    pixels, vectors = product_group(target, layout, 512 // target.lanes)
+    assert pixels < size[1] or pixels % size[1] == 0
+    assert target.registers // 2 <= pixels * vectors <= target.registers - 2
+    last = 512 // target.lanes % vectors
+    assert last == 0 or last >= vectors - 1
+
+
 @pytest.mark.parametrize("target", [*supported_targets(), *bf16_targets()], ids=lambda target: target.name)
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_bf16_shares_rows_or_the_filters_where_weights_are_many(
@@ -130,22 +176,7 @@ def test_bf16_shares_rows_or_the_filters_where_weights_are_many(
 ) -> None:
     """However many vectors of filters its kernel multiplies at once."""
     for size, channels in ((48, 32), (7, 512)):
-        lines = (
-            f"pnnx.Input in 0 1 x #x=(1,{channels},{size},{size})f32",
-            f"nn.Conv2d conv 1 1 x y bias=False dilation=(1,1) groups=1 in_channels={channels} kernel_size=(3,3) "
-            f"out_channels={channels} padding=(1,1) padding_mode=zeros stride=(1,1) "
-            f"@weight=({channels},{channels},3,3)f32",
-            "pnnx.Output out 1 0 y",
-        )
-        weights = {"conv.weight": numbers(channels, channels, 3, 3)}
-        (folder := tmp_path / f"{size}").mkdir()
-        with compiling_for(target), always_rounding():
-            graph = make_graph(
-                folder, "\n".join(lines), weights, backend="native", precision="bf16", threads=threads
-            )
-            graph.forward([numbers(1, channels, size, size)])
-        assert graph.verification.refused == ()
-        (found,) = [made for made in calls_of(graph, threads) if isinstance(made, PairedConvolution)]
+        found = rounded_kernel(tmp_path / f"{size}", target, threads, size, channels)
         blocks, _, rows = found._parts
         has_many_filters = size == 7
         assert blocks == (threads if has_many_filters else 1)
