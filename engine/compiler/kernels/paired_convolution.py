@@ -131,7 +131,7 @@ class PairedConvolution:
 
     @property
     def scratch(self) -> int:
-        """Words of the sums of a group and of the staged input, whole cache lines of each."""
+        """Words of the sums of a group of tiles and of the staged input, whole cache lines of each."""
         return self.loops.sum_words + whole_lines(self.loops.staged_words)
 
     def emit(self, e: Emitter) -> None:

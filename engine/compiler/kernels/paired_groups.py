@@ -38,7 +38,7 @@ class PixelGroups:
 
     Attributes:
         layout: of the chunk.
-        most: pixels of a group; where these are more than a row, it has as many whole rows as they make.
+        most: pixels that a group may have; where they are more than a row, it has as many whole rows as fit.
         runs_on: whether groups run on from row to row.
     """
 
@@ -63,7 +63,10 @@ class PixelGroups:
         return -(-layout.rows // rows) * -(-layout.shape.size[1] // columns)
 
     def emit(self, e: Emitter, rows: IRIndex, write: Callable[[PixelGroup], None]) -> None:
-        """Write the loops over the groups of a chunk that has so many rows; `write` writes what is done to each."""
+        """Write the loops over the groups of a chunk that has so many rows; `write` writes what is done to each.
+
+        The last group may reach over rows that this chunk does not have and others have: these are staged all the same.
+        """
         layout, (height, width) = self.layout, self.size
         columns = layout.shape.size[1]
         if self.runs_on:

@@ -4,7 +4,8 @@ A chunk of the convolution first copies its input into scratch memory, rounded, 
 input. Channels lie side by side there, two in a word, and each pixel's are filled up with zeros. Rows that a stride
 separates lie apart: all rows of one remainder modulo the stride, then those of the next, so that what the windows of
 neighbouring rows of output begin at lies evenly. A pixel of the output therefore has one number, over all rows: its row
-times `row_pixels`, plus its column. Numbers beyond a row's end stand for pixels that are computed and dropped.
+times `row_pixels`, plus its column. Numbers beyond a row's end stand for pixels that matrix registers compute and that
+are dropped.
 
 The sum of a window is cut into *steps* of `step_words` words that lie side by side in the staged input: parts of a
 pixel's channels, or, where these are few, of the channels of all pixels in a row of the window.
@@ -81,12 +82,12 @@ class PairedLayout:
 
     @property
     def row_pixels(self) -> int:
-        """Numbers that pixels of a row of output have, those of dropped ones among them."""
+        """Numbers from one row of output to the next, those that belong to no pixel of it among them."""
         return self.columns // self.shape.stride[1]
 
     @property
     def pixels(self) -> int:
-        """Pixels that a chunk computes."""
+        """Numbers from a chunk's first pixel to its last."""
         return (self.rows - 1) * self.row_pixels + self.shape.size[1]
 
     @property

@@ -108,6 +108,13 @@ class PairedLoops:
         return PixelGroups(self.staged, self.product.group, self.has_tiles)
 
     @property
+    def prefetched(self) -> tuple[int, int]:
+        """Cache lines of the next block that each round of the innermost loop prefetches, and groups that take all."""
+        lines, rounds = -(-self.staged.block_words // LINE), self.product.rounds
+        of_round = -(-lines // (self.groups.count * rounds))
+        return of_round, -(-lines // (of_round * rounds))
+
+    @property
     def staged_words(self) -> int:
         """Words of the staged input that are read."""
         product, pixels = self.product, self.staged.pixels
@@ -151,8 +158,8 @@ class PairedLoops:
         """Write the product of some pixels and a block, and what becomes of the sums."""
         staged = self.staged
         weights = e.address(chunk.weights, e.mul(block[0], staged.block_words))
-        lines = self._lines() if self.prefetches_weights else 0
-        part = e.mul(group.index, lines * LINE * self.product.rounds)
+        lines, parts = self.prefetched if self.prefetches_weights else (0, 1)
+        part = e.mul(e.divmod(group.index, parts)[1], lines * LINE * self.product.rounds)
         first = e.add(e.mul(group.row, staged.row_pixels), group.column)
         operands = PairedOperands(
             x=e.address(chunk.staged, e.mul(first, staged.pixel_step)),
@@ -168,10 +175,6 @@ class PairedLoops:
             self._finish_tiles(e, chunk, group, block)
         else:
             self._finish_vectors(e, chunk, group, block, sums)
-
-    def _lines(self) -> int:
-        """Return the cache lines of the next block that each round of the innermost loop prefetches."""
-        return -(-self.staged.block_words // (LINE * self.groups.count * self.product.rounds))
 
     def _finish_tiles(
         self, e: Emitter, chunk: PairedChunk, group: PixelGroup, block: tuple[IRIndex, int]

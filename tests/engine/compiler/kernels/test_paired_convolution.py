@@ -14,7 +14,8 @@ from engine.compiler.emit.target import Target, bf16_targets, supported_targets
 from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
 from engine.compiler.kernels.pair_rate import pair_speedup
 from engine.compiler.kernels.paired_convolution import PairedConvolution
-from engine.compiler.kernels.paired_layout import choose_runs
+from engine.compiler.kernels.paired_groups import PixelGroup, PixelGroups
+from engine.compiler.kernels.paired_layout import PairedLayout, choose_runs
 from engine.compiler.kernels.paired_pooling import PairedPooling
 from engine.compiler.kernels.paired_staging import can_stage_planes
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
@@ -135,6 +136,55 @@ def test_groups_of_pixels(target: Target, pixels: int, rows: int) -> None:
     ]
     np.testing.assert_array_equal(outs[1].view(np.uint32), outs[0].view(np.uint32))
     np.testing.assert_allclose(outs[1], wanted, rtol=1e-4, atol=1e-4)
+
+
+@dataclass(frozen=True)
+class Census:
+    """A kernel that writes the number of pixels of each group of a chunk in the group's place."""
+
+    groups: PixelGroups
+    rows: int
+    chunks = 1
+    scratch = 0
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        return (line(self.groups.count, is_written=True),)
+
+    def emit(self, e: Emitter) -> None:
+        def count(group: PixelGroup) -> None:
+            e.store(e.splat(float(group.count)), e.argument(0), group.index, count=1)
+
+        self.groups.emit(e, self.rows, count)
+
+
+@pytest.mark.parametrize("runs_on", [False, True])
+@pytest.mark.parametrize("most", [1, 3, 7, 8, 15, 100])
+@pytest.mark.parametrize("rows", [1, 4, 9])
+def test_groups_are_numbered_and_have_all_pixels(most: int, rows: int, runs_on: bool) -> None:
+    shape = ConvShape(images=1, size=(9, 7), channels=4, filters=16, kernel=(3, 3))
+    layout = PairedLayout(shape, rows, choose_runs(shape), 16)
+    groups = PixelGroups(layout, most, runs_on)
+    target = supported_targets()[0]
+    (counts,) = run(Census(groups, rows), target, np.zeros(groups.count, np.float32), threads=1)
+    assert counts.min() >= 1
+    assert counts.max() <= max(most, 1)
+    assert counts.sum() == (layout.pixels if runs_on else rows * 7)
+
+
+@pytest.mark.parametrize("rows", [1, 9])
+@pytest.mark.parametrize("channels", [4, 40, 512])
+@pytest.mark.parametrize("group", [(1, 8), (7, 2), (14, 2), (5, 4)])
+def test_all_of_a_block_is_prefetched_and_little_more(
+    rows: int, channels: int, group: tuple[int, int]
+) -> None:
+    x = numbers(1, 9, 7, channels)
+    made = replace(make_plain(supported_targets()[0], x, 512), rows=rows, group=group, has_tiles=False)
+    (lines, parts), needed = made.loops.prefetched, -(-made.staged.block_words // 16)
+    rounds = made.loops.product.rounds
+    assert 1 <= parts <= made.loops.groups.count
+    assert needed <= lines * parts * rounds < needed + lines * rounds
+    assert (lines - 1) * made.loops.groups.count * rounds < needed
 
 
 @every_arithmetic
