@@ -5,7 +5,6 @@ from engine.compiler.graph import MatrixProduct
 from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
 from engine.compiler.kernels.matmul import MatrixProductKernel
 from engine.compiler.kernels.open_matmul import OpenMatrixProduct
-from engine.compiler.kernels.paired_layout import PairedLayout, choose_runs
 from engine.compiler.kernels.paired_matmul import PairedMatrixProduct
 from engine.compiler.kernels.shapes import ConvShape, MatrixShape
 from engine.compiler.kernels.tile import choose_tile
@@ -96,8 +95,6 @@ def _paired(
     left, right, out = views
     parts = min(-(-selector.threads // shape.products), -(-shape.rows // ROWS))
     rows = -(-shape.rows // parts)
-    image = _as_convolution(shape)
-    layout = PairedLayout(image, rows, choose_runs(image), selector.lanes)
     return PairedMatrixProduct(
         shape=shape,
         a_strides=_strides(left),
@@ -105,7 +102,7 @@ def _paired(
         out_strides=(out.strides[0], out.strides[1], out.strides[2]),
         rows=rows,
         has_tiles=selector.target.has_tiles,
-        group=product_group(selector.target, layout, -(-shape.columns // selector.lanes)),
+        group=product_group(selector.target, _as_convolution(shape), rows),
         lanes=selector.lanes,
         epilogue=epilogue,
     )

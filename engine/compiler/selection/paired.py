@@ -117,7 +117,7 @@ def convolve_paired(selector: Selector, work: PairedWork) -> None:
         rows=rows,
         blocks=blocks,
         has_tiles=selector.target.has_tiles,
-        group=product_group(selector.target, layout, -(-shape.filters // selector.lanes)),
+        group=product_group(selector.target, shape, rows),
         lanes=selector.lanes,
         epilogue=work.epilogue,
         prefetches_weights=2 * weight.size > FAR_WEIGHTS,
@@ -152,6 +152,5 @@ def _chunk(selector: Selector, shape: ConvShape, windows: int) -> tuple[int, int
 
 def _blocks(selector: Selector, shape: ConvShape, rows: int) -> int:
     """Return into how many blocks of filters the kernel of so many rows is cut."""
-    layout = PairedLayout(shape, rows, choose_runs(shape), selector.lanes)
-    vectors = -(-shape.filters // selector.lanes)
-    return -(-vectors // product_group(selector.target, layout, vectors)[1])
+    _, vectors = product_group(selector.target, shape, rows)
+    return -(-shape.filters // (vectors * selector.lanes))

@@ -1,21 +1,21 @@
 """Chooses the groups of pixels and of filters whose products registers hold, where operands are paired."""
 
 from engine.compiler.emit.target import Target
-from engine.compiler.kernels.paired_layout import PairedLayout
+from engine.compiler.kernels.shapes import ConvShape
 from engine.compiler.kernels.tile import Tile, cycles_of, fitting_tiles
 
 
-def product_group(target: Target, layout: PairedLayout, vectors: int) -> tuple[int, int]:
+def product_group(target: Target, shape: ConvShape, rows: int) -> tuple[int, int]:
     """Return the tiles of pixels and of filters, or the pixels and the vectors of filters, of a product.
 
     Args:
         target: what the kernel is made for.
-        layout: of a chunk.
-        vectors: vectors of filters, in all.
+        shape: of the convolution.
+        rows: rows of output of a chunk.
     """
+    vectors, columns = -(-shape.filters // target.lanes), shape.size[1]
     if target.has_tiles:
         return (2, 2) if vectors > 1 else (3, 1)  # with those of the operands, as many tiles as there are
-    rows, columns = layout.rows, layout.shape.size[1]
     fitting = [
         tile
         for tile in fitting_tiles(target, rows * columns, vectors)

@@ -18,7 +18,6 @@ from engine.compiler.kernels.depthwise import Depthwise
 from engine.compiler.kernels.integer_convolution import IntegerConvolution
 from engine.compiler.kernels.integer_tiles import tile_layout
 from engine.compiler.kernels.paired_convolution import PairedConvolution
-from engine.compiler.kernels.paired_layout import PairedLayout, choose_runs
 from engine.compiler.kernels.shapes import ConvShape
 from engine.compiler.selection.call import PARTS_OF_THREAD, parts_worth
 from engine.compiler.selection.integers import _filter_parts, _tile_chunk
@@ -168,14 +167,21 @@ def test_bf16_computes_nothing_in_vain_in_vectors(name: str, size: tuple[int, in
     """Groups of pixels keep to rows, registers are well used, and few groups are not full."""
     target = target_named(name)
     shape = ConvShape(images=1, size=size, channels=64, filters=512, kernel=(3, 3))
-    layout = PairedLayout(shape, size[0], choose_runs(shape), target.lanes)
-    pixels, vectors = product_group(target, layout, 512 // target.lanes)
+    pixels, vectors = product_group(target, shape, size[0])
     assert pixels < size[1] or pixels % size[1] == 0
     assert target.registers // 2 <= pixels * vectors <= target.registers - 2
     lines, length = size if pixels < size[1] else (1, size[0] * size[1])
     blocks = -(-512 // (vectors * target.lanes))
     computed = lines * -(-length // pixels) * pixels * blocks * vectors * target.lanes
     assert computed <= 1.2 * size[0] * size[1] * 512
+
+
+@pytest.mark.parametrize(("size", "pixels"), [((7, 7), 14), ((13, 13), 13), ((5, 5), 5), ((28, 28), 6)])
+def test_bf16_takes_whole_rows_where_parts_of_one_would_leave_registers_unused(
+    size: tuple[int, int], pixels: int
+) -> None:
+    shape = ConvShape(images=1, size=size, channels=64, filters=512, kernel=(3, 3))
+    assert product_group(target_named("avx512"), shape, size[0])[0] == pixels
 
 
 @pytest.mark.parametrize("target", [*supported_targets(), *bf16_targets()], ids=lambda target: target.name)
