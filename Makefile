@@ -21,11 +21,13 @@ LOWEST ?= .venv-lowest
 NEWEST ?= .venv-newest
 RELEASE ?= .venv-release
 CLUSTER ?= .venv-cluster
+ZOO_VENV ?= .venv-zoo
+ZOO ?=
 AZURITE := 3.33.0
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help serve recipes test test-cluster test-lowest test-newest lint format bench bench-service bench-start wrk soak attack mixed fuzz schemathesis conformance differential console console-pages console-speed console-types console-pictures golden figures examples docs train dev dist sbom audit notes constraints clean
+.PHONY: help serve recipes zoo test test-all test-cluster test-lowest test-newest lint format bench bench-service bench-start wrk soak attack mixed fuzz schemathesis conformance differential console console-pages console-speed console-types console-pictures golden figures examples docs train dev dist sbom audit notes constraints clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
@@ -79,8 +81,16 @@ serve: $(VENV)/serve.installed ## Serve models/ on HOST:PORT (127.0.0.1:8000)
 	$(BIN)/kuiper serve --host $(HOST) --port $(PORT)
 
 # worksteal: what tests of one file share, servers above all, is mostly started once, not by every worker
-test: $(VENV)/test.installed ## Run all tests with coverage
-	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term:skip-covered
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
+
+test: $(VENV)/test.installed ## Run the fast tests: five minutes on two cores
+	$(PYTEST) -m "not slow" --hypothesis-profile quick
+
+test-all: $(VENV)/test.installed ## Run all tests, measure the coverage of the fast ones, and run the exported models of tests/golden or CORPUS
+	$(PYTEST) -m "not slow" --cov --cov-report=term:skip-covered
+	$(PYTEST) -m slow
+	$(BIN)/python -m tests.conformance $(CORPUS) --backend numpy
+	$(BIN)/python -m tests.conformance $(CORPUS) --backend native
 
 # uv, as pip takes minutes to choose among the versions of so many packages
 # azurite is Microsoft's emulator of Azure Blob Storage: its last version that reports nothing to anyone
@@ -208,6 +218,15 @@ recipes: $(VENV)/recipes.installed ## Export networks that people bring, and com
 	$(BIN)/python -m pytest -q tests/recipes/checks_*.py
 	$(BIN)/python -m pytest -q $(shell grep -rl --include='test_*.py' 'importorskip("torch")' tests/engine tests/service)
 
+$(ZOO_VENV)/installed: pyproject.toml tests/zoo/requirements.txt tests/zoo/packages.txt
+	$(PYTHON) -m venv $(ZOO_VENV)
+	$(ZOO_VENV)/bin/python -m pip --disable-pip-version-check --quiet install --editable '.[export]' --requirement tests/zoo/requirements.txt
+	$(ZOO_VENV)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --requirement tests/zoo/packages.txt
+	@touch $@
+
+zoo: $(ZOO_VENV)/installed ## Export a hundred networks of timm, transformers, Ultralytics and smp, and time them; ONLY=NAME,… chooses, ZOO=--save keeps the table
+	$(ZOO_VENV)/bin/python -m tests.zoo $(if $(ONLY),--only $(ONLY)) $(ZOO)
+
 examples: $(VENV)/recipes.installed ## Run all examples of those pages of README and docs that have some which need PyTorch
 	TEST_EXAMPLES_WITH_TORCH=1 $(BIN)/python -m pytest -q tests/docs/test_examples.py
 
@@ -258,4 +277,4 @@ constraints: $(VENV)/test.installed ## Pin what the image installs, by version a
 	| $(HASHED) --output-file deploy/release-constraints.txt -
 
 clean: ## Remove the virtual environment and caches
-	rm -rf $(VENV) $(PEERS) $(LOWEST) $(NEWEST) $(RELEASE) $(CLUSTER) .venv-more .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage* build dist *.egg-info
+	rm -rf $(VENV) $(PEERS) $(LOWEST) $(NEWEST) $(RELEASE) $(CLUSTER) $(ZOO_VENV) .venv-more .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage* build dist *.egg-info

@@ -61,7 +61,7 @@ from engine.registry import DuplicateLayerError, Layer, LayerRegistry, layer, re
 from engine.run import RunResult
 from engine.spec import UNKNOWN, TensorSpec, Value
 from engine.stop import OVERDUE, StopSignal
-from engine.trace import LayerTrace, OperandTrace, RunTrace, Statistics, TraceLevel
+from engine.trace import LayerTrace, OperandTrace, RunTrace, Statistics, TraceLevel, join_statistics
 from engine.turns import short_turns
 from engine.verification import Refusal, Verification, Verify
 
@@ -138,6 +138,7 @@ __all__ = [
     "describe_problem",
     "files_at",
     "find_files",
+    "join_statistics",
     "layer",
     "model_folders",
     "pnnx_name",

@@ -1,5 +1,6 @@
 """Finds the arguments of a layer among the operands, attributes and parameters of an operator."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,6 @@ from engine.arguments import Argument
 from engine.declaration import argument_names, tied_weights
 from engine.dtypes import Array, widen
 from engine.errors import ArgumentError, ExpressionError, ParameterError, describe_problem
-from engine.light_dataclass import dataclass
 from engine.registry import Layer
 from engine.results import Declared
 

@@ -11,6 +11,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from typing import Any, NewType, TypeAlias
 
 import numpy as np
@@ -18,7 +19,6 @@ import numpy as np
 from engine.dtypes import TORCH_DTYPES, Array
 from engine.errors import ArgumentError, SignatureError, describe_problem
 from engine.expression import Expression, compile_source
-from engine.light_dataclass import dataclass
 from engine.quantized import QuantizedTensor
 from engine.spec import QuantizedSpec, TensorSpec, Value, spec_of, spell
 

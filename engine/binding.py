@@ -135,6 +135,11 @@ class BoundLayer:
         return {bound.argument.name: bound.index for bound in self._operands}
 
     @property
+    def operand_arguments(self) -> tuple[OperandArgument, ...]:
+        """The arguments that operands carry."""
+        return self._operands
+
+    @property
     def gathers(self) -> bool:
         """Whether the layer only makes a list or tuple of the operator's inputs, whatever they are."""
         expression = self._static.get("expr")

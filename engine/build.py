@@ -1,6 +1,7 @@
 """Binds all operators of a graph to the layers of their types."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from engine.errors import (
     UnsupportedOperatorError,
 )
 from engine.ignored_parameters import ignored
-from engine.light_dataclass import dataclass
 from engine.operator import RuntimeOperator
 from engine.ports import Port, declared_inputs
 from engine.registry import LayerRegistry

@@ -1,9 +1,10 @@
 """Types that shape rules add to those that a file declares, and declarations that contradict them."""
 
+from dataclasses import dataclass
+
 from engine.binding import BoundLayer
 from engine.dtypes import PNNX_COMPUTE, pnnx_name
 from engine.errors import describe_problem
-from engine.light_dataclass import dataclass
 from engine.pnnx import TensorType
 from engine.pnnx.tensor_type import format_tensor_type
 from engine.results import OPEN_EXTENTS, Declared, fits

@@ -1,13 +1,13 @@
 """What runs a built graph: the interface that numpy layers and compiled programs have in common."""
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 from engine.compilation import Compilation
 from engine.dtypes import Array
 from engine.errors import BuildError
 from engine.footprint import Footprint
-from engine.light_dataclass import dataclass
 from engine.open_axes import NO_OPEN_AXES, OpenAxes
 from engine.plan import MAX_RUN_BYTES, Plan
 from engine.precision import LOSS_TOLERATED, Precision

@@ -32,7 +32,7 @@ from engine.registry import LayerRegistry, registry
 from engine.run import RunResult, StopCheck, check_capture
 from engine.spec import TensorSpec
 from engine.summary import operator_html, operator_table
-from engine.trace import TraceLevel, check_level
+from engine.trace import TraceLevel, choose_level
 from engine.verification import Verification, Verify, choose_verify
 
 _logger = logging.getLogger(__name__)
@@ -174,7 +174,7 @@ class RuntimeGraph:
         self,
         inputs: Inputs,
         *,
-        trace: TraceLevel = TraceLevel.OFF,
+        trace: TraceLevel | str = TraceLevel.OFF,
         capture: Collection[str] = (),
         stop: StopCheck | None = None,
         waits: bool = True,
@@ -186,7 +186,7 @@ class RuntimeGraph:
 
         Args:
             inputs: as for `forward`.
-            trace: how much to record.
+            trace: how much to record: `off`, `on` or `statistics`.
             capture: names of operands whose values to return.
             stop: called before each layer; a text stops the run.
             waits: whether a run on new shapes waits for the compiler; else numpy layers run until that is done.
@@ -196,10 +196,10 @@ class RuntimeGraph:
             RunStoppedError: `stop` returned a text.
         """
         executor = self._built()
-        check_level(trace)
+        level = choose_level(trace)
         check_capture(capture, self._linked.operands)
         arrays = check_inputs(self._linked.inputs, inputs)
-        return executor.run(arrays, RunOptions(trace, capture, stop, waits))
+        return executor.run(arrays, RunOptions(level, capture, stop, waits))
 
     def prepare(self, inputs: Sequence[TensorSpec]) -> Footprint | None:
         """Plan and compile for inputs of these shapes and dtypes now, so that the first run on them does not have to.

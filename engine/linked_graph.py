@@ -1,11 +1,10 @@
 """What the files of a model become before its operators have layers: operators and operands, linked and in order."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from engine import pnnx
 from engine.expression_length import check_expression_length
-from engine.light_dataclass import dataclass
 from engine.nesting import check_nesting
 from engine.operator import OUTPUT, RuntimeOperand, RuntimeOperator
 from engine.ports import Port, input_ports, output_ports

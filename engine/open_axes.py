@@ -1,8 +1,8 @@
 """The axes of a graph's inputs that vary together: the length of a sequence."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from engine.light_dataclass import dataclass
 from engine.ports import Port
 from engine.spec import TensorSpec
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -9,11 +10,16 @@ from engine.binding import BoundLayer
 from engine.boundary import at_operator
 from engine.build_clock import UNLIMITED, BuildClock
 from engine.errors import BuildError, BuildTimeoutError, LayerError, describe_problem
+from engine.layers import BUILT_IN
 from engine.operator import INPUT, OUTPUT, RuntimeOperand, RuntimeOperator
-from engine.spec import Spec, Value, is_known, spec_of, tensor_specs
+from engine.spec import UNKNOWN, Spec, Unknown, Value, is_known, spec_of, tensor_specs
 
 MAX_RUN_BYTES = 4 * 2**30
 """Bytes that the tensors of a run may take at once, by default."""
+_EXPRESSION = "pnnx.Expression"
+_RANDOM = ("torch.randn", "torch.randn_like", "torch.normal")
+_MOST_KNOWN = 64
+"""Elements of a constant that is computed with while a run is planned: sizes and margins, not weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +122,7 @@ def check_memory(step: Step, held: int, max_bytes: int) -> None:
     if held > max_bytes:
         place = f"{step.operator.type} {step.operator.name}"
         problem = f"the tensors alive while it runs would take {held:,} bytes"
-        raise LayerError(describe_problem(place, problem, f"at most {max_bytes:,} for a run"))
+        raise LayerError(describe_problem(place, problem, f"at most {max_bytes:,} for a run (max_run_bytes)"))
 
 
 def check_step(step: Step, inputs: Sequence[Value], max_bytes: int) -> None:
@@ -130,6 +136,88 @@ def check_step(step: Step, inputs: Sequence[Value], max_bytes: int) -> None:
     check_memory(step, sum(tensor.nbytes for spec in outputs for tensor in tensor_specs(spec)), max_bytes)
 
 
+def is_engines(layer: BoundLayer) -> bool:
+    """Tell whether a layer is the engine's own.
+
+    One that a user gives in its place may do anything, and something else in every run.
+    """
+    return BUILT_IN.find(layer.layer.type) == layer.layer
+
+
+def is_pure(operator: RuntimeOperator) -> bool:
+    """Tell whether the engine's own layer of an operator gives the same for the same inputs."""
+    return operator.type not in (INPUT, *_RANDOM)
+
+
+class _Knowledge:
+    """What is known of operands before a run: their specs, and the values of small ones that no input changes.
+
+    Sizes and margins that a model computes from constants, such as the margins of Swin's windows, have to be values:
+    all shapes behind them depend on them.
+
+    Attributes:
+        specs: operand name -> what is known of it.
+    """
+
+    def __init__(self, inputs: Mapping[str, Spec]) -> None:
+        self.specs = dict(inputs)
+        self._values: dict[str, Value] = {}
+
+    def infer(self, operator: RuntimeOperator, layer: BoundLayer) -> None:
+        """Add what is known of an operator's outputs.
+
+        Raises:
+            LayerError: the layer could not run on its inputs.
+        """
+        inputs = [self.specs[operand.name] for operand in operator.inputs]
+        names = [operand.name for operand in operator.outputs]
+        outputs = layer.infer(inputs)
+        if is_engines(layer) and is_pure(operator) and all(map(_is_small, outputs)):
+            values = self._computed(operator, layer)
+            if values is not None:
+                self._values.update(zip(names, values, strict=True))
+                outputs = tuple(map(spec_of, values))
+        if not all(map(is_known, outputs)):
+            given: Sequence[Any] = layer.infer(self._with_lists(operator, layer))
+            outputs = tuple(map(spec_of, given))
+        self.specs.update(zip(names, outputs, strict=True))
+
+    def _value(self, name: str) -> "Value | Unknown":
+        """Return the value of an operand that no input changes; UNKNOWN for all others."""
+        spec = self.specs[name]
+        if is_known(spec) and not any(True for _ in tensor_specs(spec)):
+            return spec  # type: ignore[return-value]  # what has no tensors in it is its own spec
+        return self._values.get(name, UNKNOWN)
+
+    def _computed(self, operator: RuntimeOperator, layer: BoundLayer) -> "tuple[Value, ...] | None":
+        """Return the outputs of an operator whose inputs are all known; None where they are not, or are large."""
+        values = [self._value(operand.name) for operand in operator.inputs]
+        if any(value is UNKNOWN for value in values):
+            return None
+        try:
+            outputs = layer.forward(values)  # type: ignore[arg-type]  # none is UNKNOWN
+        except LayerError:
+            return None  # the run will tell
+        return outputs if all(_is_small(spec_of(output)) for output in outputs) else None
+
+    def _with_lists(self, operator: RuntimeOperator, layer: BoundLayer) -> list[Any]:
+        """Return an operator's inputs as specs, but as values where known ones carry numbers and lists."""
+        inputs: list[Any] = [self.specs[operand.name] for operand in operator.inputs]
+        if layer.layer.type == _EXPRESSION and is_engines(layer):
+            values = [self._value(operand.name) for operand in operator.inputs]
+            return [spec if value is UNKNOWN else value for spec, value in zip(inputs, values, strict=True)]
+        for bound in layer.operand_arguments:
+            value = self._value(operator.inputs[bound.index].name)
+            if value is not UNKNOWN and not bound.argument.takes_any_tensor:
+                inputs[bound.index] = value
+        return inputs
+
+
+def _is_small(spec: Spec) -> bool:
+    """Whether a value has few elements, or it is not known how many."""
+    return sum(tensor.size for tensor in tensor_specs(spec)) <= _MOST_KNOWN
+
+
 def _plan_steps(
     order: Sequence[RuntimeOperator],
     operands: Mapping[str, RuntimeOperand],
@@ -138,7 +226,8 @@ def _plan_steps(
 ) -> Plan:
     slots = {name: slot for slot, name in enumerate(operands)}
     last_use = _last_uses(order)
-    specs: dict[str, Spec] = dict(inputs)
+    knowledge = _Knowledge(inputs)
+    specs = knowledge.specs
     steps = []
     for index, operator in enumerate(order):
         _check_clock(clock, operator)
@@ -149,8 +238,7 @@ def _plan_steps(
         release = tuple(slots[name] for name in touched if last_use[name] == index)
         with at_operator(operator.type, operator.name, "cannot be planned", LayerError):
             if operator.type != INPUT:
-                given = layer.infer([specs[operand.name] for operand in operator.inputs])
-                specs.update(zip((operand.name for operand in operator.outputs), given, strict=True))
+                knowledge.infer(operator, layer)
             steps.append(_make_step(operator, layer, slots, specs, release))
     return Plan(tuple(steps), slots, specs)
 

@@ -1,8 +1,9 @@
 """What a quantized operand carries during a run."""
 
+from dataclasses import dataclass
+
 from engine.dtypes import Array
 from engine.kernels.quantization import dequantize
-from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

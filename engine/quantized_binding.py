@@ -9,12 +9,11 @@ convolutions and linear layers before (`TensorScale.rounds_sum`). NaN becomes th
 """
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from engine.binding import BoundLayer
 from engine.layers import BUILT_IN
-from engine.light_dataclass import dataclass
 from engine.operator import OUTPUT, RuntimeOperand, RuntimeOperator
 from engine.quantization.layer import Int8Layer
 from engine.quantization.tensor_scale import TensorScale

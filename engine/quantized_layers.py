@@ -1,7 +1,7 @@
 """What PyTorch's quantized layers are as layers of float32 that is rounded to what integers stand for."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,6 @@ from engine.kernels.quantization import check_quantization
 from engine.layers import BUILT_IN
 from engine.layers.quantized import quantized_dtype
 from engine.layers.quantized_products import Filters
-from engine.light_dataclass import dataclass
 from engine.quantization.layer import Int8Layer
 from engine.quantization.tensor_scale import TensorScale
 from engine.quantization.weights import MOST_TERMS, QuantizedWeights

@@ -17,11 +17,11 @@ A choice that does not follow from the types alone is reported in a warning.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
 
 from engine.errors import BuildError, LayerError, ParameterError, describe_problem
-from engine.light_dataclass import dataclass
 from engine.pnnx import Operator, TensorType
 from engine.pnnx.tensor_type import format_tensor_type
 from engine.results import ResultPlaces, Results, Traits, fits

@@ -6,10 +6,10 @@ the shape and dtype that the file declares for the outputs; what those leave ope
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from engine.dtypes import PNNX_COMPUTE
-from engine.light_dataclass import dataclass
 from engine.pnnx import TensorType
 from engine.spec import Spec, TensorSpec
 

@@ -1,5 +1,6 @@
 """What ran, when, for how long, on what shapes."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -11,6 +12,9 @@ from engine.dtypes import Array, pnnx_name
 from engine.errors import InputError, describe_problem
 from engine.quantized import QuantizedTensor
 from engine.spec import Value
+
+_BLOCK_ELEMENTS = 1 << 16
+"""Elements whose statistics are computed at once: 512 KiB in float64."""
 
 
 class TraceLevel(IntEnum):
@@ -26,7 +30,7 @@ class Statistics:
     """Distribution of the finite elements of a tensor, and how many are not finite.
 
     `minimum`, `maximum`, `mean` and `std` (population) are None where no element is finite, and for
-    complex tensors are those of the absolute values.
+    complex tensors are those of the absolute values. `count` is the number of finite elements.
     """
 
     minimum: float | None
@@ -35,6 +39,7 @@ class Statistics:
     std: float | None
     nan: int
     inf: int
+    count: int = 0
 
 
 class OperandTrace(NamedTuple):
@@ -140,16 +145,23 @@ class RunTrace:
         return self._layers or ()
 
 
-def check_level(level: object) -> TraceLevel:
-    """Return how much of a run to record.
+_LEVEL_NAMES = {level.name.lower(): level for level in TraceLevel} | {"stats": TraceLevel.STATISTICS}
+"""Name -> level; `stats` is what the HTTP API calls it."""
+
+
+def choose_level(wanted: TraceLevel | str) -> TraceLevel:
+    """Return how much of a run to record: `off`, `on`, `statistics` or, in short, `stats`.
 
     Raises:
-        InputError: it is no `TraceLevel`.
+        InputError: there is no such level.
     """
-    if isinstance(level, TraceLevel):
-        return level
-    names = ", ".join(f"TraceLevel.{item.name}" for item in TraceLevel)
-    raise InputError(describe_problem("trace", f"is {level!r:.80}", f"one of {names}"))
+    if isinstance(wanted, TraceLevel):
+        return wanted
+    level = _LEVEL_NAMES.get(wanted) if isinstance(wanted, str) else None
+    if level is None:
+        expected = f"one of {', '.join(level.name.lower() for level in TraceLevel)}, or a TraceLevel"
+        raise InputError(describe_problem("trace", f"is {wanted!r:.80}", expected))
+    return level
 
 
 def trace_operand(name: str, value: Value, backend: str | None = None) -> OperandTrace:
@@ -170,7 +182,34 @@ def trace_operand(name: str, value: Value, backend: str | None = None) -> Operan
 
 
 def measure(array: Array) -> Statistics:
-    """Return the statistics of an array of any dtype."""
+    """Return the statistics of an array of any dtype; computed block by block, as temporaries are larger than it."""
+    if array.size <= _BLOCK_ELEMENTS:
+        return _measure_block(array)
+    blocks = np.nditer(array, ["external_loop", "buffered"], ["readonly"], buffersize=_BLOCK_ELEMENTS)
+    return join_statistics([_measure_block(np.asarray(block)) for block in blocks])
+
+
+def join_statistics(parts: Sequence[Statistics]) -> Statistics:
+    """Return the statistics of all elements of several tensors, at least one."""
+    nan, inf = sum(part.nan for part in parts), sum(part.inf for part in parts)
+    counted = [part for part in parts if part.count]
+    count = sum(part.count for part in counted)
+    if not count:
+        return Statistics(minimum=None, maximum=None, mean=None, std=None, nan=nan, inf=inf)
+    weights, means, stds = np.array([(part.count, part.mean, part.std) for part in counted]).T
+    mean = float(weights @ means) / count
+    return Statistics(
+        minimum=min(part.minimum for part in counted if part.minimum is not None),
+        maximum=max(part.maximum for part in counted if part.maximum is not None),
+        mean=mean,
+        std=math.sqrt(float(weights @ (stds**2 + (means - mean) ** 2)) / count),
+        nan=nan,
+        inf=inf,
+        count=count,
+    )
+
+
+def _measure_block(array: Array) -> Statistics:
     if array.dtype == np.bool_:
         array = array.view(np.uint8)
     if np.iscomplexobj(array):
@@ -178,16 +217,22 @@ def measure(array: Array) -> Statistics:
     nan = inf = 0
     if array.dtype.kind == "f":
         finite = np.isfinite(array)
-        nan = int(np.isnan(array).sum())
-        inf = int(array.size - finite.sum() - nan)
-        if nan or inf:
+        if not finite.all():
+            nan = int(np.isnan(array).sum())
+            inf = int(array.size - finite.sum() - nan)
             array = array[finite]
     if array.size == 0:
         return Statistics(minimum=None, maximum=None, mean=None, std=None, nan=nan, inf=inf)
     mean = float(array.mean(dtype=np.float64))
     std = float(array.std(dtype=np.float64))
     return Statistics(
-        minimum=float(array.min()), maximum=float(array.max()), mean=mean, std=std, nan=nan, inf=inf
+        minimum=float(array.min()),
+        maximum=float(array.max()),
+        mean=mean,
+        std=std,
+        nan=nan,
+        inf=inf,
+        count=array.size,
     )
 
 

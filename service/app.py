@@ -2,8 +2,10 @@
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING
 
+from fastapi import FastAPI
+
+from service.api import make_api
 from service.config.setting_file import SettingsError
 from service.config.settings import Settings
 from service.direct import POLLED_ROUTES
@@ -25,8 +27,8 @@ from service.processes.siblings import Siblings
 from service.processes.slot import Slot
 from service.repository.early_load import EarlyLoad
 from service.repository.load_progress import LoadProgress
+from service.rollback_news import RollbackNews
 from service.scheduling.dispatcher import Dispatcher
-from service.schema_building import built_when_used
 from service.services import Listener, Services
 from service.stores.source import open_source
 from service.surfaces import POLLED_PATHS
@@ -35,9 +37,6 @@ from service.telemetry.process_endings import ProcessEndings
 from service.telemetry.process_statistics import open_counters
 from service.telemetry.telemetry import make_telemetry
 from service.traffic.request_endings import RequestEndings
-
-if TYPE_CHECKING:
-    from fastapi import FastAPI
 
 _logger = logging.getLogger(__name__)
 
@@ -64,8 +63,6 @@ def create_app(settings: Settings, early: EarlyLoad | None = None, slot: Slot | 
     endings = RequestEndings() if counters is None else ProcessEndings(counters)
     services.traffic = make_traffic(settings, dispatcher, endings)
     if slot is not None:
-        from service.rollback_news import RollbackNews  # noqa: PLC0415  # one process has nobody to tell
-
         services.siblings = Siblings(slot.channel, slot.number)
         services.traffic.tell = RollbackNews(services.siblings).tell
     access, budget = Access(settings), BodyBudget(settings.max_buffered_bytes)
@@ -87,11 +84,7 @@ def _make_application(
     """Return the application without its middleware."""
     runs = inference_routes(services)
 
-    def make() -> "FastAPI":
-        with built_when_used():
-            # a quarter of a second, and memory: many processes need none of it
-            from service.api import make_api  # noqa: PLC0415
-
+    def make() -> FastAPI:
         return make_api(services, runs, access, origins, buckets)
 
     app = Application([*runs, *POLLED_ROUTES], make, lifespan)

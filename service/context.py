@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from random import Random
 from time import perf_counter
 
 from starlette.requests import Request
 from starlette.types import Scope
 
-from engine.light_dataclass import dataclass
 from service.peer import Peer, address_of
 
 REQUEST_ID_HEADER = "X-Request-ID"
@@ -30,6 +29,7 @@ class RequestContext:
         model: name of the loaded model that the request asks for; never text that a client made up.
         headers: the first header of each name; names are in lower case.
         client: who sent it: its address, until a key of it is accepted.
+        is_admin: whether that key is an admin key.
         is_begun: whether its answer has begun.
         is_ended: whether all of its answer was sent.
     """
@@ -39,6 +39,7 @@ class RequestContext:
     model: str | None = None
     headers: Mapping[bytes, bytes] = field(default_factory=dict)
     client: Peer = ""
+    is_admin: bool = False
     is_begun: bool = False
     is_ended: bool = False
 

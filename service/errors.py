@@ -47,6 +47,11 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
+def clipped(text: str, limit: int = 4096) -> str:
+    """Return a text, shortened to a number of characters where it has more: clients and files may have any."""
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text):,} characters)"
+
+
 def out_of_memory(message: str = "the server has too little memory for the request") -> ServiceError:
     """Return the error to answer with when memory for a request cannot be had."""
     return ServiceError(503, "out_of_memory", message, headers={"Retry-After": "1"})

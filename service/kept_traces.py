@@ -11,6 +11,9 @@ from service.telemetry.chrome_trace import chrome_trace, join_traces
 from service.telemetry.recent_runs import RecentRun
 from service.telemetry.trace_view import describe, summarize
 
+CLIENT_HEADER = "kuiper-client"
+"""Name of the header by which another process learns whose runs are asked for."""
+
 
 class KeptTraces:
     """Traced runs as JSON. Its methods may wait for other processes, and are called on any thread but the event loop's.
@@ -18,18 +21,20 @@ class KeptTraces:
     Args:
         services: the parts of the server.
         is_alone: whether runs of this process alone are shown.
+        client: whose runs are shown, the digest of an API key; None: those of all clients.
     """
 
-    def __init__(self, services: Services, *, is_alone: bool) -> None:
+    def __init__(self, services: Services, *, is_alone: bool, client: bytes | None = None) -> None:
         self._recent = services.telemetry.recent
         self._traffic = services.traffic
         self._siblings = None if is_alone else services.siblings
         self._process = None if services.siblings is None else services.siblings.number
+        self._client = client
         self.is_alone = is_alone
 
     def list_all(self) -> bytes:
         """Return a `TraceList`, newest first."""
-        listed = [summarize(run, self._process) for run in self._recent.newest_first()]
+        listed = [summarize(run, self._process) for run in self._recent.newest_first(self._client)]
         for reply in self._ask("/traces"):
             listed += orjson.loads(reply.body)["traces"]
         if self._siblings is not None:
@@ -38,7 +43,7 @@ class KeptTraces:
 
     def draw_all(self) -> bytes:
         """Return a `ChromeTrace` of all runs."""
-        drawn = chrome_trace(self._recent.newest_first())
+        drawn = chrome_trace(self._recent.newest_first(self._client))
         if self._siblings is None:
             return _dump(drawn)
         others = [
@@ -52,7 +57,7 @@ class KeptTraces:
         Raises:
             ServiceError: 404 `trace_not_found`.
         """
-        run = self._recent.find(request_id)
+        run = self._recent.find(request_id, self._client)
         if run is not None:
             return self._show(run, is_drawn=is_drawn)
         for reply in self._ask(f"/traces/{request_id}", "format=chrome" if is_drawn else ""):
@@ -70,7 +75,8 @@ class KeptTraces:
         """Return the answers of the other processes that have one."""
         if self._siblings is None:
             return []
-        replies = self._siblings.ask_from_thread(Call("GET", path, query))
+        headers = () if self._client is None else ((CLIENT_HEADER, self._client.hex()),)
+        replies = self._siblings.ask_from_thread(Call("GET", path, query, headers))
         return [reply for reply in replies if reply.status == HTTPStatus.OK]
 
 

@@ -7,9 +7,8 @@ from contextlib import asynccontextmanager, suppress
 
 from starlette.applications import Starlette
 
-from engine import code_folder_in_use
+from engine import code_folder_in_use, release_file_pages
 from service.errors import ListenError, ServiceError
-from service.first_needs import prepare_for_requests
 from service.http.route_threads import limit_route_threads
 from service.images.decoder import DECODER
 from service.lifecycle import Phase
@@ -117,7 +116,7 @@ async def _load(services: Services, trimmer: MemoryTrimmer) -> None:
         _start_poller(services)
         services.lifecycle.started()
         with suppress(ServiceError):  # the server shuts down
-            await services.loading_threads.run(prepare_for_requests)
+            await services.loading_threads.run(release_file_pages)
             limit_route_threads()
 
 

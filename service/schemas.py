@@ -103,8 +103,8 @@ _OBSERVED = (
 )
 _PIECES = (
     "rows of each run, where the rows were run in parts that kernels are compiled for; times, multiply-adds and bytes "
-    "of the layers are then sums, operands those of the first run, and layers begin where the one before them ends; "
-    "otherwise left out"
+    "of the layers are then sums, operands those of the first run, with the statistics of all, and layers begin where "
+    "the one before them ends; otherwise left out"
 )
 
 

@@ -1,14 +1,13 @@
 """The parts of a running server, as routes and middleware reach them."""
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Protocol
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 
-from engine.light_dataclass import dataclass
 from service.config.machine import this_machine
 from service.config.settings import Settings
 from service.graph.document_cache import DocumentCache

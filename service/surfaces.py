@@ -5,10 +5,10 @@ Routes, access control, spans and error handlers read it. A path belongs to the 
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from starlette.requests import Request
 
-from engine.light_dataclass import dataclass
 from service.config.limits import Limits
 from service.errors import ServiceError
 from service.infer.head import InferHead

@@ -1,8 +1,7 @@
 """Documents with an entity tag, which tells a client whether its copy is still good."""
 
+from dataclasses import dataclass
 from hashlib import sha256
-
-from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Looks at a model before it is served: can it run, what does it take, and where does it differ from a reference."""
 
 from engine.check.archives import UNREADABLE, load_inputs
+from engine.check.closeness import magnitude
 from engine.check.command import main, make_parser
 from engine.check.comparison import Difference, compare_backends, compare_layers, compare_outputs
 from engine.check.report import Report, inspect
@@ -17,6 +18,7 @@ __all__ = [
     "compare_outputs",
     "inspect",
     "load_inputs",
+    "magnitude",
     "main",
     "make_parser",
     "trial_inputs",

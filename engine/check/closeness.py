@@ -25,11 +25,11 @@ def is_close(ours: Array, wanted: Array, tolerance: float) -> bool:
     """
     if wanted.dtype.kind in "biu":
         return np.array_equal(ours, wanted)
-    whole = _magnitude(wanted) or 1.0
+    whole = magnitude(wanted) or 1.0
     return _agree(ours, wanted, tolerance, whole) or any(
         # a part of zeros alone says nothing of its magnitude
         all(
-            _agree(ours[part], wanted[part], tolerance, _magnitude(wanted[part]) or min(1.0, whole))
+            _agree(ours[part], wanted[part], tolerance, magnitude(wanted[part]) or min(1.0, whole))
             for part in parts
         )
         for parts in _partings(wanted)
@@ -48,7 +48,7 @@ def _partings(values: Array) -> Iterator[list[tuple[slice | int, ...]]]:
             yield [(*before, place) for place in range(values.shape[axis])]
 
 
-def _magnitude(values: Array) -> float:
+def magnitude(values: Array) -> float:
     """Return what a tensor's small elements are measured by: its largest; the limit of masks and the like is none.
 
     0 where all are zeros, or not finite.

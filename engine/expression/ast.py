@@ -4,11 +4,10 @@ Every walk keeps its own stack: a tree may be nested deeper than the interpreter
 """
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from engine.errors import ExpressionError
-from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -6,6 +6,7 @@ bool, int64, float32 or complex64, so that `int(mul(size(@0,2),0.7))` comes out 
 
 import difflib
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,7 +16,6 @@ from engine.dtypes import TORCH_DTYPES, Array
 from engine.kernels.elementwise import BINARY, UNARY
 from engine.kernels.promotion import Dtype, PythonScalar, scalar_dtype
 from engine.kernels.ufunc import Binary, Unary
-from engine.light_dataclass import dataclass
 from engine.spec import UNKNOWN, Spec, TensorSpec, Value
 
 _ALIASES = {

@@ -1,8 +1,7 @@
 """What the characters of an expression mean: its tokens."""
 
+from dataclasses import dataclass
 from enum import Enum
-
-from engine.light_dataclass import dataclass
 
 
 class TokenKind(Enum):

@@ -89,7 +89,8 @@ def _times_log(logarithm: Any) -> Any:
 
 
 def _scale(a: Array, b: Array, out: Array | None) -> Any:
-    return np.multiply(a, np.exp2(b), out)
+    # a number has no dtype of its own, and must not make float32 float64
+    return np.multiply(a, np.exp2(np.asarray(b, np.result_type(a, b))), out)
 
 
 def _heaviside(a: Array, b: Array, out: Array | None) -> Any:

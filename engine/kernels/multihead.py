@@ -1,13 +1,13 @@
 """Multi-head attention with its projections."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from engine.dtypes import Array
 from engine.kernels.attention import attention_weights
 from engine.kernels.matrix import linear, matmul
-from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

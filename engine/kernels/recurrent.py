@@ -7,6 +7,7 @@ Formulas: https://pytorch.org/docs/stable/generated/torch.nn.RNN.html, .GRU.html
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -14,7 +15,6 @@ import numpy as np
 from engine.dtypes import Array
 from engine.kernels.activation import sigmoid
 from engine.kernels.matrix import linear
-from engine.light_dataclass import dataclass
 
 CellState: TypeAlias = tuple[Array, ...]
 """Hidden state of one layer in one direction; of an LSTM the cell state as well."""

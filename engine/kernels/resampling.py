@@ -6,6 +6,7 @@ of and their weights. Tables depend on sizes alone and are kept between calls.
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -16,7 +17,6 @@ from engine.errors import ArgumentError
 from engine.kernels.adaptive_pooling import adaptive_avg_pool
 from engine.kernels.blocks import plane_blocks
 from engine.kernels.windows import require_floating, require_rank
-from engine.light_dataclass import dataclass
 
 _RANKS = {
     "nearest": (1, 2, 3),

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.activation import activate, sigmoid
 from engine.kernels.convolution import convolution_shape, convolve
-from engine.light_dataclass import dataclass
 from engine.registry import layer
 from engine.spec import TensorSpec
 

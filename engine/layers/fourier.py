@@ -9,6 +9,7 @@ the spectrum  hfft       hfft2        hfftn        half a signal to a real spect
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -20,7 +21,6 @@ from engine.kernels import fourier
 from engine.kernels.axes import axis, checked_shape
 from engine.kernels.casting import cast
 from engine.kernels.promotion import Dtype, floating
-from engine.light_dataclass import dataclass
 from engine.registry import layer
 from engine.spec import TensorSpec
 

@@ -5,6 +5,7 @@ that has one for all channels, so such a file cannot be run; where a file does h
 """
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from engine.kernels.batches import spread
 from engine.kernels.convolution import convolution_shape, convolve
 from engine.kernels.matrix import linear
 from engine.kernels.quantization import check_quantization, requantize
-from engine.light_dataclass import dataclass
 from engine.quantized import QuantizedTensor
 from engine.registry import layer
 from engine.spec import QuantizedSpec, Spec, TensorSpec, spec_of, tensor_spec

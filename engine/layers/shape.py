@@ -63,7 +63,7 @@ def _infer_reshape_as(input: TensorSpec, other: TensorSpec) -> TensorSpec:
     return input.with_shape(completed_shape(other.shape, input.size, "other"))
 
 
-@layer("Tensor.reshape_as", "Tensor.view_as", infer=_infer_reshape_as)
+@layer("Tensor.reshape_as", "Tensor.view_as", "aten::view_as", infer=_infer_reshape_as)
 def reshape_as(input: Array, other: Array) -> Array:
     """Give the elements the shape of `other`."""
     return input.reshape(completed_shape(other.shape, input.size, "other"))

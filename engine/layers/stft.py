@@ -1,5 +1,6 @@
 """Layers of the short-time Fourier transform: torch.stft and torch.istft."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from engine.kernels import stft as kernel
 from engine.kernels.axes import checked_shape
 from engine.kernels.casting import cast
 from engine.kernels.promotion import Dtype, promote
-from engine.light_dataclass import dataclass
 from engine.registry import layer
 from engine.spec import TensorSpec
 

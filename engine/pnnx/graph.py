@@ -6,11 +6,10 @@ write(graph, "changed.pnnx.param", "changed.pnnx.bin")
 """
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from engine.errors import GraphError, describe_problem
-from engine.light_dataclass import dataclass
 from engine.pnnx.model import Operator
 from engine.pnnx.tensor_type import TensorType
 

@@ -1,8 +1,8 @@
 """Checks how operators and operands are linked: one producer per operand, one name per operator."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from engine.light_dataclass import dataclass
 from engine.pnnx.model import Operator
 
 

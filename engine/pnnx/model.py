@@ -1,6 +1,6 @@
 """What the lines of a `.param` say: operators, parameters, and attributes with their bytes."""
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -8,7 +8,6 @@ import numpy.typing as npt
 
 from engine.dtypes import PNNX_STORAGE, Array, pnnx_name
 from engine.errors import PnnxError
-from engine.light_dataclass import dataclass
 from engine.pnnx.tensor_type import ELEMENT_SIZES, byte_count
 
 ParameterValue: TypeAlias = (

@@ -15,12 +15,11 @@ word that is no operand type makes a comment of the rest of its line.
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 
 from engine.errors import ParamError
-from engine.light_dataclass import dataclass
 from engine.pnnx.graph import Graph
 from engine.pnnx.links import find_fault
 from engine.pnnx.model import Operator

@@ -1,9 +1,9 @@
 """Shapes and element types as PNNX spells them: `(1,3,?,224)f32`."""
 
 import re
+from dataclasses import dataclass
 
 from engine.dtypes import PNNX_STORAGE
-from engine.light_dataclass import dataclass
 
 ELEMENT_SIZES: dict[str, int] = {"null": 0} | {name: dtype.itemsize for name, dtype in PNNX_STORAGE.items()}
 """PNNX type name -> bytes of one stored element; `null` is PNNX's own name for no type."""

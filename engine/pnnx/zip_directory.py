@@ -1,9 +1,9 @@
 """Finds the central directory of a zip archive through the records at its end, classic or zip64."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import ArchiveError
-from engine.light_dataclass import dataclass
 from engine.pnnx import zip_records as zr
 
 MAX_ENTRIES = 2**20

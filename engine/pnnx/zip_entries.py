@@ -1,9 +1,9 @@
 """Reads the entries of a zip archive: their directory headers, checked against those before the data."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import ArchiveError
-from engine.light_dataclass import dataclass
 from engine.pnnx import zip_records as zr
 from engine.pnnx.zip_directory import Directory
 

@@ -8,12 +8,12 @@ Each operation is rounded to float32 once, in this order.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from engine.dtypes import Array
-from engine.light_dataclass import dataclass
 from engine.quantization.scheme import Activation
 from engine.quantization.tensor_scale import LARGEST, TensorScale
 from engine.quantization.weights import LARGEST_MAGNITUDE, QuantizedWeights

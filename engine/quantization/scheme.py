@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from engine.errors import BuildError
 from engine.quantization.figures import QuantizationFigures
 from engine.quantization.tensor_scale import TensorScale
 
@@ -40,14 +41,31 @@ class Quantization:
     """What of a model is computed in 8-bit integers; all else stays float32.
 
     Attributes:
-        layers: operator -> where the scale of its input comes from, for the operators that multiply integers.
+        layers: operator -> where the scale of its input comes from, for the operators that multiply integers; by name
+            as well: `static`, `dynamic`.
         tensors: operand -> its scale. The value of such an operand, if it is float32 and no input of the graph, is
             rounded to what its integers stand for, whoever reads it: so it may be stored as integers.
         calibration: what the scales were determined from; None where a program chose them.
         figures: what was measured of it; no part of what it says.
+
+    Raises:
+        BuildError: there is no such activation.
     """
 
     layers: Mapping[str, Activation] = field(default_factory=dict)
     tensors: Mapping[str, TensorScale] = field(default_factory=dict)
     calibration: Calibration | None = None
     figures: QuantizationFigures | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        layers = {name: _choose_activation(name, wanted) for name, wanted in self.layers.items()}
+        object.__setattr__(self, "layers", layers)
+
+
+def _choose_activation(name: str, wanted: Activation | str) -> Activation:
+    try:
+        return Activation(wanted)
+    except ValueError as error:
+        names = ", ".join(item.value for item in Activation)
+        problem = f"quantization: activation {wanted!r:.80} of {name} is not known"
+        raise BuildError(f"{problem}; expected one of {names}") from error

@@ -1,10 +1,11 @@
 """Weights as 8-bit integers: symmetric, with a scale for each filter."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from engine.dtypes import Array
 from engine.errors import BuildError
-from engine.light_dataclass import dataclass
 from engine.quantization.tensor_scale import LARGEST
 
 _LARGEST_WEIGHT = 127

@@ -1,5 +1,6 @@
 """`kuiper export SOURCE`: from a model of PyTorch or ONNX to a folder that a server serves."""
 
+import logging
 import os
 import signal
 import threading
@@ -14,11 +15,11 @@ import typer
 from service.commands.failure import CommandError, CommandUsageError
 from service.commands.output import Json, print_json
 from service.export import PRESETS, ExportError, InputSpec, export, parse_input
-from service.export.agreement import TOLERANCE
-from service.export.conversion import SECONDS, source_name
+from service.export.conversion import SECONDS
 from service.export.errors import WishError
+from service.export.opening import source_name
 
-EXAMPLE = "kuiper export mynet.pt --input '?,3,32,32'"
+EXAMPLE = "kuiper export mynet.pt2 --preset imagenet"
 EXAMPLE_MARK = "export"
 """The guide on exporting runs such an example, which needs a model and the exporter."""
 
@@ -30,7 +31,8 @@ def run(
     source: Annotated[
         str,
         typer.Argument(
-            help="a TorchScript file, an ONNX file, or package.module:function that makes a module"
+            help="a file of torch.export (.pt2), TorchScript or ONNX; a folder of save_pretrained; "
+            "package.module:function or file.py:Class, which make a module; or timm:name"
         ),
     ],
     input: Annotated[
@@ -39,8 +41,8 @@ def run(
             "--input",
             "-i",
             metavar="SHAPE",
-            help="shape of an input, as 1,3,224,224, with ? for an open size, 640? for one that is tried at 640, and "
-            ":i64 for another type; repeat it for each input",
+            help="shape of an input, as 1,3,224,224, with ? for a dynamic dimension, 640? for one that is tried at "
+            "640, and :i64 for its type; repeat it for each input; by default what the source tells",
         ),
     ] = None,
     models: Annotated[Path, typer.Option(metavar="DIR", help="the folder of models")] = Path("models"),
@@ -48,10 +50,14 @@ def run(
         str | None, typer.Option(metavar="NAME", help="the model's name; by default the source's")
     ] = None,
     task: Annotated[
-        str | None, typer.Option(metavar="TASK", help="the model's task; by default what can be told")
+        str | None, typer.Option(metavar="TASK", help="the model's task; by default what the source tells")
     ] = None,
     preset: Annotated[
-        str | None, typer.Option(metavar="PRESET", help=f"how pictures are prepared: {', '.join(PRESETS)}")
+        str | None,
+        typer.Option(
+            metavar="PRESET",
+            help=f"how pictures are prepared, where the source does not tell: {', '.join(PRESETS)}",
+        ),
     ] = None,
     labels: Annotated[
         str | None,
@@ -71,20 +77,24 @@ def run(
         float,
         typer.Option(
             min=0,
-            help="largest difference that is ignored, relative to the value and to the largest of its tensor",
+            help="largest difference that is ignored, relative to the magnitude of the tensor; by default what float32 "
+            "rounding explains",
         ),
-    ] = TOLERANCE,
+    ] = 0.0,
     json: Json = False,
 ) -> None:
     """Export a model of PyTorch or ONNX to a folder that a server serves, and compare it with its source.
 
+    What the source tells becomes model.toml: inputs, task, labels, tokenizer, how pictures are prepared. Options come
+    before it.
+
     The outputs and the results of layers are compared with what PyTorch or onnxruntime computes. Nothing is written
-    where an output differs. A model whose sizes are open is exported with two shapes, and compared on both.
+    where an output differs. A model with dynamic dimensions is exported with two shapes, and compared on both.
 
     It needs the packages of the extra: pip install 'kuiper-serve[export]'.
     """
     specs = [_spec(text) for text in input or ()]
-    with _ended_in_order():
+    with _ended_in_order(), _progress():
         try:
             report = export(
                 source,
@@ -115,6 +125,24 @@ def _spec(text: str) -> InputSpec:
         return parse_input(text)
     except ExportError as error:
         raise CommandUsageError(str(error)) from error
+
+
+@contextmanager
+def _progress() -> Iterator[None]:
+    """Print what is being done to standard error; warnings of the graph become notes of the report."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("… %(message)s"))
+    logger, engine = logging.getLogger("service.export"), logging.getLogger("engine")
+    levels = logger.level, engine.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    engine.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(levels[0])
+        engine.setLevel(levels[1])
 
 
 class _Stopped(BaseException):

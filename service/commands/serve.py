@@ -1,7 +1,4 @@
-"""`kuiper serve`: serves the models of a directory. Its flags are the settings.
-
-Nothing is imported here that a server does not need: what its start costs is measured.
-"""
+"""`kuiper serve`: serves the models of a directory. Its flags are the settings."""
 
 import argparse
 import logging
@@ -9,17 +6,20 @@ import os
 from collections.abc import Sequence
 
 from engine.command_parser import CommandParser
-from service.collection import collect_rarely, without_collection
+from service.app import create_app
+from service.collection import collect_rarely
 from service.commands.setting_flags import add_flags, settings_of
 from service.config.environment import doubtful_variables
 from service.config.machine import share_machine
 from service.config.settings import Settings, describe_settings
 from service.errors import ListenError
 from service.memory_trimmer import use_one_heap
+from service.processes.run import run_processes
 from service.processes.slot import START_FAILED, Slot, take_slot
 from service.repository.early_load import EarlyLoad
 from service.repository.load_progress import LoadProgress
-from service.schema_building import built_when_used
+from service.server.listener import listen, url_of
+from service.server.server import run
 from service.server.tls import check_tls
 from service.stores.source import open_source
 from service.telemetry.load_report import LoadReport
@@ -81,10 +81,6 @@ def serve(settings: Settings, slot: Slot | None = None) -> int:
         logging.getLogger().setLevel(logging.ERROR)
     early = _early_load(settings, is_told)
     try:
-        with without_collection(), built_when_used():
-            # a quarter of a second, in which models are being loaded
-            from service.app import create_app  # noqa: PLC0415
-            from service.server.server import run  # noqa: PLC0415
         app = create_app(settings, early, slot)
         return run(app, settings) if slot is None else run(app, settings, slot)
     finally:
@@ -94,10 +90,6 @@ def serve(settings: Settings, slot: Slot | None = None) -> int:
 
 def _supervise(settings: Settings) -> int:
     """Start several processes that serve, and wait for their end; return the exit code."""
-    # what one process needs not
-    from service.processes.run import run_processes  # noqa: PLC0415
-    from service.server.listener import listen, url_of  # noqa: PLC0415
-
     configure_logging(settings.log_level, settings.log_format)
     try:
         sockets, port = listen(settings.host, settings.port), settings.grpc_port

@@ -18,8 +18,9 @@ MEMORY_SHARES: Final = {
 """Setting -> how much of the memory for requests, in bytes, its default is at most, in its own unit."""
 _HOLDS: Final = {"max_buffered_bytes": "max_body_bytes", "max_unsent_bytes": "max_answer_bytes"}
 """What is for many requests -> what is for one of them, and has to find room there."""
-_RUNS: Final = Fraction(1, 2)
-"""How much of the memory for requests the tensors of one run for each worker may take together."""
+_RUNS: Final = Fraction(3, 4)
+"""How much of the memory for requests the tensors of one run for each worker, heavy ones included, may take together:
+all but what bodies and unsent responses take."""
 _REST_BYTES: Final = 256 << 20
 """What the process takes without any request. All else is for requests, or a quarter where that is more."""
 _WORKER_BYTES: Final = 256 << 20
@@ -38,7 +39,8 @@ def fit_to_memory(settings: Settings, memory: int | None) -> Settings:
     if memory is None:
         return settings
     workers = settings.workers or max(1, min(settings.worker_count, memory // _WORKER_BYTES))
-    shares = MEMORY_SHARES | {"max_run_bytes": _RUNS / workers}
+    runs = workers + (settings.heavy_workers or max(1, workers - 1))
+    shares = MEMORY_SHARES | {"max_run_bytes": _RUNS / runs}
     for_requests = max(memory - _REST_BYTES, memory // 4)
     fitted = {
         name: min(getattr(settings, name), max(_LEAST, int(for_requests * share)))

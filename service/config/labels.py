@@ -70,9 +70,9 @@ def read_labels(config: Path, name: str, *, are_characters: bool = False) -> lis
     try:
         text = read_text(path, "utf-8-sig")
     except (OSError, ValueError) as error:
-        raise ModelConfigError(
-            config, "labels", f"{path} cannot be read: {error}", "UTF-8, one label per line"
-        ) from error
+        reason = getattr(error, "strerror", None) or error  # without the path, which is named already
+        problem = f"{path} cannot be read: {reason}"
+        raise ModelConfigError(config, "labels", problem, "UTF-8, one label per line") from error
     try:
         labels = split_labels(text, are_characters=are_characters)
     except ValueError as error:

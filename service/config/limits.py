@@ -1,9 +1,9 @@
 """Upper bounds on the size of a request."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
-from engine.light_dataclass import dataclass
 from service.config.image_formats import KNOWN_FORMATS, ImageFormat
 from service.errors import ServiceError
 

@@ -3,10 +3,10 @@
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from engine.light_dataclass import dataclass
 from service.config.cgroups import cpu_quota, memory_limit
 
 

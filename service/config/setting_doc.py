@@ -1,8 +1,8 @@
 """The documentation of one setting."""
 
-from pydantic.fields import FieldInfo
+from dataclasses import dataclass
 
-from engine.light_dataclass import dataclass
+from pydantic.fields import FieldInfo
 
 
 @dataclass(frozen=True, slots=True)

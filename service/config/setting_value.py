@@ -1,10 +1,10 @@
 """The settings in force, with where each comes from; what is secret is left out."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from engine.light_dataclass import dataclass
 from service.config.setting_origin import SettingOrigin
 from service.config.settings import Settings, describe_settings
 from service.config.store_url import StoreUrl

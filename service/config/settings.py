@@ -12,7 +12,6 @@ from typing import Any
 from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import EnvSettingsSource
 
-from engine import MAX_RUN_BYTES
 from service.config.choices import BackendName, ConsoleMode, LogFormat, LogLevel, ModelControl, VerifyMode
 from service.config.image_formats import KNOWN_FORMATS, ImageFormats
 from service.config.limits import Limits
@@ -215,7 +214,7 @@ class Settings(SourcedSettings):
         description="most bytes of an answer, and of the outputs and captured tensors that it is made of",
     )
     max_run_bytes: int = Field(
-        default=MAX_RUN_BYTES,
+        default=1 << 30,
         ge=1,
         description="most bytes of tensors that may be alive at once during a run",
     )

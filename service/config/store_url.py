@@ -1,6 +1,7 @@
 """Where models are: a folder, or a place in an object store."""
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -8,7 +9,6 @@ from urllib.parse import unquote, urlsplit
 from pydantic import PlainValidator
 
 from engine import ModelFilesError
-from engine.light_dataclass import dataclass
 
 SCHEMES = ("s3", "gs", "az", "hf", "file")
 """S3 and what speaks its protocol, Google Cloud Storage, Azure Blob Storage, Hugging Face, and folders."""

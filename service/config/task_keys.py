@@ -2,13 +2,13 @@
 
 from abc import ABC, abstractmethod
 from contextlib import suppress
+from dataclasses import dataclass
 from threading import RLock
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError, PydanticKnownError
 
-from engine.light_dataclass import dataclass
 from service.config.toml_table import TomlTable
 
 

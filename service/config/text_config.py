@@ -1,6 +1,7 @@
 """`[text]` in `model.toml`: how texts become the ids that a model takes."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -8,7 +9,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from engine.light_dataclass import dataclass
 from service.config.model_config_error import ModelConfigError
 from service.config.regular_file import read_text
 from service.config.toml_table import TomlTable

@@ -1,11 +1,11 @@
 """Validation with pydantic of what clients send: each error names the key, the value given and what was expected."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 from pydantic_core import PydanticCustomError
 
-from engine.light_dataclass import dataclass
 from service.errors import shown
 
 

@@ -1,19 +1,190 @@
-"""Compares an exported model with its source: the outputs, and every layer's result."""
+"""Compares an exported model with its source: the outputs, and the tensors on the way to them.
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+What counts as a difference follows from the network. The source is run a second time with the last bit of each weight
+and of each input flipped: two numbers that float32 can hardly tell apart. What changes by that is what rounding may do
+here, and an exported model may be off by `TIMES` as much.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from engine import Array, RuntimeGraph
-from engine.check import Difference, compare_outputs
+from engine import Array, RuntimeGraph, RuntimeOperand, RuntimeOperator
+from engine.check import magnitude
 from service.export.source import Result, Source
+from service.export.trial import flip_last_bits
 
-TOLERANCE = 1e-3
-"""Largest difference that is ignored, relative to the value and to the largest of its tensor."""
+TIMES = 10.0
+"""How many times the change by flipped bits a tensor may be off."""
+_STEPS = 3
+"""Operators in a row whose results may have no match, as the exporter computes some formulas in other steps."""
+_EPSILON = 2.0**-23
+_KEPT = ("pnnx.Input", "pnnx.Attribute")
+"""Types of operators that compute nothing."""
 
-_ROUNDING = 1e-6
-"""Absolute difference of probabilities that float32 explains: 1 / (1 + exp(-x)) is rounded as a number near 1 is."""
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A tensor of the source, and how exactly it is known.
+
+    Attributes:
+        array: its values.
+        line: where the source computes it, for people; empty where that is not known.
+        scale: the magnitude of its ordinary elements.
+        rounding: by how much flipped bits change these.
+        share: by what share of itself they change a larger element: a masked score, an outlier.
+        flips: how many elements they change, of a tensor of integers.
+    """
+
+    array: Array
+    line: str
+    scale: float
+    rounding: float
+    share: float
+    flips: int
+
+    def distance(self, ours: Array, tolerance: float) -> float:
+        """Return how far values are off, as a multiple of what rounding may do; infinite where nothing explains it.
+
+        Args:
+            ours: values in the order of these, of any shape.
+            tolerance: largest difference that is ignored, relative to the magnitude of the tensor.
+        """
+        wanted, ours = self.array.reshape(-1), ours.reshape(-1)
+        if ours.dtype.kind in "biu" or wanted.dtype.kind in "biu":
+            return self._mismatches(ours, wanted)
+        unit = max(self.rounding, tolerance * self.scale / TIMES)
+        share = max(self.share, tolerance / TIMES)
+        few = slice(0, 64)  # most pairs are told apart by a few of their elements
+        worst = 0.0
+        for part in (few, slice(None)):
+            worst = _worst(ours[part], wanted[part], self.scale, unit, share)
+            if worst > TIMES:
+                return worst
+        return worst
+
+    def _mismatches(self, ours: Array, wanted: Array) -> float:
+        if (ours.dtype.kind in "biu") != (wanted.dtype.kind in "biu"):
+            return np.inf
+        count = int(np.count_nonzero(ours != wanted))
+        return count / self.flips if self.flips else (np.inf if count else 0.0)
+
+
+def _worst(ours: Array, wanted: Array, scale: float, unit: float, share: float) -> float:
+    finite = np.isfinite(wanted)
+    if not np.array_equal(ours[~finite], wanted[~finite], equal_nan=True):
+        return np.inf
+    ours, wanted = ours[finite], wanted[finite]
+    with np.errstate(invalid="ignore", over="ignore"):
+        off, size = np.abs(ours - wanted), np.abs(wanted)
+    allowed = np.where(size <= scale, unit, size * share)
+    worst = float(np.max(off / allowed, initial=0.0))
+    return worst if np.isfinite(worst) else np.inf
+
+
+def _expected(result: Result, moved: Array) -> Expected:
+    array = result.array
+    if array.dtype.kind in "biu":
+        flips = int(np.count_nonzero(array != moved)) if array.shape == moved.shape else 0
+        return Expected(array, result.line, 1.0, 0.0, 0.0, flips)
+    scale = magnitude(array) or 1.0
+    size = np.abs(array)
+    with np.errstate(invalid="ignore", over="ignore"):
+        off = np.nan_to_num(np.abs(moved - array), nan=0.0, posinf=0.0)
+    ordinary = size <= scale
+    larger = np.isfinite(array) & ~ordinary
+    rounding = float(np.max(off[ordinary], initial=0.0))
+    share = float(np.max(off[larger] / size[larger], initial=0.0))
+    return Expected(array, result.line, scale, max(rounding, _EPSILON * scale), max(share, _EPSILON), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What a source computes on one set of inputs.
+
+    Attributes:
+        inputs: the inputs.
+        outputs: its outputs.
+        tensors: tensors on the way to them, by how many elements they have; none where the source does not tell.
+    """
+
+    inputs: Sequence[Array]
+    outputs: Sequence[Expected]
+    tensors: Mapping[int, Sequence[Expected]]
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of the inputs."""
+        return tuple(array.shape for array in self.inputs)
+
+
+def reference_of(source: Source, inputs: Sequence[Array]) -> Reference:
+    """Run a source twice, as it is and with last bits flipped.
+
+    Raises:
+        ExportError: it does not run on these inputs.
+    """
+    outputs = [Result(array, "") for array in source.run(inputs)]
+    results = source.results(inputs)
+    with source.perturbed():
+        flipped = list(map(flip_last_bits, inputs))
+        moved = source.run(flipped)
+        moved_results = [result.array for result in source.results(flipped)]
+    tensors: dict[int, list[Expected]] = {}
+    if len(moved_results) == len(results):
+        for result, other in zip(results, moved_results, strict=True):
+            tensors.setdefault(result.array.size, []).append(_expected(result, _like(other, result.array)))
+    return Reference(
+        inputs,
+        [_expected(result, _like(other, result.array)) for result, other in zip(outputs, moved, strict=True)],
+        tensors,
+    )
+
+
+def _like(moved: Array, array: Array) -> Array:
+    """Return what became of an array, or the array where that has another shape: of as many boxes as were found."""
+    return moved if moved.shape == array.shape else array
+
+
+@dataclass(frozen=True, slots=True)
+class OutputAgreement:
+    """How an output compares.
+
+    Attributes:
+        name: its operand in the graph.
+        absolute: largest difference; None where shapes or kinds of numbers differ.
+        relative: the same, relative to the magnitude of the tensor.
+        times: the same, as a multiple of what rounding may do.
+        problem: what is wrong with it; None where nothing is.
+    """
+
+    name: str
+    absolute: float | None
+    relative: float | None
+    times: float
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """The first of several operators whose results the source has nowhere, while it has all that goes into it.
+
+    Attributes:
+        operator: its name.
+        type: its PNNX type.
+        line: where the source computes what goes into it; empty where that is not known.
+        problem: what is wrong with its shape; empty where its values are.
+    """
+
+    operator: str
+    type: str
+    line: str
+    problem: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.type} {self.operator}"
+        return f"{place}{f', after {self.line}' if self.line else ''}{f': {self.problem}' if self.problem else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,36 +194,42 @@ class Agreement:
     Attributes:
         shapes: of the inputs.
         outputs: how each output compares.
-        layers: results of layers that were looked at.
-        found: how many of them the source computes as well, on its own way.
+        tensors: tensors on the way that were looked at.
+        matched: how many of them the source computes as well.
         largest: largest relative difference of those.
-        first_missing: the first operator whose result the source has nowhere, while it has all that went into it; None
-            where there is none. An operator that computes the same in other steps may be one.
-        line: where the source computes what went into that operator.
+        missing: where the two part, in execution order.
     """
 
     shapes: tuple[tuple[int, ...], ...]
-    outputs: tuple[Difference, ...]
-    layers: int
-    found: int
+    outputs: tuple[OutputAgreement, ...]
+    tensors: int
+    matched: int
     largest: float
-    first_missing: str | None
-    line: str
+    missing: tuple[Missing, ...]
+
+    @property
+    def outputs_agree(self) -> bool:
+        """Whether all outputs agree."""
+        return not any(output.problem for output in self.outputs)
 
     @property
     def agrees(self) -> bool:
-        """Whether all outputs agree; the results of layers tell only where an output that does not goes wrong."""
-        return not any(difference.problem for difference in self.outputs)
+        """Whether all outputs agree, and all tensors on the way."""
+        return self.outputs_agree and not self.missing
 
     def problem(self, runtime: str) -> str:
         """Say which output differs, and from which operator on."""
-        wrong = next(difference for difference in self.outputs if difference.problem)
-        wanted = f"what {runtime} computes on {shapes_text(self.shapes)}"
-        text = f"output {wrong.operand} of the exported model is not {wanted}: it {wrong.problem}"
-        if self.first_missing is None:
-            return text
-        after = f", after {self.line}" if self.line else ""
-        return f"{text}. The first result that {runtime} has nowhere is that of {self.first_missing}{after}"
+        wrong = next((output for output in self.outputs if output.problem), None)
+        where = f"on {shapes_text(self.shapes)}"
+        first = (
+            f"the first tensor without a match in {runtime} is that of {self.missing[0]}"
+            if self.missing
+            else ""
+        )
+        if wrong is None:
+            return f"the exported model computes otherwise than {runtime} {where}: {first}"
+        text = f"output {wrong.name} of the exported model differs from that of {runtime} {where}: it {wrong.problem}"
+        return f"{text}; {first}" if first else text
 
 
 def shapes_text(shapes: Sequence[tuple[int, ...]]) -> str:
@@ -60,105 +237,120 @@ def shapes_text(shapes: Sequence[tuple[int, ...]]) -> str:
     return " ".join(f"({','.join(map(str, shape))})" for shape in shapes)
 
 
-def compare(
-    graph: RuntimeGraph, source: Source, arrays: Sequence[Array], expected: Sequence[Array], tolerance: float
-) -> Agreement:
-    """Run a built graph and its source on the same inputs, and compare them.
+def compare(graph: RuntimeGraph, reference: Reference, tolerance: float = 0.0) -> Agreement:
+    """Run a built graph on the inputs of a reference, and compare its tensors.
+
+    Args:
+        graph: the graph; it computes with the numpy layers, which round as PyTorch does.
+        reference: what is right.
+        tolerance: largest difference that is ignored, relative to the magnitude of the tensor.
 
     Raises:
         KuiperError: the graph does not run on these inputs.
     """
-    inputs = list(arrays)
-    compared = compare_outputs(graph, inputs, list(expected), tolerance)
-    wanted: list[Array | None] = [*expected, None]  # one more difference tells of another number of outputs
-    outputs = tuple(_excused(*pair) for pair in zip(compared, wanted, strict=False))
-    specs = [(operator, operand.name) for operator in graph.execution_order for operand in operator.outputs]
-    names = [name for operator, name in specs if operator.type not in ("pnnx.Input", "pnnx.Attribute")]
-    captured = graph.run(inputs, capture=names).captured
-    ours = {name: value for name, value in captured.items() if isinstance(value, np.ndarray) and value.ndim}
-    theirs = _by_shape(source.results(arrays))
-    matches = {name: _match(value, theirs, tolerance) for name, value in ours.items()} if theirs else {}
-    first, line = _first_missing(graph, matches)
+    operators = [operator for operator in graph.execution_order if operator.type not in _KEPT]
+    names = [operand.name for operator in operators for operand in operator.outputs]
+    run = graph.run(list(reference.inputs), capture=names)
+    ours = {
+        name: value for name, value in run.captured.items() if isinstance(value, np.ndarray) and value.ndim
+    }
+    matches: dict[str, tuple[float, Expected] | None] = {}
+    if reference.tensors:
+        matches = {name: _match(value, reference.tensors, tolerance) for name, value in ours.items()}
     found = [match for match in matches.values() if match is not None]
     return Agreement(
-        shapes=tuple(array.shape for array in arrays),
-        outputs=outputs,
-        layers=len(matches),
-        found=len(found),
-        largest=max((difference for difference, _ in found), default=0.0),
-        first_missing=first,
-        line=line,
+        shapes=reference.shapes,
+        outputs=tuple(_outputs(graph, run.outputs, reference.outputs, tolerance)),
+        tensors=len(matches),
+        matched=len(found),
+        largest=max((_relative(times, expected) for times, expected in found), default=0.0),
+        missing=tuple(_missing(operators, ours, matches)),
     )
 
 
-def _excused(difference: Difference, wanted: Array | None) -> Difference:
-    """Return a difference without its problem, where it is that of probabilities close to 0, in float32."""
-    if difference.problem is None or difference.absolute is None or wanted is None:
-        return difference
-    are_probabilities = wanted.dtype == np.float32 and bool(((wanted >= 0) & (wanted <= 1)).all())
-    is_rounding = are_probabilities and difference.absolute <= _ROUNDING
-    # measured by 1, as probabilities are
-    return replace(difference, problem=None, relative=difference.absolute) if is_rounding else difference
+def _relative(times: float, expected: Expected) -> float:
+    return times * expected.rounding / expected.scale
 
 
-_Shape = tuple[int, ...]
-_Match = tuple[float, str]
+def _outputs(
+    graph: RuntimeGraph, outputs: Sequence[Array], wanted: Sequence[Expected], tolerance: float
+) -> Iterator[OutputAgreement]:
+    names = [port.operand for port in graph.outputs]
+    for name, ours, expected in zip(names, outputs, wanted, strict=False):
+        yield _output(name, ours, expected, tolerance)
+    if len(outputs) != len(wanted):
+        yield OutputAgreement(
+            "count", None, None, np.inf, f"is one of {len(outputs)}; expected {len(wanted)}"
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class _Theirs:
-    """A result of the source, and what differences from it are measured by."""
+def _output(name: str, ours: Array, expected: Expected, tolerance: float) -> OutputAgreement:
+    wanted = expected.array
+    if ours.shape != wanted.shape or ours.dtype != wanted.dtype:
+        problem = f"is {ours.dtype}{list(ours.shape)}; expected {wanted.dtype}{list(wanted.shape)}"
+        return OutputAgreement(name, None, None, np.inf, problem)
+    times = expected.distance(ours, tolerance)
+    with np.errstate(invalid="ignore", over="ignore"):
+        off = np.abs(np.subtract(ours, wanted, dtype=np.result_type(wanted.dtype, np.float64)))
+    absolute = float(np.nan_to_num(off, nan=0.0, posinf=0.0).max(initial=0.0))
+    relative = absolute / expected.scale
+    if times <= TIMES:
+        return OutputAgreement(name, absolute, relative, times, None)
+    explained = f"rounding in float32 explains {TIMES * expected.rounding:.3g}"
+    return OutputAgreement(name, absolute, relative, times, f"is off by up to {absolute:.3g}, {explained}")
 
-    result: Result
-    scale: float
 
+def _match(
+    value: Array, tensors: Mapping[int, Sequence[Expected]], tolerance: float
+) -> tuple[float, Expected] | None:
+    """Return the source's nearest tensor with these values in this order, and how far it is; None if none agrees.
 
-def _by_shape(results: Sequence[Result]) -> Mapping[_Shape, list[_Theirs]]:
-    found: dict[_Shape, list[_Theirs]] = {}
-    for result in results:
-        theirs = _Theirs(result, _largest(result.array) or 1.0)
-        found.setdefault(result.array.shape, []).append(theirs)
-    return found
-
-
-def _match(value: Array, theirs: Mapping[_Shape, list[_Theirs]], tolerance: float) -> _Match | None:
-    """Return how far a result is from the source's nearest of that shape, and its line; None if none agrees."""
-    best: _Match | None = None
-    for candidate in theirs.get(value.shape, ()):
-        difference = _difference(value, candidate, tolerance)
-        if difference <= tolerance and (best is None or difference < best[0]):
-            best = difference, candidate.result.line
+    Shapes may differ: the exporter leaves out reshapes around a linear layer.
+    """
+    best: tuple[float, Expected] | None = None
+    for expected in tensors.get(value.size, ()):
+        times = expected.distance(value, tolerance)
+        if times <= TIMES and (best is None or times < best[0]):
+            best = times, expected
     return best
 
 
-def _difference(ours: Array, theirs: _Theirs, tolerance: float) -> float:
-    """Return the largest difference relative to the largest magnitude; infinite for other kinds of numbers."""
-    wanted = theirs.result.array
-    if ours.dtype.kind != wanted.dtype.kind:
-        return np.inf
-    if ours.dtype.kind in "biu":
-        return 0.0 if np.array_equal(ours, wanted) else np.inf
-    few = (slice(0, 1),) * (ours.ndim - 1)
-    for part in (few, ()):  # most pairs are told apart by a few of their elements
-        with np.errstate(invalid="ignore", over="ignore"):
-            apart = _largest(ours[part] - wanted[part]) / theirs.scale
-        if apart > tolerance or not np.array_equal(np.isfinite(ours[part]), np.isfinite(wanted[part])):
-            return np.inf
-    return apart
+def _missing(
+    operators: Sequence[RuntimeOperator],
+    ours: Mapping[str, Array],
+    matches: Mapping[str, tuple[float, Expected] | None],
+) -> Iterator[Missing]:
+    lengths = _lengths(operators, matches)
+    for operator in operators:
+        wrong = [problem for operand in operator.outputs if (problem := _shape_problem(operand, ours))]
+        before = [matches[operand.name] for operand in operator.inputs if operand.name in matches]
+        if wrong or (lengths[operator.name] > _STEPS and None not in before):
+            line = next((match[1].line for match in reversed(before) if match is not None), "")
+            yield Missing(operator.name, operator.type, line, wrong[0] if wrong else "")
 
 
-def _largest(values: Array) -> float:
-    if values.dtype.kind in "biu":
-        return float(values.max(initial=0))
-    return float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
+def _lengths(
+    operators: Sequence[RuntimeOperator], matches: Mapping[str, tuple[float, Expected] | None]
+) -> dict[str, float]:
+    """Return over how many operators, from each on, results have no match; infinite where an output has none."""
+    lengths: dict[str, float] = {}
+    for operator in reversed(operators):
+        absent = [operand for operand in operator.outputs if matches.get(operand.name, ()) is None]
+        after = [consumer for operand in absent for consumer in operand.consumers]
+        rest = (np.inf if each.type == "pnnx.Output" else lengths.get(each.name, 0) for each in after)
+        lengths[operator.name] = 1 + max(rest, default=0) if absent else 0
+    return lengths
 
 
-def _first_missing(graph: RuntimeGraph, matches: Mapping[str, _Match | None]) -> tuple[str | None, str]:
-    """Return the first operator whose result was not found while what goes into it was, and the line before it."""
-    for operator in graph.execution_order:
-        if any(operand.name in matches and matches[operand.name] is None for operand in operator.outputs):
-            before = [matches.get(operand.name) for operand in operator.inputs if operand.name in matches]
-            if None not in before:
-                lines = [match[1] for match in before if match is not None]
-                return f"{operator.type} {operator.name}", lines[-1] if lines else ""
-    return None, ""
+def _shape_problem(operand: RuntimeOperand, ours: Mapping[str, Array]) -> str:
+    declared, value = operand.type, ours.get(operand.name)
+    if declared is None or declared.dtype == "null" or value is None:
+        return ""
+    if len(declared.shape) == value.ndim and all(map(_fits, declared.shape, value.shape)):
+        return ""
+    expected = ",".join("?" if size is None else str(size) for size in declared.shape)
+    return f"its shape is {list(value.shape)}; expected ({expected}), as the exporter declares"
+
+
+def _fits(declared: int | None, size: int) -> bool:
+    return declared is None or declared == size

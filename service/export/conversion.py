@@ -2,33 +2,26 @@
 
 import shutil
 import tempfile
+import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
-from engine import Array, KuiperError, RuntimeGraph, UnsupportedOperatorError
-from service.export.agreement import TOLERANCE, Agreement, compare
 from service.export.description import check_description, describe
-from service.export.errors import ExportError
-from service.export.exporter import Exported, exporter_version, run_exporter
+from service.export.errors import ExportError, TimeLimitError
+from service.export.exporter import exporter_version
 from service.export.folder import check_place, staged
-from service.export.input_names import name_inputs
-from service.export.input_spec import InputSpec, parse_input
+from service.export.input_spec import InputSpec, less_dynamic, parse_input
 from service.export.labels import read_labels
-from service.export.leftover import explain
-from service.export.merge import merge, read_param
-from service.export.onnx_operators import translate_operators
-from service.export.onnx_source import OnnxSource
+from service.export.opening import open_source, source_name
 from service.export.report import ExportReport
-from service.export.second_shape import second_shapes
 from service.export.source import Source
-from service.export.torch_source import FactorySource, TorchScriptSource
-from service.export.trial import runnable_arrays
+from service.export.translation import Translated, Translation
 from service.export.wishes import Wishes, check_wishes
 
 SECONDS = 600.0
 """How long the exporter may take, if nothing else is said."""
-_KINDS = "expected a TorchScript file, an ONNX file, or package.module:function"
+_MOST_SHOWN = 240
 
 
 def export(
@@ -43,15 +36,16 @@ def export(
     description: str | None = None,
     force: bool = False,
     seconds: float = SECONDS,
-    tolerance: float = TOLERANCE,
+    tolerance: float = 0.0,
 ) -> ExportReport:
     """Export a model, compare it with its source, and put it into a folder that a server serves.
 
     Args:
-        source: a TorchScript file, an ONNX file, or `package.module:function` that makes a `torch.nn.Module`.
+        source: a file of `torch.export` (`.pt2`), TorchScript or ONNX; or a class of `torch.nn.Module` or a function
+            that makes one, as `package.module:function` or `file.py:Class`.
         folder: the model's folder; by default the one in `models` that has the source's name.
-        inputs: shape and type of each input, as `1,3,224,224`, `?,3,640?,640?` or `1,128:i64`; an ONNX file says
-            itself what is not given.
+        inputs: shape and type of each input, as `1,3,224,224`, `?,3,640?,640?` or `1,128:i64`; by default those that
+            the source tells, whose dynamic dimensions become fixed where the model cannot be exported with them.
         task: the model's task; by default what can be told from the rest.
         labels: a file with one label per line, or `imagenet` or `coco`.
         preset: how pictures are prepared; one of `PRESETS`.
@@ -59,7 +53,8 @@ def export(
         description: a sentence for people.
         force: replace a model that is there.
         seconds: how long the exporter may take.
-        tolerance: largest difference that is ignored, relative to the value and to the largest of its tensor.
+        tolerance: largest difference that is ignored, relative to the magnitude of its tensor; with one, tensors on the
+            way to the outputs are not required to match.
 
     Returns:
         What was written, and how it compares.
@@ -76,7 +71,7 @@ def export(
     place = Path(folder) if folder is not None else Path("models") / source_name(source)
     check_place(place, force=force)
     with tempfile.TemporaryDirectory(prefix="kuiper-export-") as scratch, staged(place, force=force) as made:
-        done = _Export(model, model.inputs(specs), Path(scratch), seconds, tolerance).run()
+        done, remark = _exported(model, specs, Path(scratch), seconds, tolerance)
         for path in (done.files.param, done.files.bin):
             shutil.copyfile(path, made / f"{place.name}.pnnx{path.suffix}")
         notes = describe(made, model, done.specs, done.outputs, wishes)
@@ -91,99 +86,34 @@ def export(
         task=found,
         operators=len(done.graph.operators),
         agreements=done.agreements,
-        notes=(*filter(None, [done.files.remark]), *notes),
+        notes=(*filter(None, [*done.notes, remark]), *notes),
     )
 
 
-def source_name(source: str | Path) -> str:
-    """Return what a model is called after its source, if nobody says otherwise."""
-    if isinstance(source, str) and ":" in source and not Path(source).exists():
-        return source.rpartition(":")[2]
-    return Path(source).name.split(".", maxsplit=1)[0]
+def _exported(
+    source: Source, given: Sequence[InputSpec], scratch: Path, seconds: float, tolerance: float
+) -> tuple[Translated, str]:
+    """Export a model; return what was made, and which dynamic dimensions had to be given up, as a sentence.
 
-
-def open_source(source: str | Path) -> Source:
-    """Open what a model is exported from.
-
-    Raises:
-        ExportError: it is nothing that can be exported, or cannot be read.
+    Dimensions that the user asked to be dynamic are; those that are so by default become fixed where that fails.
     """
-    path = Path(source)
-    if path.suffix == ".onnx":
-        return OnnxSource(path)
-    if path.is_file() or path.suffix in (".pt", ".pth", ".torchscript", ".ts"):
-        return TorchScriptSource(path)
-    if isinstance(source, str) and ":" in source and not path.exists():
-        return FactorySource(source)
-    what = "is a folder" if path.is_dir() else "is no file"
-    raise ExportError(f"{source} {what}; {_KINDS}")
-
-
-@dataclass(frozen=True, slots=True)
-class _Done:
-    files: Exported
-    graph: RuntimeGraph
-    specs: Sequence[InputSpec]
-    outputs: Sequence[Array]
-    agreements: tuple[Agreement, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Export:
-    """One export: a source, what it takes, and where the exporter works."""
-
-    source: Source
-    specs: Sequence[InputSpec]
-    scratch: Path
-    seconds: float
-    tolerance: float
-
-    def run(self) -> _Done:
-        first, outputs = runnable_arrays(self.specs, [spec.shape for spec in self.specs], self.source.run)
-        second = second_shapes(self.source, self.specs)
-        model = self.source.save(self.scratch, first)
-        examples = [first] if second is None else [first, second]
+    specs = [replace(spec, dtype=spec.dtype or "f32") for spec in source.inputs(given)]
+    problem: ExportError | None = None
+    for wanted in [specs] if given else less_dynamic(specs, source.known.max_length):
         try:
-            files = run_exporter(model, first, second, self.seconds)
-            return self._checked(files, examples, outputs)
-        except ExportError:
-            if second is None or not isinstance(self.source, OnnxSource):
-                raise
-        # some ONNX files can be exported with fixed sizes alone; two of those make one with open sizes
-        files = self._merged(model, first, second)
-        return self._checked(files, examples, outputs)
-
-    def _merged(self, model: Path, first: Sequence[Array], second: Sequence[Array]) -> Exported:
-        one = run_exporter(model, first, None, self.seconds)
-        text = read_param(one.param)
-        kept = one.bin.rename(self.scratch / "first.bin")
-        other = run_exporter(model, second, None, self.seconds)
-        other.param.write_text(merge(text, read_param(other.param)), encoding="utf-8")
-        kept.replace(other.bin)
-        return Exported(other.param, other.bin, "")
-
-    def _checked(
-        self, files: Exported, examples: Sequence[Sequence[Array]], outputs: Sequence[Array]
-    ) -> _Done:
-        if isinstance(self.source, OnnxSource):
-            translate_operators(files.param)
-        name_inputs(files.param, [spec.name for spec in self.specs])
-        graph = RuntimeGraph(files.param, files.bin)
-        try:
-            graph.build()
-            agreements = tuple(
-                compare(graph, self.source, arrays, self.source.run(arrays), self.tolerance)
-                for arrays in examples
-            )
-        except UnsupportedOperatorError as error:
-            raise ExportError(explain(error, self.source)) from error
-        except KuiperError as error:
-            raise ExportError(f"the exporter wrote a model that does not run: {error}") from error
-        for agreement in agreements:
-            if not agreement.agrees:
-                raise ExportError(_with_remark(agreement.problem(self.source.runtime), files.remark))
-        return _Done(files, graph, self.specs, outputs, agreements)
+            done = Translation(source, wanted, scratch, seconds, tolerance).run()
+        except TimeLimitError:
+            raise
+        except ExportError as error:
+            problem = problem or error
+            continue
+        shown = " ".join(map(str, wanted))
+        return (
+            done,
+            f"its inputs are {shown}: with more dynamic dimensions, {_short(problem)}" if problem else "",
+        )
+    raise problem or ExportError(f"{source.title} has no inputs")
 
 
-def _with_remark(problem: str, remark: str) -> str:
-    return f"{problem}; {remark}" if remark else problem
+def _short(problem: ExportError) -> str:
+    return textwrap.shorten(str(problem), _MOST_SHOWN, placeholder=" …")

@@ -1,6 +1,6 @@
 """Writes `model.toml`: what can be told of a model from its graph, its outputs, and what the user said."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ from service.export.input_spec import InputSpec
 from service.export.labels import choose_labels, count_classes
 from service.export.preset import Preset, Value
 from service.export.source import Source
-from service.export.text_description import TOKENIZER, text_tables
+from service.export.text_description import TOKENIZER, pooling, text_table
 from service.export.wishes import Wishes
 from service.tasks import TaskModel, open_task, task_class, task_names
 
@@ -37,17 +37,17 @@ def describe(
     Raises:
         ExportError: a file cannot be read.
     """
-    preset = wishes.known_preset
+    known = source.known
+    preset = wishes.known_preset or known.preset
+    tokenizer = wishes.tokenizer or known.tokenizer
     labels, notes = choose_labels(wishes, source, outputs)
-    task = wishes.task or _task(preset, labels, outputs, wishes)
+    task = wishes.task or known.task or _task(preset, labels, outputs, tokenizer)
     lines = [f"description = {_quoted(wishes.description or f'Exported from {source.title}.')}"]
     if task != "raw":
         lines.insert(0, f'task = "{task}"')
     if labels and task_class(task).keys.takes_labels:
         (folder / _LABELS).write_text("\n".join(labels) + "\n", encoding="utf-8")
         lines.append(f'labels = "{_LABELS}"')
-    if wishes.tokenizer is not None:
-        (folder / TOKENIZER).write_bytes(wishes.tokenizer.read_bytes())
     picture = _picture(specs)
     if preset is not None and picture is not None:
         lines += ["", "[image]", *_image(picture, preset)]
@@ -55,19 +55,17 @@ def describe(
         notes.append(
             "it seems to take pictures; --preset tells how they are prepared, so that clients can send them"
         )
-    if wishes.tokenizer is not None:
-        sizes = specs[0].shape[1:] if specs else ()
-        fixed = sizes[0] if sizes and not specs[0].is_open[1] else None
-        lines += text_tables(wishes.tokenizer, fixed, task, outputs[0].ndim == 2)
-    if task.endswith("classification"):
-        lines += ["", f"[{task}]", f"softmax = {_spelled(not _are_probabilities(outputs[0]))}"]
-    if task == "ocr":
-        lines += ["", "[ocr]", *_reading(outputs[0], len(labels))]
+    if tokenizer is not None:
+        (folder / TOKENIZER).write_bytes(tokenizer.read_bytes())
+        lines += text_table(tokenizer, _fixed_length(specs) or known.max_length)
+    table = _table(task, labels, outputs, tokenizer) | (dict(known.table) if task == known.task else {})
+    if table:
+        lines += ["", f"[{task}]", *(f"{key} = {_spelled(value)}" for key, value in table.items())]
     if any(any(spec.is_open) for spec in specs):
         shapes = [list(spec.shape) for spec in specs]
         lines += ["", "[warm_up]", f"shapes = [{shapes if len(shapes) > 1 else shapes[0]}]"]
     (folder / FILE_NAME).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return notes
+    return [*notes, *known.notes]
 
 
 def check_description(folder: Path, graph: RuntimeGraph) -> str:
@@ -84,14 +82,37 @@ def check_description(folder: Path, graph: RuntimeGraph) -> str:
     return config.task
 
 
-def _task(preset: Preset | None, labels: Sequence[str], outputs: Sequence[Array], wishes: Wishes) -> str:
-    if wishes.tokenizer is not None:
+def _task(
+    preset: Preset | None, labels: Sequence[str], outputs: Sequence[Array], tokenizer: Path | None
+) -> str:
+    if tokenizer is not None:
         wanted = "text-classification" if labels else "text-embedding"
         return wanted if wanted in task_names() else "raw"
     if preset is not None and preset.task != "classification":
         return preset.task if preset.task in task_names() else "raw"
     is_wished = bool(labels) or (preset is not None and preset.labels is not None)
     return "classification" if is_wished and count_classes(outputs) else "raw"
+
+
+def _table(
+    task: str, labels: Sequence[str], outputs: Sequence[Array], tokenizer: Path | None
+) -> dict[str, Value]:
+    """Return keys of the task's table, as far as an example of the outputs tells them."""
+    if task.endswith("classification"):
+        return {"softmax": not _are_probabilities(outputs[0])}
+    if task == "text-embedding" and tokenizer is not None and outputs[0].ndim != 2:
+        return {"pooling": pooling(tokenizer)}
+    if task == "embedding" and outputs[0].ndim > 2 and max(outputs[0].shape[2:]) > 1:
+        return {"pooling": "first" if outputs[0].ndim == 3 else "mean"}
+    if task == "ocr":
+        return _reading(outputs[0], len(labels))
+    return {}
+
+
+def _fixed_length(specs: Sequence[InputSpec]) -> int | None:
+    """Return how many tokens a model takes where their number is not dynamic."""
+    sizes = specs[0].shape[1:] if specs else ()
+    return sizes[0] if sizes and not specs[0].is_open[1] else None
 
 
 def _are_probabilities(output: Array) -> bool:
@@ -116,12 +137,13 @@ def _image(spec: InputSpec, preset: Preset) -> list[str]:
     return [size, *(f"{key} = {_spelled(value)}" for key, value in keys.items())]
 
 
-def _reading(output: Array, characters: int) -> Iterator[str]:
-    """Yield the lines of `[ocr]`, told from an output (batch, steps, characters)."""
-    if output.ndim == 3:
-        yield "blank = 0"
-        yield f"space = {_spelled(output.shape[2] == characters + 2)}"
-        yield f"softmax = {_spelled(not _are_probabilities(output.reshape(-1, output.shape[2])))}"
+def _reading(output: Array, characters: int) -> dict[str, Value]:
+    """Return the keys of `[ocr]`, as an output (batch, steps, characters) tells them."""
+    if output.ndim != 3:
+        return {}
+    has_space = output.shape[2] == characters + 2
+    are_logits = not _are_probabilities(output.reshape(-1, output.shape[2]))
+    return {"blank": 0, "space": has_space, "softmax": are_logits}
 
 
 def _spelled(value: Value) -> str:

@@ -7,3 +7,7 @@ class ExportError(Exception):
 
 class WishError(ExportError):
     """What was asked for is nothing that there is: a preset, a task."""
+
+
+class TimeLimitError(ExportError):
+    """The exporter took longer than it may."""

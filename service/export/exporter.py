@@ -15,7 +15,7 @@ from pathlib import Path
 
 from engine import Array, pnnx_name
 from service.export import guard
-from service.export.errors import ExportError
+from service.export.errors import ExportError, TimeLimitError
 from service.export.extra import INSTALL
 from service.export.torch_graph import own_line
 
@@ -110,7 +110,7 @@ def _run(command: Sequence[str], folder: Path, seconds: float) -> tuple[int, str
         try:
             code = process.wait(seconds)
         except subprocess.TimeoutExpired as error:
-            raise ExportError(
+            raise TimeLimitError(
                 f"the exporter was still running after {seconds:g} s and was ended; --time-limit allows it more"
             ) from error
         finally:

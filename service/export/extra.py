@@ -8,8 +8,12 @@ from service.export.errors import ExportError
 INSTALL = "pip install 'kuiper-serve[export]'"
 
 
-def need(name: str) -> Any:
+def need(name: str, install: str = INSTALL) -> Any:
     """Return a package.
+
+    Args:
+        name: its name.
+        install: the command that installs it.
 
     Raises:
         ExportError: it is not installed; says how to install it.
@@ -17,4 +21,4 @@ def need(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise ExportError(f"{name} cannot be imported ({error}); an export needs it: {INSTALL}") from error
+        raise ExportError(f"{name} cannot be imported ({error}); an export needs it: {install}") from error

@@ -30,6 +30,20 @@ def name_inputs(param: Path, names: Sequence[str]) -> None:
     param.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+def fix_sizes(param: Path, shapes: Sequence[tuple[int, ...]]) -> None:
+    """Declare the inputs of a graph to have fixed shapes, in order.
+
+    Args:
+        param: the graph; it is written again.
+        shapes: of each input.
+    """
+    lines = param.read_text(encoding="utf-8").splitlines()
+    places = [place for place, line in enumerate(lines) if line.startswith(f"{_INPUT} ")]
+    for place, shape in zip(places, shapes, strict=True):
+        lines[place] = re.sub(r"=\([^()]*\)", f"=({','.join(map(str, shape))})", lines[place])
+    param.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def _names_in(words: Sequence[str]) -> list[str]:
     """Return the names of an operator and of its operands."""
     inputs, outputs = int(words[2]), int(words[3])

@@ -1,7 +1,8 @@
 """Shapes and types of inputs, as `--input` spells them: `1,3,224,224`, `?,3,640?,640?`, `1,128:i64`."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ _SIZE = re.compile(r"([1-9][0-9]{0,9})(\??)|\?")
 _EXPECTED = "sizes with commas between, as 1,3,224,224; ? for an open size, 640? for one that is tried at 640"
 _PICTURE_SIDE = 224
 _LENGTH = 16
+_FIXED_LENGTH = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class InputSpec:
     Attributes:
         shape: the sizes that the model is exported with.
         is_open: for each size, whether requests may have another one.
-        dtype: PNNX's name of the type of its elements.
+        dtype: PNNX's name of the type of its elements; empty for the source's, or for f32 where that tells none.
         name: the input's name in the source, empty where it has none.
     """
 
@@ -37,17 +39,17 @@ class InputSpec:
     @property
     def numpy_dtype(self) -> np.dtype[Any]:
         """The type of its elements in numpy."""
-        return PNNX_STORAGE[self.dtype]
+        return PNNX_STORAGE[self.dtype or "f32"]
 
     def __str__(self) -> str:
         sizes = (
             "?" if is_open else str(size) for size, is_open in zip(self.shape, self.is_open, strict=True)
         )
-        return f"({','.join(sizes)}){self.dtype}"
+        return f"({','.join(sizes)}){self.dtype or 'f32'}"
 
 
 def parse_input(text: str) -> InputSpec:
-    """Read `1,3,224,224`, with `?` for an open size and `:i64` for a type other than f32.
+    """Read `1,3,224,224`, with `?` for an open size and `:i64` for its type; without one it is the source's, else f32.
 
     An open size without a number is tried at 1 if it comes first, at 224 as side of a picture, and at 16 elsewhere.
 
@@ -64,7 +66,7 @@ def parse_input(text: str) -> InputSpec:
             raise ExportError(f"--input {text}: {sizes.split(',')[axis]!r} is no size; expected {_EXPECTED}")
         shape.append(int(match[1]) if match[1] else usual_size(axis, len(found)))
         is_open.append(match[0].endswith("?"))
-    return InputSpec(tuple(shape), tuple(is_open), dtype or "f32")
+    return InputSpec(tuple(shape), tuple(is_open), dtype)
 
 
 def usual_size(axis: int, rank: int) -> int:
@@ -72,3 +74,23 @@ def usual_size(axis: int, rank: int) -> int:
     if axis == 0:
         return 1
     return _PICTURE_SIDE if rank == 4 and axis >= 2 else _LENGTH
+
+
+def less_dynamic(specs: Sequence[InputSpec], max_length: int | None) -> Iterator[list[InputSpec]]:
+    """Yield inputs with all their dynamic dimensions, with that of the batch alone, and with none.
+
+    Args:
+        specs: the inputs.
+        max_length: most tokens of a text, for a model that takes texts; a fixed length is as much, and at most 128.
+    """
+    open_axes = {axis for spec in specs for axis, is_open in enumerate(spec.is_open) if is_open}
+    for kept in dict.fromkeys((frozenset(open_axes), frozenset(open_axes & {0}), frozenset())):
+        length = None if max_length is None or kept == open_axes else min(max_length, _FIXED_LENGTH)
+        yield [_with_open(spec, kept, length) for spec in specs]
+
+
+def _with_open(spec: InputSpec, kept: frozenset[int], length: int | None) -> InputSpec:
+    """Return an input with no dynamic axes but those that are kept, and another length of texts."""
+    is_open = tuple(is_open and axis in kept for axis, is_open in enumerate(spec.is_open))
+    lengths = (length,) if length is not None and len(spec.shape) == 2 and spec.is_open[1] else spec.shape[1:]
+    return replace(spec, shape=(*spec.shape[:1], *lengths), is_open=is_open)

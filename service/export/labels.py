@@ -28,9 +28,9 @@ def choose_labels(wishes: Wishes, source: Source, outputs: Sequence[Array]) -> t
     if wishes.is_reader:
         return _characters(source), []
     preset = wishes.known_preset
-    if preset is None or preset.labels is None:
-        return [], []
-    return _usual(preset, preset.labels, outputs)
+    if preset is not None and preset.labels is not None:
+        return _usual(preset, preset.labels, outputs)
+    return _known(source, count_classes(outputs))
 
 
 def read_labels(wish: str, *, are_characters: bool) -> list[str]:
@@ -54,6 +54,15 @@ def count_classes(outputs: Sequence[Array]) -> int:
     """Return how many classes the first output has; 0 where it is no list of them."""
     shape = outputs[0].shape if outputs else ()
     return shape[1] if len(shape) >= 2 and all(size == 1 for size in shape[2:]) else 0
+
+
+def _known(source: Source, count: int) -> tuple[list[str], list[str]]:
+    labels = list(source.known.labels)
+    if not labels or count in (0, len(labels)):
+        return labels, []
+    return [], [
+        f"{source.title} names {len(labels)} classes and has {count}; --labels names a file with one per line"
+    ]
 
 
 def _usual(preset: Preset, name: str, outputs: Sequence[Array]) -> tuple[list[str], list[str]]:

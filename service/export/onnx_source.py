@@ -1,6 +1,7 @@
 """Models of ONNX, run by onnxruntime."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from service.export.errors import ExportError
 from service.export.extra import need
 from service.export.input_spec import DTYPES, InputSpec, usual_size
 from service.export.source import Result, Source, check_count
+from service.export.trial import flip_last_bits
 
 _QUIET = 4
 """Severity from which onnxruntime logs: fatal errors alone."""
@@ -69,6 +71,23 @@ class OnnxSource(Source):
         names = [item.name for item in session.get_outputs()]
         arrays_of = dict(zip(names, _run(session, arrays), strict=True))
         return [Result(arrays_of[name], lines[name]) for _, name in nodes if arrays_of[name].ndim]
+
+    @contextmanager
+    def perturbed(self) -> Iterator[None]:
+        """Flip the last bit of each weight for the duration of the block."""
+        before, session = self._model, self._session
+        onnx = need("onnx")
+        self._model = onnx.ModelProto()
+        self._model.CopyFrom(before)
+        for weight in self._model.graph.initializer:
+            array = onnx.numpy_helper.to_array(weight)
+            if array.dtype == np.float32:
+                weight.CopyFrom(onnx.numpy_helper.from_array(flip_last_bits(array), weight.name))
+        try:
+            self._session = self._open(self._model)
+            yield
+        finally:
+            self._model, self._session = before, session
 
     def save(self, folder: Path, arrays: Sequence[Array]) -> Path:
         """Write the model as one file."""

@@ -41,12 +41,16 @@ class ExportReport:
         for agreement in self.agreements:
             shapes = shapes_text(agreement.shapes)
             largest = max((item.relative or 0.0 for item in agreement.outputs), default=0.0)
-            noun = "outputs agree" if len(agreement.outputs) > 1 else "output agrees"
-            yield f"checked   {shapes}: {len(agreement.outputs)} {noun} with {self.runtime} to {largest:.1e}"
-            if agreement.layers:
+            times = max((item.times for item in agreement.outputs), default=0.0)
+            noun = "outputs match" if len(agreement.outputs) > 1 else "output matches"
+            yield (
+                f"checked   {shapes}: {len(agreement.outputs)} {noun} {self.runtime} "
+                f"(max relative error {largest:.1e}, {times:.1f} times float32 rounding)"
+            )
+            if agreement.tensors:
                 yield (
-                    f"          {agreement.found} of {agreement.layers} results of layers are among {self.runtime}'s, "
-                    f"to {agreement.largest:.1e}"
+                    f"          {agreement.matched} of {agreement.tensors} intermediate tensors match {self.runtime} "
+                    f"(max relative error {agreement.largest:.1e})"
                 )
         for note in self.notes:
             yield f"note      {note}"
@@ -66,11 +70,11 @@ class ExportReport:
                 {
                     "shapes": [list(shape) for shape in item.shapes],
                     "outputs": [
-                        {"name": output.operand, "absolute": output.absolute, "relative": output.relative}
+                        {"name": output.name, "absolute": output.absolute, "relative": output.relative}
                         for output in item.outputs
                     ],
-                    "layers": item.layers,
-                    "layers_found": item.found,
+                    "tensors": item.tensors,
+                    "tensors_matched": item.matched,
                     "largest_relative_difference": item.largest,
                 }
                 for item in self.agreements

@@ -1,13 +1,18 @@
 """What a model is exported from."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from engine import Array
 from service.export.errors import ExportError
 from service.export.input_spec import InputSpec
+from service.export.preset import Preset, Value
+
+_WHOLE = ("_ids", "_mask")
+"""How the names of inputs end that hold whole numbers, in transformers and what follows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +28,41 @@ class Result:
     line: str
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a source tells of its model besides its graph; what the user of an export says comes before it.
+
+    Attributes:
+        task: name of its task; None where the source does not tell.
+        labels: name of each class.
+        preset: how pictures are prepared; None where the source does not tell.
+        table: keys of the task's own table in `model.toml`.
+        tokenizer: the `tokenizer.json` of a model that takes text; None where there is none.
+        max_length: most tokens of a text; None where the source does not tell.
+        notes: what the source tells that `model.toml` cannot say, a sentence each.
+    """
+
+    task: str | None = None
+    labels: Sequence[str] = ()
+    preset: Preset | None = None
+    table: Mapping[str, Value] = field(default_factory=dict)
+    tokenizer: Path | None = None
+    max_length: int | None = None
+    notes: Sequence[str] = ()
+
+
 class Source(ABC):
     """A model in the form that it comes in, which says what is right.
 
     Attributes:
         title: what it is, for people: the file's name and its kind.
         runtime: what runs it: `PyTorch` or `onnxruntime`.
+        known: what else it tells of the model.
     """
 
     title: str
     runtime: str
+    known: Known = Known()
 
     @abstractmethod
     def inputs(self, given: Sequence[InputSpec]) -> list[InputSpec]:
@@ -53,6 +83,15 @@ class Source(ABC):
     @abstractmethod
     def results(self, arrays: Sequence[Array]) -> list[Result]:
         """Return every tensor on the way to the outputs, in the order of computation; none where that is not known."""
+
+    @abstractmethod
+    def perturbed(self) -> AbstractContextManager[None]:
+        """Flip the last bit of each weight for the duration of the block: what float32 cannot tell apart."""
+
+    def weight(self, name: str) -> Array | None:
+        """Return a weight by its name in the source, as `encoder.0.norm.weight`; None where it has none."""
+        del name
+        return None
 
     @abstractmethod
     def save(self, folder: Path, arrays: Sequence[Array]) -> Path:
@@ -83,3 +122,34 @@ def check_count(given: Sequence[InputSpec], names: Sequence[str], title: str) ->
         raise ExportError(
             f"{title} has {len(names)} {noun} ({listed}), and there are {len(given)} shapes; give --input for each"
         )
+
+
+def named_specs(given: Sequence[InputSpec], declared: Sequence[InputSpec], title: str) -> list[InputSpec]:
+    """Return shapes that the user gave with the names and types of a source's inputs.
+
+    A type that neither tells is that of whole numbers for names as `input_ids` and `attention_mask`.
+
+    Args:
+        given: shapes as the user gave them, with types where those were given.
+        declared: the source's inputs; a name or a type that it does not tell is empty.
+        title: the source's, for messages.
+
+    Raises:
+        ExportError: there are not as many of both, or a type is another than that of the source.
+    """
+    check_count(given, [spec.name or "?" for spec in declared], title)
+    for one, other in zip(given, declared, strict=True):
+        if one.dtype and other.dtype and one.dtype != other.dtype:
+            raise ExportError(
+                f"{title}: input {other.name!r} is of {other.dtype}, and --input says {one.dtype}; "
+                f"give :{other.dtype}, or no type"
+            )
+    return [
+        replace(one, name=other.name, dtype=one.dtype or other.dtype or _usual_dtype(other.name))
+        for one, other in zip(given, declared, strict=True)
+    ]
+
+
+def _usual_dtype(name: str) -> str:
+    """Return the type of an input by its name."""
+    return "i64" if name == "ids" or name.endswith(_WHOLE) else "f32"

@@ -9,23 +9,26 @@ TOKENIZER = "tokenizer.json"
 _USUAL_LENGTH, _LONGEST = 512, 1 << 16
 
 
-def text_tables(tokenizer: Path, fixed_length: int | None, task: str, is_pooled: bool) -> Iterator[str]:
-    """Yield the lines of `[text]`, and of `[text-embedding]` for a model with that task.
+def text_table(tokenizer: Path, max_length: int | None) -> Iterator[str]:
+    """Yield the lines of `[text]`.
 
     Args:
-        tokenizer: the `tokenizer.json`; files of sentence-transformers beside it tell the longest text and the pooling.
-        fixed_length: how many tokens the model takes where their number is not open.
-        task: the model's task.
-        is_pooled: whether its output is a vector for each text already.
+        tokenizer: the `tokenizer.json`; the files beside it tell the longest text.
+        max_length: most tokens that the model itself takes; None where that is not known.
     """
-    length = fixed_length or _length(tokenizer.parent)
+    told = [length for length in (max_length, _length(tokenizer.parent)) if length is not None]
+    length = min(told, default=_USUAL_LENGTH)
     yield from ("", "[text]", f'tokenizer = "{TOKENIZER}"', f"max_length = {length}")
-    if task == "text-embedding" and not is_pooled:
-        yield from ("", "[text-embedding]", f'pooling = "{_pooling(tokenizer.parent)}"')
 
 
-def _length(folder: Path) -> int:
-    """Return the most tokens that a model takes, as the files beside its tokenizer say."""
+def pooling(tokenizer: Path) -> str:
+    """Return what becomes of the vectors of tokens, as files of sentence-transformers beside the tokenizer tell."""
+    is_first = _read(tokenizer.parent / "1_Pooling" / "config.json").get("pooling_mode_cls_token")
+    return "cls" if is_first is True else "mean"
+
+
+def _length(folder: Path) -> int | None:
+    """Return the most tokens that a model takes, as the files beside its tokenizer say; None where they do not."""
     for name, key in (
         ("sentence_bert_config.json", "max_seq_length"),
         ("tokenizer_config.json", "model_max_length"),
@@ -33,12 +36,7 @@ def _length(folder: Path) -> int:
         length = _read(folder / name).get(key)
         if isinstance(length, int) and 1 <= length <= _LONGEST:
             return length
-    return _USUAL_LENGTH
-
-
-def _pooling(folder: Path) -> str:
-    is_first = _read(folder / "1_Pooling" / "config.json").get("pooling_mode_cls_token")
-    return "cls" if is_first is True else "mean"
+    return None
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -7,15 +7,24 @@ exported all the same, and less is told about it.
 import re
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
+
+import numpy as np
 
 from engine import Array
 from service.export.extra import need
 from service.export.source import Result
+from service.export.trial import has_last_bit
 
 _FRAME = re.compile(r"^(?P<file>[^\s(].*?)\((?P<line>\d+)\): (?P<function>\S+)", re.MULTILINE)
 _INSIDE = re.compile(r"[/\\]torch[/\\](nn|_[a-z]|jit|functional|utils|autograd)")
 _MOST = 240
+_WITH_ROUNDING, _WITH_DECIMALS, _OF_TENSOR = 3, 2, 5
+"""How many arguments a division has that rounds, a rounding to decimals, and a slice of a tensor, not of a list."""
+_NO_END = 1 << 62
+_PART = 1 << 20
+"""Numbers that are flipped at once, as their flags take memory."""
 _KINDS = re.compile(r"^(?:torch|F|Tensor|nn|aten::|prim::)[.:]*")
 
 
@@ -29,8 +38,9 @@ def results_of(module: Any, arrays: Sequence[Array]) -> list[Result]:
     torch = need("torch")
     try:
         graph = module.inlined_graph.copy()
-        values = [value for node in _computing(graph) for value in node.outputs() if _is_tensor(value)]
-        lines = [line_of(node) for node in _computing(graph) for value in node.outputs() if _is_tensor(value)]
+        nodes = list(_computing(graph))
+        lines = [line_of(node) for node in nodes for value in node.outputs() if _is_tensor(value)]
+        values = [_copy_of(value, graph) for node in nodes for value in node.outputs() if _is_tensor(value)]
         for _ in list(graph.outputs()):
             graph.eraseOutput(0)
         for value in values:
@@ -47,6 +57,112 @@ def results_of(module: Any, arrays: Sequence[Array]) -> list[Result]:
         for tensor, line in zip(tensors, lines, strict=True)
         if isinstance(tensor, torch.Tensor) and tensor.dim() > 0 and not tensor.is_quantized
     ]
+
+
+def respell(module: Any) -> None:
+    """Replace what the exporter gets wrong by what means the same, and it gets right."""
+    for part in module.modules():
+        if part._c._has_method("forward"):
+            graph: Any = part.graph
+            for node in graph.findAllNodes("aten::div"):
+                _respell_division(node, graph)
+            for node in graph.findAllNodes("aten::round"):
+                _respell_rounding(node, graph)
+            for node in graph.findAllNodes("aten::slice"):
+                _respell_slice(node, graph)
+
+
+def _respell_division(node: Any, graph: Any) -> None:
+    """Make `floor_divide(x, y)` or `trunc(div(x, y))` of a division that rounds: the exporter loses the rounding."""
+    inputs = list(node.inputs())
+    rounding = inputs[2].toIValue() if len(inputs) == _WITH_ROUNDING else None
+    if rounding == "floor":
+        _replace(node, _insert(node, graph, "aten::floor_divide", inputs[:2]))
+    elif rounding == "trunc" and _is_float(node.output()):
+        _replace(node, _insert(node, graph, "aten::trunc", [_insert(node, graph, "aten::div", inputs[:2])]))
+
+
+def _respell_rounding(node: Any, graph: Any) -> None:
+    """Make `div(round(mul(x, 100)), 100)` of `round(x, decimals=2)`, which the exporter reads as `round(x)`."""
+    inputs = list(node.inputs())
+    decimals = inputs[1].toIValue() if len(inputs) == _WITH_DECIMALS else None
+    if decimals:
+        factor = graph.create("prim::Constant", 1)
+        factor.f_("value", 10.0**decimals).insertBefore(node)
+        factor.output().setType(need("torch")._C.FloatType.get())
+        scaled = _insert(node, graph, "aten::mul", [inputs[0], factor.output()])
+        rounded = _insert(node, graph, "aten::round", [scaled])
+        _replace(node, _insert(node, graph, "aten::div", [rounded, factor.output()]))
+
+
+def _insert(node: Any, graph: Any, kind: str, inputs: Sequence[Any]) -> Any:
+    """Insert a node with a tensor like that of another, before it; return the tensor."""
+    made = graph.create(kind, list(inputs), 1)
+    made.insertBefore(node)
+    made.output().setType(node.output().type())
+    return made.output()
+
+
+def _replace(node: Any, value: Any) -> None:
+    node.output().replaceAllUsesWith(value)
+    node.destroy()
+
+
+def _is_float(value: Any) -> bool:
+    dtype = value.type().dtype()
+    return dtype is not None and dtype.is_floating_point
+
+
+def _respell_slice(node: Any, graph: Any) -> None:
+    """Count the end of a slice from the front: `x[:-1]` becomes `x[:x.size(0) - 1]`, `x[1:]` becomes `x[1:x.size(0)]`.
+
+    Of a dynamic dimension the exporter leaves out slices whose bounds are constants.
+    """
+    inputs = list(node.inputs())
+    if len(inputs) != _OF_TENSOR or any(value.node().kind() != "prim::Constant" for value in inputs[1:]):
+        return
+    start, end, step = (value.toIValue() for value in inputs[2:])
+    is_whole = end is None or end >= _NO_END
+    if (not is_whole and end >= 0) or (is_whole and start in (None, 0) and step == 1):
+        return
+    bound = graph.create("aten::size", inputs[:2], 1)
+    bound.insertBefore(node)
+    bound.output().setType(inputs[1].type())
+    if not is_whole:
+        size = bound
+        bound = graph.create("aten::add", [size.output(), inputs[3]], 1)
+        bound.insertBefore(node)
+        bound.output().setType(inputs[1].type())
+    node.replaceInput(3, bound.output())
+
+
+@contextmanager
+def perturbed(module: Any) -> Iterator[None]:
+    """Flip the last bit of each float32 weight of a module, in place, and flip it back in the end."""
+    torch = need("torch")
+    weights = [weight.data for weight in module.parameters() if weight.dtype == torch.float32]
+    parts = [
+        part
+        for weight in weights
+        for part in (weight.flatten() if weight.is_contiguous() else weight).split(_PART)
+    ]
+
+    def flip() -> None:
+        for part in parts:
+            bits = part.view(torch.int32)
+            bits.bitwise_xor_(has_last_bit(bits).int())
+
+    flip()
+    try:
+        yield
+    finally:
+        flip()
+
+
+def weight_of(module: Any, name: str) -> Array | None:
+    """Return a weight of a module; None where it has none of this name."""
+    found = module.state_dict().get(name)
+    return None if found is None else np.asarray(found.detach().numpy())
 
 
 def lines_of(module: Any, kind: str) -> list[str]:
@@ -104,6 +220,17 @@ def _computing(graph: Any) -> Iterator[Any]:
     for node in graph.nodes():
         if node.kind() not in ("prim::GetAttr", "prim::Constant"):
             yield node
+
+
+def _copy_of(value: Any, graph: Any) -> Any:
+    """Add a copy of a tensor to a graph, made before a later node changes the tensor in place."""
+    torch = need("torch")
+    none = graph.create("prim::Constant", 1)
+    none.output().setType(torch._C.NoneType.get())
+    copy = graph.create("aten::clone", [value, none.output()], 1)
+    none.insertAfter(value.node())
+    copy.insertAfter(none)
+    return copy.output()
 
 
 def _is_tensor(value: Any) -> bool:

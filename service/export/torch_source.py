@@ -1,12 +1,9 @@
-"""Models of PyTorch: a TorchScript file, or a function that makes a module."""
+"""Models of PyTorch: a TorchScript file, or a module."""
 
-import importlib
 import inspect
-import sys
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +11,19 @@ from engine import Array
 from service.export.errors import ExportError
 from service.export.extra import need
 from service.export.input_spec import InputSpec
-from service.export.source import Result, Source, check_count
-from service.export.torch_graph import input_names, lines_of, results_of, said_by
+from service.export.source import Known, Result, Source, named_specs
+from service.export.torch_graph import (
+    input_names,
+    lines_of,
+    perturbed,
+    respell,
+    results_of,
+    said_by,
+    weight_of,
+)
+from service.export.ultralytics import CONFIG, known_of, read_config, specs_of
 
-_FACTORY = "a function without required arguments that returns a torch.nn.Module, as package.module:function"
+_WHOLE_NUMBERS = "; an input of whole numbers is given with its type, as --input 1,16:i64"
 
 
 class TorchScriptSource(Source):
@@ -34,13 +40,16 @@ class TorchScriptSource(Source):
 
     def __init__(self, path: Path) -> None:
         self.title = f"{path.name}, TorchScript"
-        self._module = _load(path)
+        self._module, self._config = _load(path)
+        if self._config:
+            self.title = f"{path.name}, TorchScript of Ultralytics"
+            self.known = known_of(self._config)
 
     def inputs(self, given: Sequence[InputSpec]) -> list[InputSpec]:
-        """Return the inputs as given, with their names."""
+        """Return the inputs as given, else those of Ultralytics' table, with their names."""
         names = input_names(self._module)
-        check_count(given, names, self.title)
-        return [replace(spec, name=name) for spec, name in zip(given, names, strict=True)]
+        told = specs_of(self._config, names[0]) if self._config and len(names) == 1 else []
+        return named_specs(given or told, [InputSpec((), (), "", name) for name in names], self.title)
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """Return the outputs of the module."""
@@ -50,10 +59,19 @@ class TorchScriptSource(Source):
         """Return the tensors of the module's graph."""
         return results_of(self._module, arrays)
 
+    def perturbed(self) -> AbstractContextManager[None]:
+        """Flip the last bit of each weight for the duration of the block."""
+        return perturbed(self._module)
+
+    def weight(self, name: str) -> Array | None:
+        """Return a weight of the module."""
+        return weight_of(self._module, name)
+
     def save(self, folder: Path, arrays: Sequence[Array]) -> Path:
         """Write the module, on the CPU and in float32."""
         del arrays
         path = folder / "model.pt"
+        respell(self._module)
         self._module.save(str(path))
         return path
 
@@ -62,33 +80,46 @@ class TorchScriptSource(Source):
         return lines_of(self._module, kind)
 
 
-class FactorySource(Source):
-    """A function that makes a module, `package.module:function`; the current folder is looked into as well.
+class ModuleSource(Source):
+    """A module, which is traced for the exporter.
 
     Args:
-        text: where the function is.
-
-    Raises:
-        ExportError: there is no such function, or it makes no module.
+        title: what it is, for people.
+        module: the module.
+        specs: its inputs as far as its origin tells them; none where it does not.
+        traced: the module that is traced, where that is another spelling of the same.
+        known: what else its origin tells.
     """
 
     runtime = "PyTorch"
 
-    def __init__(self, text: str) -> None:
-        self.title = f"{text}, PyTorch"
-        self._module = _make(text)
+    def __init__(
+        self,
+        title: str,
+        module: Any,
+        specs: Sequence[InputSpec] = (),
+        traced: Any = None,
+        known: Known | None = None,
+    ) -> None:
+        self.title = title
+        self.known = known or Known()
+        self._module = module
+        self._specs = specs
+        self._to_trace = module if traced is None else traced
         self._traced: Any = None
 
     def inputs(self, given: Sequence[InputSpec]) -> list[InputSpec]:
-        """Return the inputs as given, called as `forward` calls them: it does not tell how many it takes."""
+        """Return the inputs as given, else those that the module's origin tells; names are those of `forward`."""
+        if self._specs:
+            return named_specs(given, self._specs, self.title) if given else list(self._specs)
         if not given:
             raise ExportError(
                 f"{self.title}: the shapes of the inputs are needed; give --input, as 1,3,224,224"
             )
-        names = _argument_names(self._module)
-        if len(names) < len(given):
-            return list(given)
-        return [replace(spec, name=name) for spec, name in zip(given, names, strict=False)]
+        names = _argument_names(self._module)[: len(given)]
+        unnamed = [""] * (len(given) - len(names))
+        declared = [InputSpec((), (), "", name) for name in (*names, *unnamed)]
+        return named_specs(given, declared, self.title)
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """Return the outputs of the module itself, not of its trace."""
@@ -99,10 +130,18 @@ class FactorySource(Source):
         """Return the tensors of the trace; none before there is one."""
         return [] if self._traced is None else results_of(self._traced, arrays)
 
+    def perturbed(self) -> AbstractContextManager[None]:
+        """Flip the last bit of each weight for the duration of the block."""
+        return perturbed(self._module)  # the trace has the same weights
+
+    def weight(self, name: str) -> Array | None:
+        """Return a weight by its name in the trace; None before there is one."""
+        return None if self._traced is None else weight_of(self._traced, name)
+
     def save(self, folder: Path, arrays: Sequence[Array]) -> Path:
         """Trace the module and write the trace."""
         torch = need("torch")
-        module = _with_flat_outputs(self._module, arrays)
+        module = _with_flat_outputs(self._to_trace, arrays)
         try:
             with warnings.catch_warnings(), torch.no_grad(), _plain_transformers():
                 warnings.simplefilter(
@@ -113,6 +152,7 @@ class FactorySource(Source):
         except Exception as error:  # whatever the module's own code raises
             raise ExportError(f"{self.title} cannot be traced: {said_by(error)}") from error
         path = folder / "model.pt"
+        respell(self._traced)
         self._traced.save(str(path))
         return path
 
@@ -160,39 +200,24 @@ def _plain_transformers() -> Iterator[None]:
         torch.backends.mha.set_fastpath_enabled(before)
 
 
-def _load(path: Path) -> Any:
+def _load(path: Path) -> tuple[Any, Mapping[str, Any]]:
+    """Return a module, and the table of Ultralytics in its file; an empty one where there is none."""
     if not path.is_file():
         raise ExportError(f"there is no file {path}")
     torch = need("torch")
+    extra = {CONFIG: ""}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about the successor of TorchScript
-            module = torch.jit.load(str(path), map_location="cpu")
+            module = torch.jit.load(str(path), map_location="cpu", _extra_files=extra)
     except (RuntimeError, ValueError, OSError) as error:
         raise ExportError(
             f"{path.name} is no TorchScript file: {said_by(error)}. A file of weights alone (a state_dict) does not "
             "say what to compute: write a function that builds the module and loads them, and give its name as "
-            "package.module:function"
+            f"file.py:function or package.module:function; for one of Ultralytics, yolo export model={path.name} "
+            "format=torchscript writes a file that does"
         ) from error
-    return module.eval().float()
-
-
-def _make(text: str) -> Any:
-    torch = need("torch")
-    name, _, function = text.partition(":")
-    sys.path.insert(0, str(Path.cwd()))
-    try:
-        made = getattr(importlib.import_module(name), function)
-        module = made() if not isinstance(made, torch.nn.Module) else made
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ExportError(f"{text}: {said_by(error)}; expected {_FACTORY}") from error
-    except Exception as error:  # whatever the function's own code raises
-        raise ExportError(f"{text} raised {type(error).__name__}: {said_by(error)}") from error
-    finally:
-        sys.path.remove(str(Path.cwd()))
-    if not isinstance(module, torch.nn.Module):
-        raise ExportError(f"{text} returned a {type(module).__name__}; expected {_FACTORY}")
-    return module.to("cpu").eval().float()
+    return module.eval().float(), read_config(extra[CONFIG])
 
 
 def _run(module: Any, arrays: Sequence[Array]) -> list[Array]:
@@ -203,7 +228,8 @@ def _run(module: Any, arrays: Sequence[Array]) -> list[Array]:
             outputs = module(*(torch.from_numpy(array.copy()) for array in arrays))
     except Exception as error:  # whatever the module's own code raises
         shapes = ", ".join(str(array.shape) for array in arrays)
-        raise ExportError(f"the model does not run on {shapes}: {said_by(error)}") from error
+        hint = _WHOLE_NUMBERS if " Long" in str(error) and any(a.dtype.kind == "f" for a in arrays) else ""
+        raise ExportError(f"the model does not run on {shapes}: {said_by(error)}{hint}") from error
     return [tensor.numpy() for tensor in _tensors(outputs)]
 
 

@@ -11,8 +11,7 @@ Transactions on Systems, Man, and Cybernetics 11(2), 1981.
 from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Sequence
-
-from engine.light_dataclass import dataclass
+from dataclasses import dataclass
 
 _SWEEPS = 8
 _GAP, _RANK_GAP = 24.0, 44.0

@@ -1,9 +1,9 @@
 """A graph's drawing for pages that paint it themselves: where each operator or closed module is, and each line."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from engine.light_dataclass import dataclass
 from service.graph.grouping import Group, group
 from service.graph.layout import Layout, Point, lay_out
 from service.graph.modules import Collapse, enclosing, modules_of, open_modules, operator_counts

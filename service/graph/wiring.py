@@ -1,7 +1,8 @@
 """What a drawing has to know of a graph: its operators in order, and which lead to which."""
 
+from dataclasses import dataclass
+
 from engine import RuntimeGraph
-from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

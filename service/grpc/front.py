@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from time import monotonic
 from typing import TypeAlias
@@ -11,7 +12,6 @@ from urllib.parse import unquote
 import grpc
 
 from engine import InputError, LayerError
-from engine.light_dataclass import dataclass
 from service.context import REQUEST_ID_HEADER, RequestContext, choose_request_id
 from service.errors import ServiceError, engine_error, out_of_memory
 from service.grpc.status import CANCELLED, OK, code_of, details_of, metadata_of

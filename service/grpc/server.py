@@ -128,13 +128,16 @@ class GrpcServer:
             self._relay.end_connections()
 
     def _phase_changed(self) -> None:
-        """Tell those who watch; when the server drains, close the port, and have clients go to other servers."""
+        """Tell those who watch; when the server drains, have clients go to other servers.
+
+        Of several processes, one that still answers refuses new calls: the port stays open until all have ended, and
+        clients whose connections nobody accepted would wait.
+        """
         self._health.tell()
         if self._front.services.lifecycle.phase is not Phase.DRAINING:
             return
         self._streams.drain()
         if self._relay is not None:
-            self._relay.leave()
             self._relay.end_connections()
         elif self._ending is None and self._server is not None:
             grace = self._settings.drain_seconds + _LAST_SECONDS

@@ -85,7 +85,6 @@ class Streams:
         try:
             async with asyncio.TaskGroup() as tasks:
                 reader = tasks.create_task(self._read(rpc, context, answers, tasks))
-                self._readers.add(reader)
                 reader.add_done_callback(self._readers.discard)
                 await self._write(rpc, context, answers)
         except BaseExceptionGroup as group:
@@ -95,12 +94,20 @@ class Streams:
         self, rpc: Rpc, context: RequestContext, answers: _Answers, tasks: asyncio.TaskGroup
     ) -> None:
         """Begin with each request that comes, until the client sends no more or the server drains."""
+        begun: asyncio.Task[bytes | ServiceError] | None = None
+        # not before it runs: a reader that is cancelled before would never end the stream
+        if (reader := asyncio.current_task()) is not None:
+            self._readers.add(reader)
         try:
-            while isinstance(data := await rpc.read(), bytes):
-                await answers.put(tasks.create_task(self._answer(Incoming(rpc, context, data))))
+            while not self._is_draining and isinstance(data := await rpc.read(), bytes):
+                begun = tasks.create_task(self._answer(Incoming(rpc, context, data)))
+                await answers.put(begun)
+                begun = None
         except asyncio.CancelledError:
             if not self._is_draining:
                 raise
+        if begun is not None:  # cancelled while it waited for room
+            await answers.put(begun)
         await answers.put(None)
 
     async def _write(self, rpc: Rpc, context: RequestContext, answers: _Answers) -> None:

@@ -82,6 +82,10 @@ class Access:
             )
         raise refused
 
+    def is_admin(self, client: Peer) -> bool:
+        """Tell whether a client that `check` returned has an admin key."""
+        return self._admin.holds(client)
+
 
 class AccessMiddleware:
     """Refuses requests without the key that they need before their bodies are read; knows others by their keys."""
@@ -100,7 +104,8 @@ class AccessMiddleware:
                 app = error_response(refusal)
             else:
                 if client is not None:
-                    context_in(scope).client = client
+                    context = context_in(scope)
+                    context.client, context.is_admin = client, self._access.is_admin(client)
         await app(scope, receive, send)
 
 

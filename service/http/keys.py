@@ -11,6 +11,7 @@ from time import monotonic
 from pydantic import SecretStr
 
 from service.config.setting_file import SettingsError
+from service.peer import Peer
 
 _FILE_BYTES = 1 << 20
 _LOOK_SECONDS = 1.0
@@ -69,6 +70,10 @@ class KeyRing:
                 if compare_digest(own, digest):
                     found = digest
         return found
+
+    def holds(self, digest: Peer) -> bool:
+        """Tell whether a digest that `accepts` returned is of one of these keys."""
+        return digest in self._fixed or digest in self._filed
 
     def _look(self) -> None:
         now = self._clock()

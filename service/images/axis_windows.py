@@ -5,11 +5,11 @@ the windows of all pixels of the result, in the arithmetic of the library that i
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from engine import Array
-from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from queue import SimpleQueue
@@ -17,7 +18,6 @@ from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
-from engine.light_dataclass import dataclass
 from service.config.image_config import ImageConfig
 from service.errors import ServiceError
 from service.images.encoded_image import EncodedImage
@@ -26,6 +26,9 @@ from service.images.image_header import ImageHeader
 from service.images.planes import make_planes
 
 _NICENESS = 10
+_GROUP_NICENESS = 4
+"""Of its session, outside which the niceness of a process has no effect where the system groups sessions: 0.4 of the
+processor time of others, as all other programs of the machine, not only the server, come before it."""
 _OOM_SCORE = 500
 """The system ends this process rather than the server where memory is short."""
 _MOST_BYTES = 1 << 40
@@ -48,6 +51,7 @@ def main() -> NoReturn:
     while True:
         request = requests.get()
         answer(request.head, request.data, answers)
+        del request  # its bytes, while the next one comes
 
 
 def answer(head: dict[str, Any], data: bytes, answers: BinaryIO) -> None:
@@ -73,6 +77,8 @@ def be_modest() -> None:
 
     with suppress(OSError):
         os.nice(_NICENESS)
+    with suppress(OSError):
+        Path("/proc/self/autogroup").write_text(str(_GROUP_NICENESS))
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(str(_OOM_SCORE))
     for kind in (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE):

@@ -1,8 +1,8 @@
 """An encoded image of a request, whose header was read and found acceptable."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.light_dataclass import dataclass
 from service.images.image_header import ImageHeader
 
 if TYPE_CHECKING:

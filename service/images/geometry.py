@@ -1,9 +1,10 @@
 """Where a picture lies in the input that was made of it."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from engine import Array
-from engine.light_dataclass import dataclass
 from service.config.image_config import ImageConfig
 
 

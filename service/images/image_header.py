@@ -7,9 +7,9 @@ kilobyte may ask for an hour of work. Only what passes here is given to Pillow.
 import re
 import struct
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 from typing import TypeVar
 
-from engine.light_dataclass import dataclass
 from service.config.limits import too_large
 from service.errors import ServiceError
 

@@ -1,13 +1,12 @@
 """Converts encoded images to the array that a model takes."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from engine import PNNX_COMPUTE, Array, Port
-from engine.light_dataclass import dataclass
 from service.config.image_config import MAX_SIDE, ImageConfig
 from service.config.image_formats import KNOWN_FORMATS
 from service.config.model_config import FILE_NAME, ModelConfigError

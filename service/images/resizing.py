@@ -5,12 +5,12 @@ of, which matters for pictures of millions of pixels.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from PIL import Image
 
 from engine import Array
-from engine.light_dataclass import dataclass
 from service.config.image_config import ImageConfig, Resample
 from service.images.axis_windows import (
     Axis,

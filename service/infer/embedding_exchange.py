@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -10,7 +10,6 @@ import orjson
 from pydantic import BaseModel, Field, ValidationError
 
 from engine import TraceLevel
-from engine.light_dataclass import dataclass
 from service.codec import JSON_TYPE, Decoded, Options
 from service.codec.texts import bind_texts
 from service.config.limits import Limits

@@ -2,11 +2,10 @@
 
 import difflib
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from engine import RuntimeGraph, TraceLevel
-from engine.light_dataclass import dataclass
 from service.codec import (
     JSON_TYPE,
     Decoded,

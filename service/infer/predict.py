@@ -7,13 +7,13 @@
 {"inputs": {"name": {"b64": text}}}   an encoded picture, or a list of them; the name may be left out
 """
 
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from engine import TraceLevel
-from engine.light_dataclass import dataclass
 from service.codec import JSON_TYPE, Decoded, Options, describe_predictions
 from service.codec.binding import find_port
 from service.codec.json_body import decode_document, parse_json
@@ -113,7 +113,7 @@ class PredictExchange:
     def _rows(self, instances: Any) -> dict[str, Any]:
         """Return the payload of instances, each a row of every input."""
         if not isinstance(instances, list) or not instances:
-            raise ServiceError(400, "invalid_json", "instances is not a list of rows; expected one at least")
+            raise _no_rows("instances")
         pictures = self._pictures(instances)
         if pictures is not None:
             return pictures
@@ -130,6 +130,8 @@ class PredictExchange:
         name, column = None, inputs
         if isinstance(inputs, dict) and len(inputs) == 1 and _IMAGE not in inputs:
             ((name, column),) = inputs.items()
+        if column == []:
+            raise _no_rows("inputs")
         cells = column if isinstance(column, list) else [column]
         pictures = self._pictures(cells if name is None else [{name: cell} for cell in cells])
         if pictures is not None:
@@ -174,6 +176,10 @@ class PredictExchange:
             return outputs[0]
         names = [port.operator for port in self.model.graph.outputs]
         return dict(zip(names, outputs, strict=True))
+
+
+def _no_rows(key: str) -> ServiceError:
+    return ServiceError(400, "invalid_json", f"{key} is not a list of rows; expected one at least")
 
 
 def _is_picture(value: Any) -> bool:

@@ -1,6 +1,7 @@
 """Compares a model's run, operator by operator, with one of another version, backend or precision, or with tensors."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
@@ -8,7 +9,6 @@ import numpy as np
 
 from engine import Array, RuntimeGraph, TensorSpec, TraceLevel
 from engine.check import Difference, compare_layers
-from engine.light_dataclass import dataclass
 from service.errors import ServiceError
 from service.inspection.variant import Variant
 from service.repository.loaded_model import LoadedModel

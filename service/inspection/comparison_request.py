@@ -1,9 +1,9 @@
 """The body of a request to compare: an input, as `/infer` takes it, and in a form also arrays to compare with."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from engine import Array
-from engine.light_dataclass import dataclass
 from service.codec import decode
 from service.codec.media_type import parse_media_type
 from service.codec.multipart import parse_multipart

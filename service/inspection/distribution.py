@@ -1,9 +1,10 @@
 """The distribution of an attribute's values."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from engine import Array
-from engine.light_dataclass import dataclass
 
 _BINS = 40
 _MOST_ELEMENTS = 1 << 22

@@ -2,9 +2,9 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from engine import KuiperError, RuntimeGraph, RuntimeOperator
-from engine.light_dataclass import dataclass
 from service.config.settings import Settings
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel

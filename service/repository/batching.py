@@ -1,9 +1,9 @@
 """Whether requests for a model are run together."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from engine import RuntimeGraph
-from engine.light_dataclass import dataclass
 from service.config.limits import Limits
 from service.config.model_config import ModelConfig
 from service.repository.batching_proof import RowShapes, find_obstacle

@@ -2,8 +2,7 @@
 
 import threading
 from collections.abc import Callable
-
-from engine.light_dataclass import dataclass
+from dataclasses import dataclass
 
 Step = Callable[[str], None]
 """Told what is done next before each part of a load that may take seconds, as "compiling digits"; raises to stop it."""
@@ -54,6 +53,7 @@ class LoadProgress:
     def __init__(self, watch: Callable[[LoadState], None] = lambda _: None) -> None:
         self._watch = watch
         self._lock = threading.Lock()
+        self._watching = threading.RLock()
         self._models: int | None = None
         self._loaded = 0
         self._steps: dict[int, str] = {}
@@ -72,7 +72,7 @@ class LoadProgress:
             self._models = models
             self._loaded = 0
             self._steps.clear()
-        self._watch(self.state)
+        self._report()
 
     def step(self, text: str) -> None:
         """Note what the calling thread does next; what it waited for before stays told during the first step.
@@ -88,7 +88,7 @@ class LoadProgress:
         with self._lock:
             self._steps.pop(threading.get_ident(), None)
             self._loaded += 1
-        self._watch(self.state)
+        self._report()
 
     def check(self, step: str = "") -> None:
         """Do nothing, unless loads are to stop; a `Step` that leaves no trace.
@@ -115,9 +115,13 @@ class LoadProgress:
         """Have every load end before its next step."""
         self._stopped.set()
 
+    def _report(self) -> None:
+        with self._watching:  # of two threads, the one that reports last reports the last state
+            self._watch(self.state)
+
     def _note(self, text: str) -> None:
         self.check()
         with self._lock:
             self._steps.pop(threading.get_ident(), None)
             self._steps[threading.get_ident()] = text
-        self._watch(self.state)
+        self._report()

@@ -1,9 +1,9 @@
 """One version of a model, ready to run."""
 
+from dataclasses import dataclass
 from hashlib import sha256
 
 from engine import RuntimeGraph
-from engine.light_dataclass import dataclass
 from service.config.model_config import ModelConfig
 from service.repository.batching import UNBATCHED, Batching
 from service.repository.warm_up import WarmUpResult

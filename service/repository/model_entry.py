@@ -2,12 +2,11 @@
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 from hashlib import sha256
 from typing import Any
 
-from engine.light_dataclass import dataclass
 from service.config.traffic_config import TrafficConfig
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel

@@ -12,6 +12,7 @@ from service.config.model_config import FILE_NAME, ModelConfig, ModelConfigError
 from service.config.settings import Settings
 from service.config.store_url import folder_of
 from service.config.version_policy import select_versions
+from service.errors import clipped
 from service.log_context import FIELDS, log_fields
 from service.repository.files import ModelFilesError, check_name, version_folders
 from service.repository.load_progress import LoadStoppedError, Step, go_on
@@ -161,9 +162,9 @@ def _explain(name: str, folder: Path, error: Exception) -> str:
         _logger.error("model %s cannot be loaded", name, exc_info=error)
         return _encodable(f"{type(error).__name__}: {error}")
     # the reason is shown to clients, who must not learn where the server keeps its files
-    return _encodable(str(error).replace(f"{folder}{os.sep}", ""))
+    return _encodable(str(error).replace(f"{folder.parent}{os.sep}", ""))
 
 
 def _encodable(reason: str) -> str:
-    """Return a reason as JSON can hold it: names of files may have bytes that are not UTF-8."""
-    return reason.encode(errors="backslashreplace").decode()
+    """Return a reason as JSON can hold it: names of files may have bytes that are not UTF-8, and keys any length."""
+    return clipped(reason.encode(errors="backslashreplace").decode())

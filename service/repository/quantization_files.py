@@ -1,12 +1,11 @@
 """Reads the file that `kuiper quantize` wrote beside a model, each time that it, or a file of the model, is another."""
 
 import threading
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from engine import Quantization, QuantizationError, read_sidecar, sidecar_path
-from engine.light_dataclass import dataclass
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
 

@@ -1,9 +1,9 @@
 """Into which parts many rows are cut, so that they run on programs that are compiled already."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from engine import MAX_RUN_BYTES, Plan
-from engine.light_dataclass import dataclass
 
 RUN_SECONDS = 50e-6
 """What a run costs, whatever it computes."""
@@ -37,6 +37,14 @@ class RowPieces:
         """Return the sizes of the runs for a number of rows, the largest first."""
         most = len(self.rest)
         return (most,) * (rows // most) + self.rest[rows % most]
+
+    def exact_parts(self, rows: int) -> tuple[int, ...]:
+        """Return sizes whose sum is a number of rows, the largest first; none where the sizes have no such sum."""
+        parts: list[int] = []
+        for size in sorted(self.sizes, reverse=True):
+            count, rows = divmod(rows, size)
+            parts += [size] * count
+        return () if rows else tuple(parts)
 
 
 def cut_rows(

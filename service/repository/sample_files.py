@@ -1,8 +1,8 @@
 """Files of a model's folder `samples/`: inputs that show what the model is for."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
-from engine.light_dataclass import dataclass
 from service.repository.loaded_model import LoadedModel
 
 FOLDER = "samples"

@@ -1,13 +1,12 @@
 """Loads one version of a model from its folder: reads its files, builds it, proves batching, compiles and runs it."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 from typing import Self
 
 from engine import MAX_RUN_BYTES, ONLY_VERSION, PROGRAMS_KEPT, KuiperError, Precision, RuntimeGraph, Verify
-from engine.light_dataclass import dataclass
 from service.config.limits import Limits
 from service.config.model_config import FILE_NAME, ModelConfig, ModelConfigError, load_model_config
 from service.config.settings import Settings

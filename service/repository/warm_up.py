@@ -2,12 +2,12 @@
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
 
 from engine import KuiperError, RuntimeGraph
-from engine.light_dataclass import dataclass
 from service.config.limits import Limits
 from service.config.model_config import FILE_NAME, ModelConfig, ModelConfigError
 from service.log_context import FIELDS

@@ -1,10 +1,10 @@
 """The shapes that a model is compiled for when it is loaded: those that its requests are expected to have."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from math import prod
 
 from engine import PNNX_COMPUTE, Port, TensorSpec
-from engine.light_dataclass import dataclass
 from service.config.limits import Limits
 from service.config.model_config import FILE_NAME, ModelConfig, ModelConfigError, WarmUpConfig
 from service.images.preparation import ImageInput, find_image_input

@@ -1,6 +1,7 @@
 """`POST /compare`: a model's run beside another one, operator by operator."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from time import monotonic
 from typing import Annotated, Literal
 
@@ -8,7 +9,6 @@ import orjson
 from fastapi import APIRouter, Query, Request, Response
 
 from engine import RunStoppedError, StopSignal
-from engine.light_dataclass import dataclass
 from service.codec import FORMATS
 from service.context import context_of
 from service.description.openapi import MODEL_DESCRIPTION, VERSION_DESCRIPTION, error_responses

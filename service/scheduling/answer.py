@@ -1,9 +1,7 @@
 """The answer to a call, as bytes that are ready to be sent."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
-
-from engine.light_dataclass import dataclass
+from dataclasses import dataclass, field
 
 BytesLike = bytes | bytearray | memoryview
 """Contiguous bytes; each item of a memoryview is one byte."""

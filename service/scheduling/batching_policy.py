@@ -1,6 +1,7 @@
 """When calls of one model are run together, and how many of them."""
 
-from engine.light_dataclass import dataclass
+from dataclasses import dataclass
+
 from service.repository.batching import run_sizes
 
 

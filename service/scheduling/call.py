@@ -5,11 +5,11 @@ passes one `CallRecord` to the observers when it has ended.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, NamedTuple, TypeVar
 
 from engine import RunResult
-from engine.light_dataclass import dataclass
 from service.codec import Decoded
 from service.peer import Peer
 from service.repository.loaded_model import LoadedModel

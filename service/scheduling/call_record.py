@@ -4,6 +4,7 @@ from enum import Enum
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from engine import RunTrace
+from service.peer import Peer
 from service.scheduling.call import SurfaceName
 from service.scheduling.timestamps import Timestamps
 
@@ -39,6 +40,7 @@ class CallRecord(NamedTuple):
         trace: the trace of its run; None where none was taken.
         error: one sentence that says what went wrong; None for a success.
         is_observed: whether the run kept operands or computed statistics, which makes it slower than other runs.
+        client: who sent the request.
     """
 
     model: str
@@ -54,6 +56,7 @@ class CallRecord(NamedTuple):
     trace: RunTrace | None = None
     error: str | None = None
     is_observed: bool = False
+    client: Peer = ""
 
 
 @runtime_checkable

@@ -1,10 +1,10 @@
 """Batches of decoded calls of one model, formed while requests come in."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from engine.light_dataclass import dataclass
 from service.scheduling.batching_policy import BatchingPolicy
 from service.scheduling.priority_queue import PriorityQueue
 from service.scheduling.rows import Signature

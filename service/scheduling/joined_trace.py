@@ -1,16 +1,18 @@
 """The trace of rows that were run in parts."""
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import accumulate
 
-from engine import LayerTrace, RunTrace
+from engine import LayerTrace, OperandTrace, RunTrace, join_statistics
 
 
 def join_traces(traces: Sequence[RunTrace], pieces: tuple[int, ...]) -> RunTrace:
     """Return the trace of runs that followed each other, at least one, as that of one run.
 
     Each layer has the sums of its times, multiply-adds and bytes, and begins where the one before it ends. Its operands
-    are those of the first run, which is the largest. Where kernels did its work in some runs only, numpy is named.
+    are those of the first run, which is the largest, with the statistics of all. Where kernels did its work in some
+    runs only, numpy is named. A trace with statistics is made at once, as each of the runs has many.
 
     Args:
         traces: the runs.
@@ -18,7 +20,8 @@ def join_traces(traces: Sequence[RunTrace], pieces: tuple[int, ...]) -> RunTrace
     """
     first, last = traces[0], traces[-1]
     total_us = (last.start_ns - first.start_ns) / 1000 + last.total_us
-    return RunTrace(total_us, lambda: _join_layers(traces), first.start_ns, pieces=pieces)
+    layers = _join_layers(traces) if first.is_observed else partial(_join_layers, traces)
+    return RunTrace(total_us, layers, first.start_ns, first.is_observed, pieces)
 
 
 def _join_layers(traces: Sequence[RunTrace]) -> tuple[LayerTrace, ...]:
@@ -37,9 +40,24 @@ def _join_layers(traces: Sequence[RunTrace]) -> tuple[LayerTrace, ...]:
 
 def _join(layers: Sequence[LayerTrace]) -> LayerTrace:
     first = layers[0]
+    outputs = first.outputs
+    if first.backend != "folded":  # what no input changes is the same in all runs
+        outputs = tuple(
+            _join_operands(operands) for operands in zip(*(layer.outputs for layer in layers), strict=True)
+        )
     return first._replace(
+        outputs=outputs,
         duration_us=sum(layer.duration_us for layer in layers),
         multiply_adds=sum(layer.multiply_adds for layer in layers),
         bytes_moved=sum(layer.bytes_moved for layer in layers),
         backend="numpy" if any(layer.backend == "numpy" for layer in layers) else first.backend,
     )
+
+
+def _join_operands(operands: Sequence[OperandTrace]) -> OperandTrace:
+    first = operands[0]
+    parts = [operand.statistics for operand in operands if operand.statistics is not None]
+    if not parts:
+        return first
+    backend = "numpy" if any(operand.backend == "numpy" for operand in operands) else first.backend
+    return first._replace(statistics=join_statistics(parts), backend=backend)

@@ -5,10 +5,10 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from engine.light_dataclass import dataclass
 from service.heavy_work import giving_way
 from service.peer import Peer
 from service.scheduling.refusals import timed_out

@@ -165,6 +165,7 @@ def _record(
         trace=progress.trace,
         error=None if error is None else str(error) or type(error).__name__,
         is_observed=progress.is_observed,
+        client=call.client,
     )
 
 

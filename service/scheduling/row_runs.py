@@ -1,11 +1,22 @@
 """Runs a model on rows: all at once, or in parts where programs for the parts are at hand and none for all."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 
 import numpy as np
 
-from engine import Array, RunResult, RuntimeGraph, StopSignal, TensorSpec, TraceLevel
+from engine import (
+    Array,
+    KuiperError,
+    RunResult,
+    RuntimeGraph,
+    RunTrace,
+    StopSignal,
+    TensorSpec,
+    TraceLevel,
+    Value,
+)
 from service.repository.loaded_model import LoadedModel
 from service.repository.row_pieces import RowPieces
 from service.scheduling.joined_trace import join_traces
@@ -25,7 +36,8 @@ def run_rows(
     """Run a model, without waiting for the compiler.
 
     Rows are run in parts only where they are proved to be independent, and have the shape that this is proved for.
-    Captured operands and statistics are of all rows, so that such a run is never cut.
+    Statistics are of all rows: no part is filled up with others. Captured operands are joined if they have a row for
+    each of the inputs; else the rows are run at once.
 
     Args:
         model: the model.
@@ -39,53 +51,89 @@ def run_rows(
         InputError, LayerError, RunStoppedError: as `RuntimeGraph.run`.
     """
     graph, pieces = model.graph, model.batching.pieces
-    if pieces is not None and rows not in pieces.sizes and not capture and trace < TraceLevel.STATISTICS:
-        parts = _parts(graph, pieces, inputs, rows)
-        result = _run_parts(graph, pieces, inputs, rows, parts, trace, stop) if parts else None
-        if result is not None:
-            return result
-    return graph.run(inputs, trace=trace, capture=capture, stop=stop, waits=False)
+    run = partial(graph.run, trace=trace, capture=capture, stop=stop, waits=False)
+    if pieces is not None and rows not in pieces.sizes:
+        is_exact = bool(capture) or trace >= TraceLevel.STATISTICS
+        parts = _parts(graph, pieces, inputs, rows, is_exact)
+        if parts and _have_rows(graph, inputs, capture):
+            result = _run_parts(pieces, inputs, rows, parts, run)
+            if result is not None:
+                return result
+    return run(inputs)
 
 
-def _parts(graph: RuntimeGraph, pieces: RowPieces, inputs: Mapping[str, Array], rows: int) -> tuple[int, ...]:
+def _parts(
+    graph: RuntimeGraph, pieces: RowPieces, inputs: Mapping[str, Array], rows: int, is_exact: bool
+) -> tuple[int, ...]:
     """Return the sizes of the parts; none where the rows cannot be cut, or are better run at once."""
     if batch_signature(graph.inputs, inputs) is None or _is_compiled(graph, inputs, rows):
         return ()
-    parts = pieces.parts(rows)
+    parts = pieces.exact_parts(rows) if is_exact else pieces.parts(rows)
     return parts if all(_is_compiled(graph, inputs, size) for size in set(parts)) else ()
 
 
 def _is_compiled(graph: RuntimeGraph, inputs: Mapping[str, Array], rows: int) -> bool:
+    return graph.is_compiled(_specs(graph, inputs, rows))
+
+
+def _specs(graph: RuntimeGraph, inputs: Mapping[str, Array], rows: int) -> list[TensorSpec]:
     arrays = [inputs[port.operand] for port in graph.inputs]
-    return graph.is_compiled([TensorSpec((rows, *array.shape[1:]), array.dtype) for array in arrays])
+    return [TensorSpec((rows, *array.shape[1:]), array.dtype) for array in arrays]
+
+
+def _have_rows(graph: RuntimeGraph, inputs: Mapping[str, Array], names: Collection[str]) -> bool:
+    """Tell whether the first extent of operands is the number of rows, and no other depends on it."""
+    if not names:
+        return True
+    try:
+        one, two = (graph.plan(_specs(graph, inputs, rows)).specs for rows in (1, 2))
+    except KuiperError:
+        return False
+    pairs = ((one[name], two[name]) for name in names)
+    return all(
+        isinstance(first, TensorSpec)
+        and isinstance(second, TensorSpec)
+        and (first.shape[:1], second.shape[:1]) == ((1,), (2,))
+        and first.shape[1:] == second.shape[1:]
+        for first, second in pairs
+    )
 
 
 def _run_parts(
-    graph: RuntimeGraph,
     pieces: RowPieces,
     inputs: Mapping[str, Array],
     rows: int,
     parts: Sequence[int],
-    trace: TraceLevel,
-    stop: StopSignal | SharedStopSignal,
+    run: Callable[[Mapping[str, Array]], RunResult],
 ) -> RunResult | None:
     """Return what all rows give; None where their results are too large, or are not one for each row after all."""
-    outputs: list[Array] = []
-    traces = []
+    joined: list[Array] = []
+    traces: list[RunTrace] = []
+    captured_by: dict[str, str] = {}
     for start, size in zip(accumulate(parts, initial=0), parts, strict=False):
         stop_at = min(rows, start + size)
-        part = {name: _cut(array, start, stop_at, size) for name, array in inputs.items()}
-        result = graph.run(part, trace=trace, stop=stop, waits=False)
-        if not outputs:
+        result = run({name: _cut(array, start, stop_at, size) for name, array in inputs.items()})
+        given = [*result.outputs, *_arrays(result.captured)]
+        if not joined:
             room = pieces.max_bytes - sum(array.nbytes for array in inputs.values())
-            if sum(output.nbytes // size * rows for output in result.outputs) > room:
+            if sum(array.nbytes // size * rows for array in given) > room:
                 return None
-            outputs = [np.empty((rows, *output.shape[1:]), output.dtype) for output in result.outputs]
-        if not _put(result.outputs, outputs, start, stop_at, size):
+            joined = [np.empty((rows, *array.shape[1:]), array.dtype) for array in given]
+        if not _put(given, joined, start, stop_at, size):
             return None
+        captured_by = result.captured_by | {name: by for name, by in captured_by.items() if by == "numpy"}
         if result.trace is not None:
             traces.append(result.trace)
-    return RunResult(outputs, join_traces(traces, tuple(parts)) if traces else None)
+        if result.is_observed and traces:  # with statistics, traces are too large to keep one for each part
+            traces = [join_traces(traces, ())]
+    count = len(joined) - len(captured_by)
+    captured: dict[str, Value] = dict(zip(captured_by, joined[count:], strict=True))
+    trace = join_traces(traces, tuple(parts)) if traces else None
+    return RunResult(joined[:count], trace, captured, captured_by)
+
+
+def _arrays(captured: Mapping[str, Value]) -> list[Array]:
+    return [value for value in captured.values() if isinstance(value, np.ndarray)]
 
 
 def _cut(array: Array, start: int, stop: int, size: int) -> Array:

@@ -1,6 +1,7 @@
 """How the calls of one model are scheduled: as its `model.toml` says, or else the settings of the server."""
 
-from engine.light_dataclass import dataclass
+from dataclasses import dataclass
+
 from service.config.model_config import BatchingConfig, ModelConfig
 from service.config.settings import Settings
 from service.repository.batching import UNBATCHED, Batching

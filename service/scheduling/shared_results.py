@@ -3,10 +3,8 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
-
-from engine.light_dataclass import dataclass
 
 Result = TypeVar("Result")
 

@@ -1,6 +1,6 @@
 """When a call reached each stage."""
 
-from engine.light_dataclass import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(slots=True)

@@ -22,6 +22,7 @@ from service.peer import address_of
 from service.server.connection_limit import Activity, Use
 from service.server.connection_policy import ConnectionPolicy
 from service.server.eager_task import start_task
+from service.server.message_head import authority_of, check_head
 from service.server.read_flow import ReadFlow
 from service.server.reader import PacketReader
 from service.server.transport import CoalescingTransport
@@ -30,7 +31,10 @@ from service.surfaces import is_urgent
 SLICE_LINES = 32
 """Lines of a packet, two of each request at least, that are parsed at once: most packets have one request."""
 HEAD_BYTES = 64 << 10
-"""Most bytes of a request line and its headers, counted from the second packet that they arrive in."""
+"""Maximum bytes of a request line and its headers, counted from the second packet that they arrive in; of blank lines
+before a request; and of a body's chunk extensions and trailers."""
+CHUNK_FRAME_BYTES = 24
+"""Bytes that the size of a chunk and the line ends around it may have, beside that."""
 HEAD_SECONDS = 20.0
 """Seconds that a client has to send them."""
 MOST_AHEAD = 8
@@ -76,7 +80,7 @@ class Connection(HttpToolsProtocol):
         self._begun: tuple[RequestResponseCycle, Any] | None = None
         self._answered: RequestResponseCycle | None = None
         self._begun_at = 0.0
-        self._head_bytes = self._body_bytes = self._chunks = 0
+        self._other_bytes = self._body_bytes = self._chunks = 0
         self._excess: ServiceError | None = None
         self._head_timer: asyncio.TimerHandle | None = None
         self._is_last = False
@@ -113,8 +117,7 @@ class Connection(HttpToolsProtocol):
             self._read_flow.hold(data)
             return
         was_in_head = self._in_head
-        if was_in_head:
-            self._head_bytes += len(data)
+        self._other_bytes += len(data)
         self._is_parsing = True
         if len(data) <= SLICE_BYTES or (not self.pipeline and data.count(b"\n") <= SLICE_LINES):
             super().data_received(data)
@@ -126,28 +129,49 @@ class Connection(HttpToolsProtocol):
             self._start(*begun)
         if self._in_head and (not was_in_head or self._head_timer is None):
             self._await_head()  # most heads arrive in one packet and need no timer
-        if self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
-            message = f"the request's head has more than {HEAD_BYTES} bytes"
-            self._refuse(ServiceError(431, "head_too_large", message, {"limit": HEAD_BYTES}))
+        if (
+            self._other_bytes > HEAD_BYTES + CHUNK_FRAME_BYTES * self._chunks
+            and not self.transport.is_closing()
+        ):
+            self._refuse_excess()
 
     def on_message_begin(self) -> None:
         """Note that a head begins."""
         super().on_message_begin()
         self._in_head = True
+        self._other_bytes = self._chunks = 0
         # blank lines before it are no request: a client that sends nothing else is idle
         self._idle_since = None
 
     def on_headers_complete(self) -> None:
-        """Note that a head has ended."""
+        """Note that a head has ended.
+
+        Raises:
+            ServiceError: RFC 9112 has it refused; the parser ends with it.
+        """
+        try:
+            check_head(self.parser.get_http_version(), self.headers)
+            if not self.url.startswith(b"/"):
+                self._replace_host(authority_of(self.url))
+        except ServiceError as error:
+            self._excess = error
+            raise
         self._in_head = False
-        self._head_bytes = self._body_bytes = self._chunks = 0
+        self._other_bytes = self._body_bytes = 0
         self._stop_timer()
         super().on_headers_complete()
+
+    def _replace_host(self, authority: bytes | None) -> None:
+        """Replace `Host` by the authority of an absolute-form target (RFC 9112, 3.2.2), which is checked as it is."""
+        if authority is not None:
+            self.headers[:] = [field for field in self.headers if field[0] != b"host"]
+            self.headers.append((b"host", authority))
 
     def on_body(self, body: bytes) -> None:
         """Take a piece of a body, and stop reading when the application does not keep up."""
         super().on_body(body)
         self._body_bytes += len(body)
+        self._other_bytes -= len(body)
         if self.cycle.response_complete:
             self._idle_since = self.loop.time()  # nobody reads it, but it is to arrive
         elif len(self.cycle.body) >= READ_AHEAD_BYTES:
@@ -165,6 +189,11 @@ class Connection(HttpToolsProtocol):
         if self._chunks > most:
             self._excess = too_large("too_many_values", "the body", self._chunks, most, "chunks")
             raise self._excess
+
+    def on_message_complete(self) -> None:
+        """Note that a body has ended."""
+        self._other_bytes = self._chunks = 0
+        super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """Start the next request, or wait for it, and parse those that were sent ahead."""
@@ -328,6 +357,17 @@ class Connection(HttpToolsProtocol):
     def _head(self) -> Iterable[tuple[bytes, bytes]]:
         """Return the headers of the request that arrives, not its trailers."""
         return self.scope["headers"] if self.scope else []
+
+    def _refuse_excess(self) -> None:
+        """Refuse more bytes that are no data than a client may send."""
+        if self._in_head:
+            message = f"the request's head has more than {HEAD_BYTES} bytes"
+            self._refuse(ServiceError(431, "head_too_large", message, {"limit": HEAD_BYTES}))
+        elif self.cycle is not None and self.cycle.more_body:
+            message = f"chunk extensions and trailers have more than {HEAD_BYTES} bytes; send none"
+            self._refuse(ServiceError(400, "invalid_http", message, {"limit": HEAD_BYTES}))
+        else:
+            self.transport.close()  # blank lines are no request that could be answered
 
     def _refuse(self, error: ServiceError) -> None:
         """Answer in place of the application, which never sees the request, and close."""

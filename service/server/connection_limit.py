@@ -4,10 +4,9 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Collection
+from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Protocol
-
-from engine.light_dataclass import dataclass
 
 GRACE_SECONDS = 1.0
 """What a client does is judged when it has had so long to do it."""

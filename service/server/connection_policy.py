@@ -1,9 +1,8 @@
 """What connections may hold, all of them together."""
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import ModuleType
 
-from engine.light_dataclass import dataclass
 from service.config.settings import Settings
 from service.processes.connection_shares import ConnectionShares
 from service.server.connection_age import ConnectionAge

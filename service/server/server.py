@@ -41,6 +41,8 @@ from service.telemetry.status_line import show_status
 _ANSWER_SECONDS = 5
 """Seconds for writing answers after the drain, before connections are closed."""
 
+UNREAD_SECONDS = 0.2
+"""Seconds after a signal in which requests are accepted: some were sent before it, and are not read yet."""
 _EXIT_SECONDS = 1.0
 """Seconds for threads to end after everything else, before the process ends without them."""
 
@@ -50,9 +52,9 @@ _logger = logging.getLogger(__name__)
 class Server(uvicorn.Server):
     """After the first signal, goes on until all accepted requests are answered or the drain time is over.
 
-    For `Settings.drain_delay_seconds` it is only not ready any more: all requests are taken, and each answer is the
-    last of its connection. Then it drains: health endpoints are answered and new requests are refused. A second signal
-    ends both.
+    For `Settings.drain_delay_seconds`, and a moment at least, it is only not ready any more: all requests are taken,
+    and each answer is the last of its connection. Then it drains: health endpoints are answered and new requests are
+    refused. A second signal ends both.
 
     Args:
         config: uvicorn's own settings.
@@ -86,8 +88,7 @@ class Server(uvicorn.Server):
         """Note the signal. The base class would raise it again at the end, and the exit code would not be 0."""
         del frame
         self._signals.append(sig)
-        is_first = len(self._signals) == 1
-        if is_first and self.lifecycle.phase is Phase.READY and self.services.settings.drain_delay_seconds:
+        if len(self._signals) == 1 and self.lifecycle.phase is Phase.READY:
             self.lifecycle.leave()
         else:
             self.lifecycle.drain()
@@ -156,10 +157,13 @@ class Server(uvicorn.Server):
         """Wait for load balancers to turn away, then drain."""
         if self._leave_until is None:
             seconds = self.services.settings.drain_delay_seconds
-            self._leave_until = monotonic() + seconds
+            self._leave_until = monotonic() + max(seconds, UNREAD_SECONDS)
             self._end_connections()
-            cause = signal.Signals(self._signals[0]).name
-            _logger.info("stopping on %s: not ready any more, requests are taken for %g s", cause, seconds)
+            if seconds:
+                cause = signal.Signals(self._signals[0]).name
+                _logger.info(
+                    "stopping on %s: not ready any more, requests are taken for %g s", cause, seconds
+                )
         if monotonic() >= self._leave_until:
             self.lifecycle.drain()
 

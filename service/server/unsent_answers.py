@@ -2,9 +2,8 @@
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from typing import Protocol
-
-from engine.light_dataclass import dataclass
 
 TICK_SECONDS = 1.0
 """How often connections are looked at that have something to send."""

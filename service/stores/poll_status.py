@@ -2,9 +2,7 @@
 
 import time
 from collections import Counter
-from dataclasses import field
-
-from engine.light_dataclass import dataclass
+from dataclasses import dataclass, field
 
 LOADED, REFUSED, REMOVED = "loaded", "refused", "removed"
 """What can come of a change."""

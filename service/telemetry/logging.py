@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from service.config.choices import LogFormat, LogLevel
+from service.errors import clipped
 from service.log_context import FIELDS, context_fields, request_id
 from service.telemetry.status_line import StatusLineHandler
 
@@ -45,7 +46,7 @@ class JsonFormatter(logging.Formatter):
             "time": _timestamp(record),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": clipped(record.getMessage()),
         }
         entry |= _fields(record)
         if record.exc_info:
@@ -59,7 +60,7 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as a line of text."""
         fields = "".join(f" {key}={_plain(value)}" for key, value in _fields(record).items())
-        line = f"{_timestamp(record)} {record.levelname:<7} {record.getMessage()}{fields}"
+        line = f"{_timestamp(record)} {record.levelname:<7} {clipped(record.getMessage())}{fields}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
@@ -72,7 +73,11 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
     current = request_id.get()
     fields: dict[str, Any] = {} if current is None else {"request_id": current}
     given = {**context_fields.get(), **getattr(record, FIELDS, {})}
-    return fields | {key: value for key, value in given.items() if value is not None}
+    return fields | {
+        key: clipped(value) if isinstance(value, str) else value
+        for key, value in given.items()
+        if value is not None
+    }
 
 
 def _plain(value: object) -> str:

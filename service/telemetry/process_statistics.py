@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any
 
-from engine.light_dataclass import dataclass
 from service.histogram import HTTP_SECONDS, LAYER_SECONDS, Histogram
 from service.processes.counter_memory import CounterMemory
 from service.processes.slot import Slot

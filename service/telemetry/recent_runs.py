@@ -1,9 +1,10 @@
 """The last runs that were traced, for `/traces`."""
 
 from collections import deque
+from dataclasses import dataclass
 
 from engine import RunTrace
-from engine.light_dataclass import dataclass
+from service.peer import Peer
 from service.scheduling.call_record import CallRecord
 from service.telemetry.clock import epoch_offset_ns
 
@@ -68,10 +69,10 @@ class RecentRuns:
         while len(self._runs) > self._capacity or (self._layers > self._max_layers and len(self._runs) > 1):
             self._layers -= len(self._runs.popleft().trace.layers)
 
-    def newest_first(self) -> list[RecentRun]:
-        """Return all runs that are kept."""
-        return list(self._runs)[::-1]
+    def newest_first(self, client: Peer | None = None) -> list[RecentRun]:
+        """Return the runs that are kept: those of a client, or all."""
+        return [run for run in list(self._runs)[::-1] if client is None or run.record.client == client]
 
-    def find(self, request_id: str) -> RecentRun | None:
-        """Return the newest run of a request; None where none is kept."""
-        return next((run for run in self.newest_first() if run.record.request_id == request_id), None)
+    def find(self, request_id: str, client: Peer | None = None) -> RecentRun | None:
+        """Return the newest run of a request, of a client where one is given; None where none is kept."""
+        return next((run for run in self.newest_first(client) if run.record.request_id == request_id), None)

@@ -9,10 +9,9 @@ Observed runs, whose clients asked for captured operands or statistics, take lon
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import field
+from dataclasses import dataclass, field
 from time import perf_counter_ns, time_ns
 
-from engine.light_dataclass import dataclass
 from service.histogram import BATCH_SIZES, LAYER_SECONDS, REQUEST_SECONDS, Histogram
 from service.scheduling.call_record import CallRecord, CallStatus
 from service.scheduling.timestamps import Timestamps

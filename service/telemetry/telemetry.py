@@ -1,11 +1,11 @@
 """The parts of an application's telemetry, in one place."""
 
 from collections.abc import Mapping, Set
+from dataclasses import dataclass
 from typing import Protocol
 
 from starlette.types import ASGIApp
 
-from engine.light_dataclass import dataclass
 from service.config.setting_file import SettingsError
 from service.config.settings import Settings
 from service.scheduling.call_record import CallObserver

@@ -1,13 +1,13 @@
 """How far the outputs of two versions lie apart."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import Any
 
 import numpy as np
 
 from engine import Array
-from engine.light_dataclass import dataclass
 from service.repository.loaded_model import LoadedModel
 
 

@@ -1,12 +1,11 @@
 """Judges when a version has to give its share back to the stable one."""
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from time import time
 
-from engine.light_dataclass import dataclass
 from service.config.traffic_config import RollbackConfig
 from service.repository.loaded_model import LoadedModel
 

@@ -1,11 +1,11 @@
 """One shadow run: the same inputs on another version, and how its outputs differ from those that were answered."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 from engine import Array, KuiperError, RunStoppedError, StopSignal, TraceLevel, short_turns
-from engine.light_dataclass import dataclass
 from service.errors import ServiceError
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.row_runs import run_rows

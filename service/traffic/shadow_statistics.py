@@ -1,12 +1,11 @@
 """What shadow runs of a version have shown."""
 
 from collections import deque
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 from math import inf
 from time import time
 
-from engine.light_dataclass import dataclass
 from service.histogram import REQUEST_SECONDS, Histogram
 from service.traffic.output_difference import OutputDifference
 

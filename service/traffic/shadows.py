@@ -4,14 +4,13 @@ import asyncio
 import logging
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary, ref
 
 from engine import StopSignal
-from engine.light_dataclass import dataclass
 from service.log_context import FIELDS
 from service.repository.loaded_model import LoadedModel
 from service.repository.model_entry import ModelEntry

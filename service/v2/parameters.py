@@ -3,8 +3,9 @@
 Unknown parameters are ignored, as Triton does, because clients send some of their own.
 """
 
+from dataclasses import dataclass
+
 from engine import TraceLevel
-from engine.light_dataclass import dataclass
 from service.codec import parse_options
 from service.config.validation import number_from_text
 from service.errors import ServiceError, shown

@@ -1,9 +1,9 @@
 """The JSON part of an inference request, checked as far as that is possible without its model."""
 
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from engine.light_dataclass import dataclass
 from service.codec.json_tensor import parse_shape
 from service.config.limits import too_large
 from service.errors import ServiceError, shown

@@ -1,12 +1,12 @@
 """Converts the outputs of a run to the bytes of an answer."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from engine import Array, Port
-from engine.light_dataclass import dataclass
 from service.codec.json_array import json_data
 from service.codec.json_text import PIECE_ELEMENTS, dump_pieces
 from service.config.limits import Limits

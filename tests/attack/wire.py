@@ -73,6 +73,16 @@ class Wire:
         self._target.sent += sent
         return sent
 
+    def read_some(self, size: int) -> int:
+        """Read what has come of an answer, at most so many bytes, without waiting; returns how many bytes."""
+        self._socket.setblocking(False)
+        try:
+            return len(self._socket.recv(size))
+        except OSError:
+            return 0
+        finally:
+            self._socket.settimeout(REPLY_SECONDS)
+
     def reply(self) -> int:
         """Read an answer and count it; returns its status, 0 where the server closed the connection."""
         with contextlib.suppress(OSError), self._socket.makefile("rb") as answer:

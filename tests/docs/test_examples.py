@@ -18,7 +18,6 @@ from tests.docs.checkout import ROOT, checkout
 from tests.docs.markdown import blocks
 from tests.docs.runner import Runner, pages
 
-pytestmark = pytest.mark.usual_processes
 WITH_TORCH = bool(os.environ.get("TEST_EXAMPLES_WITH_TORCH"))
 KEEP = bool(os.environ.get("TEST_KEEP_EXPORTS"))
 NATIVE = ROOT / "docs" / "tutorial.md"

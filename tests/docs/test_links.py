@@ -1,12 +1,12 @@
 """Links of the README and of the documentation lead somewhere; nothing is asked over the network."""
 
 import re
+from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import pytest
-
 from service.config.settings import describe_settings
+from tests.cases import check_each
 from tests.docs.generated.folders import packages
 from tests.docs.markdown import anchors, blocks, links
 from tests.docs.runner import pages
@@ -18,26 +18,35 @@ OTHER_VARIABLES = {"KUIPER_CACHE", "KUIPER_TARGET", "KUIPER_SERVICE_HOST", "KUIP
 LANGUAGES = {"sh", "console", "python", "toml", "text"}
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_links_lead_somewhere(page: Path) -> None:
-    for link in links(page):
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def test_links_lead_somewhere() -> None:
+    def check(case: tuple[str, str]) -> None:
+        page, link = ROOT / case[0], case[1]
         parts = urlsplit(link)
         if parts.scheme:
-            assert parts.scheme in ("http", "https"), link
-            assert parts.hostname, link
-            continue
+            assert parts.scheme in ("http", "https")
+            assert parts.hostname
+            return
         target = (page.parent / parts.path).resolve() if parts.path else page
-        assert target.is_file(), link
+        assert target.is_file()
         if DOCS in page.parents:
-            assert DOCS in target.parents, f"{link} is not part of the site"
+            assert DOCS in target.parents, "not part of the site"
         if parts.fragment and "::: " not in target.read_text(encoding="utf-8"):
-            assert parts.fragment in anchors(target), link
+            assert parts.fragment in found_anchors(target)
+
+    found_anchors = cache(anchors)
+    check_each(((name_of(page), link) for page in pages() for link in links(page)), check)
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_code_has_a_language_that_examples_are_run_in(page: Path) -> None:
-    for block in blocks(page):
-        assert block.language in LANGUAGES, block
+def test_code_has_a_language_that_examples_are_run_in() -> None:
+    def check(case: tuple[str, int, str]) -> None:
+        assert case[2] in LANGUAGES
+
+    found = ((name_of(page), block.line, block.language) for page in pages() for block in blocks(page))
+    check_each(found, check)
 
 
 def test_navigation_names_every_page_once() -> None:

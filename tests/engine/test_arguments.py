@@ -22,6 +22,7 @@ from engine.arguments import (
 from engine.dtypes import Array
 from engine.errors import ArgumentError, SignatureError
 from engine.expression import Expression
+from tests.cases import check_each
 
 
 def argument(annotation: Any) -> Argument:
@@ -32,44 +33,47 @@ def argument(annotation: Any) -> Argument:
     return read_arguments(call)[0][0]
 
 
-@pytest.mark.parametrize(
-    ("annotation", "given", "wanted"),
-    [
-        (int, 3, 3),
-        (int, np.array(3), 3),
-        (int, np.array([3]), 3),
-        (float, 3, 3.0),
-        (float, "inf", float("inf")),
-        (float, "-inf", float("-inf")),
-        (float, "-inf.0", float("-inf")),
-        (BareWord | Expression, "linear", "linear"),
-        (float, np.float32(1.5) * np.ones(()), 1.5),
-        (bool, True, True),
-        (bool, np.array(False), False),
-        (str, "zeros", "zeros"),
-        (str | None, None, None),
-        (int | None, None, None),
-        (Ints, 3, (3,)),
-        (Ints, (3, 4), (3, 4)),
-        (Ints, [3, np.array(4)], (3, 4)),
-        (Ints, np.array([3, 4]), (3, 4)),
-        (Ints, None, ()),
-        (Ints | str, "same", "same"),
-        (Ints | str, (1, 2), (1, 2)),
-        (Floats, (1, 2.5), (1.0, 2.5)),
-        (Number, 2, 2),
-        (Number, 2.5, 2.5),
-        (Number, 2j, 2j),
-        (DType, "torch.float", np.dtype(np.float32)),
-        (DType, "torch.int64", np.dtype(np.int64)),
-        (DType | None, None, None),
-        (Operand, 2, 2),
-    ],
-)
-def test_converts(annotation: Any, given: Any, wanted: Any) -> None:
-    converted = argument(annotation).convert(given)
-    assert converted == wanted
-    assert type(converted) is type(wanted)
+CONVERSIONS: list[tuple[Any, Any, Any]] = [
+    (int, 3, 3),
+    (int, np.array(3), 3),
+    (int, np.array([3]), 3),
+    (float, 3, 3.0),
+    (float, "inf", float("inf")),
+    (float, "-inf", float("-inf")),
+    (float, "-inf.0", float("-inf")),
+    (BareWord | Expression, "linear", "linear"),
+    (float, np.float32(1.5) * np.ones(()), 1.5),
+    (bool, True, True),
+    (bool, np.array(False), False),
+    (str, "zeros", "zeros"),
+    (str | None, None, None),
+    (int | None, None, None),
+    (Ints, 3, (3,)),
+    (Ints, (3, 4), (3, 4)),
+    (Ints, [3, np.array(4)], (3, 4)),
+    (Ints, np.array([3, 4]), (3, 4)),
+    (Ints, None, ()),
+    (Ints | str, "same", "same"),
+    (Ints | str, (1, 2), (1, 2)),
+    (Floats, (1, 2.5), (1.0, 2.5)),
+    (Number, 2, 2),
+    (Number, 2.5, 2.5),
+    (Number, 2j, 2j),
+    (DType, "torch.float", np.dtype(np.float32)),
+    (DType, "torch.int64", np.dtype(np.int64)),
+    (DType | None, None, None),
+    (Operand, 2, 2),
+]
+
+
+def test_converts() -> None:
+    def check(case: tuple[Any, Any, Any]) -> None:
+        annotation, given, wanted = case
+        converted = argument(annotation).convert(given)
+        assert converted == wanted
+        assert type(converted) is type(wanted)
+
+    check_each(CONVERSIONS, check)
 
 
 def test_tensor_stays_itself() -> None:

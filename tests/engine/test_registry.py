@@ -43,7 +43,7 @@ def test_nearest_types_come_best_first() -> None:
     [
         ("aten::layer_norm", ("F.layer_norm", "nn.LayerNorm")),
         ("torch.logit", ("aten::logit",)),
-        ("Gather", ("torch.gather",)),
+        ("Flip", ("torch.flip",)),
         ("Einsum", ("torch.einsum",)),
     ],
 )

@@ -1,5 +1,7 @@
+import tracemalloc
 from pathlib import Path
 from time import perf_counter_ns
+from typing import Any
 
 import numpy as np
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from engine import RuntimeGraph, TraceLevel
 from engine.dtypes import Array
 from engine.errors import InputError
-from engine.trace import check_level, measure, shares, trace_operand
+from engine.trace import choose_level, join_statistics, measure, shares, trace_operand
 from tests.engine.models import make_graph
 
 LINES = """
@@ -59,7 +61,7 @@ def test_trace_tells_when_the_run_began(graph: RuntimeGraph) -> None:
 
 
 def test_statistics_are_of_outputs(graph: RuntimeGraph) -> None:
-    trace = graph.run([X], trace=TraceLevel.STATISTICS).trace
+    trace = graph.run([X], trace="statistics").trace
     assert trace is not None
     statistics = trace.layers[2].outputs[0].statistics
     assert statistics is not None
@@ -97,8 +99,54 @@ def test_shares_of_nothing_are_zero() -> None:
     assert shares([0.0, 0.0]) == [0.0, 0.0]
 
 
-@pytest.mark.parametrize("level", ["on", True, 7, 1, None])
-def test_level_that_is_none(level: object) -> None:
-    with pytest.raises(InputError, match=r"trace: is .*; expected one of TraceLevel.OFF, TraceLevel.ON, Tr"):
-        check_level(level)
-    assert check_level(TraceLevel.ON) is TraceLevel.ON
+@pytest.mark.parametrize("level", ["ON", "", True, 7, 1, None, ["on"]])
+def test_level_that_is_none(level: Any) -> None:
+    with pytest.raises(
+        InputError, match=r"trace: is .*; expected one of off, on, statistics, or a TraceLevel"
+    ):
+        choose_level(level)
+
+
+@pytest.mark.parametrize(
+    ("name", "level"),
+    [
+        ("off", TraceLevel.OFF),
+        ("on", TraceLevel.ON),
+        ("statistics", TraceLevel.STATISTICS),
+        ("stats", TraceLevel.STATISTICS),
+        (TraceLevel.ON, TraceLevel.ON),
+    ],
+)
+def test_level_by_name(name: TraceLevel | str, level: TraceLevel) -> None:
+    assert choose_level(name) is level
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.complex64])
+def test_measure_of_many_blocks(dtype: type[np.generic], order: str) -> None:
+    random = np.random.default_rng(0)
+    array = np.asarray(random.normal(3, 50, (70, 3000)), order=order).astype(dtype)  # type: ignore[call-overload]
+    s = measure(array[::2])
+    numbers = np.abs(array[::2]) if dtype is np.complex64 else array[::2].astype(np.float64)
+    assert (s.minimum, s.maximum, s.count) == (numbers.min(), numbers.max(), numbers.size)
+    assert s.mean == pytest.approx(numbers.mean(dtype=np.float64), rel=1e-9)
+    assert s.std == pytest.approx(numbers.std(dtype=np.float64), rel=1e-9)
+
+
+def test_measure_takes_little_memory_beside_the_array() -> None:
+    array = np.zeros(10_000_000, np.float32)
+    array[::1000] = np.nan
+    tracemalloc.start()
+    s = measure(array)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (s.nan, s.count, s.mean) == (10_000, 9_990_000, 0.0)
+    assert peak < array.nbytes / 10
+
+
+def test_parts_without_a_finite_element_count_no_more_than_what_is_not_finite() -> None:
+    nothing, some = measure(np.array([np.nan, np.inf])), measure(np.array([1.0, 3.0, np.inf]))
+    joined = join_statistics([nothing, some, nothing])
+    assert (joined.nan, joined.inf, joined.count) == (2, 3, 2)
+    assert (joined.minimum, joined.maximum, joined.mean, joined.std) == (1, 3, 2, 1)
+    assert join_statistics([nothing, nothing]).mean is None

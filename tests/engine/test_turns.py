@@ -8,6 +8,7 @@ import pytest
 from engine import short_turns
 from engine.turns import SHORT_TURN
 
+pytestmark = pytest.mark.usefixtures("idle_compiler")
 SECONDS = 60.0
 
 

@@ -48,8 +48,8 @@ untranslated".
 
 ## What the exporter gets wrong
 
-Some files say something else than the model did, and usually nothing in them shows it. Seen in pnnx for PyTorch
-2.13:
+Some files say something else than the model did, and usually nothing in them shows it. `kuiper export` finds that,
+since it compares every tensor with the source, and repairs what can be repaired. Seen in pnnx for PyTorch 2.13:
 
 {faults}
 
@@ -63,7 +63,8 @@ FAULTS = (
     (
         "a slice of open axes alone (`x[:, :, 1:]`, `x[..., ::2, ::2]`, with `inputshape2=`)",
         "nothing, or the slice without these axes",
-        "`F.pad` with a negative margin, `F.max_pool2d(x, 1, 2)`; or a single `inputshape=`",
+        "`F.pad` with a negative margin, `F.max_pool2d(x, 1, 2)`; or a single `inputshape=`; "
+        "repaired by `kuiper export`",
     ),
     (
         "`nn.LSTMCell`, `nn.GRUCell`, `nn.RNNCell` called without a state",
@@ -83,10 +84,33 @@ FAULTS = (
     (
         '`torch.div(x, y, rounding_mode="floor")`',
         "`div`, without rounding (refused for integers, whose declared type tells)",
-        "`torch.floor(x / y)`",
+        "`torch.floor(x / y)`; repaired by `kuiper export`",
     ),
-    ('`torch.div(x, y, rounding_mode="trunc")`', "`floor_divide`", "`torch.trunc(x / y)`"),
-    ("`torch.round(x, decimals=2)`", "`round`, to whole numbers", "`torch.round(x * 100) / 100`"),
+    (
+        '`torch.div(x, y, rounding_mode="trunc")`',
+        "`floor_divide`",
+        "`torch.trunc(x / y)`; repaired by `kuiper export` for floating-point numbers",
+    ),
+    (
+        "`torch.round(x, decimals=2)`",
+        "`round`, to whole numbers",
+        "`torch.round(x * 100) / 100`; repaired by `kuiper export`",
+    ),
+    (
+        "`nn.LayerNorm(n, bias=False)`",
+        "`nn.LayerNorm` without its weight",
+        "`bias=True`; repaired by `kuiper export`",
+    ),
+    (
+        "gelu with tanh, written out",
+        "`F.gelu` with erf",
+        '`F.gelu(x, approximate="tanh")`; repaired by `kuiper export`',
+    ),
+    (
+        "an index tensor that is the same for all inputs at fixed sizes (`mask[rows, columns]`)",
+        "`Tensor.index` with `[0]`",
+        "`inputshape2=`; repaired by `kuiper export`",
+    ),
     ("`x.half().float()`", "nothing", ""),
     (
         "ONNX `MaxPool`, `AveragePool` with `auto_pad` SAME_UPPER and an odd margin",

@@ -6,6 +6,7 @@ import pytest
 
 from engine.errors import ArchiveError, ParamError
 from engine.pnnx import read
+from tests.cases import check_each
 from tests.malformed.make import make_all
 
 FOLDER = Path(__file__).parent
@@ -111,14 +112,16 @@ def beside(name: str, suffix: str) -> Path:
     return own if own.exists() else FOLDER / f"valid.{suffix}"
 
 
-@pytest.mark.parametrize("name", PARAMS)
-def test_a_malformed_param_names_file_and_line(name: str) -> None:
-    with pytest.raises(ParamError) as caught:
-        read(FOLDER / f"{name}.param", FOLDER / "valid.bin")
-    message = str(caught.value)
-    assert message.startswith(f"{FOLDER / name}.param")
-    assert PARAMS[name] in message
-    assert "expected" in message
+def test_a_malformed_param_names_file_and_line() -> None:
+    def check(name: str) -> None:
+        with pytest.raises(ParamError) as caught:
+            read(FOLDER / f"{name}.param", FOLDER / "valid.bin")
+        message = str(caught.value)
+        assert message.startswith(f"{FOLDER / name}.param")
+        assert PARAMS[name] in message
+        assert "expected" in message
+
+    check_each(PARAMS, check)
 
 
 @pytest.mark.parametrize("name", PARAMS_AGAINST_THE_ARCHIVE)
@@ -130,14 +133,16 @@ def test_a_param_at_odds_with_its_archive_names_archive_and_entry(name: str) -> 
     assert "expected" in message
 
 
-@pytest.mark.parametrize("name", ARCHIVES)
-def test_a_malformed_archive_names_file_and_entry(name: str) -> None:
-    with pytest.raises(ArchiveError) as caught:
-        read(beside(name, "param"), FOLDER / f"{name}.bin")
-    message = str(caught.value)
-    assert message.startswith(f"{FOLDER / name}.bin")
-    assert ARCHIVES[name] in message
-    assert "expected" in message
+def test_a_malformed_archive_names_file_and_entry() -> None:
+    def check(name: str) -> None:
+        with pytest.raises(ArchiveError) as caught:
+            read(beside(name, "param"), FOLDER / f"{name}.bin")
+        message = str(caught.value)
+        assert message.startswith(f"{FOLDER / name}.bin")
+        assert ARCHIVES[name] in message
+        assert "expected" in message
+
+    check_each(ARCHIVES, check)
 
 
 def test_the_sound_model_they_are_made_from_is_read() -> None:

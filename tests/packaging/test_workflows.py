@@ -13,7 +13,8 @@ import yaml
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 MAKEFILE = (ROOT / "Makefile").read_text()
-CALLERS = [*sorted((ROOT / ".github/workflows").glob("*.yml")), ROOT / ".ci/run", ROOT / "CONTRIBUTING.md"]
+PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "docs/explanation/maintaining.md"]
+CALLERS = [*sorted((ROOT / ".github/workflows").glob("*.yml")), ROOT / ".ci/run", *PAGES]
 needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.dtypes import Array
@@ -15,7 +15,6 @@ from engine.spec import is_known, spec_of
 from tests.property.layer_calls import calls, check_call, types_of
 from tests.property.trial import arrays, bind, few, mostly, shapes
 
-LIMITS = settings(max_examples=100)
 FAMILIES = types_of(
     "activation",
     "attention",
@@ -34,7 +33,6 @@ DATA_MATTERS = {"F.embedding", "nn.Embedding"}
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
-@LIMITS
 @given(data=st.data())
 def test_any_call_runs_or_fails_cleanly(family: str, data: st.DataObject) -> None:
     call = data.draw(calls(FAMILIES[family]))
@@ -81,7 +79,6 @@ FLOATS = ("f4", "f4", "f8", "f2")
 sizes = st.integers(0, 4)
 
 
-@LIMITS
 @given(
     st.sampled_from(("torch.matmul", "torch.mm", "torch.mv", "torch.bmm", "F.linear")),
     alike(shapes(0, 4, 3), shapes(0, 4, 3)),
@@ -90,7 +87,6 @@ def test_products(type_name: str, operands: list[Array]) -> None:
     attempt(type_name, operands, {})
 
 
-@LIMITS
 @given(
     st.sampled_from(("torch.addmm", "torch.baddbmm")),
     arrays(shapes(0, 3, 3), ("f4", "i8", "f2")),
@@ -109,7 +105,6 @@ def test_sums_of_products(
 terms = st.text("ijkI.", max_size=4) | st.sampled_from(("ij", "jk", "...ij", "i...", "ii", "ab c", "i", ""))
 
 
-@LIMITS
 @given(
     st.lists(terms, min_size=1, max_size=3),
     st.none() | terms | st.sampled_from(("->", "ik->j", "1")),
@@ -120,7 +115,6 @@ def test_einsum(inputs: list[str], output: str | None, operands: list[Array]) ->
     attempt("torch.einsum", operands, {"equation": equation})
 
 
-@LIMITS
 @given(
     st.lists(st.sampled_from("ijkl"), min_size=1, max_size=3).map("".join),
     st.lists(st.sampled_from("ijkl"), min_size=1, max_size=3).map("".join),
@@ -136,7 +130,6 @@ def test_einsum_agrees_with_numpy(first: str, second: str, output: str) -> None:
     np.testing.assert_allclose(given_back, np.einsum(equation, *operands), rtol=1e-10, atol=1e-12)
 
 
-@LIMITS
 @given(
     st.sampled_from(
         ("nn.LayerNorm", "nn.RMSNorm", "nn.GroupNorm", "nn.BatchNorm1d", "nn.InstanceNorm2d", "nn.PReLU")
@@ -150,7 +143,6 @@ def test_norms_with_weights(type_name: str, x: Array, weight: Array, params: dic
     attempt(type_name, [x], params, dict.fromkeys(names, weight))
 
 
-@LIMITS
 @given(
     alike(shapes(2, 4, 4), shapes(2, 4, 4)),
     arrays(shapes(0, 4, 4), ("f4", "?", "f8")),
@@ -162,7 +154,6 @@ def test_attention(operands: list[Array], mask: Array, params: dict[str, Any]) -
     attempt("F.scaled_dot_product_attention", [query, query, query, mask], params)
 
 
-@LIMITS
 @given(
     st.lists(
         arrays(
@@ -183,7 +174,6 @@ def test_multihead_attention(operands: list[Array], params: dict[str, Any], head
     attempt("nn.MultiheadAttention", operands, {"num_heads": heads, **params}, weights)
 
 
-@LIMITS
 @given(
     st.sampled_from((("nn.RNN", 1), ("nn.GRU", 3), ("nn.LSTM", 4))),
     arrays(mostly(st.tuples(sizes, sizes, st.just(3)), shapes(0, 4, 4)), ("f4", "f4", "f8", "f2", "i8")),
@@ -200,7 +190,6 @@ def test_recurrent(kind: tuple[str, int], x: Array, states: list[Array], params:
     attempt(type_name, [x, *states], params, weights)
 
 
-@LIMITS
 @given(st.data())
 def test_broken_weights_of_recurrent_layers(data: st.DataObject) -> None:
     names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "weight_hr_l0", "weight_ih_l1")
@@ -209,7 +198,6 @@ def test_broken_weights_of_recurrent_layers(data: st.DataObject) -> None:
     attempt("nn.LSTM", [np.ones((2, 1, 3), np.float32)], {"num_layers": 1}, weights)
 
 
-@LIMITS
 @given(arrays(shapes(0, 4, 5), ("f4", "f8")), st.sampled_from(sorted(FAMILIES["activation"])))
 def test_activations_do_not_care_how_an_array_lies(x: Array, type_name: str) -> None:
     """A transposed view gives what its contiguous copy gives, in shape and value."""

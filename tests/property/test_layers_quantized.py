@@ -3,14 +3,13 @@
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.dtypes import Array
 from engine.quantized import QuantizedTensor
 from tests.property.trial import arrays, attempt, few, ints, mostly, shapes
 
-LIMITS = settings(max_examples=100)
 SCALES = mostly(st.floats(1e-3, 10), st.sampled_from((0.0, -1.0, 1e-44, 1e300, float("nan"), float("inf"))))
 ZERO_POINTS = mostly(st.integers(0, 127), st.integers(-200, 300) | st.just(2**40))
 
@@ -45,7 +44,6 @@ def weights(draw: st.DrawFn, shape: tuple[int, ...]) -> dict[str, Array]:
     return given
 
 
-@LIMITS
 @given(
     st.sampled_from(("nn.quantized.Quantize", "torch.quantize_per_tensor")),
     arrays(shapes()),
@@ -65,13 +63,11 @@ def test_quantize(type_name: str, real: Array, scale: float, zero_point: int, pa
         np.testing.assert_array_equal(again.values, given.values)
 
 
-@LIMITS
 @given(st.sampled_from(("nn.quantized.DeQuantize", "torch.dequantize")), operands(shapes()))
 def test_dequantize(type_name: str, item: Any) -> None:
     attempt(type_name, [item], {})
 
 
-@LIMITS
 @given(
     st.data(),
     st.lists(mostly(st.just(0), st.integers(1, 2)), min_size=0, max_size=3),
@@ -89,7 +85,6 @@ def test_cat(
     attempt("nn.quantized.cat", inputs, {"scale": scale, "zero_point": zero_point, **params})
 
 
-@LIMITS
 @given(
     st.sampled_from(("nn.quantized.Conv2d", "nn.intrinsic.quantized.ConvReLU2d")),
     st.data(),
@@ -110,7 +105,6 @@ def test_convolution(type_name: str, data: st.DataObject, params: dict[str, Any]
     attempt(type_name, [item], params, data.draw(weights((4, channels, *kernel))))
 
 
-@LIMITS
 @given(
     st.sampled_from(("nn.quantized.Linear", "nn.intrinsic.quantized.LinearReLU")),
     st.data(),
@@ -121,7 +115,6 @@ def test_linear(type_name: str, data: st.DataObject, params: dict[str, Any]) -> 
     attempt(type_name, [item], params, data.draw(weights(data.draw(mostly(st.just((3, 4)), shapes(1, 3))))))
 
 
-@LIMITS
 @given(
     st.sampled_from(
         ("nn.ReLU", "F.sigmoid", "nn.Tanh", "torch.flatten", "nn.MaxPool2d", "torch.argmax", "torch.cat")
@@ -132,7 +125,6 @@ def test_layers_that_know_nothing_of_quantization(type_name: str, item: Any) -> 
     attempt(type_name, [item], {"kernel_size": 2} if type_name == "nn.MaxPool2d" else {})
 
 
-@LIMITS
 @given(
     st.sampled_from(("add", "add_relu", "mul", "mul_relu")),
     st.tuples(*[operands(mostly(st.just((2, 3)), shapes(0, 2)))] * 2),

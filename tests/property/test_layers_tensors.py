@@ -1,7 +1,7 @@
 """Layers that shape, pick, reduce, create and transform tensors: no call makes them fail but with an engine error."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.property.layer_calls import calls, check_call, types_of
@@ -39,7 +39,6 @@ DATA_MATTERS = {
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
-@settings(max_examples=80)
 @given(data=st.data())
 def test_any_call_runs_or_fails_cleanly(family: str, data: st.DataObject) -> None:
     call = data.draw(calls(FAMILIES[family]))

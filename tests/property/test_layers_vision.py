@@ -4,25 +4,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.property.trial import arrays, attempt, few, ints, mostly, shapes
 
-LIMITS = settings(max_examples=100)
 MAPS = shapes(3, 4, 6)
 
 
 WINDOWS = {"kernel_size": ints(), "dilation": ints(1, 2), "padding": ints(0, 2), "stride": ints()}
 
 
-@LIMITS
 @given(st.sampled_from(("F.unfold", "nn.Unfold")), arrays(mostly(MAPS, shapes())), few(**WINDOWS))
 def test_unfold(type_name: str, image: np.ndarray, params: dict[str, Any]) -> None:
     attempt(type_name, [image], {"kernel_size": 2, **params})
 
 
-@LIMITS
 @given(
     st.sampled_from(("F.fold", "nn.Fold")),
     arrays(
@@ -34,7 +31,6 @@ def test_fold(type_name: str, image: np.ndarray, params: dict[str, Any]) -> None
     attempt(type_name, [image], {"output_size": (3, 4), "kernel_size": 2, **params})
 
 
-@LIMITS
 @given(st.sampled_from((1, 2, 3, 5)), st.data())
 def test_columns_of_a_grid_without_overlap_fold_back(step: int, data: st.DataObject) -> None:
     rows, columns = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
@@ -45,7 +41,6 @@ def test_columns_of_a_grid_without_overlap_fold_back(step: int, data: st.DataObj
     np.testing.assert_array_equal(folded, image)
 
 
-@LIMITS
 @given(
     st.sampled_from(("F.pixel_shuffle", "nn.PixelUnshuffle", "nn.ChannelShuffle")),
     arrays(mostly(st.tuples(*[st.sampled_from((0, 4, 6, 9, 18))] * 3), shapes())),
@@ -56,7 +51,6 @@ def test_shuffles(type_name: str, image: np.ndarray, number: int) -> None:
     attempt(type_name, [image], {names.get(type_name, names["F"]): number})
 
 
-@LIMITS
 @given(arrays(shapes(0, 3)), st.integers(1, 3), st.integers(0, 2), st.integers(0, 2), st.integers(0, 2))
 def test_pixels_shuffled_twice_are_in_place(
     image: np.ndarray, factor: int, channels: int, rows: int, columns: int
@@ -68,7 +62,6 @@ def test_pixels_shuffled_twice_are_in_place(
     np.testing.assert_array_equal(back, image)
 
 
-@LIMITS
 @given(
     st.sampled_from(("nn.MaxUnpool", "F.max_unpool")),
     st.integers(1, 3),
@@ -85,7 +78,6 @@ def test_unpool(prefix: str, rank: int, data: st.DataObject, params: dict[str, A
     attempt(f"{prefix}{rank}d", [maxima, indices], {"kernel_size": 2, "output_size": size, **params})
 
 
-@LIMITS
 @given(st.integers(2, 3), st.data())
 def test_unpool_of_given_size(rank: int, data: st.DataObject) -> None:
     shape = data.draw(mostly(shapes(rank + 1, rank + 2, 3), shapes()))
@@ -94,7 +86,6 @@ def test_unpool_of_given_size(rank: int, data: st.DataObject) -> None:
     attempt(f"aten::max_unpool{rank}d", [maxima, np.abs(indices % 2), size], {})
 
 
-@LIMITS
 @given(
     mostly(st.integers(2, 3), st.integers(0, 4)),
     st.data(),
@@ -114,7 +105,6 @@ def test_grid_sample(axes: int, data: st.DataObject, params: dict[str, Any]) -> 
     attempt("F.grid_sample", [image, grid], params)
 
 
-@LIMITS
 @given(
     mostly(
         st.lists(st.integers(1, 4), min_size=4, max_size=5), st.lists(st.integers(-1, 4) | st.just(2**33))
@@ -128,7 +118,6 @@ def test_affine_grid(size: list[int], data: st.DataObject, params: dict[str, Any
     attempt("F.affine_grid", [theta], {"size": tuple(size) or None, **params})
 
 
-@LIMITS
 @given(
     st.data(),
     few(stride=ints(), padding=ints(0, 2), dilation=ints(1, 2), groups=mostly(st.just(2), st.just(3))),
@@ -163,7 +152,6 @@ def test_deformable_convolution_without_offsets_is_a_convolution() -> None:
     np.testing.assert_allclose(given, wanted, rtol=1e-12)
 
 
-@LIMITS
 @given(
     arrays(mostly(shapes(4, 4, 5), shapes()), ["f4", "f4", "f4", "f8"]),
     arrays(mostly(st.integers(0, 3).map(lambda count: (count, 5)), shapes()), ["f4"]),

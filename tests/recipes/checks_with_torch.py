@@ -33,13 +33,14 @@ IDS = "?,8?:i64"
 def test_networks_of_pictures(tmp_path: Path, name: str, shape: str) -> None:
     report = export(f"tests.recipes.networks:{name}", tmp_path / name, inputs=[shape])
     assert all(agreement.agrees for agreement in report.agreements)
-    assert len(report.agreements) == (2 if "?" in shape else 1)
-    assert all(agreement.found > agreement.layers // 2 for agreement in report.agreements)
+    assert len(report.agreements) >= 2
+    assert all(agreement.matched == agreement.tensors > 0 for agreement in report.agreements)
 
 
 def test_a_sentence_encoder(tmp_path: Path) -> None:
     report = export("tests.recipes.minilm:small", tmp_path / "small", inputs=[IDS, IDS])
-    assert [agreement.shapes for agreement in report.agreements] == [((1, 8), (1, 8)), ((2, 40), (2, 40))]
+    lengths = (1, 8), (3, 5), (5, 21)
+    assert [agreement.shapes for agreement in report.agreements] == [(shape, shape) for shape in lengths]
     assert all(agreement.agrees for agreement in report.agreements)
 
 
@@ -67,7 +68,11 @@ def test_an_onnx_file_with_open_sizes(tmp_path: Path) -> None:
             dynamic_axes={"x": {0: "batch", 3: "width"}},
         )
     report = export(tmp_path / "net.onnx", tmp_path / "net", inputs=["?,3,8,16?"])
-    assert [agreement.shapes[0] for agreement in report.agreements] == [(1, 3, 8, 16), (2, 3, 8, 48)]
+    assert [agreement.shapes[0] for agreement in report.agreements] == [
+        (1, 3, 8, 16),
+        (3, 3, 8, 9),
+        (5, 3, 8, 25),
+    ]
     assert (report.runtime, all(agreement.agrees for agreement in report.agreements)) == ("onnxruntime", True)
     with pytest.raises(ExportError, match="size 3 at axis 1 is fixed in the file"):
         export(tmp_path / "net.onnx", tmp_path / "other", inputs=["?,4,8,16"])
@@ -108,6 +113,6 @@ def test_operators_of_onnx_that_the_exporter_leaves(tmp_path: Path) -> None:
         file = str(tmp_path / "net.onnx")
         torch.onnx.export(Net().eval(), (torch.rand(1, 4, 6),), file, dynamo=False, input_names=["x"])
     report = export(tmp_path / "net.onnx", tmp_path / "net")
-    assert [len(agreement.outputs) for agreement in report.agreements] == [4]
+    assert [len(agreement.outputs) for agreement in report.agreements] == [4, 4]
     assert all(agreement.agrees for agreement in report.agreements)
     assert "torch.gather" in (tmp_path / "net" / "net.pnnx.param").read_text()

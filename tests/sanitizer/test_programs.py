@@ -32,7 +32,7 @@ DEEP = (
 MIXED = (
     "pnnx.Input in 0 1 x #x=(2,4,6)f32",
     "F.relu act 1 1 x a $input=x",
-    "torch.cumsum sum 1 1 a b dim=1 $input=a",
+    "torch.cumprod sum 1 1 a b dim=1 $input=a",
     "pnnx.Expression mix 2 1 a b c expr=mul(@0,@1)",
     "F.softmax soft 1 1 c y dim=1 $input=c",
     "pnnx.Output out 2 0 y b",

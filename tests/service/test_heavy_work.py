@@ -115,6 +115,7 @@ def test_large_bodies_and_answers_are_given_up_between_their_pieces(work: Callab
     work()
 
 
+@pytest.mark.usefixtures("idle_compiler")
 @pytest.mark.parametrize(("factor", "turns"), [(1, SHORT_TURN), (0, None)], ids=["long", "short"])
 @pytest.mark.parametrize(
     "work",

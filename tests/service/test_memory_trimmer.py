@@ -146,4 +146,4 @@ print(_resident_bytes() - least)
 def test_what_threads_have_freed_is_given_back() -> None:
     command = [sys.executable, "-c", _MEASURE_THREADS]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
-    assert int(done.stdout) < 16 * MIB
+    assert int(done.stdout) <= SLACK_BYTES  # with a heap for each thread it is six times as much

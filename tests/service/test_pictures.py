@@ -1,4 +1,6 @@
+import io
 import shutil
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +13,26 @@ from service.repository.version_loader import LoadOptions, load_version
 from tests.models.test_digits import FOLDER, read
 
 
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    folder = tmp_path / "digits"
+def copy_model(target: Path) -> Path:
+    """Copy the model of digits to a folder of its own; returns the folder."""
+    folder = target / "digits"
     shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("training", "*.md"))
     return folder
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return copy_model(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def quantized(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The model, quantized by the command, and what the command printed."""
+    model, printed = copy_model(tmp_path_factory.mktemp("quantized")), io.StringIO()
+    given = [str(model), "--data", str(model / "samples"), "--measured", "2", "--agreement", "1"]
+    with redirect_stdout(printed):
+        assert run_command(["quantize", *given]) == 0
+    return model, printed.getvalue()
 
 
 def test_pictures_are_prepared_as_the_model_says(model: Path) -> None:
@@ -29,17 +46,15 @@ def test_pictures_are_prepared_as_the_model_says(model: Path) -> None:
     assert 0 <= image.min() < image.max() <= 1
 
 
-def test_the_command_quantizes_from_pictures(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    given = [str(model), "--data", str(model / "samples"), "--measured", "2", "--agreement", "1"]
-    assert run_command(["quantize", *given]) == 0
+def test_the_command_quantizes_from_pictures(quantized: tuple[Path, str]) -> None:
+    model, printed = quantized
     found = read_sidecar(model / "digits.pnnx.param", model / "digits.pnnx.bin")
     assert "widen1.conv" in found.layers
-    assert "100.00% of the rows have the class of float32" in capsys.readouterr().out
+    assert "100.00% of the rows have the class of float32" in printed
 
 
-def test_a_server_loads_a_quantized_model_in_int8(model: Path) -> None:
-    given = [str(model), "--data", str(model / "samples"), "--measured", "1"]
-    assert run_command(["quantize", *given]) == 0
+def test_a_server_loads_a_quantized_model_in_int8(quantized: tuple[Path, str]) -> None:
+    model, _ = quantized
     loaded = load_version("digits", model, LoadOptions(precision="int8", max_batch_size=4))
     assert loaded.graph.precisions["head"] is Precision.INT8
     assert loaded.graph.verification.refused == ()

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from llvmlite import ir
@@ -10,7 +10,6 @@ from llvmlite import ir
 from engine.compiler.emit import constants
 from engine.compiler.emit.target import Target
 from engine.compiler.emit.types import ENTRY, I64, KERNEL_TYPE, POINTER, IRIndex, IRValue
-from engine.light_dataclass import dataclass
 
 
 @dataclass(slots=True)

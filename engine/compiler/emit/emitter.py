@@ -166,6 +166,10 @@ class Emitter(ControlFlow):
         """Return an index as a float32 scalar."""
         return self.builder.sitofp(self.index(value), F32)
 
+    def to_integer(self, value: IRValue) -> IRValue:
+        """Return a float32 scalar, which has to be in range, as an index, without its fraction."""
+        return self.builder.fptosi(value, I64)
+
     def constant(self, values: Sequence[float]) -> IRValue:
         """Return a vector of given numbers, one per lane."""
         return ir.Constant(self.vector_type, list(map(constants.number, values)))

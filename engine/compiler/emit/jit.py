@@ -3,6 +3,7 @@
 import hashlib
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
@@ -14,7 +15,6 @@ from engine.compiler.emit.object_file import ObjectFile, link, machine
 from engine.compiler.emit.target import Target
 from engine.compiler.emit.types import ENTRY
 from engine.compiler.memory.region import Region
-from engine.light_dataclass import dataclass
 
 _OWN_KERNELS = "engine."
 

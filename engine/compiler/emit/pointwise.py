@@ -5,12 +5,12 @@ kernel has just computed, where it ends one.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from engine.compiler.emit import activations, vector_math
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRValue
-from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ by their place. What the C library offers is called like any other function; its
 import platform
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
 
 from engine.compiler.emit.types import I64, KERNEL_TYPE, POINTER, IRValue
-from engine.light_dataclass import dataclass
 
 MachineWord = int | Any
 """A Python number, or a value of type i64."""

@@ -2,13 +2,13 @@
 
 import os
 import platform
+from dataclasses import dataclass
 from functools import lru_cache
 
 import llvmlite
 import llvmlite.binding as llvm
 
 from engine.compiler.emit.tile_permission import may_use_tiles
-from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,9 @@
 """Types and values of LLVM IR, as kernels use them."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
-
-from engine.light_dataclass import dataclass
 
 F32, I1, I8, I32, I64 = ir.FloatType(), ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
 I16 = ir.IntType(16)

@@ -55,6 +55,13 @@ _ERF = (
 )
 """Numerator and denominator in x² of erf(x) / x for |x| <= 3.95, off by 2.1e-8."""
 
+_PI = (3.141592502593994, 1.5099578831723193e-07, 1.0780605716316238e-14)
+"""pi in three parts; the first two have so few bits that their products with numbers of turns are exact in float64."""
+_DOUBLE_ROUNDER = 1.5 * 2.0**52
+"""As `_ROUNDER`, in float64."""
+_SIN = tuple((-1) ** power / math.factorial(2 * power + 1) for power in range(1, 7))
+"""(sin(r) - r) / r³ in r² for |r| <= pi / 2: Taylor's series, off by 7e-10."""
+
 _EASY_POWERS = (0.5, 1, 2, 3, 4, 5, 6, 7, 8)
 
 
@@ -204,26 +211,86 @@ def _intrinsic(name: str) -> Callable[[Emitter, IRValue], IRValue]:
     return lambda e, x: e.call(f"llvm.{name}", x)
 
 
+def sin(e: Emitter, x: IRValue) -> IRValue:
+    """Return the sine; of |x| above 2^28, where neighbours are 16 apart, it is some number from -1 to 1."""
+    return _wave(e, x, 0.0)
+
+
+def cos(e: Emitter, x: IRValue) -> IRValue:
+    """Return the cosine, with the limits of the sine."""
+    return _wave(e, x, 0.5)
+
+
+def _wave(e: Emitter, x: IRValue, phase: float) -> IRValue:
+    """Return sin(x + phase · pi): the sine of what multiples of pi leave, with the other sign where these are odd."""
+    kind = ir.DoubleType() if x.type == F32 else ir.VectorType(ir.DoubleType(), e.lanes)
+
+    def number(value: float) -> IRValue:
+        return ir.Constant(kind, value if x.type == F32 else [value] * e.lanes)
+
+    def nearest(value: IRValue) -> IRValue:
+        return e.builder.fsub(e.builder.fadd(value, number(_DOUBLE_ROUNDER)), number(_DOUBLE_ROUNDER))
+
+    wide = e.builder.fpext(x, kind)
+    count = nearest(e.builder.fadd(e.builder.fmul(wide, number(1 / math.pi)), number(phase)))
+    turns = e.builder.fsub(count, number(phase))
+    for part in _PI:
+        wide = e.builder.fsub(wide, e.builder.fmul(turns, number(part)))
+    half = e.builder.fmul(count, number(0.5))
+    is_odd = e.builder.fcmp_unordered("!=", half, nearest(half))
+    rest = bounded(e, e.builder.fptrunc(wide, x.type), -math.pi / 2, math.pi / 2)
+    square = e.fmul(rest, rest)
+    series = e.like(x, _SIN[-1])
+    for coefficient in reversed(_SIN[:-1]):
+        series = e.fma(series, square, e.like(x, coefficient))
+    value = e.fma(e.fmul(rest, square), series, rest)
+    return e.select(is_odd, e.builder.fneg(value), value)
+
+
+def _comparison(how: str) -> Callable[..., IRValue]:
+    """Return what writes 1 where a comparison holds, else 0; NaN differs from everything."""
+
+    def write(e: Emitter, left: IRValue, right: IRValue) -> IRValue:
+        compare = e.builder.fcmp_unordered if how == "!=" else e.builder.fcmp_ordered
+        return e.select(compare(how, left, right), e.like(left, 1.0), e.like(left, 0.0))
+
+    return write
+
+
+def where(e: Emitter, condition: IRValue, yes: IRValue, no: IRValue) -> IRValue:
+    """Return one number where another is not 0, and a third where it is."""
+    return e.select(e.builder.fcmp_unordered("!=", condition, e.like(condition, 0.0)), yes, no)
+
+
 FUNCTIONS: dict[str, Callable[..., IRValue]] = {
     "abs": _intrinsic("fabs"),
     "ceil": _intrinsic("ceil"),
+    "cos": cos,
+    "eq": _comparison("=="),
     "erf": erf,
     "exp": exp,
     "expm1": expm1,
     "floor": _intrinsic("floor"),
+    "ge": _comparison(">="),
+    "gt": _comparison(">"),
+    "le": _comparison("<="),
     "log": log,
     "log1p": log1p,
+    "lt": _comparison("<"),
     "maximum": maximum,
     "minimum": minimum,
+    "ne": _comparison("!="),
     "neg": lambda e, x: e.builder.fneg(x),
     "pow": power,
     "reciprocal": reciprocal,
     "round": _intrinsic("roundeven"),
     "rsqrt": rsqrt,
+    "sin": sin,
     "sqrt": sqrt,
     "square": lambda e, x: e.fmul(x, x),
     "tanh": tanh,
     "trunc": _intrinsic("trunc"),
+    "where": where,
 }
 """PyTorch's name -> what writes the function."""
 

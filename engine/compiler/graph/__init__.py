@@ -4,7 +4,7 @@ A node does one or more operators of the model. Its first inputs are its own; th
 """
 
 from engine.compiler.graph.contractions import Convolution, Linear, MatrixProduct, TransposedConvolution
-from engine.compiler.graph.graph import LoweredGraph
+from engine.compiler.graph.graph import Guard, LoweredGraph
 from engine.compiler.graph.integers import (
     Dequantize,
     IntegerConvolution,
@@ -14,23 +14,28 @@ from engine.compiler.graph.integers import (
     Requantize,
     RowQuantize,
 )
-from engine.compiler.graph.movement import Concatenation, Pad, Rearrangement, Reshape, Upsample
-from engine.compiler.graph.node import Node, Tensor, connect
+from engine.compiler.graph.movement import Concatenation, Gather, Pad, Rearrangement, Reshape, Upsample
+from engine.compiler.graph.node import EXACT, FLOAT, Bounds, Node, Tensor, connect
 from engine.compiler.graph.normalization import GroupNorm, LayerNorm, Softmax
 from engine.compiler.graph.pointwise import EpilogueNode, Pointwise
-from engine.compiler.graph.pooling import AdaptivePool, Pool, Reduction
+from engine.compiler.graph.pooling import AdaptivePool, Pool, Reduction, Scan
 from engine.compiler.graph.recurrent import Recurrent
-from engine.compiler.graph.sources import Constant, Fallback, Placeholder
+from engine.compiler.graph.sources import Constant, Fallback, Placeholder, Ramp
 
 __all__ = [
+    "EXACT",
+    "FLOAT",
     "AdaptivePool",
+    "Bounds",
     "Concatenation",
     "Constant",
     "Convolution",
     "Dequantize",
     "EpilogueNode",
     "Fallback",
+    "Gather",
     "GroupNorm",
+    "Guard",
     "IntegerConvolution",
     "IntegerLinear",
     "IntegerPool",
@@ -44,12 +49,14 @@ __all__ = [
     "Pointwise",
     "Pool",
     "Quantize",
+    "Ramp",
     "Rearrangement",
     "Recurrent",
     "Reduction",
     "Requantize",
     "Reshape",
     "RowQuantize",
+    "Scan",
     "Softmax",
     "Tensor",
     "TransposedConvolution",

@@ -1,8 +1,9 @@
 """Convolutions and products of matrices."""
 
+from dataclasses import dataclass
+
 from engine.compiler.graph.pointwise import EpilogueNode
 from engine.dtypes import Array
-from engine.light_dataclass import dataclass
 
 
 @dataclass(eq=False, slots=True, kw_only=True)

@@ -1,9 +1,27 @@
 """What a plan computes, as nodes of the compiler."""
 
-from dataclasses import field
+from dataclasses import dataclass, field
+from typing import Any
 
-from engine.compiler.graph.node import Node, Tensor
-from engine.light_dataclass import dataclass
+import numpy as np
+
+from engine.compiler.graph.node import FLOAT, Node, Tensor
+from engine.compiler.graph.sources import Constant, Placeholder
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What kernels take for granted of an input of integers; of any other the numpy layers run.
+
+    Attributes:
+        slot: the input's.
+        least: its least element.
+        largest: its largest element.
+    """
+
+    slot: int
+    least: int
+    largest: int
 
 
 @dataclass(slots=True)
@@ -17,6 +35,8 @@ class LoweredGraph:
         folded: steps whose work is done at build.
         leaving: slots that leave the graph.
         ends: slot -> step by which it leaves.
+        claims: pairs of integers that follow from the lengths of inputs; the first may not exceed the second.
+        guards: slot of an input -> what kernels take for granted of it.
     """
 
     nodes: list[Node] = field(default_factory=list)
@@ -25,6 +45,16 @@ class LoweredGraph:
     folded: set[int] = field(default_factory=set)
     leaving: tuple[int, ...] = ()
     ends: dict[int, int] = field(default_factory=dict)
+    claims: list[tuple[int, int]] = field(default_factory=list)
+    guards: dict[int, Guard] = field(default_factory=dict)
+
+    def dtypes(self) -> dict[int, np.dtype[Any]]:
+        """Return slot -> dtype of tensors that kernels compute as float32, and operands carry as something else."""
+        return {
+            slot: tensor.dtype
+            for slot, tensor in self.tensors.items()
+            if tensor.dtype != FLOAT and not isinstance(tensor.node, Constant | Placeholder)
+        }
 
     def fused_into(self) -> dict[int, int]:
         """Return, for each step that no node begins with, the step whose node does it (a step may take several)."""

@@ -1,11 +1,11 @@
 """Nodes of 8-bit integers. Their tensors hold four neighbouring channels to an element; see `Tensor.scale`."""
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from engine.compiler.graph.node import Node
 from engine.compiler.graph.pointwise import EpilogueNode
 from engine.dtypes import Array
-from engine.light_dataclass import dataclass
 from engine.quantization.tensor_scale import TensorScale
 from engine.quantization.weights import QuantizedWeights
 

@@ -1,11 +1,11 @@
 """Nodes that move elements: margins, resizing, views, other orders, concatenation."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from engine.compiler.emit.pointwise import ZERO, Literal
 from engine.compiler.graph.node import Node
 from engine.compiler.memory.view import View
-from engine.light_dataclass import dataclass
 
 
 @dataclass(eq=False, slots=True)
@@ -69,6 +69,24 @@ class Rearrangement(Node):
 
     parts: tuple[int, ...]
     axes: tuple[int, ...]
+
+    writes_anywhere = True
+
+
+@dataclass(eq=False, slots=True)
+class Gather(Node):
+    """Elements of the first input at places that the others tell, which are known to be there.
+
+    Attributes:
+        kept: for each axis of the first input, the axis of the output that goes along it; None where an index tells
+            the place, the next of the other inputs.
+        start: first axis of the output of those that the indices are spread over.
+        spread: number of these axes.
+    """
+
+    kept: tuple[int | None, ...]
+    start: int
+    spread: int
 
     writes_anywhere = True
 

@@ -1,15 +1,27 @@
 """A node of the graph, and the tensors that it reads and gives."""
 
-from dataclasses import field
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from engine.compiler.memory.view import View
-from engine.light_dataclass import dataclass
 from engine.quantization.tensor_scale import TensorScale
+
+FLOAT = np.dtype(np.float32)
+EXACT = 1 << 24
+"""Integers up to this are float32 numbers, and so are their negatives."""
+Bounds: TypeAlias = tuple[int, int]
+"""Least and largest integer of a tensor."""
 
 
 @dataclass(eq=False, slots=True)
 class Tensor:
     """A tensor of float32, or of shorter numbers of which several neighbouring channels share an element.
+
+    Truth values and integers are float32 as well, as far as those stand for them exactly: 1 and 0, and integers of at
+    most `EXACT`. An integer beyond that, which only an input can have, is rounded: it still compares with smaller ones
+    as it should.
 
     Attributes:
         shape: extents; of shorter numbers, elements of four or two channels each along axis 1.
@@ -20,6 +32,9 @@ class Tensor:
         scale: what integers of 8 bits stand for, four to an element; None for others.
         channels: channels of a tensor of shorter numbers; of the last element some may be missing.
         has_pairs: whether it is of bfloat16, two to an element.
+        dtype: what its operand carries.
+        bounds: least and largest integer that it may hold, both exact; None where that is not known, or it is no tensor
+            of integers or truth values.
     """
 
     shape: tuple[int, ...]
@@ -30,6 +45,8 @@ class Tensor:
     scale: TensorScale | None = None
     channels: int = 0
     has_pairs: bool = False
+    dtype: np.dtype[Any] = FLOAT
+    bounds: Bounds | None = None
 
     @property
     def rank(self) -> int:

@@ -1,8 +1,9 @@
 """Softmax and normalisations."""
 
+from dataclasses import dataclass
+
 from engine.compiler.graph.node import Node
 from engine.dtypes import Array
-from engine.light_dataclass import dataclass
 
 
 @dataclass(eq=False, slots=True)

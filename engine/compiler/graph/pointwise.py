@@ -1,10 +1,9 @@
 """Nodes that end in pointwise work on their results."""
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from engine.compiler.emit.pointwise import Leaf, PointwiseExpression
 from engine.compiler.graph.node import Node
-from engine.light_dataclass import dataclass
 
 
 @dataclass(eq=False, slots=True)

@@ -1,7 +1,8 @@
 """Pooling and reductions."""
 
+from dataclasses import dataclass
+
 from engine.compiler.graph.node import Node
-from engine.light_dataclass import dataclass
 
 
 @dataclass(eq=False, slots=True)
@@ -36,6 +37,20 @@ class AdaptivePool(Node):
     how: str
 
     writes_anywhere = True
+
+
+@dataclass(eq=False, slots=True)
+class Scan(Node):
+    """A pass along an axis.
+
+    Attributes:
+        how: "cumsum" for running sums; "argmax" or "argmin" for the place of an extreme, where the axis stays with one
+            element.
+        axis: the axis.
+    """
+
+    how: str
+    axis: int
 
 
 @dataclass(eq=False, slots=True)

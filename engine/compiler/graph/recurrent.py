@@ -1,8 +1,9 @@
 """Layers of an RNN, GRU or LSTM."""
 
+from dataclasses import dataclass
+
 from engine.compiler.graph.node import Node
 from engine.kernels.recurrent import Weights
-from engine.light_dataclass import dataclass
 
 
 @dataclass(eq=False, slots=True)

@@ -1,8 +1,9 @@
 """Nodes for what kernels do not compute: values of a run, constants, operators that numpy runs."""
 
+from dataclasses import dataclass
+
 from engine.compiler.graph.node import Node
 from engine.dtypes import Array
-from engine.light_dataclass import dataclass
 
 
 @dataclass(eq=False, slots=True)
@@ -21,6 +22,16 @@ class Constant(Node):
     """A tensor that no input changes."""
 
     array: Array
+
+
+@dataclass(eq=False, slots=True)
+class Ramp(Node):
+    """A vector of numbers that count up evenly, as many as the length of the inputs tells."""
+
+    start: float
+    step: float
+
+    own = 0
 
 
 @dataclass(eq=False, slots=True)

@@ -9,7 +9,7 @@ Arguments: input, weights (packed by `pack`), bias, output, the epilogue's opera
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
@@ -18,7 +18,6 @@ from engine.compiler.kernels.winograd_tiles import WinogradTiles
 from engine.compiler.kernels.winograd_transforms import VectorArithmetic, half_transformed
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.dtypes import Array
-from engine.light_dataclass import dataclass
 
 _TAPS = 9
 

@@ -5,6 +5,7 @@ steps above the lowest. Of float32 either channels or pixels of a row lie side b
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.integers import (
@@ -18,7 +19,6 @@ from engine.compiler.emit.integers import (
 )
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.memory.region import IMAGE, Region
-from engine.light_dataclass import dataclass
 from engine.quantization.tensor_scale import TensorScale
 
 _CHUNK = 1 << 15

@@ -9,6 +9,7 @@ memory, with zeros around them. That costs little, since the rows have to come i
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 from engine.compiler.emit.emitter import Emitter
@@ -30,7 +31,6 @@ from engine.compiler.kernels.tile import (
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array
-from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

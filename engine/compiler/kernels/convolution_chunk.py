@@ -1,7 +1,8 @@
 """The parts that a direct convolution splits its work into."""
 
+from dataclasses import dataclass
+
 from engine.compiler.emit.types import IRIndex, IRValue
-from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

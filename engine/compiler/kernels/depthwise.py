@@ -15,6 +15,7 @@ of 112 x 112.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -27,7 +28,6 @@ from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array
-from engine.light_dataclass import dataclass
 
 _LONGEST_TILE = 8
 """Pixels: eight sums hide the latency of an fma on two units; longer tiles only make more code."""

@@ -5,6 +5,7 @@ Arguments: the operands, then the output. A broadcast axis has stride 0.
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from engine.compiler.emit import pointwise
 from engine.compiler.emit.emitter import Emitter
@@ -19,7 +20,6 @@ from engine.compiler.kernels.lines import (
     moved,
 )
 from engine.compiler.kernels.strided_expression import PIECE, StridedExpression, Strides
-from engine.light_dataclass import dataclass
 
 _SQUARES = 16
 """Neighbouring squares of a transposition that are done at a time."""

@@ -1,6 +1,7 @@
 """What a kernel does to its results before it stores them: activations, residual additions, whole expressions."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 
 from engine.compiler.emit.emitter import Emitter
@@ -8,7 +9,6 @@ from engine.compiler.emit.integers import WORD_CHANNELS, load_steps, real, words
 from engine.compiler.emit.pointwise import Leaf, PointwiseExpression, emit
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.memory.region import IMAGE, Region, pixels
-from engine.light_dataclass import dataclass
 from engine.quantization.tensor_scale import TensorScale
 
 

@@ -6,6 +6,8 @@ three numbers for each filter: what its sum starts with (an integer, that takes 
 the sum stands for, and the bias itself. What lies around the input is its zero point.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from engine.compiler.emit.emitter import Emitter
@@ -24,7 +26,6 @@ from engine.compiler.kernels.tile import Products
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.compiler.memory.region import Region, line, pixels
 from engine.dtypes import Array
-from engine.light_dataclass import dataclass
 from engine.quantization.tensor_scale import TensorScale
 
 

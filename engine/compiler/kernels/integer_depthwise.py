@@ -5,6 +5,8 @@ Arguments as of `Depthwise`. Integers are multiplied and summed as float32, whic
 and the bias itself.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from engine.compiler.emit.emitter import Emitter
@@ -13,7 +15,6 @@ from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.depthwise import Depthwise
 from engine.compiler.memory.region import Region, line, pixels
 from engine.dtypes import Array
-from engine.light_dataclass import dataclass
 from engine.quantization.tensor_scale import TensorScale
 
 

@@ -4,12 +4,13 @@ Arguments: input, output; elements of both lie side by side along channels. Rows
 to be the nearest inside, which their window has as well: so they change no maximum.
 """
 
+from dataclasses import dataclass
+
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.integers import largest_bytes
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.shapes import ImageStrides
 from engine.compiler.memory.region import Region, pixels
-from engine.light_dataclass import dataclass
 
 _CHUNK = 1 << 14
 """Elements of a chunk."""

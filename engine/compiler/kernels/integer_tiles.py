@@ -5,7 +5,7 @@ Arguments as of `IntegerConvolution`, and the same results. How input and weight
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -23,7 +23,6 @@ from engine.compiler.kernels.tile import LINE
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.compiler.memory.region import Region, line, pixels
 from engine.dtypes import Array
-from engine.light_dataclass import dataclass
 from engine.quantization.tensor_scale import TensorScale
 
 

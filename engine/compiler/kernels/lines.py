@@ -5,12 +5,12 @@ vector; of those that lie side by side along another axis a square of lanes x la
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from llvmlite import ir
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import I32, IRIndex, IRValue
-from engine.light_dataclass import dataclass
 
 Compute = Callable[[list[IRValue]], IRValue]
 """Makes a result of the operands' values, all vectors or all scalars."""

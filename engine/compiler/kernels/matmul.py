@@ -11,6 +11,7 @@ For the epilogue, the two axes of the batch are images and rows, the product's r
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.target import Target
@@ -19,7 +20,6 @@ from engine.compiler.kernels.epilogue import NOTHING, Epilogue, Place, finish
 from engine.compiler.kernels.shapes import MatrixShape
 from engine.compiler.kernels.tile import Axis, Tile, choose_tile, emit_tile
 from engine.compiler.memory.region import Region
-from engine.light_dataclass import dataclass
 
 _CHUNK = 1 << 20
 """Multiplications that are worth a chunk, about 15 microseconds: chunks of one panel each copy it for themselves."""

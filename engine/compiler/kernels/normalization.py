@@ -4,14 +4,13 @@ Arguments: input, weight and bias where there are such, output.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.emit.vector_math import rsqrt
 from engine.compiler.kernels.lines import emit_fold, emit_fold_blocks
 from engine.compiler.memory.region import Region, line
-from engine.light_dataclass import dataclass
 
 _CHUNK = 16384
 """Elements of a chunk."""

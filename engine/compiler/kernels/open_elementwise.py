@@ -5,7 +5,7 @@ Arguments: the operands, then the output, then `sizes`. A broadcast axis has str
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from engine.compiler.emit import pointwise
 from engine.compiler.emit.emitter import Emitter
@@ -13,7 +13,6 @@ from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.elementwise import Elementwise
 from engine.compiler.kernels.lines import Cursor, emit_fold, emit_scalar_line
 from engine.compiler.kernels.strided_expression import PIECE, StridedExpression
-from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

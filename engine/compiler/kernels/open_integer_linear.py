@@ -4,9 +4,10 @@ Arguments: as of `IntegerConvolution`, whose image of one row holds the matrix's
 rows. Sums are exact, so that results are those of the kernel for exactly so many rows, to the bit.
 """
 
+from dataclasses import dataclass
+
 from engine.compiler.kernels.integer_convolution import IntegerConvolution
 from engine.compiler.kernels.open_linear import OpenLinear
-from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,14 +4,13 @@ Arguments: as of `DirectConvolution`, whose image of one row holds the matrix's 
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.convolution import DirectConvolution
 from engine.compiler.kernels.convolution_chunk import Block, Chunk, Source
 from engine.compiler.kernels.tile import LINE, Axis, Prefetch, steps_of, tails
-from engine.light_dataclass import dataclass
 
 _LINES = 2
 """Cache lines of weights that each step of a tile prefetches: some six tiles bring all of the next block."""

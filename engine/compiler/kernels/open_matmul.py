@@ -7,7 +7,7 @@ Of the last panel, lanes beyond the columns hold 0: the results that they lead t
 kernels left there, integers for example, could be numbers that are too small to be multiplied fast.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from engine.compiler.emit.emitter import Emitter
@@ -18,7 +18,6 @@ from engine.compiler.kernels.shapes import MatrixShape
 from engine.compiler.kernels.tile import Axis, Tile, emit_tile, tails
 from engine.compiler.kernels.told_sizes import ToldSizes, only_ones
 from engine.compiler.memory.region import Region
-from engine.light_dataclass import dataclass
 
 _CHUNK = 1 << 20
 """Multiplications that are worth a chunk, about 15 microseconds."""

@@ -3,13 +3,14 @@
 Arguments: input, output.
 """
 
+from dataclasses import dataclass
+
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.pointwise import ZERO, Literal
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.lines import Cursor, emit_line, emit_scalar_line, emit_square, moved
 from engine.compiler.memory.region import MATRIX, Region, pixels
 from engine.kernels.padding import source_positions
-from engine.light_dataclass import dataclass
 
 _CHUNK = 32768
 """Elements of a chunk."""

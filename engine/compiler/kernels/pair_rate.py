@@ -6,6 +6,7 @@ call one takes one microsecond, which is to make no difference.
 """
 
 import ctypes
+from dataclasses import dataclass
 from functools import cache as kept
 from time import perf_counter_ns
 
@@ -17,7 +18,6 @@ from engine.compiler.emit.jit import cache
 from engine.compiler.emit.target import Target
 from engine.compiler.memory.alignment import address_of, aligned_zeros
 from engine.compiler.memory.region import Region, line
-from engine.light_dataclass import dataclass
 
 _SUMS = 16
 _ROUNDS = 10_000

@@ -5,7 +5,7 @@ side. Each chunk stages its input in scratch memory (`paired_staging.py`), multi
 filters (`paired_product.py`), and takes the sums through the epilogue. `paired_layout.py` says how all of it lies.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -19,7 +19,6 @@ from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadd
 from engine.compiler.memory.alignment import aligned
 from engine.compiler.memory.region import Region, line, pixels
 from engine.dtypes import Array
-from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,11 +6,11 @@ numbers beyond a row's end are computed and dropped.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex
 from engine.compiler.kernels.paired_layout import PairedLayout
-from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,14 @@ The sum of a window is cut into *steps* of `step_words` words that lie side by s
 pixel's channels, or, where these are few, of the channels of all pixels in a row of the window.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from engine.compiler.kernels.shapes import ConvShape
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.dtypes import Array
 from engine.kernels.bfloat16 import bfloat16_bits
-from engine.light_dataclass import dataclass
 
 MOST_WORDS = 16
 """Most words of a step: those of a row of a matrix register."""

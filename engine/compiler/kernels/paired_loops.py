@@ -1,6 +1,7 @@
 """The loops over blocks of filters and groups of pixels that kernels of paired operands have in common."""
 
 from contextlib import nullcontext
+from dataclasses import dataclass
 from itertools import zip_longest
 from math import prod
 
@@ -19,7 +20,6 @@ from engine.compiler.kernels.paired_product import (
 )
 from engine.compiler.kernels.shapes import ConvShape
 from engine.compiler.kernels.tile import LINE
-from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

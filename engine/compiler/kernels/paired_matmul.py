@@ -7,7 +7,7 @@ memory, and goes on as a convolution whose filters are b's columns (`paired_loop
 For the epilogue, the two axes of the batch are images and rows, the product's rows are pixels, its columns channels.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
@@ -17,7 +17,6 @@ from engine.compiler.kernels.paired_panels import PairedPanels
 from engine.compiler.kernels.paired_staging import PairedStaging
 from engine.compiler.kernels.shapes import ConvShape, ImplicitPadding, MatrixShape
 from engine.compiler.memory.region import Region
-from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

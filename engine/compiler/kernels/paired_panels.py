@@ -1,10 +1,11 @@
 """Packs a right operand that a run computes: rounded to bfloat16 in pairs, in the order of packed weights."""
 
+from dataclasses import dataclass
+
 from engine.compiler.emit.bfloat16 import pair_lanes, pair_up
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.paired_layout import PairedLayout
-from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,12 @@
 """Maximum pooling of pairs of bfloat16, two channels to an element."""
 
+from dataclasses import dataclass
+
 from engine.compiler.emit.bfloat16 import apart, joined
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRValue
 from engine.compiler.emit.vector_math import maximum
 from engine.compiler.kernels.integer_pooling import IntegerPooling
-from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

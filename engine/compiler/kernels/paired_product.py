@@ -5,6 +5,7 @@ in vectors; those of tiles go through memory, a row for each pixel, as there is 
 of a sum does not depend on what is computed beside it.
 """
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from engine.compiler.emit.bfloat16 import dot
@@ -13,7 +14,6 @@ from engine.compiler.emit.tiles import ROWS, WORDS, configure, multiply, release
 from engine.compiler.emit.types import IRValue, TileShape
 from engine.compiler.kernels.paired_layout import PairedLayout
 from engine.compiler.kernels.tile import LINE
-from engine.light_dataclass import dataclass
 
 _UNROLL = 4
 

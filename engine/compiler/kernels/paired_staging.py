@@ -1,11 +1,12 @@
 """Copies the input of a convolution's chunk into scratch memory, rounded to bfloat16 in pairs, with zeros around it."""
 
+from dataclasses import dataclass
+
 from engine.compiler.emit.bfloat16 import pair_lanes, pair_up
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.paired_layout import PairedLayout
 from engine.compiler.kernels.shapes import ImplicitPadding
-from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ Arguments: input, output; channels of both lie side by side.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from llvmlite import ir
 
@@ -11,7 +12,6 @@ from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import F32, IRIndex, IRValue
 from engine.compiler.emit.vector_math import maximum
 from engine.compiler.memory.region import Region, pixels
-from engine.light_dataclass import dataclass
 
 _CHUNK = 1 << 16
 """Elements that one chunk reads, at least."""

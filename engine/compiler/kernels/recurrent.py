@@ -12,6 +12,7 @@ in scratch memory, since every unit reads the whole of the one before.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from engine.compiler.emit.activations import relu
 from engine.compiler.emit.emitter import Emitter
@@ -24,7 +25,6 @@ from engine.compiler.kernels.tile import Axis, Tile, emit_tile
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array
-from engine.light_dataclass import dataclass
 
 _WIDE, _WIDEST = 4, 8
 """Vectors of a tile; the latter where one row alone has to keep the multipliers busy."""

@@ -1,8 +1,9 @@
 """Shape of a recurrent layer, and the parts that its kernel goes through: chunks, steps in time, groups of units."""
 
+from dataclasses import dataclass
+
 from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.cells import GATES
-from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

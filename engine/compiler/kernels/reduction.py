@@ -5,7 +5,7 @@ Arguments: input, output. A vector runs across results that lie side by side, or
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
@@ -13,7 +13,6 @@ from engine.compiler.emit.vector_math import maximum, minimum
 from engine.compiler.kernels.lines import emit_fold, emit_fold_blocks
 from engine.compiler.kernels.told_sizes import ToldSizes, only_ones
 from engine.compiler.memory.region import Region
-from engine.light_dataclass import dataclass
 
 _CHUNK = 1 << 16
 """Elements that one chunk reads, at least."""

@@ -5,7 +5,7 @@ standing for 0; a row's scale is what one step stands for. That is NaN where the
 what is made of the row is NaN as well.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from engine.compiler.emit.integers import WORD_CHANNELS, store_bytes, symmetric_
 from engine.compiler.emit.types import IRValue
 from engine.compiler.kernels.lines import emit_fold
 from engine.compiler.memory.region import Region
-from engine.light_dataclass import dataclass
 from engine.quantization.layer import DYNAMIC_BOUNDS, DYNAMIC_LEVELS
 
 _CHUNK = 1 << 14

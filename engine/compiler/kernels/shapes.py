@@ -1,10 +1,10 @@
 """Shapes that several kernels have in common: of convolutions, and of products of matrices."""
 
+from dataclasses import dataclass
 from math import prod
 
 from engine.compiler.kernels.epilogue import Epilogue
 from engine.compiler.memory.region import MATRIX, Region, pixels, windows
-from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Arguments: input, output. Where the axis' elements lie side by side a vector run
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
@@ -13,7 +13,6 @@ from engine.compiler.emit.vector_math import exp_below_zero, log
 from engine.compiler.kernels.lines import emit_fold
 from engine.compiler.kernels.told_sizes import ToldSizes
 from engine.compiler.memory.region import Region
-from engine.light_dataclass import dataclass
 
 _CHUNK = 8192
 """Elements of a chunk."""

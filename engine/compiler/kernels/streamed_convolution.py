@@ -10,6 +10,7 @@ and output lie side by side. `pack` packs weights: [block of filters][row][colum
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
@@ -19,7 +20,6 @@ from engine.compiler.kernels.tile import LINE, Axis, Prefetch, Tile, emit_tile, 
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array
-from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,10 +4,10 @@ Arguments: the operands, then the output. A broadcast axis has stride 0.
 """
 
 import math
+from dataclasses import dataclass
 
 from engine.compiler.emit.pointwise import PointwiseExpression
 from engine.compiler.memory.region import Region
-from engine.light_dataclass import dataclass
 
 Strides = tuple[int, ...]
 

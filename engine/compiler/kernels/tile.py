@@ -5,13 +5,13 @@ A tile is `pixels` x `vectors` accumulators that stay in registers for a whole r
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any, Protocol
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.target import Target
 from engine.compiler.emit.types import IRIndex, IRValue
-from engine.light_dataclass import dataclass
 
 MANY_ROWS = 2520
 """Rows that tiles are chosen for where only the run tells how many there are: a multiple of every height up to 10."""

@@ -12,6 +12,7 @@ phase: four matrix products.
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,7 +25,6 @@ from engine.compiler.kernels.tile import Axis, Tile, choose_tile, emit_tile
 from engine.compiler.kernels.transposed_geometry import Taps, TransposedShape, taps_of
 from engine.compiler.memory.region import Region, line, pixels
 from engine.dtypes import Array
-from engine.light_dataclass import dataclass
 
 _CHUNK = 1 << 19
 """Multiplications that are worth a chunk: about 10 microseconds."""

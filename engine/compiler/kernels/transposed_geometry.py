@@ -1,10 +1,10 @@
 """Which elements of input and kernel the positions of a transposed convolution's output meet."""
 
 import math
+from dataclasses import dataclass
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex
-from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ Arguments: input, output; channels of both lie side by side.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,7 +13,6 @@ from engine.compiler.emit.types import IRIndex, IRValue
 from engine.compiler.kernels.lines import emit_fold
 from engine.compiler.memory.region import Region, pixels
 from engine.kernels.resampling import Table, resampling_tables
-from engine.light_dataclass import dataclass
 
 _CHUNK = 16384
 """Elements of a chunk."""

@@ -5,7 +5,7 @@ Filters are transformed when they are packed: for products of many tiles, which 
 Arguments: input, weights (packed by `pack`), bias, output, the epilogue's operands, `extents`, scratch.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRIndex, IRValue
@@ -14,7 +14,6 @@ from engine.compiler.kernels.winograd_tiles import WinogradTiles
 from engine.compiler.kernels.winograd_transforms import transformed_filters
 from engine.compiler.memory.alignment import aligned_zeros
 from engine.dtypes import Array
-from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

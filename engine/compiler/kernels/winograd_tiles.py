@@ -14,6 +14,7 @@ one kernel's code.
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,7 +26,6 @@ from engine.compiler.kernels.tile import Tile
 from engine.compiler.kernels.winograd_transforms import TRANSFORMS, Transforms, transformed
 from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array
-from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

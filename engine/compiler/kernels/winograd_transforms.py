@@ -8,6 +8,7 @@ operations of float32 in the same order, none of them fused: the results have th
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -15,7 +16,6 @@ import numpy as np
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.emit.types import IRValue
 from engine.dtypes import Array
-from engine.light_dataclass import dataclass
 
 Matrix = tuple[tuple[float, ...], ...]
 

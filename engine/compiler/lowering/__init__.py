@@ -3,6 +3,8 @@
 from engine.compiler.lowering import (
     attention,
     convolution,
+    folding,
+    indexing,
     multihead,
     normalization,
     padding,
@@ -11,6 +13,7 @@ from engine.compiler.lowering import (
     recurrent,
     reduction,
     shape,
+    typed,
 )
 from engine.compiler.lowering.context import (
     LAYER_RULES,
@@ -20,9 +23,11 @@ from engine.compiler.lowering.context import (
     lowers,
     lowers_layer,
 )
+from engine.compiler.lowering.pooling import GIVES_PLACES
 from engine.compiler.lowering.shape import TAKES_APART
 
 __all__ = [
+    "GIVES_PLACES",
     "LAYER_RULES",
     "RULES",
     "TAKES_APART",
@@ -30,6 +35,8 @@ __all__ = [
     "LoweringRule",
     "attention",
     "convolution",
+    "folding",
+    "indexing",
     "lowers",
     "lowers_layer",
     "multihead",
@@ -40,4 +47,5 @@ __all__ = [
     "recurrent",
     "reduction",
     "shape",
+    "typed",
 ]

@@ -1,15 +1,20 @@
 """Plan of numpy layers -> the compiler's graph."""
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 
+from engine import expression as source
 from engine.boundary import at_operator
 from engine.build_clock import UNLIMITED, BuildClock
 from engine.compiler.graph import (
+    EXACT,
+    FLOAT,
+    Bounds,
     Concatenation,
-    Constant,
     Fallback,
+    Guard,
     LoweredGraph,
     Node,
     Placeholder,
@@ -17,18 +22,32 @@ from engine.compiler.graph import (
     Tensor,
     connect,
 )
-from engine.compiler.lowering import LAYER_RULES, RULES, TAKES_APART, LoweringContext, LoweringRule
+from engine.compiler.lowering import (
+    GIVES_PLACES,
+    LAYER_RULES,
+    RULES,
+    TAKES_APART,
+    LoweringContext,
+    LoweringRule,
+)
+from engine.compiler.lowering.context import OF_MASKS, READERS, constant_tensor, is_readable
 from engine.compiler.lowering.integers import flowing, integer_contraction, may_be_rounded, rounded
 from engine.dtypes import Array
 from engine.errors import CompileError, KuiperError
-from engine.layers import BUILT_IN
 from engine.operator import OUTPUT
-from engine.plan import Plan, Step
+from engine.plan import Plan, Step, is_engines, is_pure
 from engine.spec import Spec, TensorSpec, arrays_in, is_known, tensor_specs
 
-FLOAT = np.dtype(np.float32)
+_OF_NUMBERS = ("torch.arange",)
+"""Operators that take no tensors."""
+TAKES_LISTS = ("Tensor.index",)
+"""Operators whose rules read the members of a list."""
 _UNPACKS = ("prim::ListUnpack", "prim::TupleUnpack")
-_RANDOM = ("torch.randn_like", "torch.normal")
+_OF_A_SHAPE = (
+    *("torch.zeros_like", "torch.ones_like", "torch.full_like", "torch.empty_like"),
+    *("Tensor.new_zeros", "Tensor.new_ones", "Tensor.new_full", "Tensor.new_empty"),
+)
+"""Operators that read nothing of their first input but its shape and dtype."""
 LARGEST_CONSTANT = 16 << 20
 """Elements of a tensor that is computed at build because no input changes it."""
 
@@ -39,6 +58,7 @@ def make_graph(
     kinds: Collection[type[Node]],
     clock: BuildClock = UNLIMITED,
     is_open: bool = False,
+    claims: bool = False,
 ) -> LoweredGraph:
     """Lower every operator of a plan that a rule takes; numpy keeps the others.
 
@@ -48,12 +68,14 @@ def make_graph(
         kinds: kinds of nodes that there are kernels for.
         clock: asked before each operator.
         is_open: whether the graph is for other extents of the inputs as well: no tensor is computed of them now.
+        claims: whether an open graph may note in `LoweredGraph.claims` for which extents it is right.
 
     Raises:
         CompileError: a rule failed at an operator.
         BuildTimeoutError: it takes too long.
     """
     builder = _Builder(plan, leaving, kinds, is_open)
+    builder.claims = builder.graph.claims if is_open and claims else None
     for index, step in enumerate(plan.steps):
         clock.check(step.operator.type, step.operator.name)
         with at_operator(step.operator.type, step.operator.name, "cannot be lowered", CompileError):
@@ -67,6 +89,7 @@ class _Builder:
     ) -> None:
         self._kinds = kinds
         self._is_open = is_open
+        self.claims: list[tuple[int, int]] | None = None
         self._told: set[int] = set()  # slots of scalars that shapes of the inputs tell
         names = {slot: name for name, slot in plan.slots.items()}
         self._specs: dict[int, Spec] = {
@@ -78,7 +101,13 @@ class _Builder:
         for index, step in enumerate(plan.steps):
             for slot in step.inputs:
                 self._readers.setdefault(slot, []).append(index)
+        self._inputs = {slot for step in plan.steps if step.is_input for slot in step.outputs}
         self._done: set[int] = set()
+        # of lists that are not made, as a rule may read their members: slot -> slots of members, slot -> step
+        self._lists: dict[int, list[int | None]] = {}
+        self._makers: dict[int, int] = {}
+        # bounds that tensors had before the rule at hand
+        self._assumed: list[tuple[Tensor, Bounds | None]] = []
 
     def lower(self, index: int, step: Step) -> None:
         """Add the nodes of one operator."""
@@ -86,19 +115,46 @@ class _Builder:
             self.graph.ends.update(dict.fromkeys(step.inputs, index))
         if step.is_input or step.operator.type == OUTPUT or index in self._done:
             return
-        is_own = is_engines(step)
-        if is_own and self._fold(index, step):
+        is_own = is_engines(step.layer)
+        if is_own and (self._fold(index, step) or self._put_off(index, step)):
             return
         unpack = self._unpack(step) if is_own else None
-        slots = step.outputs if unpack is None else self._steps[unpack].outputs
-        node = self._node(index, step, slots)
-        if node is None:
-            self._fall_back(index, step)
+        slots = self._wanted(step) if unpack is None else self._steps[unpack].outputs
+        made = self._node_or_nothing(index, step, slots)
+        makers = [self._makers.pop(slot) for slot in step.inputs if slot in self._makers]
+        if made is None:
+            for place in (*makers, index):
+                self._fall_back(place, self._steps[place])
             return
+        node, bounds = made
+        node.steps += makers
         if unpack is not None:
             node.steps.append(unpack)
             self._done.add(unpack)
         self._add_outputs(node, step if unpack is None else self._steps[unpack], slots)
+        for slot in slots:
+            spec = self._specs[slot]
+            if isinstance(spec, TensorSpec) and spec.dtype != FLOAT:
+                self.graph.tensors[slot].dtype, self.graph.tensors[slot].bounds = spec.dtype, bounds
+
+    def _wanted(self, step: Step) -> Sequence[int]:
+        """Return the outputs of an operator, without places of extremes that nobody reads."""
+        others = step.outputs[1:]
+        are_read = any(slot in self._readers or slot in self.graph.leaving for slot in others)
+        return step.outputs if are_read or step.operator.type not in GIVES_PLACES else step.outputs[:1]
+
+    def _node_or_nothing(
+        self, index: int, step: Step, slots: Sequence[int]
+    ) -> tuple[Node, Bounds | None] | None:
+        """Return what `_node` does; where that is None, nothing is taken for granted that was not before."""
+        guards, claims = dict(self.graph.guards), list(self.graph.claims)
+        self._assumed.clear()
+        made = self._node(index, step, slots)
+        if made is None:
+            self.graph.guards, self.graph.claims[:] = guards, claims
+            for tensor, before in reversed(self._assumed):
+                tensor.bounds = before
+        return made
 
     def _add_outputs(self, node: Node, step: Step, slots: Sequence[int]) -> None:
         """Add the node that gives what goes to some slots, in integers where their operator's outputs have scales."""
@@ -115,6 +171,40 @@ class _Builder:
         results = [rounded(self._add, step, node, place, tensors[place]) for place in places]
         self.graph.tensors.update(zip(slots, results, strict=True))
 
+    def _put_off(self, index: int, step: Step) -> bool:
+        """Leave out an operator that only makes a list of indices for one reader, which may read its members."""
+        if not _collects(step) or len(step.outputs) != 1:
+            return False
+        (slot,) = step.outputs
+        readers = self._readers.get(slot, [])
+        if len(readers) != 1 or slot in self.graph.leaving:
+            return False
+        if self._steps[readers[0]].operator.type not in TAKES_LISTS:
+            return False
+        members = self._members_of(step)
+        if members is None:
+            return False
+        self._lists[slot], self._makers[slot] = members, index
+        return True
+
+    def _members_of(self, step: Step) -> list[int | None] | None:
+        """Return the slots of a list's members, None for those that are none."""
+        expression = step.layer.arguments.get("expr")
+        if not isinstance(expression, source.Expression):
+            return list(step.inputs)
+        root = expression.root
+        if not isinstance(root, source.ListNode):
+            return None
+        members: list[int | None] = []
+        for item in root.items:
+            if isinstance(item, source.OperandNode):
+                members.append(step.inputs[item.index])
+            elif isinstance(item, source.ConstantNode) and item.value is None:
+                members.append(None)
+            else:
+                return None
+        return members
+
     def _unpack(self, step: Step) -> int | None:
         """Return the only reader of an operator's list of parts, if that spreads it over outputs of its own.
 
@@ -129,14 +219,23 @@ class _Builder:
         reader, parts = self._steps[readers[0]], self._specs[slot]
         if not isinstance(parts, tuple | list) or len(parts) != len(reader.outputs):
             return None
-        is_unpack = reader.operator.type in _UNPACKS and is_engines(reader) and reader.is_checked
+        is_unpack = reader.operator.type in _UNPACKS and is_engines(reader.layer) and reader.is_checked
         return readers[0] if is_unpack else None
 
-    def _node(self, index: int, step: Step, slots: Sequence[int]) -> Node | None:
-        """Return the node of an operator whose outputs go to some slots, None where numpy has to run it."""
+    def _node(self, index: int, step: Step, slots: Sequence[int]) -> tuple[Node, Bounds | None] | None:
+        """Return the node of an operator whose outputs go to some slots, and the bounds of their integers.
+
+        None where numpy has to run it.
+        """
         rule = _rule_of(step)
         outputs = [self._specs[slot] for slot in slots]
-        known = all(isinstance(spec, TensorSpec) and spec.dtype == FLOAT and spec.size for spec in outputs)
+        takes_all = rule is not None and rule in READERS
+        known = all(
+            isinstance(spec, TensorSpec)
+            and spec.size
+            and (is_readable(spec) if takes_all else spec.dtype == FLOAT)
+            for spec in outputs
+        )
         if rule is None or not outputs or not known or not step.is_checked or not _takes_operand(step):
             return None
         if not may_be_rounded(step, [len(spec.shape) for spec in outputs if isinstance(spec, TensorSpec)]):
@@ -144,6 +243,9 @@ class _Builder:
         inputs = [self._specs[slot] for slot in step.inputs]
         if any(isinstance(spec, TensorSpec) and not spec.size for spec in inputs):
             return None
+        gives_integers = any(isinstance(spec, TensorSpec) and spec.dtype.kind in "iu" for spec in outputs)
+        if gives_integers:
+            self._assume_exact(step.inputs)
         context = LoweringContext(
             index,
             step,
@@ -152,15 +254,50 @@ class _Builder:
             tensor=self._tensor,
             constant=self._constant,
             add=self._add,
+            assume=self._assume,
+            members=self._lists.get,
+            claims=self.claims,
+            is_open=self._is_open,
         )
         node = rule(context)
         if node is not None and step.layer.int8 is not None:
             node = integer_contraction(self._add, node, step.layer.int8)
-        return (
-            node
-            if node is None or isinstance(node, Reshape | Concatenation) or type(node) in self._kinds
-            else None
-        )
+        if node is None or not (isinstance(node, Reshape | Concatenation) or type(node) in self._kinds):
+            return None
+        # only inputs of kernels may be rounded: what they give may be read by numpy, or leave the graph
+        return None if gives_integers and context.bounds is None else (node, context.bounds)
+
+    def _assume_exact(self, slots: Sequence[int]) -> None:
+        """Take for granted that inputs of the graph which an operator reads are integers that float32 holds."""
+        for slot in slots:
+            spec = self._specs[slot]
+            is_integer = isinstance(spec, TensorSpec) and spec.dtype.kind in "iu"
+            if is_integer and self._tensor(slot).bounds is None:
+                self._assume(slot, (-EXACT, EXACT))
+
+    def _assume(self, slot: int, bounds: Bounds) -> bool:
+        """Take for granted that an input of the graph, or a look at one, is within bounds; False for others."""
+        looks = [self._tensor(slot)]
+        while isinstance(looks[-1].node, Reshape):
+            looks.append(looks[-1].node.inputs[0])
+        source = looks[-1].node
+        if not isinstance(source, Placeholder) or source.slot not in self._inputs:
+            return False
+        if bounds == OF_MASKS and self._is_looked_up(source.slot):
+            return False
+        known = self.graph.guards.get(source.slot)
+        if known is not None:
+            bounds = max(bounds[0], known.least), min(bounds[1], known.largest)
+        self.graph.guards[source.slot] = Guard(source.slot, *bounds)
+        for tensor in looks:
+            self._assumed.append((tensor, tensor.bounds))
+            tensor.bounds = bounds
+        return True
+
+    def _is_looked_up(self, slot: int) -> bool:
+        """Whether an input is that of a table: then it is no mask, and its integers are as large as the table is."""
+        readers = (self._steps[place].operator.type for place in self._readers.get(slot, []))
+        return not {"nn.Embedding", "F.embedding"}.isdisjoint(readers)
 
     def _fold(self, index: int, step: Step) -> bool:
         """Compute now what no input changes: scalars that shapes tell, and tensors made of constants."""
@@ -172,11 +309,11 @@ class _Builder:
                 self._told.update(step.outputs)
         elif self._is_open and not self._told.isdisjoint(step.inputs):
             return False
-        elif _is_pure(step) and all(slot in constants for slot in step.inputs):
+        elif is_pure(step.operator) and all(self._is_told_by_shape(slot, step) for slot in step.inputs):
             if not specs or not all(map(_is_small, specs)):
                 return False
             try:
-                values = step.layer.forward([constants[slot] for slot in step.inputs])  # type: ignore[misc]  # values of operands all
+                values = step.layer.forward([self._known(slot) for slot in step.inputs])
             except KuiperError:
                 return False  # the run will tell
             for array in arrays_in(tuple(values)):
@@ -186,6 +323,22 @@ class _Builder:
             return False
         self.graph.folded.add(index)
         return True
+
+    def _is_told_by_shape(self, slot: int, step: Step) -> bool:
+        """Whether an operator's input is known at build, or nothing of it counts but its shape and dtype."""
+        if slot in self.graph.constants:
+            return True
+        is_shape = step.operator.type in _OF_A_SHAPE and slot == step.inputs[0] and not self._is_open
+        return is_shape and isinstance(self._specs.get(slot), TensorSpec)
+
+    def _known(self, slot: int) -> Any:
+        """Return a value that no input changes; zeros in the shape of one that operators look at for its shape."""
+        if slot in self.graph.constants:
+            return self.graph.constants[slot]
+        spec = self._specs[slot]
+        if not isinstance(spec, TensorSpec):
+            raise TypeError(f"slot {slot} carries no tensor")
+        return np.broadcast_to(np.zeros((), spec.dtype), spec.shape)
 
     def _fall_back(self, index: int, step: Step) -> None:
         read = [slot for slot in step.inputs if slot in self.graph.tensors]
@@ -202,24 +355,31 @@ class _Builder:
         if slot not in self.graph.tensors:
             constant = self._constant(slot)
             if constant is not None:
-                self.graph.tensors[slot] = self._make_constant(constant)
+                self.graph.tensors[slot] = constant_tensor(self._add, constant)
             else:
                 spec = self._specs[slot]
                 if not isinstance(spec, TensorSpec):
                     raise TypeError(f"slot {slot} carries no tensor")
-                self.graph.tensors[slot] = self._add(Placeholder([], [], slot=slot), spec.shape)[0]
+                tensor = self._add(Placeholder([], [], slot=slot), spec.shape)[0]
+                tensor.dtype, tensor.bounds = spec.dtype, _bounds_of(spec.dtype)
+                self.graph.tensors[slot] = tensor
         return self.graph.tensors[slot]
 
     def _constant(self, slot: int) -> Array | None:
         value = self.graph.constants.get(slot)
         return value if isinstance(value, np.ndarray) else None
 
-    def _make_constant(self, array: Array) -> Tensor:
-        return self._add(Constant([], [], array=array), array.shape)[0]
-
     def _add(self, node: Node, *shapes: tuple[int, ...]) -> list[Tensor]:
         self.graph.nodes.append(node)
         return connect(node, *shapes)
+
+
+def _bounds_of(dtype: np.dtype[Any]) -> Bounds | None:
+    """Return the bounds of all integers of a dtype; None where not all of them are exact."""
+    if dtype.kind == "b":
+        return 0, 1
+    limits = np.iinfo(dtype) if dtype.kind in "iu" else None
+    return None if limits is None or limits.max > EXACT else (int(limits.min), int(limits.max))
 
 
 def _is_scalar(spec: Spec) -> bool:
@@ -233,31 +393,17 @@ def _is_small(spec: Spec) -> bool:
 def _takes_operand(step: Step) -> bool:
     """Whether an operand carries what a layer works on; a file may give an attribute of that name in its place."""
     layer = step.layer.layer
+    if layer.type in _OF_NUMBERS:
+        return True
     return layer.variadic or not layer.arguments or layer.arguments[0].name in step.layer.operand_places
 
 
 def _rule_of(step: Step) -> LoweringRule | None:
     """Return the rule that was written for the very layer that runs an operator, None where there is none."""
     layer = step.layer.layer
-    return RULES.get(layer.type) if is_engines(step) else LAYER_RULES.get(layer.forward)
-
-
-def is_engines(step: Step) -> bool:
-    """Tell whether the engine's own layer runs an operator.
-
-    Rules and folding know only what that one does. A layer that a user gives in its place may do anything, and
-    something else in every run.
-    """
-    layer = step.layer.layer
-    return BUILT_IN.find(layer.type) == layer
+    return RULES.get(layer.type) if is_engines(step.layer) else LAYER_RULES.get(layer.forward)
 
 
 def _collects(step: Step) -> bool:
     """Whether an operator only makes a list or a tuple of its inputs."""
-    return is_engines(step) and step.layer.gathers
-
-
-def _is_pure(step: Step) -> bool:
-    """Whether an operator gives the same for the same inputs: attributes, and all that has inputs."""
-    name = step.operator.type
-    return name == "pnnx.Attribute" or (bool(step.inputs) and name not in _RANDOM)
+    return is_engines(step.layer) and step.layer.gathers

@@ -5,12 +5,13 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from engine.compiler.graph import Constant, Node, Tensor
+from engine.compiler.graph import EXACT, FLOAT, Bounds, Constant, Node, Tensor
 from engine.dtypes import Array
 from engine.plan import Step
-from engine.spec import Spec, TensorSpec
+from engine.spec import QuantizedSpec, Spec, TensorSpec
 
-FLOAT = np.dtype(np.float32)
+OF_MASKS: Bounds = (-(1 << 11), 1 << 11)
+"""Integers as they are in masks: their products are exact, and so are sums of some thousands."""
 
 
 class LoweringContext:
@@ -21,6 +22,8 @@ class LoweringContext:
         step: the operator's step.
         inputs: what is known of its inputs.
         outputs: what is known of its outputs.
+        is_open: whether the program is for other extents as well.
+        bounds: of outputs that are integers; what the rule sets it to.
     """
 
     def __init__(
@@ -32,6 +35,10 @@ class LoweringContext:
         tensor: Callable[[int], Tensor],
         constant: Callable[[int], Array | None],
         add: Callable[..., list[Tensor]],
+        assume: Callable[[int, Bounds], bool],
+        members: Callable[[int], list[int | None] | None],
+        claims: list[tuple[int, int]] | None,
+        is_open: bool,
     ) -> None:
         self.index = index
         self.step = step
@@ -40,6 +47,11 @@ class LoweringContext:
         self._tensor = tensor
         self._constant = constant
         self._add = add
+        self._assume = assume
+        self._members = members
+        self._claims = claims
+        self.is_open = is_open
+        self.bounds: Bounds | None = None
         self._places = step.layer.operand_places
         self._arguments = {argument.name: argument for argument in step.layer.layer.arguments}
 
@@ -72,9 +84,11 @@ class LoweringContext:
             return self.step.layer.arguments.get(name)
         place = self._places[name]
         spec = self.inputs[place]
+        argument = self._arguments[name]
         if isinstance(spec, TensorSpec):
-            return self._constant(self.step.inputs[place])
-        return self._arguments[name].convert(spec)  # type: ignore[arg-type]  # a scalar's spec is the scalar
+            array = self._constant(self.step.inputs[place])
+            return array if array is None or argument.takes_any_tensor else argument.convert(array)
+        return argument.convert(spec)  # type: ignore[arg-type]  # a scalar's spec is the scalar
 
     def is_constant(self, name: str) -> bool:
         """Whether an argument is the same in every run."""
@@ -85,7 +99,7 @@ class LoweringContext:
 
     def make_constant(self, array: Array) -> Tensor:
         """Return the tensor of an array that no input changes."""
-        return self._add(Constant([], [], array=array), array.shape)[0]
+        return constant_tensor(self._add, array)
 
     def add(self, node: Node, *shapes: tuple[int, ...]) -> list[Tensor]:
         """Put a node before the operator's own; returns its outputs, of the shapes given.
@@ -102,6 +116,50 @@ class LoweringContext:
         """Return the float32 tensor of the operator's input at a place."""
         return self._tensor(self.step.inputs[place])
 
+    def is_readable(self, place: int) -> bool:
+        """Whether kernels read the operator's input at a place: float32, truth values, integers."""
+        return is_readable(self.inputs[place])
+
+    def reads(self, name: str) -> bool:
+        """Whether an operand carries an argument that kernels read."""
+        return name in self._places and self.is_readable(self._places[name])
+
+    def members(self, name: str) -> list[Tensor | None] | None:
+        """Return the tensors of a list that an operand carries, None for members that are none.
+
+        None where they are not to be had, or kernels do not read them.
+        """
+        slots = self._members(self.step.inputs[self._places[name]])
+        specs = self.inputs[self._places[name]]
+        if slots is None or not isinstance(specs, tuple | list) or len(slots) != len(specs):
+            return None
+        pairs = list(zip(slots, specs, strict=True))
+        if not all(s is None or is_readable(of) for s, of in pairs):
+            return None
+        return [None if slot is None else self._tensor(slot) for slot in slots]
+
+    @property
+    def knows_bounds(self) -> bool:
+        """Whether bounds may follow from the lengths of the inputs; in an open program only if that may be claimed."""
+        return not self.is_open or self._claims is not None
+
+    def holds(self, value: int, limit: int) -> bool:
+        """Tell whether an integer is at most another; an open program will be used for lengths where it is."""
+        if self._claims is not None:
+            self._claims.append((value, limit))
+        return value <= limit
+
+    def assume(self, place: int, bounds: Bounds) -> bool:
+        """Take for granted that an input of the graph is within bounds: of others numpy layers run.
+
+        False where the operator's input at the place is no input of the graph.
+        """
+        return self._assume(self.step.inputs[place], bounds)
+
+    def place(self, name: str) -> int:
+        """Return the place, among the operator's inputs, of the operand that carries an argument."""
+        return self._places[name]
+
     def is_float(self, place: int) -> bool:
         """Whether the operator's input at a place is a float32 tensor."""
         spec = self.inputs[place]
@@ -110,6 +168,23 @@ class LoweringContext:
     def has_operand(self, name: str) -> bool:
         """Whether an argument is a float32 tensor that an operand carries."""
         return name in self._places and self.is_float(self._places[name])
+
+
+def constant_tensor(add: Callable[..., list[Tensor]], array: Array) -> Tensor:
+    """Add the node of an array that no input changes; returns its tensor."""
+    (tensor,) = add(Constant([], [], array=array), array.shape)
+    tensor.dtype = array.dtype
+    if array.dtype.kind in "biu" and array.size:
+        least, largest = int(array.min()), int(array.max())
+        tensor.bounds = (least, largest) if max(-least, largest) <= EXACT else None
+    return tensor
+
+
+def is_readable(spec: Spec) -> bool:
+    """Tell whether something is a tensor that kernels read, as float32; quantized ones they do not."""
+    if not isinstance(spec, TensorSpec) or isinstance(spec, QuantizedSpec):
+        return False
+    return spec.dtype == FLOAT or spec.dtype.kind in "biu"
 
 
 T = TypeVar("T")
@@ -125,6 +200,10 @@ LoweringRule: TypeAlias = Callable[[LoweringContext], Node | None]
 
 RULES: dict[str, LoweringRule] = {}
 """PNNX type -> rule."""
+
+
+READERS: set[LoweringRule] = set()
+"""Rules of operators that take and give truth values and integers as well as float32."""
 
 
 LAYER_RULES: dict[Callable[..., Any], LoweringRule] = {}
@@ -150,3 +229,9 @@ def lowers(*types: str) -> Callable[[LoweringRule], LoweringRule]:
         return rule
 
     return register
+
+
+def reads_all(rule: LoweringRule) -> LoweringRule:
+    """Mark a rule of operators that take and give truth values and integers as well as float32."""
+    READERS.add(rule)
+    return rule

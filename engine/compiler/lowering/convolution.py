@@ -1,11 +1,17 @@
 """Convolutions, transposed convolutions and linear layers."""
 
-from engine.compiler.graph import Convolution, Linear, Node, Pad, Tensor, TransposedConvolution
+from engine.compiler.graph import Convolution, Linear, Node, Pad, Reshape, Tensor, TransposedConvolution
 from engine.compiler.lowering.context import LoweringContext, lowers, of_image
+from engine.compiler.lowering.looks import look
+from engine.compiler.memory.view import View
 from engine.dtypes import Array
 from engine.kernels.batches import spread
 from engine.kernels.padding_arguments import PADDING_MODES, padding_pairs
 from engine.kernels.windows import Pairs
+from engine.spec import TensorSpec
+
+_VOLUME = 5
+"""Axes of a batch of volumes."""
 
 
 @lowers("nn.Conv1d", "F.conv1d", "nn.Conv2d", "F.conv2d")
@@ -33,6 +39,49 @@ def convolution(context: LoweringContext) -> Node | None:
         groups=context.value("groups"),
         is_computed=_are_computed(context),
     )
+
+
+@lowers("nn.Conv3d", "F.conv3d")
+def flat_convolution(context: LoweringContext) -> Node | None:
+    """Lower a convolution of volumes whose windows are flat: one of images, as many as volumes have layers."""
+    shape, weight = context.shape("input"), context.value("weight")
+    if shape is None or not _are_weights(context) or len(shape) != _VOLUME or weight.ndim != _VOLUME:
+        return None
+    stride, dilation = (spread(name, context.value(name), 3) for name in ("stride", "dilation"))
+    mode = PADDING_MODES[context.value("padding_mode")]
+    pairs = padding_pairs(context.value("padding"), mode, shape[2:], weight.shape[2:], stride, dilation)
+    sizes = zip(weight.shape[2:], stride, pairs, strict=True)
+    flat = [axis for axis, (size, step, pair) in enumerate(sizes) if size == step == 1 and not any(pair)]
+    output = context.outputs[0]
+    if not flat or mode != "constant" or not isinstance(output, TensorSpec):
+        return None
+    layers = flat[0]
+    rows, columns = (axis for axis in range(3) if axis != layers)
+    order = (0, 2 + layers, 1, 2 + rows, 2 + columns)
+    turned = tuple(shape[axis] for axis in order)
+    x = look(context, context.tensor("input"), turned, lambda view: view.permuted(order))
+    images = (turned[0] * turned[1], *turned[2:])
+    x = look(context, x, images, lambda view: view.reshaped(images))
+    node = Convolution(
+        [context.index],
+        [x],
+        weight=weight.squeeze(2 + layers),
+        bias=context.value("bias"),
+        stride=(stride[rows], stride[columns]),
+        padding=(pairs[rows][0], pairs[columns][0], pairs[rows][1], pairs[columns][1]),
+        dilation=(dilation[rows], dilation[columns]),
+        groups=context.value("groups"),
+        is_computed=_are_computed(context),
+    )
+    made = tuple(output.shape[axis] for axis in order)
+    (found,) = context.add(node, (made[0] * made[1], *made[2:]))
+    back = tuple(map(order.index, range(_VOLUME)))
+
+    def seen(view: View) -> list[View] | None:
+        apart = view.reshaped(made)
+        return None if apart is None else [apart.permuted(back)]
+
+    return Reshape([context.index], [found], look=seen)
 
 
 def _pad(context: LoweringContext, x: Tensor, mode: str, pairs: Pairs) -> Tensor:

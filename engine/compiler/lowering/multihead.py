@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from engine.compiler.emit.pointwise import Leaf, PointwiseExpression, apply
-from engine.compiler.graph import LayerNorm, Linear, MatrixProduct, Node, Reshape, Softmax, Tensor
-from engine.compiler.lowering.context import FLOAT, LoweringContext, lowers
-from engine.compiler.lowering.pointwise import pointwise
+from engine.compiler.graph import FLOAT, LayerNorm, Linear, MatrixProduct, Node, Softmax, Tensor
+from engine.compiler.lowering.context import LoweringContext, lowers
+from engine.compiler.lowering.looks import look
+from engine.compiler.lowering.pointwise import pointwise, pointwise_tensor
 from engine.compiler.memory.view import View
 from engine.dtypes import Array
 from engine.kernels.attention_operands import Layout, place_operands
@@ -29,7 +30,7 @@ def scaled_dot_product_attention(context: LoweringContext) -> Node | None:
         return None
     query, key, value = map(context.tensor, names)
     output = context.outputs[0]
-    if not isinstance(output, TensorSpec) or max(query.rank, key.rank, value.rank) > 4:
+    if not isinstance(output, TensorSpec):
         return None
     scores = (*output.shape[:-1], key.shape[-2])
     masks = _masks(context, scores)
@@ -50,7 +51,8 @@ def _masks(context: LoweringContext, scores: tuple[int, ...]) -> list[Tensor] | 
         return []
     if np.broadcast_shapes(spec.shape, scores) != scores:
         return None
-    if context.has_operand("attn_mask"):
+    is_truth = spec.dtype == np.bool_ and not context.is_constant("attn_mask")
+    if context.has_operand("attn_mask") or (is_truth and context.reads("attn_mask")):
         return [context.tensor("attn_mask")]
     mask = context.value("attn_mask")
     if mask is None or mask.dtype not in (np.bool_, FLOAT):
@@ -76,7 +78,7 @@ def attend(
     Args:
         context: the operator.
         sequences: query, key and value, (…, length, features).
-        masks: what is added to the scores.
+        masks: what is added to the scores; of truth values, where they are kept.
         scale: factor of the products.
         skip_masked: give a query that sees no key weights of 0, instead of NaN.
     """
@@ -87,8 +89,13 @@ def attend(
     shape = (*leading, query.shape[-2], key.shape[-2])
     (scores,) = context.add(MatrixProduct([context.index], [query, keys]), shape)
     expression: PointwiseExpression = apply("mul", Leaf(1), scale)
-    for place in range(len(masks)):
-        expression = apply("add", expression, Leaf(place + 2))
+    for place, mask in enumerate(masks, 2):
+        is_truth = mask.dtype == np.bool_
+        expression = (
+            apply("where", Leaf(place), expression, -math.inf)
+            if is_truth
+            else apply("add", expression, Leaf(place))
+        )
     scaled = pointwise(context, [scores, *masks], expression)
     if scaled is None:
         raise ValueError(f"no kernel for a scale of {scale}")
@@ -96,16 +103,6 @@ def attend(
     node = Softmax([context.index], [seen], axis=len(shape) - 1, skip_masked=skip_masked)
     (weights,) = context.add(node, shape)
     return MatrixProduct([context.index], [weights, value])
-
-
-def look(context: LoweringContext, tensor: Tensor, shape: Sequence[int], seen: Any) -> Tensor:
-    """Add another look at a tensor: `seen` makes its view of the tensor's, or None where that needs a copy."""
-
-    def views(view: View) -> list[View] | None:
-        result = seen(view)
-        return None if result is None else [result]
-
-    return context.add(Reshape([context.index], [tensor], look=views), tuple(shape))[0]
 
 
 def linear(context: LoweringContext, x: Tensor, weight: Array, bias: Array | None) -> Tensor:
@@ -251,14 +248,17 @@ def _of_heads(shape: tuple[int, ...], batch: int, heads: int) -> tuple[int, ...]
 
 def _additive(context: LoweringContext, name: str, shape: tuple[int, ...]) -> Tensor | None:
     """Return what a mask adds to the scores, in a shape; None where kernels do not read it. True hides a key."""
+    spec = context.spec(name)
     if context.is_constant(name):
         mask = context.value(name)
         if mask is None or mask.dtype not in (np.bool_, FLOAT):
             return None
         return context.make_constant((_hidden(mask) if mask.dtype == np.bool_ else mask).reshape(shape))
-    if not context.has_operand(name):
+    if not context.has_operand(name) and (spec is None or spec.dtype != np.bool_ or not context.reads(name)):
         return None
     tensor = context.tensor(name)
+    if tensor.dtype == np.bool_:
+        tensor = pointwise_tensor(context, tensor, apply("where", Leaf(1), -math.inf, 0.0))
     sizes = tuple(tensor.shape[-1] if size < 0 else size for size in shape)
     return look(context, tensor, sizes, lambda view: view.reshaped(sizes))
 

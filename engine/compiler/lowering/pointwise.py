@@ -5,13 +5,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from engine import expression as source
-from engine.compiler.emit.pointwise import FUNCTIONS, MAX_NODES, Leaf, Literal, PointwiseExpression, apply
+from engine.compiler.emit.pointwise import FUNCTIONS, Leaf, Literal, PointwiseExpression, apply
 from engine.compiler.graph import Node, Pointwise, Reshape, Softmax, Tensor
-from engine.compiler.lowering.context import FLOAT, LoweringContext, lowers
+from engine.compiler.lowering.context import LoweringContext, lowers
 from engine.compiler.memory.view import View
 from engine.kernels.activation import SELU_ALPHA, SELU_SCALE
-from engine.spec import TensorSpec
 
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -67,19 +65,6 @@ _FUNCTIONAL = {
     "Softshrink": "softshrink",
     "Threshold": "threshold",
 }
-_EXPRESSION = {
-    "pow": "pow",
-    "max": "maximum",
-    "min": "minimum",
-    **{
-        name: name
-        for name in ("add", "sub", "mul", "div", "neg", "abs", "sqrt", "rsqrt", "square", "reciprocal")
-    },
-    **{
-        name: name for name in ("exp", "log", "tanh", "sigmoid", "erf", "floor", "ceil", "maximum", "minimum")
-    },
-}
-"""Function of pnnx.Expression -> the kernels' name."""
 
 
 def _register() -> None:
@@ -204,52 +189,23 @@ def batch_norm(context: LoweringContext) -> Node | None:
     return pointwise(context, [context.tensor("input"), *factors], expression)
 
 
-@lowers("pnnx.Expression")
-def expression(context: LoweringContext) -> Node | None:
-    """Lower an expression over float32 tensors and numbers."""
-    given, output = context.value("expr"), context.outputs[0]
-    if (
-        not isinstance(given, source.Expression)
-        or not isinstance(output, TensorSpec)
-        or output.dtype != FLOAT
-    ):
+@lowers("aten::addcmul", "aten::addcdiv")
+def add_of_two(context: LoweringContext) -> Node | None:
+    """Lower input + value · a · b, or value · a / b."""
+    names, value = ("input", "tensor1", "tensor2"), number(context.value("value"))
+    if value is None or not all(map(context.has_operand, names)):
         return None
-    root = given.root
-    if len(source.postorder(root)) > MAX_NODES:
-        return None
-    places = sorted(source.operands(root))
-    tensors = [place for place in places if isinstance(context.inputs[place], TensorSpec)]
-    if not tensors or not all(map(context.is_float, tensors)):
-        return None
-    leaves = {place: Leaf(index + 1) for index, place in enumerate(tensors)}
-    lowered = _translate(root, context, leaves)
-    return (
-        None
-        if lowered is None
-        else pointwise(context, [context.operand(place) for place in tensors], lowered)
-    )
-
-
-def _translate(
-    node: source.ExpressionNode, context: LoweringContext, leaves: dict[int, Leaf]
-) -> PointwiseExpression | None:
-    if isinstance(node, source.NumberNode):
-        return number(node.value)
-    if isinstance(node, source.OperandNode):
-        return leaves.get(node.index) or number(context.inputs[node.index])
-    if not isinstance(node, source.CallNode) or node.function not in _EXPRESSION:
-        return None
-    arguments = [_translate(argument, context, leaves) for argument in node.arguments]
-    if any(argument is None for argument in arguments):
-        return None
-    known = [argument for argument in arguments if argument is not None]
-    if all(isinstance(argument, Literal) for argument in known):
-        return None  # numbers among themselves follow rules of their own
-    return apply(_EXPRESSION[node.function], *known)
+    how = "mul" if context.type == "aten::addcmul" else "div"
+    scaled = apply(how, apply("mul", value, Leaf(2)), Leaf(3))
+    return pointwise(context, list(map(context.tensor, names)), apply("add", _X, scaled))
 
 
 def number(value: object) -> Literal | None:
     """Return a plain number that a kernel computes with as numpy does; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return None if math.inf > abs(value) > _LARGEST else Literal(float(value))
+    if not math.inf > abs(value) > _LARGEST:
+        return Literal(float(value))
+    with np.errstate(over="ignore"):
+        rounded = float(np.float32(value))  # the exporter writes the largest number with nine digits
+    return None if math.isinf(rounded) else Literal(rounded)

@@ -7,13 +7,19 @@ from engine.compiler.graph import AdaptivePool, Node, Pool, Upsample
 from engine.compiler.lowering.context import LoweringContext, lowers, of_image
 from engine.kernels.batches import spread
 
+GIVES_PLACES = (
+    *("nn.MaxPool1d", "F.max_pool1d", "nn.AdaptiveMaxPool1d", "F.adaptive_max_pool1d"),
+    *("nn.MaxPool2d", "F.max_pool2d", "nn.AdaptiveMaxPool2d", "F.adaptive_max_pool2d"),
+)
+"""Operators that give largest elements, and maybe where they are."""
+
 
 def _register(rank: int) -> None:
     """Register the rules of so many spatial axes, which their types' names tell: an input may lack its batch."""
 
     @lowers(f"nn.MaxPool{rank}d", f"F.max_pool{rank}d")
     def max_pool(context: LoweringContext) -> Node | None:
-        if not _is_batch(context, rank) or context.value("return_indices"):
+        if not _is_batch(context, rank) or len(context.outputs) > 1:
             return None
         return _pool(context, "max", rank, dilation=spread("dilation", context.value("dilation"), rank))
 
@@ -34,7 +40,7 @@ def _register(rank: int) -> None:
 
     @lowers(f"nn.AdaptiveMaxPool{rank}d", f"F.adaptive_max_pool{rank}d")
     def adaptive_max_pool(context: LoweringContext) -> Node | None:
-        if not _is_batch(context, rank) or len(context.outputs) > 1 or context.value("return_indices"):
+        if not _is_batch(context, rank) or len(context.outputs) > 1:
             return None
         return AdaptivePool([context.index], [context.tensor("input")], how="max")
 

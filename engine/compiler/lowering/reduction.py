@@ -5,8 +5,9 @@ import math
 import numpy as np
 
 from engine.compiler.emit.pointwise import Leaf, apply
-from engine.compiler.graph import Node, Reduction, Tensor
-from engine.compiler.lowering.context import LoweringContext, lowers
+from engine.compiler.graph import EXACT, FLOAT, Bounds, Node, Reduction, Scan, Tensor
+from engine.compiler.lowering.context import OF_MASKS, LoweringContext, lowers, reads_all
+from engine.compiler.lowering.looks import look
 from engine.compiler.lowering.pointwise import pointwise, pointwise_tensor
 from engine.spec import TensorSpec
 
@@ -16,12 +17,93 @@ _TINY = float(np.finfo(np.float32).tiny)
 
 
 @lowers(*_HOW)
+@reads_all
 def reduction(context: LoweringContext) -> Node | None:
     """Lower a mean, sum, largest or smallest value; not where it is."""
+    if context.shape("input") is None:
+        return _reduction_of_integers(context)
     axes = _axes(context)
     if axes is None:
         return None
     return Reduction([context.index], [context.tensor("input")], how=_HOW[context.type], axes=axes)
+
+
+def _reduction_of_integers(context: LoweringContext) -> Node | None:
+    """Lower a sum or an extreme of integers or truth values, as far as it is sure to be exact."""
+    if not context.reads("input") or len(context.outputs) != 1 or context.type == "torch.mean":
+        return None
+    x = context.tensor("input")
+    axes = _places(context.value("dim"), x.rank)
+    count = math.prod(x.shape[axis] for axis in axes) if _HOW[context.type] == "sum" else 1
+    context.bounds = _times(context, x, count)
+    if context.bounds is None:
+        return None
+    return Reduction([context.index], [x], how=_HOW[context.type], axes=axes)
+
+
+def _times(context: LoweringContext, x: Tensor, count: int) -> Bounds | None:
+    """Return the bounds of sums of at most so many of a tensor's integers; None where one may not be exact.
+
+    Nor are they known where the length may be another in other runs, of which nothing can be claimed.
+    """
+    for _ in range(2):
+        if x.bounds is None or not context.knows_bounds:
+            return None
+        least, largest = min(x.bounds[0], x.bounds[0] * count), max(x.bounds[1], x.bounds[1] * count)
+        if context.holds(max(-least, largest), EXACT - 1):
+            return least, largest
+        context.assume(context.place("input"), OF_MASKS)
+    return None
+
+
+@lowers("aten::any", "aten::all")
+@reads_all
+def truth_of_any(context: LoweringContext) -> Node | None:
+    """Lower whether any or all elements are not 0."""
+    output = context.outputs[0]
+    if not context.reads("input") or not isinstance(output, TensorSpec) or output.dtype != np.bool_:
+        return None
+    x = context.tensor("input")
+    if x.dtype != np.bool_:
+        x = pointwise_tensor(context, x, apply("ne", Leaf(1), 0.0))
+    context.bounds = (0, 1)
+    how = "max" if context.type == "aten::any" else "min"
+    return Reduction([context.index], [x], how=how, axes=_places(context.value("dim"), x.rank))
+
+
+@lowers("torch.cumsum")
+@reads_all
+def cumulative_sum(context: LoweringContext) -> Node | None:
+    """Lower sums of all elements up to each along an axis; of integers, as far as they are sure to be exact."""
+    output = context.outputs[0]
+    if not context.reads("input") or not isinstance(output, TensorSpec) or not output.rank:
+        return None
+    x, axis = context.tensor("input"), context.value("dim") % output.rank
+    if output.dtype != FLOAT:
+        context.bounds = _times(context, x, x.shape[axis])
+    if output.dtype != FLOAT and context.bounds is None:
+        return None
+    return Scan([context.index], [x], how="cumsum", axis=axis)
+
+
+@lowers("torch.argmax", "torch.argmin")
+@reads_all
+def place_of_extreme(context: LoweringContext) -> Node | None:
+    """Lower where the first largest or smallest element is."""
+    dim = context.value("dim")
+    if not context.reads("input") or (dim is None and context.value("keepdim")):
+        return None
+    x = context.tensor("input")
+    if x.dtype != FLOAT and x.bounds is None:  # rounded integers may be equal
+        return None
+    if dim is None:
+        size = math.prod(x.shape)
+        x = look(context, x, (size,), lambda view: view.reshaped((size,)))
+    if not x.rank:
+        return None
+    axis = (dim or 0) % x.rank
+    context.bounds = (0, x.shape[axis] - 1) if context.knows_bounds else None
+    return Scan([context.index], [x], how=context.type.removeprefix("torch."), axis=axis)
 
 
 @lowers("torch.var", "torch.std")
@@ -86,10 +168,14 @@ def _axes(context: LoweringContext) -> tuple[int, ...] | None:
     is_float = isinstance(output, TensorSpec) and len(context.outputs) == 1 and context.has_operand("input")
     if not shape or not is_float or context.value("dtype") not in (None, context.spec("input").dtype):  # type: ignore[union-attr]  # shape tells that there is one
         return None
-    dims = context.value("dim")
+    return _places(context.value("dim"), len(shape))
+
+
+def _places(dims: int | tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
+    """Return axes, counted from the front; all of them where none are given."""
     if dims is None or dims == ():
-        return tuple(range(len(shape)))
-    return tuple(sorted(axis % len(shape) for axis in (dims if isinstance(dims, tuple) else (dims,))))
+        return tuple(range(rank))
+    return tuple(sorted(axis % rank for axis in (dims if isinstance(dims, tuple) else (dims,))))
 
 
 def _output_shape(context: LoweringContext) -> tuple[int, ...]:

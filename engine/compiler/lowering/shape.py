@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from engine.compiler.graph import Concatenation, Node, Rearrangement, Reshape, Tensor
-from engine.compiler.lowering.context import LoweringContext, lowers
+from engine.compiler.graph import EXACT, Concatenation, Node, Ramp, Rearrangement, Reshape, Tensor
+from engine.compiler.lowering.context import LoweringContext, is_readable, lowers, reads_all
+from engine.compiler.lowering.looks import look as look_at
 from engine.compiler.memory.view import View
 from engine.spec import Spec, TensorSpec, arrays_in
 
@@ -18,6 +19,9 @@ TAKES_APART = (
 )
 """Operators that give parts of their input, each as an output of its own or all in one list."""
 
+_AS_ANOTHER = ("Tensor.reshape_as", "Tensor.view_as", "aten::view_as", "Tensor.expand_as")
+"""Operators that read nothing of their second operand but its shape."""
+
 
 @lowers(
     "nn.Dropout", "nn.Dropout2d", "nn.Dropout3d", "nn.AlphaDropout", "F.dropout", "F.dropoutnd", "F.dropout1d"
@@ -25,23 +29,28 @@ TAKES_APART = (
 @lowers(
     "F.dropout2d", "F.dropout3d", "F.alpha_dropout", "F.feature_alpha_dropout", "torch.clone", "Tensor.clone"
 )
-@lowers("Tensor.contiguous", "Tensor.detach", "Tensor.alias", "Tensor.to")
+@lowers("Tensor.contiguous", "Tensor.detach", "Tensor.alias")
+@reads_all
 def same(context: LoweringContext) -> Node | None:
     """Lower an operator that gives its input as it is."""
-    return (
-        Reshape([context.index], [context.operand(0)], look=lambda view: [view])
-        if context.is_float(0)
-        else None
-    )
+    if not context.is_readable(0):
+        return None
+    context.bounds = context.operand(0).bounds
+    return Reshape([context.index], [context.operand(0)], look=lambda view: [view])
 
 
 @lowers("Tensor.reshape", "Tensor.view", "torch.flatten", "torch.unflatten", "Tensor.unflatten")
 @lowers("torch.squeeze", "torch.unsqueeze", "Tensor.permute", "torch.permute", "torch.transpose", "torch.t")
 @lowers("Tensor.slice", "Tensor.select", "torch.narrow", "Tensor.expand")
+@lowers("aten::mT", "aten::numpy_T", "aten::movedim", "aten::ravel", "aten::unfold", "aten::broadcast_to")
+@lowers("aten::atleast_1d", "aten::atleast_2d", "aten::atleast_3d", "aten::diagonal")
+@lowers(*_AS_ANOTHER)
 @lowers(*TAKES_APART)
+@reads_all
 def look(context: LoweringContext) -> Node | None:
     """Lower an operator whose numpy forward gives views of its input: the layer itself shows where they lie."""
-    if not context.is_float(0) or any(isinstance(spec, TensorSpec) for spec in context.inputs[1:]):
+    reads_others = any(isinstance(spec, TensorSpec) for spec in context.inputs[1:])
+    if not context.is_readable(0) or (reads_others and context.type not in _AS_ANOTHER):
         return None
     if context.step.operator.type == "Tensor.select" and isinstance(context.value("index"), tuple):
         return None  # several indices: a copy
@@ -49,6 +58,7 @@ def look(context: LoweringContext) -> Node | None:
     def look_through(view: View) -> list[View] | None:
         return _views(context, view)
 
+    context.bounds = context.operand(0).bounds
     return Reshape([context.index], [context.operand(0)], look=look_through)
 
 
@@ -108,11 +118,12 @@ def channel_shuffle(context: LoweringContext) -> Node | None:
 
 
 @lowers("torch.stack")
+@reads_all
 def stack(context: LoweringContext) -> Node | None:
     """Lower tensors side by side along a new axis."""
     output = context.outputs[0]
     places = range(len(context.inputs))
-    if not isinstance(output, TensorSpec) or not all(map(context.is_float, places)):
+    if not isinstance(output, TensorSpec) or not _are_alike(context, output):
         return None
     axis = context.value("dim") % output.rank
     shape = (*output.shape[:axis], 1, *output.shape[axis + 1 :])
@@ -156,14 +167,102 @@ def _rolled(context: LoweringContext, x: Tensor, axis: int, shift: int) -> Conca
     )
 
 
+@lowers("Tensor.repeat", "torch.tile")
+@reads_all
+def repeat(context: LoweringContext) -> Node | None:
+    """Lower copies of a tensor side by side: a look that goes over it several times, and a copy of that."""
+    factors = context.value("sizes" if context.type == "Tensor.repeat" else "dims")
+    output = context.outputs[0]
+    if not context.is_readable(0) or not isinstance(output, TensorSpec):
+        return None
+    x = context.operand(0)
+    missing = output.rank - x.rank
+    factors = (1,) * (output.rank - len(factors)) + tuple(factors)
+    sizes = (1,) * missing + x.shape
+    parts = tuple(extent for pair in zip(factors, sizes, strict=True) for extent in pair)
+
+    def again(view: View) -> View:
+        steps = (0,) * missing + view.strides
+        return View(view.buffer, view.offset, parts, tuple(s for step in steps for s in (0, step)))
+
+    context.bounds = x.bounds
+    return _as_one(context, look_at(context, x, parts, again), output.shape)
+
+
+@lowers("torch.repeat_interleave")
+@reads_all
+def repeat_interleave(context: LoweringContext) -> Node | None:
+    """Lower copies of each index along an axis, all of one number."""
+    count, dim, output = context.value("repeats"), context.value("dim"), context.outputs[0]
+    if not context.is_readable(0) or not isinstance(count, int) or not isinstance(output, TensorSpec):
+        return None
+    x = context.operand(0)
+    if dim is None or not x.rank:
+        return None
+    axis = dim % x.rank
+    parts = (*x.shape[: axis + 1], count, *x.shape[axis + 1 :])
+
+    def again(view: View) -> View:
+        steps = (*view.strides[: axis + 1], 0, *view.strides[axis + 1 :])
+        return View(view.buffer, view.offset, parts, steps)
+
+    context.bounds = x.bounds
+    return _as_one(context, look_at(context, x, parts, again), output.shape)
+
+
+def _as_one(context: LoweringContext, x: Tensor, shape: tuple[int, ...]) -> Reshape:
+    """Return the node of a tensor in another shape."""
+
+    def look(view: View) -> list[View] | None:
+        seen = view.reshaped(shape)
+        return None if seen is None else [seen]
+
+    return Reshape([context.index], [x], look=look)
+
+
+def _are_alike(context: LoweringContext, output: TensorSpec) -> bool:
+    """Whether all inputs are tensors that kernels read, of the output's dtype; notes the bounds of all together."""
+    if not is_readable(output):
+        return False
+    if not all(
+        isinstance(spec, TensorSpec) and spec.dtype == output.dtype and is_readable(spec)
+        for spec in context.inputs
+    ):
+        return False
+    bounds = [context.operand(place).bounds for place in range(len(context.inputs))]
+    known = [pair for pair in bounds if pair is not None]
+    if len(known) == len(bounds):
+        context.bounds = min(low for low, _ in known), max(high for _, high in known)
+    return True
+
+
 @lowers("torch.cat")
+@reads_all
 def concatenate(context: LoweringContext) -> Node | None:
-    """Lower a concatenation of float32 tensors."""
+    """Lower a concatenation of tensors of one dtype."""
     output = context.outputs[0]
     places = range(len(context.inputs))
-    if not isinstance(output, TensorSpec) or not all(map(context.is_float, places)):
+    if not isinstance(output, TensorSpec) or not _are_alike(context, output):
         return None
     tensors = [context.operand(place) for place in places]
     if any(tensor.rank != output.rank or 0 in tensor.shape for tensor in tensors):
         return None
     return Concatenation([context.index], tensors, axis=context.value("dim") % output.rank)
+
+
+@lowers("torch.arange")
+@reads_all
+def count(context: LoweringContext) -> Node | None:
+    """Lower numbers that count up to a length of the inputs; where that is none, they are folded."""
+    output = context.outputs[0]
+    ends = [context.value(name) for name in ("start", "end", "step")]
+    if not isinstance(output, TensorSpec) or not is_readable(output) or not context.knows_bounds:
+        return None
+    start, step = 0 if ends[1] is None else ends[0], ends[2]
+    if not (isinstance(start, int) and isinstance(step, int) and step > 0):
+        return None
+    last = start + (output.size - 1) * step
+    if not context.holds(last, EXACT - 1) or not context.holds(-start, EXACT - 1):
+        return None
+    context.bounds = start, last
+    return Ramp([context.index], [], start=float(start), step=float(step))

@@ -1,6 +1,7 @@
 """Assigns the same memory to tensors that are not alive at once, and that memory to one run after the other."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
@@ -8,7 +9,6 @@ import numpy as np
 from engine.compiler.memory.alignment import ALIGNMENT, address_of
 from engine.compiler.memory.block_pool import Block, BlockPool
 from engine.dtypes import Array
-from engine.light_dataclass import dataclass
 
 _numbers = count()
 

@@ -5,10 +5,10 @@ of these regions: so a kernel that expects padding cannot be given a tensor with
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 from engine.compiler.memory.view import BufferKind, View
-from engine.light_dataclass import dataclass
 
 IMAGE = (0, 2, 3, 1)
 """Axes of (batch, channels, rows, columns) as kernels for images go over them: images, rows, columns, channels."""

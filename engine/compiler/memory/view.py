@@ -1,11 +1,11 @@
 """Where a tensor lies: strided views over buffers, as numpy has them."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from math import prod
 
 from engine.dtypes import Array
-from engine.light_dataclass import dataclass
 
 
 class BufferKind(Enum):

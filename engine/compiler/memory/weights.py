@@ -2,14 +2,13 @@
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field
+from dataclasses import dataclass, field
 from threading import RLock
 from typing import NamedTuple, Protocol
 from weakref import WeakValueDictionary
 
 from engine.compiler.memory.alignment import aligned
 from engine.dtypes import Array
-from engine.light_dataclass import dataclass
 from engine.mapped_pages import let_go
 
 _FETCHED_BYTES = 1 << 18

@@ -32,6 +32,7 @@ from engine.compiler.graph import (
 )
 from engine.compiler.memory.alignment import aligned
 from engine.compiler.memory.view import Buffer, BufferKind, View, whole
+from engine.dtypes import Array
 
 CHANNELS_LAST = (0, 2, 3, 1)
 """Order of an image's axes in memory: batch, rows, columns, channels."""
@@ -42,6 +43,9 @@ _IMAGE_NODES = (
     *(Quantize, Requantize, Dequantize, IntegerConvolution, IntegerPool),
 )
 _LIKE_INPUT = (Pointwise, Concatenation, Reduction, GroupNorm, Pad, Rearrangement)
+
+_LARGE = 1 << 20
+"""Bytes of a constant that is not copied for the sake of its alignment, which vectors gain little from."""
 
 Order = tuple[int, ...]
 
@@ -149,7 +153,7 @@ class _Placer:
 
     def _new_view(self, node: Node, tensor: Tensor) -> View:
         if isinstance(node, Constant):
-            array = aligned(np.ascontiguousarray(node.array, np.float32))
+            array = _in_place(np.ascontiguousarray(node.array, np.float32))
             return whole(Buffer(BufferKind.CONSTANT, tensor_size(tensor), lambda: array), tensor.shape)
         if isinstance(node, Placeholder):
             return whole(Buffer(BufferKind.VALUE, tensor_size(tensor), slot=node.slot), tensor.shape)
@@ -238,6 +242,11 @@ def tensor_size(tensor: Tensor) -> int:
     for extent in tensor.shape:
         size *= extent
     return size
+
+
+def _in_place(array: Array) -> Array:
+    """Return a constant as kernels read it: large ones, such as tables of embeddings, stay where the file has them."""
+    return array if array.nbytes >= _LARGE and array.flags.aligned else aligned(array)
 
 
 def _arena(tensor: Tensor) -> Buffer:

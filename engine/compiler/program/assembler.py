@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from engine.boundary import at_operator
@@ -36,7 +36,6 @@ from engine.compiler.program.program import Program
 from engine.compiler.selection import RULES, KernelCall, Selector, rounds_operands
 from engine.compiler.threads.runner import runner
 from engine.errors import CompileError
-from engine.light_dataclass import dataclass
 from engine.operator import OUTPUT
 from engine.plan import Plan
 from engine.precision import Precision
@@ -87,7 +86,7 @@ def assembling(
     Raises:
         CompileError, BuildTimeoutError: as `compile_plan`.
     """
-    graph = make_graph(plan, leaving, RULES, clock, selector.is_open)
+    graph = make_graph(plan, leaving, RULES, clock, selector.is_open, selector.claims)
     fuse(graph, folds_scales=selector.precision in (Precision.F32, Precision.INT8))
     keep_integers(graph)
     if not selector.is_open:
@@ -135,6 +134,9 @@ class Assembler:
             uses=tuple((buffer, use.first, use.last) for buffer, use in self.uses.items()),
             constants=dict(self.graph.constants),
             exports=self._exports(),
+            dtypes=self.graph.dtypes(),
+            guards=tuple(self.graph.guards.values()),
+            claims=tuple(self.graph.claims),
             releases=self._releases(),
             order=self._order(),
             fused_into=self.graph.fused_into(),

@@ -2,9 +2,9 @@
 
 import threading
 from collections import OrderedDict
+from dataclasses import dataclass
 
 from engine.executor import InputSpecs
-from engine.light_dataclass import dataclass
 
 MOST_SHAPES = 256
 """Shapes that are remembered, the latest: a client may send any number of them."""

@@ -1,8 +1,13 @@
 """What a program will do, before its memory is laid out: calls of kernels, and numpy layers between them."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from engine.compiler.emit.jit import Code
+from engine.compiler.graph import Guard
 from engine.compiler.memory.alignment import WORD
 from engine.compiler.memory.arena import ArenaPool, Lifetime, arrange, least_size
 from engine.compiler.memory.view import Buffer, BufferKind, View
@@ -14,7 +19,6 @@ from engine.compiler.program.program import Program
 from engine.compiler.selection import KernelCall
 from engine.compiler.threads.segment import NativeStep, Segment
 from engine.errors import CompileError
-from engine.light_dataclass import dataclass
 from engine.plan import MAX_RUN_BYTES, Plan
 from engine.precision import Precision
 from engine.spec import TensorSpec
@@ -33,8 +37,10 @@ class Draft:
         instructions: what a run does, in order: places of calls that run in one go, or a numpy layer.
         uses: buffers of the arena, each with the first and the last instruction that it is in use at.
         constants: slot -> value that no input changes.
-        exports, releases, order, fused_into, fused, native, folded, observables, precisions, roughly_known: as those of
-            `Program`.
+        guards: what kernels take for granted of inputs.
+        claims: pairs of integers; where the first exceeds the second, the draft is not to be used.
+        exports, dtypes, releases, order, fused_into, fused, native, folded, observables, precisions, roughly_known: as
+            those of `Program`.
     """
 
     calls: tuple[KernelCall, ...]
@@ -43,6 +49,9 @@ class Draft:
     uses: tuple[tuple[Buffer, int, int], ...]
     constants: dict[int, object]
     exports: dict[int, View]
+    dtypes: dict[int, np.dtype[Any]]
+    guards: tuple[Guard, ...]
+    claims: tuple[tuple[int, int], ...]
     releases: tuple[tuple[int, ...], ...]
     order: tuple[int, ...]
     fused_into: dict[int, int]
@@ -79,6 +88,7 @@ class Draft:
         template, relative = table.finish()
         tensors = {slot: plan.specs.get(name) for name, slot in plan.slots.items()}
         shapes = {slot: spec.shape for slot, spec in tensors.items() if isinstance(spec, TensorSpec)}
+        names = {slot: name for name, slot in plan.slots.items()}
         return Program(
             plan=plan,
             instructions=tuple(self._in_order(steps)),
@@ -87,6 +97,8 @@ class Draft:
             inputs=table.patches(BufferKind.VALUE, shapes),
             outputs=table.patches(BufferKind.OUTPUT, shapes),
             exports=self.exports,
+            dtypes=self.dtypes,
+            guards=tuple((names[guard.slot], guard.least, guard.largest) for guard in self.guards),
             releases=self.releases,
             order=self.order,
             fused_into=self.fused_into,

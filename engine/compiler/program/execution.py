@@ -91,7 +91,7 @@ class NativeRun:
             self._run(arena)
         finally:
             self._program.arenas.give_back(arena)
-        values = [self.values[slots[name]] for name in outputs]
+        values = [self._typed(slots[name], self.values[slots[name]]) for name in outputs]
         return [array for value in values for array in arrays_in(as_tensors(value))]
 
     def _run(self, arena: Arena) -> None:
@@ -167,7 +167,7 @@ class NativeRun:
         started = perf_counter_ns()
         results: Sequence[Value]
         if instruction.collects:
-            results = step.layer.forward([self.values[slot] for slot in step.inputs])
+            results = step.layer.forward([self._typed(slot, self.values[slot]) for slot in step.inputs])
         else:
             results = self._forward(step, arena)
         for slot, value in zip(step.outputs, results, strict=True):
@@ -183,11 +183,18 @@ class NativeRun:
                 check_step(step, inputs, self._max_bytes)
             return [_out_of(arena, value) for value in step.layer.forward(inputs)]
 
+    def _typed(self, slot: int, value: Value) -> Value:
+        """Return a tensor that kernels computed as float32 as what its operand carries."""
+        dtype = self._program.dtypes.get(slot)
+        return (
+            value if dtype is None or not isinstance(value, np.ndarray) else value.astype(dtype, copy=False)
+        )
+
     def _value(self, slot: int, arena: Arena) -> Value:
-        return self._seen(slot, self._program.exports.get(slot), arena)
+        return self._typed(slot, self._seen(slot, self._program.exports.get(slot), arena))
 
     def _observed(self, slot: int, place: Observable, arena: Arena) -> Value:
-        value = self._seen(slot, place.view, arena)
+        value = self._typed(slot, self._seen(slot, place.view, arena))
         if not isinstance(value, np.ndarray):
             return value
         if place.has_pairs:

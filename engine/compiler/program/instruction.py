@@ -1,7 +1,8 @@
 """The instructions of a program: runs of kernel calls, and numpy layers between them."""
 
+from dataclasses import dataclass
+
 from engine.compiler.threads.segment import Segment
-from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

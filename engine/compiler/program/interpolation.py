@@ -6,7 +6,7 @@ ones prove it. Whatever else differs has no place in a program for all lengths.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from math import gcd
 from typing import Any, TypeAlias
@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from engine.compiler.memory.view import Buffer
-from engine.light_dataclass import dataclass
 
 LEAST_SAMPLES = 4
 """Objects that are needed: three for a square, and one to prove it."""

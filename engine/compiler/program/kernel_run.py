@@ -31,7 +31,19 @@ class KernelRun:
         outputs: the arrays that leave the graph, in order.
     """
 
-    __slots__ = ("_alone", "_arenas", "_inputs", "_instruction", "_outputs", "_rows", "_steps", "_threads")
+    __slots__ = (
+        *(
+            "_alone",
+            "_arenas",
+            "_dtypes",
+            "_inputs",
+            "_instruction",
+            "_outputs",
+            "_rows",
+            "_steps",
+            "_threads",
+        ),
+    )
 
     def __init__(
         self,
@@ -48,6 +60,7 @@ class KernelRun:
         self._inputs = tuple(inputs)
         self._outputs = tuple(outputs)
         self._alone = runner().alone
+        self._dtypes = [program.dtypes.get(patch.slot) for patch in outputs] if program.dtypes else None
 
     def execute(self, inputs: Mapping[str, Array], stop: StopSignal | None) -> list[Array]:
         """Run the program; returns the graph's outputs, as `NativeRun.execute` does.
@@ -71,6 +84,9 @@ class KernelRun:
             self._arenas.give_back(arena)
         if done < self._rows[1]:
             raise self._stopped(done, stop)
+        if self._dtypes is not None:
+            pairs = zip(outputs, self._dtypes, strict=True)
+            outputs = [array if dtype is None else array.astype(dtype) for array, dtype in pairs]
         return outputs
 
     def _run(self, table_address: int, stop: StopSignal | None) -> int:

@@ -12,12 +12,12 @@ import numpy as np
 
 from engine.compiler.emit.code_store import MARK, CodeStore, code_key
 from engine.compiler.emit.jit import Code, sizes_of
-from engine.compiler.lowering.builder import is_engines
 from engine.compiler.memory.view import Buffer, View
 from engine.compiler.memory.weights import PackedWeights
 from engine.compiler.program.instruction import NativeSteps, NumpyStep
 from engine.compiler.program.program import Program
 from engine.dtypes import Array
+from engine.plan import is_engines
 from engine.spec import TensorSpec
 
 _AGREED = b"agreed with the numpy layers: "
@@ -46,7 +46,7 @@ class Marks:
         """
         if not self._store.is_on or any(code.key is None for code in _codes(program)):
             return None
-        if not all(map(is_engines, program.plan.steps)):
+        if not all(is_engines(step.layer) for step in program.plan.steps):
             return None
         return code_key("\n".join((self._graph, np.__version__, repr(tuple(inputs)), *_describe(program))))
 

@@ -70,6 +70,8 @@ class NativeExecutor:
         return self._layers.run(inputs, options) if options.waits else self._run_stand_in(inputs, options)
 
     def _run_program(self, program: Program, inputs: Mapping[str, Array], options: RunOptions) -> RunResult:
+        if not program.takes(inputs):
+            return self._layers.run(inputs, options)
         level = options.level
         if options.capture or level >= TraceLevel.STATISTICS:
             return self._run_observed(program, inputs, options)

@@ -1,6 +1,7 @@
 """Which tensors of a program can be observed, where they lie, and from which moment of a run on they are complete."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from engine.compiler.graph import (
     Concatenation,
@@ -14,7 +15,6 @@ from engine.compiler.graph import (
 )
 from engine.compiler.memory.view import View
 from engine.compiler.passes.storage import Copy
-from engine.light_dataclass import dataclass
 from engine.plan import Plan
 from engine.quantization.tensor_scale import TensorScale
 
@@ -81,7 +81,7 @@ def find_observables(
     """
     moments = _moments(graph, written, given)
     found: dict[int, Observable] = {}
-    for slot in set(plan.slots.values()) - _lists(plan, graph):
+    for slot in set(plan.slots.values()) - _unmade(plan, graph):
         tensor = graph.tensors.get(slot)
         if slot in graph.constants:
             found[slot] = Observable(BEFORE_ALL)
@@ -93,10 +93,10 @@ def find_observables(
     return Observables(found, _ends(plan, graph, found))
 
 
-def _lists(plan: Plan, graph: LoweredGraph) -> set[int]:
-    """Return the slots of lists that no run makes: a look gives their members as what they are unpacked into."""
-    looks = [step for node in graph.nodes if isinstance(node, Reshape) for step in node.steps]
-    return {slot for step in looks for slot in plan.steps[step].outputs if slot not in graph.tensors}
+def _unmade(plan: Plan, graph: LoweredGraph) -> set[int]:
+    """Return the slots of what no run makes: lists whose members kernels give or read, results that nobody wants."""
+    steps = [step for node in graph.nodes if not isinstance(node, Fallback | Copy) for step in node.steps]
+    return {slot for step in steps for slot in plan.steps[step].outputs if slot not in graph.tensors}
 
 
 def _moments(graph: LoweredGraph, written: Mapping[View, int], given: Mapping[int, int]) -> dict[Tensor, int]:

@@ -5,6 +5,7 @@ same to the bit; only the time that it takes does not.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,7 +13,6 @@ from engine.compiler.program.execution import NativeRun
 from engine.compiler.program.instruction import NativeSteps
 from engine.compiler.program.program import Program
 from engine.dtypes import Array
-from engine.light_dataclass import dataclass
 from engine.operator import RuntimeOperator
 from engine.requantization import to_real
 from engine.run import RunResult

@@ -6,6 +6,7 @@ regions are checked against its arguments, and each tensor's shape is compared w
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from engine.build_clock import BuildClock
 from engine.compiler.emit.jit import Code, Kernel, general
@@ -17,7 +18,6 @@ from engine.compiler.program.interpolation import LEAST_SAMPLES, Made, MisfitErr
 from engine.compiler.program.program import Program
 from engine.compiler.selection import KernelCall, Selector
 from engine.errors import KuiperError
-from engine.light_dataclass import dataclass
 from engine.plan import Plan
 from engine.spec import TensorSpec, tensor_specs
 
@@ -58,6 +58,8 @@ class OpenProgram:
             raise MisfitError(f"length {length}; expected {LEAST_LENGTH} at least")
         made: Made = {}
         draft: Draft = self.part.at(length, made)
+        if any(value > limit for value, limit in draft.claims):
+            raise MisfitError(f"length {length}: an index or an integer may be too large")
         self._check_calls(draft.calls)
         _check_shapes(draft, plan)
         return draft.finish(plan, lambda: self.codes, self.threads)
@@ -92,6 +94,13 @@ def open_program(
         MisfitError: there is none for this model.
         RegionError, CompileError, BuildTimeoutError: as of any program.
     """
+    try:
+        return _drafted(plan_at, leaving, selector, clock)
+    except MisfitError:  # what is claimed of lengths may be no polynomial
+        return _drafted(plan_at, leaving, replace(selector, claims=False), clock)
+
+
+def _drafted(plan_at: PlanAt, leaving: Sequence[str], selector: Selector, clock: BuildClock) -> OpenProgram:
     lengths: list[int] = []
     drafts: list[Draft] = []
     kernels: tuple[Kernel, ...] = ()

@@ -1,12 +1,13 @@
 """Addresses that each run fills in: those of arrays that are no part of its arena."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from engine.compiler.memory.alignment import address_of
 from engine.compiler.memory.arena import Arena
 from engine.dtypes import Array
 from engine.errors import LayerError
-from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,10 @@
 """A compiled plan: kernels with their arguments, numpy layers between them, one arena for all in between."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from engine.compiler.memory.arena import ArenaPool, Arrangement
 from engine.compiler.memory.view import Buffer, View
@@ -10,7 +14,6 @@ from engine.compiler.program.patch import Patch
 from engine.compiler.selection import KernelCall
 from engine.dtypes import Array
 from engine.footprint import Footprint
-from engine.light_dataclass import dataclass
 from engine.plan import Plan
 from engine.precision import Precision
 
@@ -27,6 +30,8 @@ class Program:
         inputs: addresses that are set to the arrays in slots.
         outputs: addresses of arrays that a run leaves behind.
         exports: slot -> where the tensor lies that numpy layers read, for those that no value of the run is.
+        dtypes: slot -> dtype that its tensor becomes where others than kernels see it, if that is not float32.
+        guards: inputs of integers with the least and largest that kernels take; see `takes`.
         releases: for each instruction, the slots whose values nothing reads after it.
         order: the steps as they are done, fused ones after what they are fused into.
         fused_into: step -> the step whose kernel does its work.
@@ -53,6 +58,8 @@ class Program:
     inputs: tuple[Patch, ...]
     outputs: tuple[Patch, ...]
     exports: dict[int, View]
+    dtypes: dict[int, np.dtype[Any]]
+    guards: tuple[tuple[str, int, int], ...]
     releases: tuple[tuple[int, ...], ...]
     order: tuple[int, ...]
     fused_into: dict[int, int]
@@ -69,6 +76,17 @@ class Program:
     observables: Observables
     precisions: dict[int, Precision]
     roughly_known: frozenset[int]
+
+    def takes(self, inputs: Mapping[str, Array]) -> bool:
+        """Tell whether kernels may run on these inputs: integers that are used as indices are in range.
+
+        Where they are not, the numpy layers run, and say what is wrong.
+        """
+        for name, least, largest in self.guards:
+            array = inputs[name]
+            if array.size and not (least <= array.min() and array.max() <= largest):
+                return False
+        return True
 
     @property
     def precisions_by_name(self) -> dict[str, Precision]:

@@ -9,7 +9,7 @@ from engine.dtypes import pnnx_name
 from engine.operator import RuntimeOperand
 from engine.plan import Step
 from engine.precision import Precision
-from engine.spec import TensorSpec, arrays_in
+from engine.spec import Spec, TensorSpec, arrays_in
 from engine.trace import LayerTrace, OperandTrace, RunTrace, shares, trace_operand
 
 
@@ -33,7 +33,7 @@ class Tracer:
     """
 
     def __init__(self, program: Program) -> None:
-        self._slots = program.plan.slots
+        self._slots, self._specs = program.plan.slots, program.plan.specs
         self._rows = [_row(program, place) for place in program.order]
         self._is_known = all(
             None not in (*row.inputs, *row.outputs) and row.step.bytes_moved is not None for row in self._rows
@@ -71,6 +71,7 @@ class Tracer:
             now = max(now, began + took)
             step = row.step
             operator = step.operator
+            moved = step.bytes_moved
             layers.append(
                 LayerTrace(
                     index=index,
@@ -82,7 +83,7 @@ class Tracer:
                     duration_us=duration,
                     share=share,
                     multiply_adds=step.multiply_adds,
-                    bytes_moved=step.bytes_moved if step.bytes_moved is not None else _bytes_moved(run, step),
+                    bytes_moved=_bytes_moved(run, step, self._specs) if moved is None else moved,
                     backend=row.backend,
                     fused=row.fused,
                     fused_into=row.fused_into,
@@ -140,11 +141,20 @@ def _trace_before(program: Program, name: str) -> OperandTrace | None:
     return OperandTrace(name, None, "tuple") if isinstance(spec, tuple) and not is_made else None
 
 
-def _bytes_moved(run: NativeRun | None, step: Step) -> int:
+def _bytes_moved(run: NativeRun | None, step: Step, specs: Mapping[str, Spec]) -> int:
     if run is None:
         raise ValueError("bytes are known only from their run")
-    touched = [array for slot in (*step.inputs, *step.outputs) for array in arrays_in(run.values[slot])]
-    return step.layer.attribute_bytes + sum(array.nbytes for array in touched)
+    total = step.layer.attribute_bytes
+    operands = (*step.operator.inputs, *step.operator.outputs)
+    for operand, slot in zip(operands, (*step.inputs, *step.outputs), strict=True):
+        spec = specs.get(operand.name)
+        if isinstance(
+            spec, TensorSpec
+        ):  # its value may be in the run's memory, where the trace does not look
+            total += spec.nbytes
+        else:
+            total += sum(array.nbytes for array in arrays_in(run.values[slot]))
+    return total
 
 
 def _backend(program: Program, place: int) -> str:

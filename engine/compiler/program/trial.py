@@ -1,11 +1,11 @@
 """Inputs to try a program on: random ones of the right kind."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from engine.dtypes import Array
-from engine.light_dataclass import dataclass
 from engine.spec import TensorSpec
 
 _SEED = 0

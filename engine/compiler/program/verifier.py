@@ -8,6 +8,7 @@ that the whole costs one numpy run at the most. The arena holds NaN before: what
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,7 +20,6 @@ from engine.compiler.program.trial import nudged, trial_inputs
 from engine.dtypes import Array
 from engine.errors import KuiperError
 from engine.kernels.rounded_operands import operands_rounded
-from engine.light_dataclass import dataclass
 from engine.mapped_pages import let_go
 from engine.plan import MAX_RUN_BYTES, Step
 from engine.precision import Precision

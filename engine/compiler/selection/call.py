@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any, TypeAlias
 
@@ -27,7 +27,6 @@ from engine.compiler.memory.view import Buffer, BufferKind, View, whole
 from engine.compiler.memory.weights import PackedStore, PackedWeights, Packing
 from engine.compiler.passes.storage import Copy
 from engine.dtypes import Array
-from engine.light_dataclass import dataclass
 from engine.precision import Precision
 
 Weighted: TypeAlias = Convolution | IntegerConvolution | TransposedConvolution | Linear | Recurrent
@@ -59,6 +58,7 @@ class Selector:
         packed: weights that were packed before.
         precision: what kernels may round the operands of products to.
         is_open: whether kernels are wanted whose code is told extents, where there are such.
+        claims: whether kernels of an open program may hang on what is claimed of lengths; see `Draft.claims`.
         calls: the calls of the node at hand.
     """
 
@@ -67,6 +67,7 @@ class Selector:
     packed: PackedStore
     precision: Precision = Precision.F32
     is_open: bool = False
+    claims: bool = True
     calls: list[KernelCall] = field(default_factory=list)
 
     @property

@@ -1,6 +1,6 @@
 """What the ways of convolving are expected to cost."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf
 
 from engine.compiler.graph import Convolution
@@ -9,7 +9,6 @@ from engine.compiler.kernels.shapes import ConvShape, ImplicitPadding
 from engine.compiler.memory.view import View
 from engine.compiler.selection.call import Selector
 from engine.compiler.selection.paired import FINISHED_VECTOR
-from engine.light_dataclass import dataclass
 
 PEAK = 11.0
 """Multiply-adds per lane and nanosecond that a register tile reaches, about; only ratios of the figures here matter."""

@@ -1,5 +1,9 @@
 """Kernels for products of tensors that runs differ in."""
 
+from collections.abc import Iterator
+from itertools import permutations
+from math import prod
+
 from engine.compiler.emit.tiles import ROWS
 from engine.compiler.graph import MatrixProduct
 from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperand
@@ -31,11 +35,24 @@ RANK = 4
 @selects(MatrixProduct)
 def select_matrix_product(selector: Selector, node: MatrixProduct) -> None:
     """Choose the kernel of a batch of matrix products."""
-    out = _spread(view_of(node.output))
-    left, right = (_spread(view_of(tensor)) for tensor in node.inputs[:2])
+    target = view_of(node.output)
+    if len(target.shape) > RANK and not _is_even(target):
+        target = selector.temporary(node.output.shape)
+    _multiply(selector, node, target)
+    if target is not node.output.view:
+        selector.copy(target, view_of(node.output))
+
+
+def _is_even(view: View) -> bool:
+    """Whether some way to make two axes of a product's batches needs no copy."""
+    return any(_merged(view, order) is not None for order in _orders(len(view.shape) - 2))
+
+
+def _multiply(selector: Selector, node: MatrixProduct, target: View) -> None:
+    """Choose the kernel, which writes to a view."""
+    out, left, right, *others = _batched(selector, target, node)
     batch = (out.shape[0], out.shape[1])
-    left, right = (view.expanded((*batch, *view.shape[2:])) for view in (left, right))
-    epilogue, operands = _epilogue(selector, node, out)
+    epilogue, operands = _epilogue(selector, node, out, others)
     shape = MatrixShape(batch=batch, rows=out.shape[2], depth=left.shape[3], columns=out.shape[3])
     if may_round(selector) and _can_pair(left, right) and _is_faster_paired(selector, shape):
         paired = _paired(selector, shape, (left, right, out), epilogue)
@@ -108,24 +125,64 @@ def _paired(
     )
 
 
-def _spread(view: View) -> View:
-    return view.expanded((*(1,) * (RANK - len(view.shape)), *view.shape))
+def _batched(selector: Selector, out: View, node: MatrixProduct) -> list[View]:
+    """Return the output and all inputs with two axes of batches: of more, neighbours that lie evenly are one."""
+    rank = len(out.shape)
+    views = [out, *(_spread(view_of(tensor), rank) for tensor in node.inputs)]
+    views[1:3] = [view.expanded((*out.shape[:-2], *view.shape[-2:])) for view in views[1:3]]
+    if rank <= RANK:
+        return [_spread(view, RANK) for view in views]
+    orders = [order for order in _orders(rank - 2) if _merged(out, order) is not None]
+    best = min(orders, key=lambda order: sum(_merged(view, order) is None for view in views))
+    return [_merged(view, best) or _copied(selector, view, best) for view in views]
+
+
+_Order = tuple[tuple[int, ...], tuple[int, ...]]
+"""Axes of batches that become the first of two, and those that become the second."""
+
+
+def _orders(axes: int) -> Iterator[_Order]:
+    """Yield the ways to make two axes of several: their own order comes first."""
+    for order in permutations(range(axes)):
+        yield from ((order[:first], order[first:]) for first in range(axes + 1))
+
+
+def _merged(view: View, order: _Order) -> View | None:
+    """Return a view with its axes of batches made two; None where that needs a copy."""
+    rank = len(view.shape)
+    turned = view.permuted((*order[0], *order[1], rank - 2, rank - 1))
+    return turned.reshaped((*(prod(view.shape[a] for a in axes) for axes in order), *view.shape[-2:]))
+
+
+def _copied(selector: Selector, view: View, order: _Order) -> View:
+    """Return a copy of a view, its axes of batches made two."""
+    rank = len(view.shape)
+    turned = view.permuted((*order[0], *order[1], rank - 2, rank - 1))
+    copy = selector.temporary(turned.shape)
+    selector.copy(turned, copy)
+    return copy.in_shape((*(prod(view.shape[a] for a in axes) for axes in order), *view.shape[-2:]))
+
+
+def _spread(view: View, rank: int) -> View:
+    return view.expanded((*(1,) * (rank - len(view.shape)), *view.shape))
 
 
 def _strides(view: View) -> tuple[int, int, int, int]:
     return view.strides[0], view.strides[1], view.strides[2], view.strides[3]
 
 
-def _epilogue(selector: Selector, node: MatrixProduct, out: View) -> tuple[Epilogue, list[View]]:
+def _epilogue(
+    selector: Selector, node: MatrixProduct, out: View, others: list[View]
+) -> tuple[Epilogue, list[View]]:
     operands, views = [], []
-    for tensor in node.inputs[node.own :]:
-        view = _spread(view_of(tensor))
+    for view in others:
         if view.size == 1:
             operands.append(EpilogueOperand(Broadcast.SCALAR))
-        else:
-            view = view if view.strides[3] == 1 else row_by_row(selector, view)
-            is_full = view.shape == out.shape
-            steps = (view.strides[0], view.strides[1], view.strides[2]) if is_full else (0,)
-            operands.append(EpilogueOperand(Broadcast.FULL if is_full else Broadcast.CHANNEL, steps))
-        views.append(view)
+            views.append(view)
+            continue
+        rows = view if view.strides[3] == 1 else row_by_row(selector, view)
+        is_full = rows.shape == out.shape
+        steps = (rows.strides[0], rows.strides[1], rows.strides[2]) if is_full else (0,)
+        operands.append(EpilogueOperand(Broadcast.FULL if is_full else Broadcast.CHANNEL, steps))
+        views.append(rows)
     return Epilogue(node.epilogue, tuple(operands)), views

@@ -3,11 +3,13 @@
 import numpy as np
 
 from engine.compiler.emit.pointwise import ZERO, Leaf, Literal, PointwiseExpression, substitute
+from engine.compiler.graph import Gather, Pointwise, Ramp, Rearrangement
 from engine.compiler.graph import Pad as PadNode
-from engine.compiler.graph import Pointwise, Rearrangement
 from engine.compiler.kernels.elementwise import elementwise
+from engine.compiler.kernels.gather import GatherKernel
 from engine.compiler.kernels.open_elementwise import opened
 from engine.compiler.kernels.padding import PadKernel
+from engine.compiler.kernels.ramp import RampKernel
 from engine.compiler.memory.view import View
 from engine.compiler.passes.storage import Copy
 from engine.compiler.selection.call import Selector, image_of, selects, view_of
@@ -27,6 +29,45 @@ def select_pointwise(selector: Selector, node: Pointwise) -> None:
     # a pointwise node has no result of its own: its inputs are Leaf(1) and on
     leaves: list[PointwiseExpression] = [Leaf(0), *(Leaf(place) for place in range(len(views)))]
     move(selector, substitute(node.epilogue, leaves), views, output)
+
+
+@selects(Gather)
+def select_gather(selector: Selector, node: Gather) -> None:
+    """Choose the kernel that picks elements by indices."""
+    source, *indices = map(view_of, node.inputs)
+    out = view_of(node.output)
+    rank = len(out.shape)
+    x_strides = [0] * rank
+    picked = []
+    for place, extent, stride in zip(node.kept, source.shape, source.strides, strict=True):
+        if place is None:
+            picked.append((extent, stride))
+        else:
+            x_strides[place] = stride
+    after = rank - node.start - node.spread
+    views = [_along(view, after).expanded(out.shape) for view in indices]
+    kernel = GatherKernel(
+        shape=out.shape or (1,),
+        x_strides=tuple(x_strides) or (0,),
+        limits=tuple(extent for extent, _ in picked),
+        steps=tuple(stride for _, stride in picked),
+        index_strides=tuple(view.strides or (0,) for view in views),
+        out_strides=out.strides or (0,),
+    )
+    selector.call(kernel, source, *views, out)
+
+
+def _along(view: View, after: int) -> View:
+    """Return the view of an index with axes behind it along which it tells the same."""
+    return View(view.buffer, view.offset, (*view.shape, *(1,) * after), (*view.strides, *(0,) * after))
+
+
+@selects(Ramp)
+def select_ramp(selector: Selector, node: Ramp) -> None:
+    """Count up."""
+    out = view_of(node.output)
+    kernel = RampKernel(start=node.start, step=node.step, length=out.shape[0], out_step=out.strides[0])
+    selector.call(kernel, out)
 
 
 @selects(Rearrangement)

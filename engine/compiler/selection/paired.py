@@ -1,5 +1,6 @@
 """Convolutions and linear layers of operands rounded to bfloat16: what they would cost, and their calls."""
 
+from dataclasses import dataclass
 from math import prod
 
 from engine.compiler.graph import Convolution, Linear, TransposedConvolution
@@ -20,7 +21,6 @@ from engine.compiler.selection.call import (
 )
 from engine.compiler.selection.paired_group import product_group
 from engine.dtypes import Array
-from engine.light_dataclass import dataclass
 from engine.precision import Precision
 
 STEP = 7.0

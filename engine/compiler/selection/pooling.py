@@ -2,16 +2,27 @@
 
 from dataclasses import replace
 
-from engine.compiler.graph import AdaptivePool, IntegerPool, Pool, Reduction
+from engine.compiler.graph import AdaptivePool, IntegerPool, Pool, Reduction, Scan
 from engine.compiler.kernels.integer_pooling import IntegerPooling
 from engine.compiler.kernels.paired_pooling import PairedPooling
 from engine.compiler.kernels.pooling import Cells, Pooling, Window, cells
 from engine.compiler.kernels.reduction import reduction
+from engine.compiler.kernels.scan import scan
 from engine.compiler.kernels.shapes import ImageStrides
 from engine.compiler.memory.view import View
 from engine.compiler.selection.call import Selector, channels_last, image_of, image_strides, selects, view_of
 
 _HOW = {"max": "max", "mean": "average"}
+
+
+@selects(Scan)
+def select_scan(selector: Selector, node: Scan) -> None:
+    """Choose the kernel of a pass along an axis."""
+    x, out = view_of(node.inputs[0]), view_of(node.output)
+    strides = list(out.strides)
+    if node.how != "cumsum":
+        strides[node.axis : node.axis + len(strides) + 1 - len(x.shape)] = [0]  # the axis may be gone
+    selector.call(scan(node.how, node.axis, x.shape, x.strides, tuple(strides)), x, out)
 
 
 @selects(Pool)

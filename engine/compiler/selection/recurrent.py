@@ -1,5 +1,7 @@
 """Kernels for recurrent layers: the products with the inputs of all steps at once, then the loop over time."""
 
+from dataclasses import dataclass
+
 from engine.compiler.graph import Recurrent
 from engine.compiler.kernels.cells import GATES, interleaved
 from engine.compiler.kernels.epilogue import NOTHING
@@ -11,7 +13,6 @@ from engine.compiler.selection.call import Selector, row_by_row, selects, view_o
 from engine.compiler.selection.linear import copied_rows, linear_kernel
 from engine.dtypes import Array
 from engine.kernels.recurrent import Weights
-from engine.light_dataclass import dataclass
 
 _TURNED = (1, 0, 2)
 _SEQUENCE, _HIDDEN, _CELL = 0, 1, 2

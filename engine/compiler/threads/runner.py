@@ -15,6 +15,7 @@ state changes.
 
 import ctypes
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -26,7 +27,6 @@ from engine.compiler.emit.routine import MachineWord, Routine
 from engine.compiler.emit.target import host_target
 from engine.compiler.emit.types import IRValue
 from engine.compiler.threads import libc
-from engine.light_dataclass import dataclass
 from engine.stop import NEVER
 
 # a row of a segment's table, in words

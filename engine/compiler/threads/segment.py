@@ -1,12 +1,12 @@
 """Steps of a plan that one native call runs."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from engine.compiler.emit.jit import Code
 from engine.compiler.threads.runner import CHUNK_BITS, ROW_WORDS
-from engine.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,9 @@
 """The server at one moment, as far as metrics show it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from engine import Compilation
-from engine.light_dataclass import dataclass
 from service.config.settings import Settings
 from service.graph.view import count_precisions
 from service.histogram import Histogram

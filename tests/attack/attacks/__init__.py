@@ -2,6 +2,7 @@
 
 from tests.attack.attack import Attack
 from tests.attack.attacks.address_space import ADDRESS_SPACE
+from tests.attack.attacks.allowed_images import ALLOWED_IMAGES
 from tests.attack.attacks.batch_sizes import BATCH_SIZES
 from tests.attack.attacks.bodies import LARGE_BODIES, REFUSED_BODIES
 from tests.attack.attacks.captures import CAPTURES, LARGE_ANSWERS
@@ -9,18 +10,23 @@ from tests.attack.attacks.computed_pages import COMPUTED_PAGES
 from tests.attack.attacks.descriptors import DESCRIPTORS
 from tests.attack.attacks.documents import COMPRESSED_DOCUMENTS, NAMED_OUTPUTS
 from tests.attack.attacks.floods import FLOODS
+from tests.attack.attacks.framing import FRAMING
 from tests.attack.attacks.images import IMAGES
 from tests.attack.attacks.inspections import INSPECTIONS
 from tests.attack.attacks.lengths import LENGTHS
 from tests.attack.attacks.other_origins import OTHER_ORIGINS
 from tests.attack.attacks.pipelines import PIPELINES
 from tests.attack.attacks.promised_bodies import PROMISED_BODIES
+from tests.attack.attacks.slow_readers import SLOW_READERS
+from tests.attack.attacks.statistics import STATISTICS
 from tests.attack.attacks.tables import TABLES
 from tests.attack.attacks.unread_answers import UNREAD_ANSWERS
 
 ATTACKS: tuple[Attack, ...] = (
     UNREAD_ANSWERS,
+    SLOW_READERS,
     PIPELINES,
+    FRAMING,
     PROMISED_BODIES,
     DESCRIPTORS,
     BATCH_SIZES,
@@ -31,8 +37,10 @@ ATTACKS: tuple[Attack, ...] = (
     NAMED_OUTPUTS,
     TABLES,
     IMAGES,
+    ALLOWED_IMAGES,
     CAPTURES,
     LARGE_ANSWERS,
+    STATISTICS,
     ADDRESS_SPACE,
     OTHER_ORIGINS,
     FLOODS,

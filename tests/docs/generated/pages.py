@@ -19,6 +19,7 @@ from tests.docs.generated import (
     notebook,
     picture,
     scaling,
+    zoo,
 )
 from tests.docs.generated.application import ROOT
 from tests.docs.generated.blocks import names, put
@@ -48,6 +49,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "service-benchmark": benchmark.render_service,
     "speed": benchmark.render_short,
     "v2-endpoints": http_api.render_v2,
+    "zoo": zoo.render,
 }
 """Name of a block -> what writes it."""
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from engine.compiler.emit.jit import Kernel, cache, sizes_of
 from engine.compiler.emit.target import Target, supported_targets
@@ -22,6 +23,9 @@ from tests.sanitizer.call import run_on_arrays
 
 every_target = pytest.mark.parametrize("target", supported_targets(), ids=lambda target: target.name)
 """Runs a test once for each vector width that this machine has."""
+
+examples_of_kernels = settings(max_examples=min(40, settings().max_examples))
+"""Draws fewer examples than other tests do: most compile a kernel, and the sanitizer interprets it."""
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _NO_ACCESS, _READ_WRITE = 0, mmap.PROT_READ | mmap.PROT_WRITE

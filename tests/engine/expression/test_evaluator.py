@@ -15,6 +15,7 @@ from engine.expression import (
     parse,
 )
 from engine.spec import UNKNOWN, Spec, TensorSpec, Value, spec_of
+from tests.cases import check_each
 
 X = np.array([[1, 4, 9], [16, 25, 36]], np.float32)
 Y = np.array([[0.5], [2]], np.float32)
@@ -66,46 +67,49 @@ def test_integers_promote_as_in_pytorch() -> None:
     assert run("and(@0,3)", whole).dtype == np.int32
 
 
-@pytest.mark.parametrize(
-    ("source", "value"),
-    [
-        ("add(2,3)", 5),
-        ("div(7,2)", 3.5),
-        ("floor_divide(-7,2)", -4),
-        ("remainder(-7,2)", 1),
-        ("fmod(-7,2)", -1),
-        ("pow(2,10)", 1024),
-        ("pow(2,-1)", 0.5),
-        ("mul(2,0.5)", 1.0),
-        ("sqrt(4)", 2.0),
-        ("neg(3)", -3),
-        ("abs(-3)", 3),
-        ("square(-3)", 9),
-        ("max(2,3)", 3),
-        ("min(2,3.5)", 2.0),
-        ("round(2.5)", 2),
-        ("ceil(2.1)", 3),
-        ("floor(-2.1)", -3),
-        ("trunc(-2.9)", -2),
-        ("ceil(inf)", math.inf),
-        ("floor(1e30)", float(np.float32(1e30))),
-        ("int(-2.9)", -2),
-        ("int(True)", 1),
-        ("lshift(1,4)", 16),
-        ("xor(True,False)", True),
-        ("eq(1,1.0)", True),
-        ("mul(2.0+1.0j,2)", 4 + 2j),
-        ("torch.float(3)", 3.0),
-        ("torch.long(3.9)", 3),
-        ("torch.bool(2)", True),
-        ("torch.float(1.0+2.0j)", 1.0),
-    ],
-)
-def test_scalars_compute_to_scalars(source: str, value: complex) -> None:
-    got = run(source)
-    assert got == value
-    assert type(got) is type(value)
-    assert spec(source) == value
+SCALARS: list[tuple[str, complex]] = [
+    ("add(2,3)", 5),
+    ("div(7,2)", 3.5),
+    ("floor_divide(-7,2)", -4),
+    ("remainder(-7,2)", 1),
+    ("fmod(-7,2)", -1),
+    ("pow(2,10)", 1024),
+    ("pow(2,-1)", 0.5),
+    ("mul(2,0.5)", 1.0),
+    ("sqrt(4)", 2.0),
+    ("neg(3)", -3),
+    ("abs(-3)", 3),
+    ("square(-3)", 9),
+    ("max(2,3)", 3),
+    ("min(2,3.5)", 2.0),
+    ("round(2.5)", 2),
+    ("ceil(2.1)", 3),
+    ("floor(-2.1)", -3),
+    ("trunc(-2.9)", -2),
+    ("ceil(inf)", math.inf),
+    ("floor(1e30)", float(np.float32(1e30))),
+    ("int(-2.9)", -2),
+    ("int(True)", 1),
+    ("lshift(1,4)", 16),
+    ("xor(True,False)", True),
+    ("eq(1,1.0)", True),
+    ("mul(2.0+1.0j,2)", 4 + 2j),
+    ("torch.float(3)", 3.0),
+    ("torch.long(3.9)", 3),
+    ("torch.bool(2)", True),
+    ("torch.float(1.0+2.0j)", 1.0),
+]
+
+
+def test_scalars_compute_to_scalars() -> None:
+    def check(case: tuple[str, complex]) -> None:
+        source, value = case
+        got = run(source)
+        assert got == value
+        assert type(got) is type(value)
+        assert spec(source) == value
+
+    check_each(SCALARS, check)
 
 
 def test_scalar_floats_round_to_float32_as_the_traced_tensors_did() -> None:

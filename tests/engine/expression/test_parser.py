@@ -14,6 +14,7 @@ from engine.expression import (
     parse,
 )
 from engine.expression.parser import MAX_DEPTH
+from tests.cases import check_each
 
 
 @pytest.mark.parametrize(
@@ -108,40 +109,43 @@ def fault(source: str) -> ExpressionError:
     return caught.value
 
 
-@pytest.mark.parametrize(
-    ("source", "position", "problem"),
-    [
-        ("", 0, "expected an expression, got the end of the expression"),
-        ("add(@0,@1", 9, "expected ',' or ')' in the arguments of add, got the end of the expression"),
-        ("add(@0,@1))", 10, "expected the end of the expression, got ')'"),
-        ("add(@0,@1)@2", 10, "expected the end of the expression, got '@2'"),
-        ("add(@0 @1)", 7, "expected ',' or ')' in the arguments of add, got '@1'"),
-        ("add(@0,)", 7, "expected an expression, got ')'"),
-        ("add(@0,,@1)", 7, "expected an expression, got ','"),
-        ("mul(add(@0),1)", 4, "add takes 2 arguments, got 1"),
-        ("sqrt()", 0, "sqrt takes 1 argument, got 0"),
-        ("size(@0,1,2)", 0, "size takes 1 or 2 arguments, got 3"),
-        ("add(@0,mull(@1,2))", 7, "unknown function 'mull' (nearest known: mul)"),
-        ("qqqqqq", 0, "unknown function 'qqqqqq'"),
-        ("none", 0, "unknown function 'none' (nearest known: ne)"),
-        ("add", 3, "expected '(' after add, got the end of the expression"),
-        ("add[@0]", 3, "expected '(' after add, got '['"),
-        ("[1,2", 4, "expected ',' or ']' in a list, got the end of the expression"),
-        ("[1,2)", 4, "expected ',' or ']' in a list, got ')'"),
-        ("[,]", 1, "expected an expression, got ','"),
-        ("1(2)", 1, "expected the end of the expression, got '('"),
-        ("9223372036854775808", 0, "expected an integer of at most 64 bits"),
-        ("1" * 5000, 0, "expected an integer of at most 64 bits"),
-        ("@1234567890", 0, "an operand's number has at most 9 digits"),
-        ("add(log1p,@0)", 13, "expected an expression, got the end of the expression"),
-        ("log1p,@0,@1", 9, "expected the end of the expression, got '@1'"),
-    ],
-)
-def test_malformed_expressions(source: str, position: int, problem: str) -> None:
-    error = fault(source)
-    assert str(error).splitlines()[0] == problem
-    assert error.position == position
-    assert error.source == source
+MALFORMED: list[tuple[str, int, str]] = [
+    ("", 0, "expected an expression, got the end of the expression"),
+    ("add(@0,@1", 9, "expected ',' or ')' in the arguments of add, got the end of the expression"),
+    ("add(@0,@1))", 10, "expected the end of the expression, got ')'"),
+    ("add(@0,@1)@2", 10, "expected the end of the expression, got '@2'"),
+    ("add(@0 @1)", 7, "expected ',' or ')' in the arguments of add, got '@1'"),
+    ("add(@0,)", 7, "expected an expression, got ')'"),
+    ("add(@0,,@1)", 7, "expected an expression, got ','"),
+    ("mul(add(@0),1)", 4, "add takes 2 arguments, got 1"),
+    ("sqrt()", 0, "sqrt takes 1 argument, got 0"),
+    ("size(@0,1,2)", 0, "size takes 1 or 2 arguments, got 3"),
+    ("add(@0,mull(@1,2))", 7, "unknown function 'mull' (nearest known: mul)"),
+    ("qqqqqq", 0, "unknown function 'qqqqqq'"),
+    ("none", 0, "unknown function 'none' (nearest known: ne)"),
+    ("add", 3, "expected '(' after add, got the end of the expression"),
+    ("add[@0]", 3, "expected '(' after add, got '['"),
+    ("[1,2", 4, "expected ',' or ']' in a list, got the end of the expression"),
+    ("[1,2)", 4, "expected ',' or ']' in a list, got ')'"),
+    ("[,]", 1, "expected an expression, got ','"),
+    ("1(2)", 1, "expected the end of the expression, got '('"),
+    ("9223372036854775808", 0, "expected an integer of at most 64 bits"),
+    ("1" * 5000, 0, "expected an integer of at most 64 bits"),
+    ("@1234567890", 0, "an operand's number has at most 9 digits"),
+    ("add(log1p,@0)", 13, "expected an expression, got the end of the expression"),
+    ("log1p,@0,@1", 9, "expected the end of the expression, got '@1'"),
+]
+
+
+def test_malformed_expressions() -> None:
+    def check(case: tuple[str, int, str]) -> None:
+        source, position, problem = case
+        error = fault(source)
+        assert str(error).splitlines()[0] == problem
+        assert error.position == position
+        assert error.source == source
+
+    check_each(MALFORMED, check)
 
 
 def test_the_caret_stands_under_the_fault() -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from engine.dtypes import Array
 from engine.errors import ArgumentError
+from tests.cases import check_each
 
 ALL: Any = ...
 """An ellipsis that a type checker accepts in a tuple with other indices."""
@@ -78,14 +79,19 @@ def _load() -> tuple[list[KernelCase], dict[str, Array]]:
     return cases, arrays
 
 
-def golden(kernel: str) -> pytest.MarkDecorator:
-    """Parametrize a test by the `case`s of a kernel."""
+def check_golden(kernel: str, call: Callable[..., Array | tuple[Array, Array]]) -> None:
+    """Call a kernel with the arrays and arguments of each of its cases and compare with PyTorch.
+
+    Args:
+        kernel: name of the cases.
+        call: the kernel, with PyTorch's parameters.
+    """
     cases = [case for case in _load()[0] if case.id.startswith(f"{kernel}-")]
-    return pytest.mark.parametrize("case", cases, ids=[case.id for case in cases])
+    check_each(cases, lambda case: _check(case, call))
 
 
-def check(case: KernelCase, call: Callable[..., Array | tuple[Array, Array]]) -> None:
-    """Call a kernel with a case's arrays and arguments and compare with PyTorch: dtypes, shapes, numbers."""
+def _check(case: KernelCase, call: Callable[..., Array | tuple[Array, Array]]) -> None:
+    """Compare dtypes, shapes and numbers with PyTorch's."""
     if not case.results:
         with pytest.raises(ArgumentError):
             call(*case.draw(), **case.arguments)

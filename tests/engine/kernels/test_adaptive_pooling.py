@@ -13,22 +13,20 @@ from engine.kernels.adaptive_pooling import (
     adaptive_maxima,
     adaptive_shape,
 )
-from tests.engine.kernels.cases import ALL, KernelCase, check, golden
+from tests.engine.kernels.cases import ALL, check_golden
 
 
-@golden("adaptive_avg_pool")
-def test_adaptive_avg_pool_matches_pytorch(case: KernelCase) -> None:
-    check(case, adaptive_avg_pool)
+def test_adaptive_avg_pool_matches_pytorch() -> None:
+    check_golden("adaptive_avg_pool", adaptive_avg_pool)
 
 
-@golden("adaptive_max_pool")
-def test_adaptive_max_pool_matches_pytorch(case: KernelCase) -> None:
-    check(case, adaptive_max_pool)
+def test_adaptive_max_pool_matches_pytorch() -> None:
+    check_golden("adaptive_max_pool", adaptive_max_pool)
 
     def apart(x: Array, output_size: tuple[int, ...]) -> tuple[Array, Array]:
         return adaptive_maxima(x, output_size), adaptive_max_pool(x, output_size)[1]
 
-    check(case, apart)
+    check_golden("adaptive_max_pool", apart)
 
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(0, 12)), min_size=1, max_size=3), st.integers(1, 2))

@@ -10,7 +10,7 @@ from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels import blocks
 from engine.kernels.convolution import convolution_shape, convolve
-from tests.engine.kernels.cases import KernelCase, check, golden
+from tests.engine.kernels.cases import check_golden
 
 Call = tuple[Any, ...]
 
@@ -38,14 +38,13 @@ def naive(
     return result
 
 
-@golden("convolve")
-def test_matches_pytorch(case: KernelCase) -> None:
-    pairs = [(pad, pad) for pad in case.arguments["padding"]]
+def test_matches_pytorch() -> None:
+    def call(
+        tensor: Array, weight: Array, bias: Array | None = None, *, padding: list[int], **arguments: Any
+    ) -> Array:
+        return convolve(tensor, weight, bias, padding=[(pad, pad) for pad in padding], **arguments)
 
-    def call(tensor: Array, weight: Array, bias: Array | None = None, **arguments: object) -> Array:
-        return convolve(tensor, weight, bias, **(arguments | {"padding": pairs}))  # type: ignore[arg-type]
-
-    check(case, call)
+    check_golden("convolve", call)
 
 
 @st.composite

@@ -1,5 +1,6 @@
 import math
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,9 @@ import numpy.typing as npt
 import pytest
 
 from engine.kernels.elementwise import BINARY, UNARY, clamp
+from engine.kernels.functions import MORE_BINARY
 from engine.kernels.special import erf, lgamma
+from tests.cases import check_each
 from tests.golden.elementwise_inputs import DTYPES, MIXED, POWERS, mixed_values, pair, values
 
 Array = npt.NDArray[Any]
@@ -81,54 +84,63 @@ def assert_same(name: str, got: Array, wanted: Array) -> None:
         np.testing.assert_allclose(got, wanted, rtol=rtol, atol=rtol if wanted.dtype.kind == "c" else 0)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", UNARY)
-def test_unary_is_pytorchs(name: str, dtype: str) -> None:
-    x = values(dtype)
-    wanted = GOLDEN.get(f"{name}/{dtype}")
-    if wanted is None:
-        with pytest.raises(TypeError, match=f"{name} is not defined for {dtype}"):
-            UNARY[name](x)
-        return
-    assert_same(name, UNARY[name](x), wanted)
-    assert UNARY[name].result_dtype(x) == wanted.dtype
+def test_unary_is_pytorchs() -> None:
+    def check(case: tuple[str, str]) -> None:
+        name, dtype = case
+        x = values(dtype)
+        wanted = GOLDEN.get(f"{name}/{dtype}")
+        if wanted is None:
+            with pytest.raises(TypeError, match=f"{name} is not defined for {dtype}"):
+                UNARY[name](x)
+            return
+        assert_same(name, UNARY[name](x), wanted)
+        assert UNARY[name].result_dtype(x) == wanted.dtype
+
+    check_each(product(UNARY, DTYPES), check)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", BINARY)
-def test_binary_is_pytorchs_on_every_pair_of_values(name: str, dtype: str) -> None:
-    a, b = pair(name, dtype)
-    wanted = GOLDEN.get(f"{name}/{dtype}")
-    if wanted is None:
-        with pytest.raises(TypeError, match=f"{name} is not defined for {dtype}"):
-            BINARY[name](a, b)
-        return
-    assert_same(name, BINARY[name](a, b), wanted)
-    assert BINARY[name].result_dtype(a, b) == wanted.dtype
+def test_binary_is_pytorchs_on_every_pair_of_values() -> None:
+    def check(case: tuple[str, str]) -> None:
+        name, dtype = case
+        a, b = pair(name, dtype)
+        wanted = GOLDEN.get(f"{name}/{dtype}")
+        if wanted is None:
+            with pytest.raises(TypeError, match=f"{name} is not defined for {dtype}"):
+                BINARY[name](a, b)
+            return
+        assert_same(name, BINARY[name](a, b), wanted)
+        assert BINARY[name].result_dtype(a, b) == wanted.dtype
+
+    check_each(product(BINARY, DTYPES), check)
 
 
-@pytest.mark.parametrize(("name", "left", "right"), MIXED)
-def test_binary_of_unlike_operands_is_pytorchs(name: str, left: Any, right: Any) -> None:
-    a, b = (mixed_values(*x) if isinstance(x, tuple) else x for x in (left, right))
-    wanted = GOLDEN.get(f"{name}/{left}/{right}")
-    if wanted is None and name == "sub":
-        return  # PyTorch refuses to subtract bools from anything; here they count as 0 and 1
-    if wanted is None:
-        with pytest.raises((TypeError, ArithmeticError)):
-            BINARY[name](a, b)
-        return
-    assert_same(name, BINARY[name](a, b), wanted)
+def test_binary_of_unlike_operands_is_pytorchs() -> None:
+    def check(case: tuple[str, Any, Any]) -> None:
+        name, left, right = case
+        a, b = (mixed_values(*x) if isinstance(x, tuple) else x for x in (left, right))
+        wanted = GOLDEN.get(f"{name}/{left}/{right}")
+        if wanted is None and name == "sub":
+            return  # PyTorch refuses to subtract bools from anything; here they count as 0 and 1
+        if wanted is None:
+            with pytest.raises((TypeError, ArithmeticError)):
+                BINARY[name](a, b)
+            return
+        assert_same(name, BINARY[name](a, b), wanted)
+
+    check_each(MIXED, check)
 
 
-@pytest.mark.parametrize("exponent", POWERS)
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_power_by_a_number_is_pytorchs(dtype: str, exponent: float) -> None:
-    wanted = GOLDEN.get(f"pow/{dtype}/{exponent}")
-    if wanted is None:
-        with pytest.raises(ArithmeticError, match="no negative powers"):
-            BINARY["pow"](values(dtype), exponent)
-        return
-    assert_same("pow", BINARY["pow"](values(dtype), exponent), wanted)
+def test_power_by_a_number_is_pytorchs() -> None:
+    def check(case: tuple[str, float]) -> None:
+        dtype, exponent = case
+        wanted = GOLDEN.get(f"pow/{dtype}/{exponent}")
+        if wanted is None:
+            with pytest.raises(ArithmeticError, match="no negative powers"):
+                BINARY["pow"](values(dtype), exponent)
+            return
+        assert_same("pow", BINARY["pow"](values(dtype), exponent), wanted)
+
+    check_each(product(DTYPES, POWERS), check)
 
 
 def test_golden_has_every_function() -> None:
@@ -144,23 +156,27 @@ def test_the_result_goes_to_scratch_that_fits(name: str) -> None:
     np.testing.assert_array_equal(scratch, wanted)
 
 
-@pytest.mark.parametrize("exponent", POWERS)
-def test_power_may_overwrite_its_base(exponent: float) -> None:
-    base = np.array([0.5, 2.0, 3.0], np.float32)
-    wanted = BINARY["pow"](base.copy(), exponent)
-    assert BINARY["pow"](base, exponent, base) is base
-    np.testing.assert_array_equal(base, wanted)
+def test_power_may_overwrite_its_base() -> None:
+    def check(exponent: float) -> None:
+        base = np.array([0.5, 2.0, 3.0], np.float32)
+        wanted = BINARY["pow"](base.copy(), exponent)
+        assert BINARY["pow"](base, exponent, base) is base
+        np.testing.assert_array_equal(base, wanted)
+
+    check_each(POWERS, check)
 
 
-@pytest.mark.parametrize("name", UNARY)
-def test_unary_may_overwrite_its_argument(name: str) -> None:
-    x = np.array([0.25, 0.5, 0.75], np.float32)
-    if name == "bitwise_not":
-        x = x.astype(np.int64)
-    wanted = UNARY[name](x.copy())
-    got = UNARY[name](x, x)
-    np.testing.assert_array_equal(got, wanted)
-    assert (got is x) == (wanted.dtype == x.dtype)
+def test_unary_may_overwrite_its_argument() -> None:
+    def check(name: str) -> None:
+        x = np.array([0.25, 0.5, 0.75], np.float32)
+        if name == "bitwise_not":
+            x = x.astype(np.int64)
+        wanted = UNARY[name](x.copy())
+        got = UNARY[name](x, x)
+        np.testing.assert_array_equal(got, wanted)
+        assert (got is x) == (wanted.dtype == x.dtype)
+
+    check_each(UNARY, check)
 
 
 @pytest.mark.parametrize(
@@ -174,12 +190,14 @@ def test_scratch_that_does_not_fit_is_left_alone(scratch: Array) -> None:
     assert (scratch == 7).all()
 
 
-@pytest.mark.parametrize("name", UNARY)
-def test_unary_never_returns_its_argument(name: str) -> None:
-    x = np.array([1, 2], np.int64) if name == "bitwise_not" else np.array([0.25, 0.5], np.float32)
-    before = x.copy()
-    assert not np.shares_memory(UNARY[name](x), x)
-    np.testing.assert_array_equal(x, before)
+def test_unary_never_returns_its_argument() -> None:
+    def check(name: str) -> None:
+        x = np.array([1, 2], np.int64) if name == "bitwise_not" else np.array([0.25, 0.5], np.float32)
+        before = x.copy()
+        assert not np.shares_memory(UNARY[name](x), x)
+        np.testing.assert_array_equal(x, before)
+
+    check_each(UNARY, check)
 
 
 def test_tensors_without_dimensions_stay_arrays() -> None:
@@ -254,3 +272,11 @@ def test_lgamma_against_the_c_library() -> None:
     np.testing.assert_allclose(lgamma(x), wanted, rtol=1e-13, atol=1e-14)
     assert np.isposinf(lgamma(np.array([0.0, -1, -5, -np.inf]))).all()
     assert np.isnan(lgamma(np.array([np.nan]))).all()
+
+
+@pytest.mark.parametrize("exponent", [2, 2.0, np.array(2), np.array([2], np.float32)])
+def test_ldexp_keeps_the_dtype_of_its_tensor(exponent: Any) -> None:
+    """A Python number does not make float32 float64: PyTorch's result is float32."""
+    got = MORE_BINARY["ldexp"](np.array([1.5, -3], np.float32), exponent)
+    assert got.dtype == np.float32
+    np.testing.assert_array_equal(got, [6, -12])

@@ -5,19 +5,17 @@ from hypothesis import strategies as st
 
 from engine.errors import ArgumentError
 from engine.kernels.folding import fold, fold_shape, unfold, unfold_shape
-from tests.engine.kernels.cases import ALL, KernelCase, check, golden
+from tests.engine.kernels.cases import ALL, check_golden
 
 Geometry = tuple[tuple[int, ...], list[int], list[int], list[int], list[int]]
 
 
-@golden("unfold")
-def test_unfold_matches_pytorch(case: KernelCase) -> None:
-    check(case, unfold)
+def test_unfold_matches_pytorch() -> None:
+    check_golden("unfold", unfold)
 
 
-@golden("fold")
-def test_fold_matches_pytorch(case: KernelCase) -> None:
-    check(case, fold)
+def test_fold_matches_pytorch() -> None:
+    check_golden("fold", fold)
 
 
 @st.composite

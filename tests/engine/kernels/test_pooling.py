@@ -10,29 +10,25 @@ from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels import blocks
 from engine.kernels.pooling import avg_pool, lp_pool, max_pool, max_pool_with_indices, pool_shape
-from tests.engine.kernels.cases import ALL, KernelCase, check, golden
+from tests.engine.kernels.cases import ALL, check_golden
 
 Pool = tuple[Array, list[int], list[int], list[int], list[int], bool]
 
 
-@golden("max_pool")
-def test_max_pool_matches_pytorch(case: KernelCase) -> None:
-    check(case, max_pool)
+def test_max_pool_matches_pytorch() -> None:
+    check_golden("max_pool", max_pool)
 
 
-@golden("max_pool_with_indices")
-def test_max_pool_with_indices_matches_pytorch(case: KernelCase) -> None:
-    check(case, max_pool_with_indices)
+def test_max_pool_with_indices_matches_pytorch() -> None:
+    check_golden("max_pool_with_indices", max_pool_with_indices)
 
 
-@golden("avg_pool")
-def test_avg_pool_matches_pytorch(case: KernelCase) -> None:
-    check(case, avg_pool)
+def test_avg_pool_matches_pytorch() -> None:
+    check_golden("avg_pool", avg_pool)
 
 
-@golden("lp_pool")
-def test_lp_pool_matches_pytorch(case: KernelCase) -> None:
-    check(case, lp_pool)
+def test_lp_pool_matches_pytorch() -> None:
+    check_golden("lp_pool", lp_pool)
 
 
 def windows(pool: Pool) -> Iterator[tuple[tuple[int, ...], list[tuple[int, ...]]]]:

@@ -10,7 +10,7 @@ from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels import blocks
 from engine.kernels.transposed_convolution import transposed_convolve, transposed_shape
-from tests.engine.kernels.cases import KernelCase, check, golden
+from tests.engine.kernels.cases import check_golden
 
 Call = tuple[Any, ...]
 
@@ -39,12 +39,11 @@ def naive(
     return result
 
 
-@golden("transposed_convolve")
-def test_matches_pytorch(case: KernelCase) -> None:
+def test_matches_pytorch() -> None:
     def call(tensor: Array, weight: Array, bias: Array | None = None, **arguments: object) -> Array:
         return transposed_convolve(tensor, weight, bias, **arguments)  # type: ignore[arg-type]
 
-    check(case, call)
+    check_golden("transposed_convolve", call)
 
 
 @st.composite

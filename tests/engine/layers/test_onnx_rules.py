@@ -56,12 +56,30 @@ def test_an_lstm_refuses(operands: tuple[Any, ...], params: dict[str, Any], mess
         ("Pad", {"input": spec(3, 4)}, {"pads": (1, 1)}, "expected 4 constant margins"),
         ("Pad", {"input": spec(3, 4)}, {"pads": (1, 1, 1, 1), "mode": "wrap"}, "in mode 'wrap'"),
         ("Expand", {"input": spec(3, 4)}, {"shape": (2, 3)}, "do not broadcast"),
+        ("Gather", {"input": spec(), "indices": spec(2, dtype="i8")}, {}, "expected at least 1"),
+        ("Gather", {"input": spec(3), "indices": spec(2)}, {}, "expected int64 or int32"),
+        ("GatherND", {"input": spec(3), "indices": spec(4, 2, dtype="i8")}, {}, "expected at most 1 in all"),
+        (
+            "GatherND",
+            {"input": spec(3, 2), "indices": spec(2, 1, dtype="i8")},
+            {"batch_dims": 1},
+            "to begin with",
+        ),
     ],
 )
 def test_refuses(kind: str, operands: dict[str, Any], params: dict[str, Any], message: str) -> None:
     with pytest.raises(LayerError) as refused:
         infer(kind, params=params, **operands)
     assert message in str(refused.value)
+
+
+def test_indices_are_within_the_tensor() -> None:
+    rows = singles([[1, 2], [3, 4], [5, 6]])
+    assert run("Gather", input=rows, indices=longs([-1, 0])).tolist() == [[5, 6], [1, 2]]
+    assert run("GatherND", input=rows, indices=longs([[-1, 0], [1, 1]])).tolist() == [5, 4]
+    for kind, indices in (("Gather", [3]), ("Gather", [-4]), ("GatherND", [[0, 2]])):
+        with pytest.raises(LayerError, match="indices.*expected -"):
+            run(kind, input=rows, indices=longs(indices))
 
 
 def test_shapes_in_tensors_are_known_in_the_run() -> None:
@@ -114,4 +132,4 @@ def test_every_onnx_name_is_bare() -> None:
         if layer.type.isidentifier() and layer.forward.__module__.startswith("engine")
     }
     modules = {layer.forward.__module__ for layer in registry if layer.type in bare}
-    assert modules == {"engine.layers.onnx_elements", "engine.layers.onnx_recurrent"}
+    assert modules == {f"engine.layers.onnx_{name}" for name in ("elements", "indexing", "recurrent")}

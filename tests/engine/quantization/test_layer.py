@@ -208,3 +208,12 @@ def test_results_have_the_dtype_of_the_input(tmp_path: Path, activation: Activat
     graph = opened(param, Quantization({"fc": activation}, {"x": TensorScale(0.05, 100)}))
     (y,) = graph.forward([np.ones((4, 6), np.float16)])
     assert y.dtype == np.float16
+
+
+def test_activations_may_be_given_by_name() -> None:
+    quantization = Quantization({"fc": "dynamic", "conv": Activation.STATIC})  # type: ignore[dict-item]
+    assert quantization.layers == {"fc": Activation.DYNAMIC, "conv": Activation.STATIC}
+    with pytest.raises(
+        BuildError, match="activation 'on' of fc is not known; expected one of static, dynamic"
+    ):
+        Quantization({"fc": "on"})  # type: ignore[dict-item]

@@ -88,7 +88,8 @@ def leftover(
     operands = [*names, *constants]
     lines.append(f"{kind} op {len(operands)} {outputs} {' '.join([*operands, *results])} {options}")
     lines += [f"pnnx.Output out{place} 1 0 {result}" for place, result in enumerate(results)]
-    return LayerCase(kind, name, build, inputs, graph="\n".join(lines), **given)
+    given.setdefault("graph", "\n".join(lines))
+    return LayerCase(kind, name, build, inputs, **given)
 
 
 CASES: list[LayerCase] = [
@@ -147,6 +148,43 @@ CASES: list[LayerCase] = [
         lambda torch, x: 8 - torch.argmax(x.flip(1), 1, True),
         i64(3, 9, high=3),
         options="axis=1 select_last_index=1",
+    ),
+    leftover("Gather", "rows", lambda torch, x, i: x[i], f32(5, 3), i64(2, 4, high=5), options="axis=0"),
+    leftover("Gather", "usual_axis", lambda torch, x, i: x[i], f32(5, 3, 2), i64(4, high=5)),
+    leftover(
+        "Gather",
+        "last_axis",
+        lambda torch, x, i: x[:, :, i.reshape(-1)].reshape(2, 3, 2, 2),
+        f32(2, 3, 5),
+        i64(2, 2, high=5),
+        options="axis=-1",
+    ),
+    leftover(
+        "Gather",
+        "from_the_end",
+        lambda torch, x, i: torch.index_select(x, 1, (i - 3) % 4),
+        f32(2, 4),
+        i64(3, high=3),
+        graph="pnnx.Input in0 0 1 x0\npnnx.Input in1 0 1 x1\npnnx.Expression e 1 1 x1 i expr=sub(@0,3)\n"
+        "Gather op 2 1 x0 i y0 axis=1\npnnx.Output out0 1 0 y0",
+    ),
+    leftover(
+        "GatherND", "pairs", lambda torch, x, i: x[i[..., 0], i[..., 1]], f32(5, 5, 3), i64(2, 4, 2, high=5)
+    ),
+    leftover(
+        "GatherND",
+        "whole_index",
+        lambda torch, x, i: x[i[..., 0], i[..., 1]],
+        f32(5, 5),
+        i64(1, 1, 6, 2, high=5),
+    ),
+    leftover(
+        "GatherND",
+        "of_a_batch",
+        lambda torch, x, i: torch.stack([x[row, i[row, :, 0]] for row in range(2)]),
+        f32(2, 5, 4),
+        i64(2, 3, 1, high=5),
+        options="batch_dims=1",
     ),
     leftover("IsNaN", "plain", lambda torch, x: torch.isnan(x), f32(3, 4)),
     leftover("IsInf", "plain", lambda torch, x: torch.isinf(x), f32(3, 4)),

@@ -46,6 +46,7 @@ CASES: list[LayerCase] = [
         export=("inputshape2=[3,5,2]f32",),
     ),
     function("Tensor.reshape_as", "plain", lambda torch, x, y: x.reshape_as(y), f32(2, 3, 4), f32(6, 4)),
+    function("aten::view_as", "plain", lambda torch, x, y: x.view_as(y), f32(2, 3, 4), f32(6, 4)),
     function(
         "Tensor.permute",
         "plain",

@@ -31,7 +31,7 @@ async def test_errors_and_deadlines(server: ServerProcess) -> None:
         with pytest.raises(NotFoundError):
             await client.infer(ROWS, model="none")
         with pytest.raises(DeadlineError):
-            await client.infer(np.array([9], np.float32), model="blocking", deadline=0.5)
+            await client.infer(np.array([9], np.float32), model="blocking", deadline=3)
         server.entered.take()
         server.gate.give()
 

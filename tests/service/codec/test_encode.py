@@ -1,5 +1,6 @@
 from collections.abc import Iterator
 from io import BytesIO
+from itertools import product
 from time import perf_counter_ns
 from typing import Any
 
@@ -11,6 +12,7 @@ from engine import PNNX_STORAGE, Array, LayerTrace, OperandTrace, Port, RunResul
 from service.codec import JSON_TYPE, NPZ_TYPE, Timing, build_answer
 from service.codec import encode as encode_pieces
 from service.tasks.classification import ClassPrediction
+from tests.cases import check_each
 
 PORTS = (Port("pnnx_output_0", "9", (1, 2), "f32"),)
 TIMING = Timing(decode_ms=1.0, queue_ms=0.5, forward_ms=2.123456)
@@ -115,18 +117,23 @@ def test_parts_that_there_are_not() -> None:
     assert list(answer_of(np.ones(1))) == ["model", "version", "request_id", "outputs", "timing"]
 
 
-@pytest.mark.parametrize("code", [code for code in PNNX_STORAGE if code not in ("c32", "bf16")])
-@pytest.mark.parametrize("shape", [(), (0,), (2, 0), (3,), (2, 2)])
-def test_every_dtype(code: str, shape: tuple[int, ...]) -> None:
-    array = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(PNNX_STORAGE[code])
-    if array.dtype.kind == "c":
-        array = array * np.array(1 + 0.5j, array.dtype)
-    data = data_of(array)
-    if array.dtype.kind == "c":
-        pairs = np.array(data).reshape((*shape, 2))
-        np.testing.assert_array_equal(pairs[..., 0] + 1j * pairs[..., 1], array)
-    else:
-        assert data == array.tolist()
+def test_every_dtype() -> None:
+    codes = [code for code in PNNX_STORAGE if code not in ("c32", "bf16")]
+    shapes: list[tuple[int, ...]] = [(), (0,), (2, 0), (3,), (2, 2)]
+
+    def check(case: tuple[str, tuple[int, ...]]) -> None:
+        code, shape = case
+        array = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(PNNX_STORAGE[code])
+        if array.dtype.kind == "c":
+            array = array * np.array(1 + 0.5j, array.dtype)
+        data = data_of(array)
+        if array.dtype.kind == "c":
+            pairs = np.array(data).reshape((*shape, 2))
+            np.testing.assert_array_equal(pairs[..., 0] + 1j * pairs[..., 1], array)
+        else:
+            assert data == array.tolist()
+
+    check_each(product(codes, shapes), check)
 
 
 def test_orders_that_the_serialiser_does_not_take() -> None:

@@ -1,4 +1,5 @@
 import base64
+from itertools import product
 
 import numpy as np
 import orjson
@@ -8,6 +9,7 @@ from engine import TraceLevel
 from service.codec import decode
 from service.codec.images import decode_base64
 from service.config.model_config import ModelConfig
+from tests.cases import check_each
 from tests.service.codec.payloads import (
     GRAY,
     IMAGES,
@@ -165,6 +167,7 @@ def test_byte_order_mark() -> None:
     [
         (b"{", "not JSON"),
         (b'{"inputs": [{"data": [[1, 2, NaN]]}]}', "as strings"),
+        (b"NaN", "as strings"),
         (b'{"inputs": [{"data": [-Infinity]}]}', "as strings"),
         (b"[1]", "not a JSON object"),
         (b"[" * 50_000, "not JSON"),
@@ -202,9 +205,8 @@ def test_unknown_charset() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("entry", "text"),
-    [
+def test_invalid_tensor() -> None:
+    cases: list[tuple[dict[str, object], str]] = [
         ({}, "no data"),
         ({"data": [[1, 2, 3]], "shape": [3]}, "shape is [3], but data is nested [1, 3]"),
         ({"data": [1, 2], "shape": [1, 3]}, "3 elements in one list"),
@@ -228,10 +230,13 @@ def test_unknown_charset() -> None:
         ({"data": ["NaN"], "dtype": "i64"}, "a string"),
         ({"data": [2], "dtype": "bool"}, "other than 0 and 1"),
         ({"data": [0.5], "dtype": "bool"}, "a number; expected booleans"),
-    ],
-)
-def test_invalid_tensor(entry: dict[str, object], text: str) -> None:
-    refused(lambda: decode_json({"inputs": [entry]}), 400, "invalid_tensor", text)
+    ]
+
+    def check(case: tuple[dict[str, object], str]) -> None:
+        entry, text = case
+        refused(lambda: decode_json({"inputs": [entry]}), 400, "invalid_tensor", text)
+
+    check_each(cases, check)
 
 
 @pytest.mark.parametrize(
@@ -304,20 +309,19 @@ def test_invalid_base64(text: str) -> None:
     refused(lambda: decode_json({"image": text}, ONE_IMAGE, GRAY), 400, "invalid_base64")
 
 
-@pytest.mark.parametrize(
-    "text", ["", "AA==", "AAA=", "AAAA", "AA==\n\n  \n", "A A\nA\nA BBBBCCCC", "QUJDREVGR0hJSktM"]
-)
-@pytest.mark.parametrize("piece", [1, 2, 3, 4, 5, 7, 100])
-def test_base64_in_pieces_is_that_of_the_whole(
-    monkeypatch: pytest.MonkeyPatch, text: str, piece: int
-) -> None:
-    monkeypatch.setattr("service.codec.images._PIECE", piece)
-    assert decode_base64(text, "x") == base64.b64decode(text)
+def test_base64_in_pieces_is_that_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["", "AA==", "AAA=", "AAAA", "AA==\n\n  \n", "A A\nA\nA BBBBCCCC", "QUJDREVGR0hJSktM"]
+
+    def check(case: tuple[int, str]) -> None:
+        piece, text = case
+        monkeypatch.setattr("service.codec.images._PIECE", piece)
+        assert decode_base64(text, "x") == base64.b64decode(text)
+
+    check_each(product([1, 2, 3, 4, 5, 7, 100], texts), check)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_invalid_base64_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [
         "AA==BBBB",
         "AA==BBBBCCCCDDDD",
         "AAA",
@@ -327,12 +331,14 @@ def test_base64_in_pieces_is_that_of_the_whole(
         "AA=",
         "AAAABB=CDDDD",
         "AA==!",
-    ],
-)
-@pytest.mark.parametrize("piece", [1, 2, 3, 4, 5, 7, 8, 100])
-def test_invalid_base64_in_pieces(monkeypatch: pytest.MonkeyPatch, text: str, piece: int) -> None:
-    monkeypatch.setattr("service.codec.images._PIECE", piece)
-    refused(lambda: decode_base64(text, "x"), 400, "invalid_base64")
+    ]
+
+    def check(case: tuple[int, str]) -> None:
+        piece, text = case
+        monkeypatch.setattr("service.codec.images._PIECE", piece)
+        refused(lambda: decode_base64(text, "x"), 400, "invalid_base64")
+
+    check_each(product([1, 2, 3, 4, 5, 7, 8, 100], texts), check)
 
 
 def test_base64_of_no_image() -> None:

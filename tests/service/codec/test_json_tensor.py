@@ -1,5 +1,6 @@
 """Numbers in JSON: what the quick way takes, what it leaves to the slow one, and that both agree."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from engine import Array
 from service.codec.json_tensor import parse_data
 from service.config.limits import Limits
 from service.errors import ServiceError
+from tests.cases import check_each
 
 FLOAT32 = np.dtype(np.float32)
 LIMITS = Limits(tensor_elements=100)
@@ -37,13 +39,15 @@ def test_flat_list_takes_the_shape_that_is_given() -> None:
     assert parse([1, 2, 3, 4, 5, 6], (2, 3)).tolist() == [[1, 2, 3], [4, 5, 6]]
 
 
-@pytest.mark.parametrize("position", range(4))
-@pytest.mark.parametrize("value", [True, False, "1.5", None, {}, [1]], ids=repr)
-def test_what_is_no_number_is_refused_wherever_it_stands(value: object, position: int) -> None:
-    data: list[Any] = [2.5, 0, 1, 7]
-    data[position] = value
-    check_refused(data, "invalid_tensor")
-    check_refused([data, [1, 2, 3, 4]], "invalid_tensor")
+def test_what_is_no_number_is_refused_wherever_it_stands() -> None:
+    def check(case: tuple[object, int]) -> None:
+        value, position = case
+        data: list[Any] = [2.5, 0, 1, 7]
+        data[position] = value
+        check_refused(data, "invalid_tensor")
+        check_refused([data, [1, 2, 3, 4]], "invalid_tensor")
+
+    check_each(product([True, False, "1.5", None, {}, [1]], range(4)), check)
 
 
 @pytest.mark.parametrize("zeros", [0, 2, 90])

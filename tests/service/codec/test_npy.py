@@ -1,4 +1,5 @@
 import struct
+from itertools import product
 
 import numpy as np
 import pytest
@@ -6,6 +7,7 @@ import pytest
 from engine import PNNX_STORAGE, Array
 from service.codec import decode
 from service.codec.npy import read_npy
+from tests.cases import check_each
 from tests.service.codec.payloads import LIMITS, RAW, TWO, VECTOR, npy, port, refused
 
 
@@ -14,15 +16,20 @@ def raw_npy(header: str, data: bytes = b"", version: int = 1) -> bytes:
     return b"\x93NUMPY" + bytes((version, 0)) + length + header.encode("latin-1") + data
 
 
-@pytest.mark.parametrize("dtype", [code for code in PNNX_STORAGE if code not in ("c32", "bf16")])
-@pytest.mark.parametrize("shape", [(), (0, 3), (2, 3), (4,), (1, 1, 5)])
-def test_every_dtype(dtype: str, shape: tuple[int, ...]) -> None:
-    array = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(PNNX_STORAGE[dtype])
-    ports = port(dtype, (None,) * len(shape))
-    read = decode(npy(array), "application/x-npy", ports, RAW, LIMITS).inputs["0"]
-    assert read.dtype == array.dtype
-    assert read.flags.c_contiguous
-    np.testing.assert_array_equal(read, array, strict=True)
+def test_every_dtype() -> None:
+    dtypes = [code for code in PNNX_STORAGE if code not in ("c32", "bf16")]
+    shapes: list[tuple[int, ...]] = [(), (0, 3), (2, 3), (4,), (1, 1, 5)]
+
+    def check(case: tuple[str, tuple[int, ...]]) -> None:
+        dtype, shape = case
+        array = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(PNNX_STORAGE[dtype])
+        ports = port(dtype, (None,) * len(shape))
+        read = decode(npy(array), "application/x-npy", ports, RAW, LIMITS).inputs["0"]
+        assert read.dtype == array.dtype
+        assert read.flags.c_contiguous
+        np.testing.assert_array_equal(read, array, strict=True)
+
+    check_each(product(dtypes, shapes), check)
 
 
 def test_elements_are_not_copied() -> None:
@@ -59,9 +66,8 @@ def test_every_version_and_key_order(version: int) -> None:
     assert read_npy(body, LIMITS).tolist() == [1, 2]
 
 
-@pytest.mark.parametrize(
-    ("body", "text"),
-    [
+def test_invalid_npy() -> None:
+    cases = [
         (b"\x93NUMP", "begins with"),
         (b"\x93NUMPY", "version"),
         (b"\x93NUMPY\1\0\xff\xff{}  ", "header"),
@@ -81,10 +87,13 @@ def test_every_version_and_key_order(version: int) -> None:
         (raw_npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", b"1234567"), "7 bytes follow"),
         (raw_npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", b"123456789"), "9 bytes follow"),
         (raw_npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}" + " " * 5000), "header"),
-    ],
-)
-def test_invalid_npy(body: bytes, text: str) -> None:
-    refused(lambda: decode(body, "application/x-npy", VECTOR, RAW, LIMITS), 400, "invalid_npy", text)
+    ]
+
+    def check(case: tuple[bytes, str]) -> None:
+        body, text = case
+        refused(lambda: decode(body, "application/x-npy", VECTOR, RAW, LIMITS), 400, "invalid_npy", text)
+
+    check_each(cases, check)
 
 
 @pytest.mark.parametrize("space", ["", " ", "\t \n", " " * 400])

@@ -1,6 +1,7 @@
 import zipfile
 import zlib
 from io import BytesIO
+from itertools import product
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from service.codec import decode
 from service.codec.npz import MAX_ENTRIES, read_npz
 from service.config.limits import Limits
 from service.errors import ServiceError
+from tests.cases import check_each
 from tests.service.codec.payloads import LIMITS, RAW, TWO, VECTOR, npy, npz, refused
 
 A = np.array([1, 2], np.float32)
@@ -23,24 +25,25 @@ def archive(*entries: tuple[str, bytes], method: int = zipfile.ZIP_STORED) -> by
     return target.getvalue()
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        npz(a=A, b=B),
-        npz(b=B, a=A),
-        npz(pnnx_input_0=A, pnnx_input_1=B),
-        npz(A, B),
-        npz(in_1=B, in_0=A),
-        npz(in0=A, in1=B),
-        npz(a=A, b=B, compressed=True),
-    ],
-)
-@pytest.mark.parametrize("content_type", ["application/x-npz", "application/zip", None])
-def test_by_name_or_by_number(body: bytes, content_type: str | None) -> None:
-    inputs = decode(body, content_type, TWO, RAW, LIMITS).inputs
-    assert list(inputs) == ["a", "b"]
-    np.testing.assert_array_equal(inputs["a"], A, strict=True)
-    np.testing.assert_array_equal(inputs["b"], B, strict=True)
+def test_by_name_or_by_number() -> None:
+    bodies = {
+        "operand names": npz(a=A, b=B),
+        "other order": npz(b=B, a=A),
+        "operator names": npz(pnnx_input_0=A, pnnx_input_1=B),
+        "numpy's own names": npz(A, B),
+        "numbers behind a line, other order": npz(in_1=B, in_0=A),
+        "numbers": npz(in0=A, in1=B),
+        "compressed": npz(a=A, b=B, compressed=True),
+    }
+
+    def check(case: tuple[str, str | None]) -> None:
+        name, content_type = case
+        inputs = decode(bodies[name], content_type, TWO, RAW, LIMITS).inputs
+        assert list(inputs) == ["a", "b"]
+        np.testing.assert_array_equal(inputs["a"], A, strict=True)
+        np.testing.assert_array_equal(inputs["b"], B, strict=True)
+
+    check_each(product(bodies, ["application/x-npz", "application/zip", None]), check)
 
 
 def test_operand_names_that_are_numbers_are_names() -> None:

@@ -1,5 +1,6 @@
 """Defaults that fit the memory, and what is told of them."""
 
+import itertools
 import re
 
 import pytest
@@ -29,15 +30,20 @@ def test_less_memory_means_smaller_budgets() -> None:
 
 
 def test_runs_of_all_workers_share_the_memory() -> None:
-    assert fit_to_memory(Settings(workers=8), 1280 * MIB).max_run_bytes == 64 * MIB
-    assert fit_to_memory(Settings(workers=1), 1280 * MIB).max_run_bytes == 512 * MIB
+    assert fit_to_memory(Settings(workers=2), 1280 * MIB).max_run_bytes == 256 * MIB
+    assert fit_to_memory(Settings(workers=2, heavy_workers=2), 1280 * MIB).max_run_bytes == 192 * MIB
+    assert fit_to_memory(Settings(workers=1), 1280 * MIB).max_run_bytes == 384 * MIB
 
 
 def test_memory_bounds_the_workers_that_are_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
     many = Machine(64, "", None, "")
     monkeypatch.setattr("service.config.settings.this_machine", lambda: many)
     fitted = fit_to_memory(Settings(), 1024 * MIB)
-    assert (fitted.worker_count, fitted.thread_count, fitted.max_run_bytes) == (4, 16, 96 * MIB)
+    assert (fitted.worker_count, fitted.thread_count, fitted.max_run_bytes) == (
+        4,
+        16,
+        768 * MIB * 3 // 4 // 7,
+    )
     assert fit_to_memory(Settings(), 64 << 30).worker_count == 64
     assert fit_to_memory(Settings(), 100 * MIB).worker_count == 1
     assert fit_to_memory(Settings(workers=9), 1024 * MIB).worker_count == 9
@@ -59,9 +65,10 @@ def test_what_is_for_many_requests_holds_that_for_one() -> None:
 
 
 def test_budgets_together_leave_room_for_the_process() -> None:
-    for memory in (512 * MIB, 1024 * MIB, 2048 * MIB, 8192 * MIB):
-        fitted = fit_to_memory(Settings(workers=2), memory)
-        taken = fitted.max_buffered_bytes + fitted.max_unsent_bytes + 2 * fitted.max_run_bytes
+    for memory, workers in itertools.product((512 * MIB, 1024 * MIB, 2048 * MIB, 8192 * MIB), (1, 2, 8)):
+        fitted = fit_to_memory(Settings(workers=workers), memory)
+        runs = fitted.worker_count + fitted.heavy_worker_count
+        taken = fitted.max_buffered_bytes + fitted.max_unsent_bytes + runs * fitted.max_run_bytes
         assert taken + 256 * MIB <= memory
 
 
@@ -75,8 +82,9 @@ def test_no_default_becomes_nothing() -> None:
     assert all(getattr(fitted, name) == MIB for name in (*MEMORY_SHARES, "max_run_bytes"))
 
 
-def test_what_was_taken_from_where_is_told() -> None:
+def test_what_was_taken_from_where_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(2, "a quota of 2 CPUs in /q", 512 * MIB, "the limit in /m")
+    monkeypatch.setattr("service.config.settings.this_machine", lambda: machine)
     settings = fit_to_memory(Settings(workers=2, max_body_bytes=64 * MIB), machine.memory)
     assert list(describe_fit(settings, machine)) == [
         "2 workers of 1 thread on 2 CPUs: a quota of 2 CPUs in /q",

@@ -10,6 +10,7 @@ from service.config.model_config import (
     load_model_config,
 )
 from service.tasks.classification import ClassificationConfig
+from tests.cases import check_each
 
 
 def load(folder: Path, text: str) -> ModelConfig:
@@ -118,9 +119,8 @@ def test_labels_file_lies_beside(tmp_path: Path, name: str) -> None:
     refused(tmp_path, f'task = "classification"\nlabels = "{name}"', "labels")
 
 
-@pytest.mark.parametrize(
-    ("text", "key", "part"),
-    [
+def test_invalid(tmp_path: Path) -> None:
+    cases = [
         ("task = ", None, "cannot be read"),
         ('task = "sorting"', "task", "should be 'classification', "),
         ("task = 3", "task", "got 3"),
@@ -158,10 +158,8 @@ def test_labels_file_lies_beside(tmp_path: Path, name: str) -> None:
         ("[image]\ncolour = 'gray'\nstd = [1, 2, 3]", "image", "std has 3 values; expected 1 or 1"),
         ("[image]\nstd = [1, 0, 1]", "image.std.1", "got 0"),
         ("[image]\ncrop_fraction = 1.5", "image.crop_fraction", "got 1.5"),
-    ],
-)
-def test_invalid(tmp_path: Path, text: str, key: str | None, part: str) -> None:
-    refused(tmp_path, text, key, part)
+    ]
+    check_each(cases, lambda case: refused(tmp_path, *case))
 
 
 def test_all_problems_are_listed(tmp_path: Path) -> None:

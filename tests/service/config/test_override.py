@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from service.config.override import ConfigOverride, parse_load_parameters
 from service.errors import ServiceError
+from tests.cases import check_each
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
@@ -74,9 +75,8 @@ def test_null_keeps_what_model_toml_says() -> None:
     assert (override.max_batch_size, override.versions) == (None, None)
 
 
-@pytest.mark.parametrize(
-    ("config", "told"),
-    [
+def test_anything_else_is_refused_by_name() -> None:
+    cases: list[tuple[Any, str]] = [
         ([], "config: is []; expected an object"),
         (
             {"backend": "x", "platform": "y"},
@@ -107,10 +107,13 @@ def test_null_keeps_what_model_toml_says() -> None:
         ({"dynamic_batching": None}, "dynamic_batching: is None; expected an object with the known keys"),
         ({"name": None}, "name: is None; expected 'm'"),
         ({"max_batch_size": "{expected}"}, "max_batch_size: is '{expected}'; expected a whole number"),
-    ],
-)
-def test_anything_else_is_refused_by_name(config: Any, told: str) -> None:
-    assert told in refused({"config": json.dumps(config)})
+    ]
+
+    def check(case: tuple[Any, str]) -> None:
+        config, text = case
+        assert text in refused({"config": json.dumps(config)})
+
+    check_each(cases, check)
 
 
 @pytest.mark.parametrize(

@@ -40,21 +40,21 @@ def broken(*_: object, **__: object) -> Any:
     ],
 )
 async def test_fault_is_logged_and_answered_without_its_cause(
-    app: Application,
-    client: AsyncClient,
+    fresh_app: Application,
+    fresh_client: AsyncClient,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     place: str,
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(place, broken)
-        answer = await client.post("/infer?model=vector", content=GOOD, headers={"X-Request-ID": "r9"})
+        answer = await fresh_client.post("/infer?model=vector", content=GOOD, headers={"X-Request-ID": "r9"})
     assert (answer.status_code, answer.json()["code"]) == (500, "internal_error")
     assert answer.json()["details"] == {"request_id": "r9"}
     assert "secret" not in answer.text
     assert "secret" in caplog.text
-    assert dict(services_of(app).telemetry.http_durations.series())[FAULT].count == 1
-    assert (await client.post("/infer?model=vector", content=GOOD)).status_code == 200
+    assert dict(services_of(fresh_app).telemetry.http_durations.series())[FAULT].count == 1
+    assert (await fresh_client.post("/infer?model=vector", content=GOOD)).status_code == 200
 
 
 async def test_number_of_more_than_64_bits_is_repeated_in_the_error(client: AsyncClient) -> None:

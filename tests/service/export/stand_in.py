@@ -2,8 +2,9 @@
 
 import sys
 import textwrap
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from engine.pnnx.archive_writer import write_archive
 from service.export.errors import ExportError
 from service.export.input_spec import InputSpec
 from service.export.source import Result, Source
+from service.export.trial import flip_last_bits
 
 WEIGHT = np.arange(12, dtype=np.float32).reshape(3, 4) / 8
 BIAS = np.array([1, -2, 3], np.float32)
@@ -23,19 +25,26 @@ class LinearSource(Source):
     """A linear layer of four features and three classes, with a batch of any size up to `most`."""
 
     most: int = 8
+    weight_of_class: Array = field(default_factory=lambda: WEIGHT)
     title: str = "linear, a stand-in"
     runtime: str = "numpy"
 
     def inputs(self, given: Sequence[InputSpec]) -> list[InputSpec]:
-        return list(given)
+        return list(given) or [InputSpec((1, 4), (True, False))]
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         if arrays[0].shape[1:] != (4,) or len(arrays[0]) > self.most:
             raise ExportError(f"the model does not run on {arrays[0].shape}: 4 features are expected")
-        return [arrays[0] @ WEIGHT.T + BIAS]
+        return [arrays[0] @ self.weight_of_class.T + BIAS]
 
     def results(self, arrays: Sequence[Array]) -> list[Result]:
         return [Result(array, "net.py:3 in forward") for array in self.run(arrays)]
+
+    @contextmanager
+    def perturbed(self) -> Iterator[None]:
+        self.weight_of_class = flip_last_bits(WEIGHT)
+        yield
+        self.weight_of_class = WEIGHT
 
     def save(self, folder: Path, arrays: Sequence[Array]) -> Path:
         del arrays

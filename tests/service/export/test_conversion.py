@@ -11,7 +11,7 @@ import pytest
 from engine import RuntimeGraph
 from engine.model_folder import find_files
 from service.export import ExportError, export
-from service.export.conversion import open_source
+from service.export.opening import open_source, source_name
 from tests.service.export.stand_in import BIAS, WEIGHT, LinearSource, make_exporter, names_in, write_files
 
 Prepare = Callable[..., Path]
@@ -47,9 +47,9 @@ def test_a_model_is_written_that_runs(prepare: Prepare) -> None:
     report = export("net.pt", models / "net", inputs=["?,4"])
     assert left(models) == ["net"]
     assert report.files == ("model.toml", "net.pnnx.bin", "net.pnnx.param")
-    assert [agreement.shapes for agreement in report.agreements] == [((1, 4),), ((2, 4),)]
+    assert [agreement.shapes for agreement in report.agreements] == [((1, 4),), ((3, 4),), ((5, 4),)]
     assert all(agreement.agrees for agreement in report.agreements)
-    assert [(agreement.found, agreement.layers) for agreement in report.agreements] == [(1, 1), (1, 1)]
+    assert [(agreement.matched, agreement.tensors) for agreement in report.agreements] == [(1, 1)] * 3
     assert tomllib.loads((models / "net" / "model.toml").read_text())["warm_up"] == {"shapes": [[1, 4]]}
     files = find_files(models / "net")
     graph = RuntimeGraph(files.param, files.bin)
@@ -99,10 +99,11 @@ def test_a_model_that_differs_is_not_written(prepare: Prepare) -> None:
     models = prepare(bias=BIAS + 1)
     with pytest.raises(ExportError) as caught:
         export("net.pt", models / "net", inputs=["1,4"])
-    assert "output 1 of the exported model is not what numpy computes on (1,4): it differs by up to 1" in str(
-        caught.value
+    assert (
+        "output 1 of the exported model differs from that of numpy on (1,4): it is off by up to 1, rounding"
+        in str(caught.value)
     )
-    assert "The first result that numpy has nowhere is that of nn.Linear head" in str(caught.value)
+    assert "the first tensor without a match in numpy is that of nn.Linear head" in str(caught.value)
     assert left(models) == []
 
 
@@ -178,12 +179,68 @@ def test_wishes_are_checked_first(prepare: Prepare, wish: dict[str, object], pro
     assert left(models) == []
 
 
-@pytest.mark.parametrize("source", ["models", "nothing"])
-def test_what_is_no_source_is_told(source: str) -> None:
-    with pytest.raises(
-        ExportError, match="expected a TorchScript file, an ONNX file, or package.module:function"
-    ):
+def test_a_default_that_cannot_be_dynamic_becomes_fixed_and_is_noted(prepare: Prepare) -> None:
+    models = prepare()
+    report = export("net.pt", models / "net")
+    assert [agreement.shapes for agreement in report.agreements] == [((1, 4),), ((3, 4),), ((5, 4),)]
+    assert report.notes == ()
+    models = prepare(source=LinearSource(most=1))
+    report = export("net.pt", models / "net", force=True)
+    assert [agreement.shapes for agreement in report.agreements] == [((1, 4),), ((1, 4),)]
+    assert report.notes[0].startswith(
+        "its inputs are (1,4)f32: with more dynamic dimensions, size 0 cannot be open: the model does not run on (2, 4)"
+    )
+
+
+def test_the_first_of_several_problems_is_told(prepare: Prepare) -> None:
+    models = prepare("print('Error: told ' + sys.argv[-1]); sys.exit(3)")
+    with pytest.raises(ExportError, match=r"Error: told inputshape2=\[2,4\]f32"):
+        export("net.pt", models / "net")
+    assert left(models) == []
+
+
+def test_an_export_that_took_too_long_is_not_tried_again(prepare: Prepare, tmp_path: Path) -> None:
+    models = prepare("(files / 'tried').open('a').write('x'); time.sleep(600)")
+    with pytest.raises(ExportError, match="still running after 1 s"):
+        export("net.pt", models / "net", seconds=1)
+    assert (tmp_path / "tools" / "tried").read_text() == "x"
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        (
+            "tests",
+            "tests is a folder without config.json; expected a .pt2 or TorchScript file, an ONNX file, ",
+        ),
+        ("nothing", "nothing is no file; expected a .pt2 or TorchScript file"),
+        (__file__, "says not which model; add its class or function, as test_conversion.py:Class"),
+        ("nothing.pt2", "there is no file nothing.pt2"),
+    ],
+)
+def test_what_is_no_source_is_told(source: str, problem: str) -> None:
+    with pytest.raises(ExportError, match=problem):
         open_source(source)
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("a/net.traced.pt", "net"),
+        ("pack.age:make", "make"),
+        ("a/nets.py:Small", "Small"),
+        ("a/net.pt2", "net"),
+    ],
+)
+def test_a_model_has_the_name_of_its_source(source: str, name: str) -> None:
+    assert source_name(source) == name
+
+
+@pytest.mark.parametrize("config", ["[", "{}", '{"architectures": []}', '{"architectures": null}'])
+def test_a_folder_without_an_architecture_is_told(tmp_path: Path, config: str) -> None:
+    (tmp_path / "config.json").write_text(config)
+    with pytest.raises(ExportError, match='names no architecture .*; expected "architectures" with one name'):
+        open_source(tmp_path)
 
 
 def test_the_report_is_json_as_well(prepare: Prepare) -> None:
@@ -194,7 +251,7 @@ def test_the_report_is_json_as_well(prepare: Prepare) -> None:
     assert document["task"] == "raw"
     lines = list(report.lines())
     assert lines[0] == "source    linear, a stand-in"
-    assert lines[2].startswith("checked   (1,4): 1 output agrees with numpy to ")
+    assert lines[2].startswith("checked   (1,4): 1 output matches numpy (max relative error ")
     assert lines[-1].endswith("model.toml, net.pnnx.bin, net.pnnx.param; task raw")
 
 

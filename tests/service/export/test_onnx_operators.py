@@ -43,6 +43,29 @@ def test_elements_are_gathered(tmp_path: Path) -> None:
     )
 
 
+def translated(folder: Path, line: str) -> str:
+    param = folder / "net.param"
+    param.write_text(f"7767517\n1 3\n{line}\n")
+    translate_operators(param)
+    return param.read_text().splitlines()[2]
+
+
+def test_rows_of_a_matrix_are_an_embedding(tmp_path: Path) -> None:
+    assert translated(tmp_path, "Gather g 2 1 w i y axis=0 #w=(9,4)f32 #i=(1,16)i64 #y=(1,16,4)f32") == (
+        "F.embedding g 2 1 w i y $input=i $weight=w #w=(9,4)f32 #i=(1,16)i64 #y=(1,16,4)f32"
+    )
+    for line in ("Gather g 2 1 w i y axis=1 #w=(9,4)f32", "Gather g 2 1 w i y axis=0 #w=(9,4,2)f32"):
+        assert translated(tmp_path, line) == line
+
+
+@pytest.mark.parametrize(
+    ("option", "function"), [("fmod=0", "remainder"), ("", "remainder"), ("fmod=1", "fmod")]
+)
+def test_remainders(tmp_path: Path, option: str, function: str) -> None:
+    line = " ".join(filter(None, ["Mod m 2 1 x y z", option, "#z=(2)i64"]))
+    assert translated(tmp_path, line) == f"pnnx.Expression m 2 1 x y z expr={function}(@0,@1) #z=(2)i64"
+
+
 def test_what_is_not_known_stays_as_it_is(tmp_path: Path) -> None:
     param = tmp_path / "net.param"
     text = f"{HEAD}ReduceMax r 1 1 0 1 keepdims=0\nNonZero n 1 1 0 2 mode=@x\n"

@@ -39,7 +39,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, authority: trustme.CA) -> I
     root = tmp_path_factory.mktemp("access")
     add_model(root / "models", "vector", VECTOR)
     authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(root / "server.pem")
-    flags = ("--grpc-port", "0", "--no-warm-up", "--rate-limit", "20", "--timeout", "2")
+    flags = ("--grpc-port", "0", "--no-warm-up", "--rate-limit", "10", "--timeout", "2")
     secure = ("--ssl-certfile", str(root / "server.pem"), "--model-control", "explicit")
     with ServerProcess("--models", str(root / "models"), *flags, *secure, environment=KEYS) as started:
         yield started

@@ -80,12 +80,12 @@ def test_a_request_whose_client_leaves_is_dropped_from_the_queue(
 
 
 def test_the_parameter_timeout_and_the_deadline_both_hold(raw: RawClient, grpc_server: ServerProcess) -> None:
-    entry = {"timeout": service_pb2.InferParameter(int64_param=2_000_000)}
+    entry = {"timeout": service_pb2.InferParameter(int64_param=4_000_000)}
     call = raw.channel.unary_unary(INFER).future(blocked(55, parameters=entry), timeout=SOON)
     assert grpc_server.entered.take() == 55
     status, code, sentence = told(call.exception())
     grpc_server.gate.give()
-    assert (status, code, "2 s" in sentence) == ("DEADLINE_EXCEEDED", "timeout", True)
+    assert (status, code, "4 s" in sentence) == ("DEADLINE_EXCEEDED", "timeout", True)
 
 
 def test_health(raw: RawClient) -> None:

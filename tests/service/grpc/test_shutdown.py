@@ -34,7 +34,7 @@ def test_what_has_begun_is_answered(tmp_path: Path) -> None:
         stream = channel.stream_stream(STREAM)(iter(sender), timeout=SOON)
         sender.send(blocked(2, id="streamed"))
         server.terminate()
-        assert [_Status.FromString(answer).status for answer in health] == [2]
+        assert {_Status.FromString(answer).status for answer in health} == {2}
         with grpc.insecure_channel(grpc_address(server)) as late:
             refused = late.unary_unary(INFER).future(blocked(3), timeout=SOON).exception()
         assert refused.code() is grpc.StatusCode.UNAVAILABLE
@@ -85,7 +85,7 @@ def test_clients_that_are_gone_without_a_word_are_given_up(tmp_path: Path) -> No
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere gRPC listens itself")
 def test_clients_are_sent_away_before_calls_are_refused(tmp_path: Path) -> None:
     add_model(tmp_path, "vector", VECTOR)
-    flags = ("--models", str(tmp_path), "--no-warm-up", "--grpc-port", "0", "--drain-delay-seconds", "3")
+    flags = ("--models", str(tmp_path), "--no-warm-up", "--grpc-port", "0", "--drain-delay-seconds", "600")
     states: Queue[grpc.ChannelConnectivity] = Queue()
     with ServerProcess(*flags) as server, Callers(grpc_address(server), 4) as callers:
         callers.until_answered(20)
@@ -93,13 +93,14 @@ def test_clients_are_sent_away_before_calls_are_refused(tmp_path: Path) -> None:
             channel.subscribe(states.put)
             call = channel.unary_unary(INFER)
             assert values_of(call(message(), timeout=SOON)) == [1, 0, 3]
-            server.terminate()
-            server.wait_for_line(re.compile("not ready any more"))
             while states.get(timeout=SOON) is not grpc.ChannelConnectivity.READY:
                 pass
+            server.terminate()
+            server.wait_for_line(re.compile("not ready any more"))
             assert states.get(timeout=SOON) is grpc.ChannelConnectivity.IDLE  # its connection has ended
             assert values_of(call(message(), timeout=SOON)) == [1, 0, 3]
             callers.until_answered(20)
             assert not callers.errors
+        server.terminate()
         assert server.exit_code() == 0
     assert {code for code, _, _ in callers.errors} <= {"UNAVAILABLE"}

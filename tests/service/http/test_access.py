@@ -18,6 +18,7 @@ from service.http.access import Access, AccessMiddleware, credentials
 from service.http.application import Application
 from service.services import services_of
 from service.surfaces import surface_of
+from tests.service.conftest import client_of, running
 
 pytestmark = pytest.mark.anyio
 
@@ -50,18 +51,21 @@ def status(access: Access, method: str, path: str, *keys: str) -> int:
     return 200
 
 
-@pytest.fixture
-async def keyed(models: Path) -> AsyncIterator[Application]:
+@pytest.fixture(scope="module")
+def keyed_settings(models: Path) -> Settings:
     keys: dict[str, Any] = {"api_keys": SecretStr(API), "admin_keys": SecretStr(ADMIN)}
-    settings = Settings(models=models, cors_origins=("https://a.example",), workers=1, **keys)
-    created = create_app(settings)
-    async with created.router.lifespan_context(created):
+    return Settings(models=models, cors_origins=("https://a.example",), workers=1, **keys)
+
+
+@pytest.fixture(scope="module")
+async def keyed(keyed_settings: Settings) -> AsyncIterator[Application]:
+    async with running(keyed_settings) as created:
         yield created
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def visitor(keyed: Application) -> AsyncIterator[AsyncClient]:
-    async with AsyncClient(transport=ASGITransport(keyed), base_url="http://test") as created:
+    async with client_of(keyed) as created:
         yield created
 
 
@@ -253,28 +257,27 @@ async def test_preflight_needs_no_key(visitor: AsyncClient) -> None:
     assert "Origin" in wrong_method.headers["vary"]
 
 
-async def test_pages_of_an_allowed_origin_can_read_answers_and_errors(
-    keyed: Application, visitor: AsyncClient
-) -> None:
+async def test_pages_of_an_allowed_origin_can_read_answers_and_errors(keyed_settings: Settings) -> None:
     origin = {"Origin": "https://a.example"}
+    async with running(keyed_settings) as app, client_of(app) as client:
 
-    @keyed.api.get("/fault")
-    async def fail() -> None:
-        raise ZeroDivisionError
+        @app.api.get("/fault")
+        async def fail() -> None:
+            raise ZeroDivisionError
 
-    answers = [
-        await visitor.get("/models", headers=origin | bearer(API)),
-        await visitor.get("/models", headers=origin),
-        await visitor.get("/fault", headers=origin | bearer(API)),
-    ]
-    services_of(keyed).lifecycle.drain()
-    answers.append(await visitor.get("/models", headers=origin | bearer(API)))
+        answers = [
+            await client.get("/models", headers=origin | bearer(API)),
+            await client.get("/models", headers=origin),
+            await client.get("/fault", headers=origin | bearer(API)),
+        ]
+        services_of(app).lifecycle.drain()
+        answers.append(await client.get("/models", headers=origin | bearer(API)))
+        other = await client.get("/models", headers={"Origin": "https://b.example"} | bearer(API))
     assert [answer.status_code for answer in answers] == [200, 401, 500, 503]
     for answer in answers:
         assert answer.headers["access-control-allow-origin"] == "https://a.example"
         assert "X-Request-ID" in answer.headers["access-control-expose-headers"]
         assert "x-request-id" in answer.headers
-    other = await visitor.get("/models", headers={"Origin": "https://b.example"} | bearer(API))
     assert "access-control-allow-origin" not in other.headers
 
 

@@ -66,16 +66,16 @@ async def test_parameter_that_fastapi_refuses(client: AsyncClient) -> None:
     }
 
 
-async def test_error_of_the_service(app: Application, client: AsyncClient) -> None:
-    raising(app, lambda: ServiceError(409, "taken", "no", {"n": float("nan")}, {"X-Why": "because"}))
-    answer = await client.get("/raise")
+async def test_error_of_the_service(fresh_app: Application, fresh_client: AsyncClient) -> None:
+    raising(fresh_app, lambda: ServiceError(409, "taken", "no", {"n": float("nan")}, {"X-Why": "because"}))
+    answer = await fresh_client.get("/raise")
     assert check_shape(answer, 409, "taken") == {"n": None}
     assert answer.headers["x-why"] == "because"
 
 
-async def test_http_exception_of_any_status(app: Application, client: AsyncClient) -> None:
-    raising(app, lambda: HTTPException(418, "no coffee"))
-    answer = await client.get("/raise")
+async def test_http_exception_of_any_status(fresh_app: Application, fresh_client: AsyncClient) -> None:
+    raising(fresh_app, lambda: HTTPException(418, "no coffee"))
+    answer = await fresh_client.get("/raise")
     check_shape(answer, 418, "http_418")
     assert answer.json()["error"] == "no coffee"
 
@@ -96,17 +96,19 @@ def out_of_memory() -> LayerError:
     ],
 )
 async def test_engine_error(
-    app: Application, client: AsyncClient, make: Callable[[], Exception], status: int, code: str
+    fresh_app: Application, fresh_client: AsyncClient, make: Callable[[], Exception], status: int, code: str
 ) -> None:
-    raising(app, make)
-    answer = await client.get("/raise")
+    raising(fresh_app, make)
+    answer = await fresh_client.get("/raise")
     check_shape(answer, status, code)
     assert answer.json()["error"] == (str(make()) or "the server has too little memory for the request")
     assert answer.headers.get("Retry-After") == ("1" if status == 503 else None)
 
 
-async def test_anything_else_is_a_fault_of_the_server(app: Application, client: AsyncClient) -> None:
-    app.api.add_exception_handler(KeyError, app.api.exception_handlers[ServiceError])
-    raising(app, lambda: KeyError("secret"))
-    answer = await client.get("/raise", headers={"X-Request-ID": "r1"})
+async def test_anything_else_is_a_fault_of_the_server(
+    fresh_app: Application, fresh_client: AsyncClient
+) -> None:
+    fresh_app.api.add_exception_handler(KeyError, fresh_app.api.exception_handlers[ServiceError])
+    raising(fresh_app, lambda: KeyError("secret"))
+    answer = await fresh_client.get("/raise", headers={"X-Request-ID": "r1"})
     assert check_shape(answer, 500, "internal_error") == {"request_id": "r1"}

@@ -40,8 +40,8 @@ async def test_errors_are_those_of_get(client: AsyncClient) -> None:
         assert (answer.status_code, answer.content) == (status, b"")
 
 
-async def test_metrics_count_head_by_its_name_and_route(client: AsyncClient) -> None:
-    await client.head("/models/vector")
-    text = (await client.get("/metrics")).text
+async def test_metrics_count_head_by_its_name_and_route(fresh_client: AsyncClient) -> None:
+    await fresh_client.head("/models/vector")
+    text = (await fresh_client.get("/metrics")).text
     counted = 'http_request_method="HEAD",http_response_status_code="200",http_route="/models/{name}"'
     assert f"http_server_request_duration_seconds_count{{{counted}}} 1" in text

@@ -51,13 +51,13 @@ async def test_access_log_can_be_turned_off(settings: Settings, caplog: pytest.L
 
 
 async def test_fault_is_logged_and_not_shown(
-    app: Application, client: AsyncClient, caplog: pytest.LogCaptureFixture
+    fresh_app: Application, fresh_client: AsyncClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    @app.api.get("/fault")
+    @fresh_app.api.get("/fault")
     async def fail() -> None:
         raise ZeroDivisionError("secret")
 
-    answer = await client.get("/fault", headers={"X-Request-ID": "r9"})
+    answer = await fresh_client.get("/fault", headers={"X-Request-ID": "r9"})
     assert answer.status_code == 500
     assert answer.headers["x-request-id"] == "r9"
     assert answer.json()["code"] == "internal_error"
@@ -68,38 +68,42 @@ async def test_fault_is_logged_and_not_shown(
     assert "secret" in str(record.exc_info[1])
 
 
-async def test_fault_in_the_middle_of_an_answer_cuts_it_off(app: Application, client: AsyncClient) -> None:
+async def test_fault_in_the_middle_of_an_answer_cuts_it_off(
+    fresh_app: Application, fresh_client: AsyncClient
+) -> None:
     def broken() -> Iterator[bytes]:
         yield b"half"
         raise ZeroDivisionError("secret")
 
-    @app.api.get("/half")
+    @fresh_app.api.get("/half")
     async def answer_half() -> StreamingResponse:
         return StreamingResponse(broken())
 
     with pytest.raises(ZeroDivisionError):
-        await client.get("/half")
+        await fresh_client.get("/half")
 
 
 async def test_client_that_left_gets_a_status_of_its_own_in_the_log(
-    app: Application, client: AsyncClient, caplog: pytest.LogCaptureFixture
+    fresh_app: Application, fresh_client: AsyncClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    @app.api.get("/left")
+    @fresh_app.api.get("/left")
     async def leave() -> None:
         raise ClientDisconnect
 
     with caplog.at_level(logging.INFO):
-        await client.get("/left")  # what is answered here reaches nobody on a real connection
+        await fresh_client.get("/left")  # what is answered here reaches nobody on a real connection
     assert access_fields(caplog)[0]["status"] == 499
-    assert services_of(app).lifecycle.accepted == 0
+    assert services_of(fresh_app).lifecycle.accepted == 0
 
 
-async def test_while_draining_only_health_and_metrics_answer(app: Application, client: AsyncClient) -> None:
-    services_of(app).lifecycle.drain()
+async def test_while_draining_only_health_and_metrics_answer(
+    fresh_app: Application, fresh_client: AsyncClient
+) -> None:
+    services_of(fresh_app).lifecycle.drain()
     for path in ("/livez", "/metrics"):
-        assert (await client.get(path)).status_code == 200
+        assert (await fresh_client.get(path)).status_code == 200
     for path in ("/readyz", "/models", "/nowhere"):
-        answer = await client.get(path)
+        answer = await fresh_client.get(path)
         assert answer.status_code == 503
         assert answer.json()["code"] == "shutting_down"
         assert answer.headers["connection"] == "close"
@@ -107,15 +111,17 @@ async def test_while_draining_only_health_and_metrics_answer(app: Application, c
         assert "x-request-id" in answer.headers
 
 
-async def test_requests_count_as_accepted_but_health_does_not(app: Application, client: AsyncClient) -> None:
-    lifecycle = services_of(app).lifecycle
+async def test_requests_count_as_accepted_but_health_does_not(
+    fresh_app: Application, fresh_client: AsyncClient
+) -> None:
+    lifecycle = services_of(fresh_app).lifecycle
     seen: list[int] = []
 
-    @app.api.get("/count")
+    @fresh_app.api.get("/count")
     async def count(request: Request) -> None:
         seen.append(services_of(request).lifecycle.accepted)
 
-    await client.get("/count")
+    await fresh_client.get("/count")
     assert seen == [1]
     assert lifecycle.accepted == 0
 

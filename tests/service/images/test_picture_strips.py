@@ -1,6 +1,7 @@
 """A large picture that is read in strips becomes what it becomes as a whole."""
 
 from io import BytesIO
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from service.images.image_file import IMAGE_FORMATS
 from service.images.image_header import read_header
 from service.images.picture_strips import PictureStrips
 from service.images.planes import make_planes
+from tests.cases import check_each
 from tests.service.images.cases import draw_picture
 
 KEYS: tuple[dict[str, object], ...] = (
@@ -50,15 +52,16 @@ def _planes(mode: str, orientation: int, config: ImageConfig) -> Array:
     return out
 
 
-@pytest.mark.parametrize("orientation", range(1, 9))
-@pytest.mark.parametrize("keys", KEYS, ids=str)
-def test_strips_of_turned_pictures(
-    monkeypatch: pytest.MonkeyPatch, keys: dict[str, object], orientation: int
-) -> None:
-    config = ImageConfig.model_validate(keys)
-    whole = _planes("RGB", orientation, config)
-    _read_in_strips(monkeypatch)
-    np.testing.assert_array_equal(_planes("RGB", orientation, config), whole)
+def test_strips_of_turned_pictures() -> None:
+    def check(case: tuple[dict[str, object], int]) -> None:
+        keys, orientation = case
+        config = ImageConfig.model_validate(keys)
+        whole = _planes("RGB", orientation, config)
+        with pytest.MonkeyPatch.context() as patch:
+            _read_in_strips(patch)
+            np.testing.assert_array_equal(_planes("RGB", orientation, config), whole)
+
+    check_each(product(KEYS, range(1, 9)), check)
 
 
 @pytest.mark.parametrize("colour", ["gray", "rgb"])

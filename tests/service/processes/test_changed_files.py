@@ -11,7 +11,7 @@ import pytest
 
 from tests.service.models import add_versions
 from tests.service.processes.test_processes import RESTARTED, SERVES, children, start
-from tests.service.server.process import ServerProcess
+from tests.service.server.process import SOON, ServerProcess
 from tests.service.traffic.conftest import BODY, scaled
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="several processes need a POSIX system")
@@ -33,10 +33,9 @@ def server(models: Path) -> Iterator[ServerProcess]:
 def factors(server: ServerProcess) -> set[float]:
     """Return what answers are multiplied by, each on a connection of its own."""
     url = f"{server.url}/infer?model=m&trace=off"
-    return {httpx.post(url, json=BODY).json()["outputs"][0]["data"][0][0] for _ in range(16)}
+    return {httpx.post(url, json=BODY, timeout=SOON).json()["outputs"][0]["data"][0][0] for _ in range(16)}
 
 
-@pytest.mark.usual_processes
 def test_process_that_reads_other_files_has_all_replaced(server: ServerProcess, models: Path) -> None:
     before = children(server)
     assert factors(server) == {2.0}
@@ -49,7 +48,6 @@ def test_process_that_reads_other_files_has_all_replaced(server: ServerProcess, 
     assert not set(children(server).values()) & set(before.values())
 
 
-@pytest.mark.usual_processes
 def test_process_that_reads_the_same_files_replaces_none(server: ServerProcess, models: Path) -> None:
     before = children(server)
     (models / "m" / "1" / "model.param").touch()

@@ -7,6 +7,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 
 import grpc
 import httpx
@@ -55,7 +56,6 @@ def answered(server: ServerProcess) -> tuple[float, float]:
     return found['nv_inference_request_success{model="vector",version="1"}'], calls
 
 
-@pytest.mark.usual_processes
 def test_rolling_restart_fails_no_call(server: ServerProcess) -> None:
     before = children(server)
     with Callers(grpc_address(server)) as callers:
@@ -66,7 +66,7 @@ def test_rolling_restart_fails_no_call(server: ServerProcess) -> None:
     assert not callers.errors
     assert not set(children(server).values()) & set(before.values())
     assert answered(server) == (callers.answered, callers.answered)
-    (statistics,) = httpx.get(f"{server.url}/v2/models/vector/stats").json()["model_stats"]
+    (statistics,) = httpx.get(f"{server.url}/v2/models/vector/stats", timeout=SOON).json()["model_stats"]
     with channels(grpc_address(server), 1) as (channel,):
         data = RawClient(channel).call(b"", "ModelStatistics")
     (told,) = service_pb2.ModelStatisticsResponse.FromString(data).model_stats
@@ -74,16 +74,19 @@ def test_rolling_restart_fails_no_call(server: ServerProcess) -> None:
     assert told.inference_count == statistics["inference_count"] == callers.answered
 
 
-@pytest.mark.usual_processes
 def test_killed_process_takes_only_its_own_connections(server: ServerProcess) -> None:
     with Callers(grpc_address(server), 8) as callers:
         callers.until_answered(50)
+        killed = monotonic()
         os.kill(children(server)[0], signal.SIGKILL)
         server.wait_for_line(SERVES)
+        restart = monotonic() - killed
         callers.until_answered(50)
     assert {code for code, _, _ in callers.errors} <= {"UNAVAILABLE"}
     assert all(caller.errors.total() <= 1 for caller in callers.callers)
-    assert max(caller.longest for caller in callers.callers) < 5.0, "clients wait for nobody"
+    assert max(caller.longest for caller in callers.callers) < max(5.0, restart / 2), (
+        "clients wait for nobody"
+    )
     runs, calls = answered(server)
     most = callers.answered + callers.errors.total()
     assert callers.answered <= calls <= most, "what the killed process has counted is kept"
@@ -105,7 +108,8 @@ def test_calls_change_all_processes_and_those_to_come(server: ServerProcess) -> 
         client = RawClient(channel)
         assert client.call(named, "RepositoryModelUnload") == b""
         assert statuses() == {False}
-        assert {httpx.get(f"{server.url}/v2/models/vector/ready").status_code for _ in range(8)} == {503}
+        url = f"{server.url}/v2/models/vector/ready"
+        assert {httpx.get(url, timeout=SOON).status_code for _ in range(8)} == {503}
     os.kill(children(server)[1], signal.SIGKILL)
     server.wait_for_line(SERVES)
     assert statuses() == {False}
@@ -119,7 +123,6 @@ def test_calls_change_all_processes_and_those_to_come(server: ServerProcess) -> 
             assert name in text
 
 
-@pytest.mark.usual_processes
 def test_settings_change_in_all_processes(server: ServerProcess) -> None:
     trace = service_pb2.TraceSettingRequest()
     trace.settings["trace_rate"].value.append("7")
@@ -180,6 +183,8 @@ def test_signal_ends_all_when_calls_are_answered(tmp_path: Path) -> None:
         "numpy",
         "--grpc-port",
         "0",
+        "--log-level",
+        "debug",
     )
     gated = ServerProcess(*flags, module="tests.service.processes.gated", environment={FOLDER: str(pipes)})
     with gated as server, channels(grpc_address(server), 1) as (channel,):
@@ -189,14 +194,14 @@ def test_signal_ends_all_when_calls_are_answered(tmp_path: Path) -> None:
         begun = call.future(message(), timeout=SOON)
         until_entered(pipe)
         server.terminate()
-        server.wait_for_line(re.compile("draining: 1 requests"))
+        for _ in range(2):  # each process at a moment of its own
+            server.wait_for_line(re.compile("draining: [01] requests"))
         assert call.future(message(), timeout=SOON).exception().code() is grpc.StatusCode.UNAVAILABLE
         (pipes / "gate").write_bytes(b"")
         assert values_of(begun.result()) == [1, 0, 3]
         assert server.exit_code() == 0
 
 
-@pytest.mark.usual_processes
 def test_certificates_are_those_of_https(models: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder, authority = tmp_path_factory.mktemp("tls"), trustme.CA()
     own, theirs = authority.issue_cert("127.0.0.1"), authority.issue_cert("client.test")
@@ -223,7 +228,6 @@ def test_certificates_are_those_of_https(models: Path, tmp_path_factory: pytest.
             assert RawClient(channel).refusal(message())[0] == "UNAVAILABLE"
 
 
-@pytest.mark.usual_processes
 def test_large_messages_are_relayed_whole(models: Path) -> None:
     rows = np.random.default_rng(0).standard_normal((300_000, 3), np.float32)
     options = [("grpc.max_receive_message_length", -1)]
@@ -247,7 +251,6 @@ def test_a_port_in_use_is_told_in_words(models: Path) -> None:
     assert f"127.0.0.1:{port}: address already in use; choose another port with --grpc-port" in ended.stderr
 
 
-@pytest.mark.usual_processes
 def test_nobody_calls_past_the_port(server: ServerProcess) -> None:
     names = {line.rpartition("@")[2] for line in Path("/proc/net/unix").read_text().splitlines()}
     inside = [name for name in names if re.fullmatch("kuiper-[0-9a-f]{32}", name)]

@@ -16,7 +16,6 @@ from tests.service.server.process import ServerProcess
 
 pytestmark = [
     pytest.mark.skipif(os.name != "posix", reason="several processes need a POSIX system"),
-    pytest.mark.usual_processes,
 ]
 RESTARTED = re.compile("restarted: 2 processes were replaced")
 

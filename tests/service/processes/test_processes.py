@@ -42,6 +42,15 @@ def answered(server: ServerProcess) -> float:
     return samples(server)['nv_inference_request_success{model="vector",version="1"}']
 
 
+def http_counts(found: dict[str, float]) -> list[float]:
+    """Return how many requests for inference were counted, for each method and status."""
+    return [
+        value
+        for name, value in found.items()
+        if "duration_seconds_count" in name and 'route="/infer"' in name
+    ]
+
+
 def children(server: ServerProcess) -> dict[int, int]:
     """Return the process ids of the children by the number of their slot, as their start times tell them apart."""
     told = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
@@ -64,17 +73,16 @@ def until_started(server: ServerProcess, number: int, before: int) -> int:
         assert monotonic() < until, "no other process is started"
 
 
-@pytest.mark.usual_processes
 def test_counters_of_all_processes_are_added_up(server: ServerProcess) -> None:
     with Load(server.url, clients=8) as load:
         load.until_answered(20)
     assert load.answers == {200: load.answers.total()}
-    found = samples(server)
     total = load.answers.total()
+    until = monotonic() + SOON
+    while http_counts(found := samples(server)) != [total]:  # the last ones are sent before they are counted
+        assert monotonic() < until, found
     assert found['nv_inference_request_success{model="vector",version="1"}'] == total
     assert found['kuiper_request_seconds_count{model="vector",version="1"}'] == total
-    endpoints = [name for name in found if "duration_seconds_count" in name and 'route="/infer"' in name]
-    assert [found[name] for name in endpoints] == [total]
     assert found['kuiper_workers{process="0"}'] == found['kuiper_workers{process="1"}']
     assert found['process_resident_memory_bytes{process="1"}'] > 1 << 20
     statistics = httpx.get(f"{server.url}/v2/models/vector/stats", timeout=SOON).json()["model_stats"][0]
@@ -82,7 +90,6 @@ def test_counters_of_all_processes_are_added_up(server: ServerProcess) -> None:
     assert httpx.get(f"{server.url}/stats", timeout=SOON).json()["models"]["vector"]["requests"] == total
 
 
-@pytest.mark.usual_processes
 def test_signal_that_restarts_may_reach_all_processes(server: ServerProcess) -> None:
     before = children(server)
     with Load(server.url, clients=6) as load:
@@ -101,12 +108,13 @@ def test_signal_that_restarts_may_reach_all_processes(server: ServerProcess) -> 
     assert "SIGHUP" not in "".join(line for line in server.lines if "ERROR" in line)
 
 
-@pytest.mark.usual_processes
 def test_killed_process_takes_only_its_own_connections(server: ServerProcess) -> None:
     with Load(server.url, clients=6) as load:
         load.until_answered(20)
+        killed = monotonic()
         os.kill(children(server)[0], signal.SIGKILL)
         server.wait_for_line(SERVES)
+        restart = monotonic() - killed
         load.until_answered(20)
         new = samples(server)
     total = load.answers.total()
@@ -118,12 +126,11 @@ def test_killed_process_takes_only_its_own_connections(server: ServerProcess) ->
         "what the killed process has counted is kept"
     )
     assert sum(name.startswith("kuiper_workers{") for name in new) == 2
-    assert max(told.longest for told in load.told) < 5.0, (
+    assert max(told.longest for told in load.told) < max(5.0, restart / 2), (
         "clients wait neither for the dead nor for the new one"
     )
 
 
-@pytest.mark.usual_processes
 def test_rolling_restart_fails_nothing(server: ServerProcess) -> None:
     before = children(server)
     with Load(server.url, clients=6) as load:
@@ -147,7 +154,6 @@ def test_models_that_no_longer_load_leave_the_old_processes(server: ServerProces
     assert httpx.get(f"{server.url}/readyz", timeout=SOON).status_code == 200
 
 
-@pytest.mark.usual_processes
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signal_ends_all(server: ServerProcess, number: signal.Signals) -> None:
     pids = children(server).values()
@@ -187,7 +193,20 @@ def test_traces_of_all_processes_are_found_from_any(server: ServerProcess) -> No
     assert sum(event["name"] == "request" and event["ph"] == "b" for event in drawn) == len(ids)
 
 
-@pytest.mark.usual_processes
+def test_keys_see_their_own_traces_of_all_processes(models: Path, tmp_path: Path) -> None:
+    keys = ["a" * 16, "b" * 16]
+    (tmp_path / "keys").write_text("\n".join(keys))
+    with start(models, "--api-keys-file", str(tmp_path / "keys")) as server:
+        for number in range(12):  # each on a connection of its own
+            headers = {"X-API-Key": keys[number % 2], "X-Request-ID": f"run-{number}"}
+            url, body = f"{server.url}/infer?model=vector&trace=on", {"inputs": [{"data": [[1, 2, 3]]}]}
+            assert httpx.post(url, json=body, headers=headers, timeout=SOON).status_code == 200
+        for number, key in enumerate(keys):
+            answer = httpx.get(f"{server.url}/traces", headers={"X-API-Key": key}, timeout=SOON)
+            ids = [trace["request_id"] for trace in answer.json()["traces"]]
+            assert ids == [f"run-{which}" for which in range(10 + number, -1, -2)]
+
+
 def test_models_are_loaded_and_unloaded_in_all_processes_and_in_those_to_come(
     server: ServerProcess, models: Path
 ) -> None:
@@ -239,7 +258,6 @@ def until_closed(server: ServerProcess, sockets: int) -> None:
         assert monotonic() < until, "connections are left"
 
 
-@pytest.mark.usual_processes
 def test_connections_that_come_together_are_spread(server: ServerProcess) -> None:
     sockets = sum(map(sockets_of, children(server).values()))
     rounds: list[list[int]] = []

@@ -29,7 +29,6 @@ def server(models: Path) -> Iterator[ServerProcess]:
         yield started
 
 
-@pytest.mark.usual_processes
 def test_process_that_is_killed_while_it_is_replaced_gets_one_successor(server: ServerProcess) -> None:
     first = children(server)
     with Load(server.url, clients=4) as load:
@@ -80,7 +79,6 @@ def until_entered(pipe: int) -> None:
     assert ready, "no process loads models"
 
 
-@pytest.mark.usual_processes
 def test_process_that_is_killed_is_started_again_when_its_successor_fails(
     gated: ServerProcess, gate: Path
 ) -> None:
@@ -99,7 +97,6 @@ def test_process_that_is_killed_is_started_again_when_its_successor_fails(
     assert after[1] == before[1]
 
 
-@pytest.mark.usual_processes
 def test_signal_ends_a_process_that_loads_for_long(gated: ServerProcess, gate: Path) -> None:
     pids = children(gated)
     pipe = close(gate)
@@ -113,7 +110,6 @@ def test_signal_ends_a_process_that_loads_for_long(gated: ServerProcess, gate: P
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids.values())
 
 
-@pytest.mark.usual_processes
 def test_service_manager_that_signals_all_processes_ends_no_drain(gated: ServerProcess, gate: Path) -> None:
     handles = [os.pidfd_open(pid) for pid in children(gated).values()]
     pipe = close(gate)
@@ -164,7 +160,6 @@ def test_processes_end_when_the_first_one_is_killed(gated: ServerProcess, gate: 
         assert ready, "a process is left"
 
 
-@pytest.mark.usual_processes
 def test_processes_that_ask_each_other_at_the_same_time_answer(server: ServerProcess) -> None:
     ids = [f"run-{number}" for number in range(8)]
     for request_id in ids:  # each on a connection of its own
@@ -178,7 +173,7 @@ def test_processes_that_ask_each_other_at_the_same_time_answer(server: ServerPro
         )
 
     def ask(request_id: str) -> int:
-        return httpx.get(f"{server.url}/traces/{request_id}", timeout=30).status_code
+        return httpx.get(f"{server.url}/traces/{request_id}", timeout=SOON).status_code
 
     with ThreadPoolExecutor(16) as threads:
         assert set(threads.map(ask, ids * 6)) == {200}

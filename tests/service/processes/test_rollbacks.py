@@ -39,7 +39,7 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
 def ask(server: ServerProcess, requests: int) -> list[int]:
     """Return the statuses of requests that name no version, each on a connection of its own."""
     url = f"{server.url}/infer?model=m&trace=off"
-    return [httpx.post(url, json=BODY).status_code for _ in range(requests)]
+    return [httpx.post(url, json=BODY, timeout=SOON).status_code for _ in range(requests)]
 
 
 def shares(server: ServerProcess) -> list[dict[str, float]]:
@@ -49,8 +49,15 @@ def shares(server: ServerProcess) -> list[dict[str, float]]:
     return [{one: found[pattern.format(number, one)] for one in "14"} for number in sorted(children(server))]
 
 
+def until_rolled_back(server: ServerProcess) -> None:
+    """Return once version 4 has no share in either process: the other one hears of it a moment later."""
+    until = monotonic() + SOON
+    while shares(server) != [{"1": 1.0, "4": 0.0}] * 2:
+        assert monotonic() < until, "the other process does not follow"
+
+
 def traffic(server: ServerProcess, path: str = PATH, method: str = "GET") -> dict[str, Any]:
-    answer = httpx.request(method, f"{server.url}{path}")
+    answer = httpx.request(method, f"{server.url}{path}", timeout=SOON)
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
     return found
@@ -62,15 +69,12 @@ def rollbacks(server: ServerProcess) -> dict[str, float]:
     return {cause: found[pattern.format(cause)] for cause in ("errors", "request")}
 
 
-@pytest.mark.usual_processes
 def test_what_fails_in_one_process_is_rolled_back_in_all_and_stays_so(server: ServerProcess) -> None:
-    with httpx.Client() as client:  # one connection, which leads to one of the processes
+    with httpx.Client(timeout=SOON) as client:  # one connection, which leads to one of the processes
         while not any("version rolled back" in line for line in server.lines):
             client.post(f"{server.url}/infer?model=m&trace=off", json=BODY)
     server.wait_for_line(ROLLED_BACK)
-    until = monotonic() + SOON
-    while shares(server) != [{"1": 1.0, "4": 0.0}] * 2:  # the others hear of it a moment later
-        assert monotonic() < until, "the other process does not follow"
+    until_rolled_back(server)
     traffic(server, f"{PATH}/rollback", "POST")
     assert rollbacks(server) == {"errors": 1, "request": 0}, "one of the processes counts it"
     os.kill(children(server)[0], signal.SIGKILL)
@@ -89,7 +93,7 @@ def test_what_fails_in_one_process_is_rolled_back_in_all_and_stays_so(server: Se
 
 def test_processes_that_judge_at_one_time_count_a_rollback_once(server: ServerProcess) -> None:
     def send(_: int) -> None:
-        with httpx.Client() as client:
+        with httpx.Client(timeout=SOON) as client:
             for _ in range(60):
                 client.post(f"{server.url}/infer?model=m&trace=off", json=BODY)
 
@@ -97,7 +101,7 @@ def test_processes_that_judge_at_one_time_count_a_rollback_once(server: ServerPr
         with ThreadPoolExecutor(6) as clients:
             list(clients.map(send, range(6)))
         server.wait_for_line(ROLLED_BACK)
-        assert shares(server) == [{"1": 1.0, "4": 0.0}] * 2
+        until_rolled_back(server)
         traffic(server, f"{PATH}/rollback", "DELETE")  # once all that was told before is done
         assert rollbacks(server) == {"errors": count, "request": 0}
     assert sum("version rolled back" in line for line in server.lines) == 3

@@ -13,6 +13,7 @@ from service.config.limits import Limits
 from service.config.model_config import ModelConfig
 from service.repository.batching import UNBATCHED, Batching, plan_batching
 from service.repository.batching_proof import _scattered, find_obstacle
+from tests.cases import check_each
 from tests.engine.models import make_graph
 from tests.service.models import PAIR, VECTOR
 
@@ -88,34 +89,45 @@ def test_rows_that_are_kept_apart(function: Forward) -> None:
     assert obstacle(function) is None
 
 
-@pytest.mark.parametrize(
-    ("function", "reason"),
-    [
-        (lambda x: x - x.max(), "depends on what else"),
-        (lambda x: (x - x.mean(axis=0)) / (x.std(axis=0) + 1), "depends on what else"),
-        (lambda x: x[::-1], "depends on what else"),
-        (lambda x: np.cumsum(x, axis=0), "depends on what else"),
-        (lambda x: x + 1e-3 * np.roll(x, 1, axis=0), "depends on what else"),
-        (lambda x: x * (x.sum() > 0), "depends on what else"),
-        (lambda x: x.T.reshape(x.shape), "depends on what else"),
-        (lambda x: x.argmax(axis=0), "without the rows in front"),
-        (lambda x: x.sum(axis=0, keepdims=True), "without the rows in front"),
-        (lambda x: x.reshape(3, -1), "without the rows in front"),
-        (lambda x: x.sum(), "without the rows in front"),
-        (lambda x: x.reshape(-1, 2), "without the rows in front"),
-        (lambda x: [x, np.zeros(2)], "without the rows in front"),
-        (lambda x: [x] * len(x), "another shape"),
-        (lambda x: np.repeat(x, len(x), axis=1), "another shape"),
-        (lambda x: (x > x.mean()).astype(np.int64), "depends on what else"),
-        (lambda x: np.concatenate([x[:3], x[3:] + x[:1]]), "row 3 depends on what else"),
-        (noisy(1e-4), "depends on what else"),
-        (baked, "does not run on 2 rows"),
-        (pair_only, "does not run on one row"),
-        (small_batches, "does not run on 4 rows"),
-    ],
-)
-def test_rows_that_are_not(function: Forward, reason: str) -> None:
-    assert reason in str(obstacle(function))
+def test_rows_that_are_not() -> None:
+    cases: dict[str, tuple[Forward, str]] = {
+        "largest of all": (lambda x: x - x.max(), "depends on what else"),
+        "batch normalization": (
+            lambda x: (x - x.mean(axis=0)) / (x.std(axis=0) + 1),
+            "depends on what else",
+        ),
+        "reversed": (lambda x: x[::-1], "depends on what else"),
+        "cumulative sum": (lambda x: np.cumsum(x, axis=0), "depends on what else"),
+        "a little of the previous row": (
+            lambda x: x + 1e-3 * np.roll(x, 1, axis=0),
+            "depends on what else",
+        ),
+        "sign of the sum": (lambda x: x * (x.sum() > 0), "depends on what else"),
+        "transposed": (lambda x: x.T.reshape(x.shape), "depends on what else"),
+        "argmax over rows": (lambda x: x.argmax(axis=0), "without the rows in front"),
+        "sum of rows": (lambda x: x.sum(axis=0, keepdims=True), "without the rows in front"),
+        "three rows": (lambda x: x.reshape(3, -1), "without the rows in front"),
+        "sum of all": (lambda x: x.sum(), "without the rows in front"),
+        "more rows": (lambda x: x.reshape(-1, 2), "without the rows in front"),
+        "second output without rows": (lambda x: [x, np.zeros(2)], "without the rows in front"),
+        "an output per row": (lambda x: [x] * len(x), "another shape"),
+        "as many columns as rows": (lambda x: np.repeat(x, len(x), axis=1), "another shape"),
+        "above the mean": (lambda x: (x > x.mean()).astype(np.int64), "depends on what else"),
+        "row 3 and the first": (
+            lambda x: np.concatenate([x[:3], x[3:] + x[:1]]),
+            "row 3 depends on what else",
+        ),
+        "noise": (noisy(1e-4), "depends on what else"),
+        "one row only": (baked, "does not run on 2 rows"),
+        "two rows only": (pair_only, "does not run on one row"),
+        "at most three rows": (small_batches, "does not run on 4 rows"),
+    }
+
+    def check(name: str) -> None:
+        function, reason = cases[name]
+        assert reason in str(obstacle(function))
+
+    check_each(cases, check)
 
 
 def test_every_row_may_have_another_answer_each_time() -> None:

@@ -38,6 +38,28 @@ def test_step_that_has_taken_longest_is_the_first() -> None:
     assert seen[-1] == "2 of 3 models"
 
 
+def test_reports_of_several_threads_are_in_order() -> None:
+    seen: list[int] = []
+    is_reporting, go_on_reporting = threading.Event(), threading.Event()
+
+    def watch(state: LoadState) -> None:
+        if state.loaded == 1:
+            is_reporting.set()
+            assert go_on_reporting.wait(20)
+        seen.append(state.loaded)
+
+    progress = LoadProgress(watch)
+    first, second = (threading.Thread(target=progress.loaded_one) for _ in range(2))
+    first.start()
+    assert is_reporting.wait(20)
+    second.start()
+    second.join(0.05)  # enough to report out of order
+    go_on_reporting.set()
+    for thread in (first, second):
+        thread.join()
+    assert seen == [1, 2]
+
+
 def test_stop_ends_loads_before_their_next_steps() -> None:
     progress = LoadProgress()
     progress.step("a")

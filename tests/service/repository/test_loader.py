@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from service.config.model_config import FILE_NAME
 from service.config.override import ConfigOverride
 from service.config.settings import Settings
 from service.repository.model_entry import ModelEntry
@@ -46,7 +47,7 @@ def test_configuration_says_which_versions_are_served(tmp_path: Path, policy: st
 def test_version_that_is_not_there_is_named(tmp_path: Path) -> None:
     folder = add_versions(tmp_path, "m", {"1": VECTOR})
     (folder / "model.toml").write_text("versions = [1, 4]\n")
-    assert load(tmp_path).reason == "model.toml, versions: there is no version 4; there are 1"
+    assert load(tmp_path).reason == "m/model.toml, versions: there is no version 4; there are 1"
 
 
 def test_version_takes_the_models_configuration_or_its_own(tmp_path: Path) -> None:
@@ -64,7 +65,7 @@ def test_version_does_not_say_which_versions_are_served(tmp_path: Path) -> None:
     folder = add_versions(tmp_path, "m", {"1": VECTOR})
     (folder / "1" / "model.toml").write_text('versions = "latest"\n')
     assert load(tmp_path).reason == (
-        "1/model.toml, versions: given for one version; expected it in the model.toml above"
+        "m/1/model.toml, versions: given for one version; expected it in the model.toml above"
     )
 
 
@@ -75,14 +76,14 @@ def test_broken_version_leaves_the_others(tmp_path: Path) -> None:
     assert list(entry.versions) == ["1"]
     second, third = entry.reason.split("; version 3: ")
     assert second.startswith("version 2: 1 unsupported operator: nn.RELU relu")
-    assert third.startswith("3/model.bin: ")
+    assert third.startswith("m/3/model.bin: ")
 
 
 def test_what_is_wrong_with_the_whole_model_is_told_once(tmp_path: Path) -> None:
     folder = add_versions(tmp_path, "m", {"1": VECTOR})
     (folder / "model.toml").write_text("versions = 3\n")
     problem = 'expected "all", "latest" or a list of version numbers from 1, got 3'
-    assert load(tmp_path).unavailable == {"": f"model.toml, versions: {problem}"}
+    assert load(tmp_path).unavailable == {"": f"m/model.toml, versions: {problem}"}
     add_model(tmp_path, "a b", VECTOR)
     assert "'a b' is no name for a model" in load(tmp_path, "a b").reason
 
@@ -107,3 +108,17 @@ def test_override_that_does_not_go_with_the_configuration_is_told(tmp_path: Path
     assert entry.reason == (
         "configuration, dynamic_batching: a preferred batch size is larger than max_batch_size = 2"
     )
+
+
+def test_missing_labels_are_named_with_their_folder_but_not_where_that_is(tmp_path: Path) -> None:
+    (add_model(tmp_path, "m", DIGIT) / FILE_NAME).write_text('labels = "labels.txt"\n')
+    reason = load(tmp_path).reason
+    assert reason.startswith("m/model.toml, labels: m/labels.txt cannot be read: No such file or directory;")
+    assert str(tmp_path) not in reason
+
+
+def test_reason_is_short_however_long_a_key_is(tmp_path: Path) -> None:
+    (add_model(tmp_path, "m", DIGIT) / FILE_NAME).write_text(f'"{"k" * 2_000_000}" = 1\n')
+    reason = load(tmp_path).reason
+    assert reason.startswith("m/model.toml, kkkk")
+    assert len(reason) < 5000

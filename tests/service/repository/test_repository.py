@@ -74,7 +74,7 @@ def test_broken_model_can_be_skipped(tmp_path: Path, caplog: pytest.LogCaptureFi
         loaded = load_repository(Settings(models=tmp_path, skip_broken=True))
     assert loaded.names == ["vector"]
     reason = loaded.entry("cut").reason
-    assert reason.startswith("model.param")
+    assert reason.startswith("cut/model.param")
     assert str(tmp_path) not in reason
     assert [record.message for record in caplog.records] == ["model skipped"]
     error = refused(loaded, "cut")
@@ -136,4 +136,4 @@ def test_pipe_in_the_place_of_a_configuration_breaks_its_model_alone(tmp_path: P
     os.mkfifo(add_model(tmp_path, "pipe", VECTOR) / "model.toml")
     loaded = load_repository(Settings(models=tmp_path, skip_broken=True))
     assert loaded.names == ["vector"]
-    assert loaded.entry("pipe").reason.startswith("model.toml: cannot be read: it is a pipe")
+    assert loaded.entry("pipe").reason.startswith("pipe/model.toml: cannot be read: it is a pipe")

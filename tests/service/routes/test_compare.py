@@ -1,20 +1,19 @@
 """Runs beside others: what differs is what `kuiper check --layers` finds."""
 
 import io
-from collections.abc import AsyncIterator
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from httpx import ASGITransport, AsyncClient
+from httpx import AsyncClient
 
 from engine import RuntimeGraph, TensorSpec
 from engine.check import main
-from service.app import create_app
 from service.config.settings import Settings
 from service.inspection.comparison_schemas import ComparisonView
+from tests.service.conftest import serving
 from tests.service.models import PAIR, VECTOR, add_model, add_versions
 from tests.service.routes.answers import VECTOR as VECTOR_BODY
 from tests.service.routes.answers import check_error
@@ -28,18 +27,13 @@ NEGATED = VECTOR.replace("nn.ReLU     relu", "pnnx.Expression relu").replace(
 )
 
 
-@pytest.fixture
-async def client(tmp_path: Path) -> AsyncIterator[AsyncClient]:
-    root = tmp_path / "models"
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    root = tmp_path_factory.mktemp("models")
     add_versions(root, "versions", {"1": VECTOR, "2": NEGATED})
     add_model(root, "pair", PAIR)
     (root / "digits").symlink_to(DIGITS)
-    app = create_app(Settings(models=root, workers=1, warm_up=False))
-    async with (
-        app.router.lifespan_context(app),
-        AsyncClient(transport=ASGITransport(app), base_url="http://test") as made,
-    ):
-        yield made
+    return Settings(models=root, workers=1, warm_up=False)
 
 
 async def compare(client: AsyncClient, query: str, **body: Any) -> ComparisonView:
@@ -54,7 +48,7 @@ def npz(arrays: dict[str, Any]) -> bytes:
     return file.getvalue()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def layers() -> dict[str, Any]:
     """What every operator of digits gives for some input, the input included."""
     graph = RuntimeGraph(DIGITS / "digits.pnnx.param", backend="numpy")
@@ -109,8 +103,9 @@ async def test_an_input_may_stand_beside_the_reference(client: AsyncClient, laye
     graph.build()
     (port,) = graph.inputs
     file = io.BytesIO()
-    np.save(file, layers.pop(port.operand))
-    files = {"reference": ("r.npz", npz(layers)), "file": ("x.npy", file.getvalue())}
+    np.save(file, layers[port.operand])
+    others = {name: value for name, value in layers.items() if name != port.operand}
+    files = {"reference": ("r.npz", npz(others)), "file": ("x.npy", file.getvalue())}
     assert (await compare(client, "model=digits", files=files)).agree
 
 
@@ -161,9 +156,9 @@ async def test_two_references_are_an_error(client: AsyncClient, layers: dict[str
     check_error(await client.post("/compare?model=digits", files=files), 400, "invalid_multipart")
 
 
-async def test_files_that_have_changed_are_not_compared(client: AsyncClient, tmp_path: Path) -> None:
-    param = tmp_path / "models/versions/1/model.param"
-    (param,) = (tmp_path / "models/versions/1").glob("*.param")
-    param.write_text(param.read_text().replace("nn.ReLU", "nn.SiLU"))
-    answer = await client.post("/compare?model=versions&version=1&with_backend=numpy", json=VECTOR_BODY)
+async def test_files_that_have_changed_are_not_compared(tmp_path: Path) -> None:
+    (param,) = add_model(tmp_path, "vector", VECTOR).glob("*.param")
+    async with serving(Settings(models=tmp_path, workers=1, warm_up=False)) as client:
+        param.write_text(param.read_text().replace("nn.ReLU", "nn.SiLU"))
+        answer = await client.post("/compare?model=vector&with_backend=numpy", json=VECTOR_BODY)
     check_error(answer, 409, "model_changed")

@@ -10,6 +10,7 @@ from pydantic import SecretStr
 from service.app import create_app
 from service.config.settings import Settings
 from service.routes.console import CONSOLE_FILES, MEDIA_TYPES, read_console_file
+from tests.cases import check_each
 
 pytestmark = pytest.mark.anyio
 
@@ -41,12 +42,14 @@ async def serve(settings: Settings) -> AsyncIterator[AsyncClient]:
         yield client
 
 
-@pytest.mark.parametrize("path", FILES)
-async def test_files_are_those_of_the_tree(client: AsyncClient, path: str) -> None:
-    answer = await client.get(f"/console/{path}")
-    assert answer.status_code == 200
-    assert answer.content == (CONSOLE_FILES / path).read_bytes()
-    assert answer.headers["content-type"] == MEDIA_TYPES[Path(path).suffix]
+async def test_files_are_those_of_the_tree(client: AsyncClient) -> None:
+    def check(path: str) -> None:
+        assert responses[path].status_code == 200
+        assert responses[path].content == (CONSOLE_FILES / path).read_bytes()
+        assert responses[path].headers["content-type"] == MEDIA_TYPES[Path(path).suffix]
+
+    responses = {path: await client.get(f"/console/{path}") for path in FILES}
+    check_each(FILES, check)
 
 
 async def test_page_lets_the_browser_load_and_run_its_own_files_only(client: AsyncClient) -> None:

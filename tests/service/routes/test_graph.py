@@ -67,13 +67,13 @@ async def test_layout_places_operators_and_lines(app: Application, client: Async
 
 
 async def test_layout_that_a_page_has_already_is_not_sent_again(
-    app: Application, client: AsyncClient
+    fresh_app: Application, fresh_client: AsyncClient
 ) -> None:
     path = "/graph?model=pair&format=layout"
-    first = await client.get(path)
-    assert len(services_of(app).documents) == 1
-    again = await client.get(path, headers={"If-None-Match": first.headers["etag"]})
+    first = await fresh_client.get(path)
+    assert len(services_of(fresh_app).documents) == 1
+    again = await fresh_client.get(path, headers={"If-None-Match": first.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
-    other = await client.get(f"{path}&expanded=a,b", headers={"If-None-Match": '"another"'})
+    other = await fresh_client.get(f"{path}&expanded=a,b", headers={"If-None-Match": '"another"'})
     assert (other.status_code, other.content) == (200, first.content)
-    assert len(services_of(app).documents) == 2
+    assert len(services_of(fresh_app).documents) == 2

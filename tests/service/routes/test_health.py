@@ -17,15 +17,17 @@ async def test_server_is_ready(client: AsyncClient) -> None:
     assert (answer.status_code, answer.json()) == (200, {"status": "ready"})
 
 
-async def test_server_that_shuts_down_is_alive_and_not_ready(app: Application, client: AsyncClient) -> None:
-    services_of(app).lifecycle.drain()
-    assert (await client.get("/livez")).status_code == 200
-    answer = await client.get("/readyz")
+async def test_server_that_shuts_down_is_alive_and_not_ready(
+    fresh_app: Application, fresh_client: AsyncClient
+) -> None:
+    services_of(fresh_app).lifecycle.drain()
+    assert (await fresh_client.get("/livez")).status_code == 200
+    answer = await fresh_client.get("/readyz")
     assert (answer.status_code, answer.json()["code"]) == (503, "shutting_down")
 
 
-async def test_head_answers_as_get_without_a_body(app: Application, client: AsyncClient) -> None:
+async def test_head_answers_as_get_without_a_body(fresh_app: Application, fresh_client: AsyncClient) -> None:
     for path in ("/livez", "/readyz", "/"):
-        assert (await client.head(path)).status_code == 200
-    services_of(app).lifecycle.drain()
-    assert (await client.head("/readyz")).status_code == 503
+        assert (await fresh_client.head(path)).status_code == 200
+    services_of(fresh_app).lifecycle.drain()
+    assert (await fresh_client.head("/readyz")).status_code == 503

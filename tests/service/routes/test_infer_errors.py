@@ -31,6 +31,11 @@ async def test_invalid_parameter(client: AsyncClient, query: str) -> None:
     assert details["parameter"] == query.split("=", maxsplit=1)[0]
 
 
+async def test_a_timeout_may_be_less_than_a_second(client: AsyncClient) -> None:
+    answer = await client.post("/infer?model=vector&timeout=0.9", json=VECTOR)
+    assert answer.status_code in (200, 504), answer.text
+
+
 async def test_unknown_operand_to_capture(client: AsyncClient) -> None:
     answer = await client.post("/infer?model=pair&capture=ss", content=npz(left=np.ones(2), right=np.ones(2)))
     assert check_error(answer, 422, "unknown_operand") == {"operand": "ss", "nearest": ["s", "sum"]}

@@ -17,6 +17,7 @@ from service.scheduling.scheduling_policy import SchedulingPolicy
 from service.services import services_of
 from tests.service.codec.payloads import npy
 from tests.service.routes.answers import check_error, values
+from tests.service.scheduling.stubs import expire
 
 pytestmark = pytest.mark.anyio
 SOON = 20.0
@@ -52,50 +53,52 @@ async def waiting_in_queue(app: Application, count: int) -> None:
 
 
 async def test_request_too_many_is_refused_while_health_answers(
-    app: Application, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
+    fresh_app: Application, fresh_client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = Gate(monkeypatch)
-    first = asyncio.create_task(client.post("/infer?model=vector", json=number(1)))
+    first = asyncio.create_task(fresh_client.post("/infer?model=vector", json=number(1)))
     await gate.has_begun()
-    second = asyncio.create_task(client.post("/infer?model=vector", json=number(2)))
-    await waiting_in_queue(app, 1)
-    answer = await client.post("/infer?model=vector", json=number(3))
+    second = asyncio.create_task(fresh_client.post("/infer?model=vector", json=number(2)))
+    await waiting_in_queue(fresh_app, 1)
+    answer = await fresh_client.post("/infer?model=vector", json=number(3))
     details = check_error(answer, 503, "queue_full")
     assert (details["waiting"], details["running"]) == (1, 1)
     assert int(answer.headers["retry-after"]) >= 1
-    assert (await client.get("/livez")).status_code == 200
-    assert (await client.get("/readyz")).status_code == 200
+    assert (await fresh_client.get("/livez")).status_code == 200
+    assert (await fresh_client.get("/readyz")).status_code == 200
     gate.open.set()
     assert [values(await task) for task in (first, second)] == [[[1, 1, 1]], [[2, 2, 2]]]
 
 
 async def test_request_too_many_is_refused_before_its_body_is_read(
-    app: Application, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
+    fresh_app: Application, fresh_client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def read_body(*_: object) -> bytes:
         raise AssertionError("the body was read")
 
     gate = Gate(monkeypatch)
-    tasks = [asyncio.create_task(client.post("/infer?model=vector", json=number(1))) for _ in range(2)]
+    tasks = [asyncio.create_task(fresh_client.post("/infer?model=vector", json=number(1))) for _ in range(2)]
     await gate.has_begun()
-    await waiting_in_queue(app, 1)
+    await waiting_in_queue(fresh_app, 1)
     with monkeypatch.context() as patch:
         patch.setattr(route, "read_body", read_body)
-        check_error(await client.post("/infer?model=vector", json=number(1)), 503, "queue_full")
+        check_error(await fresh_client.post("/infer?model=vector", json=number(1)), 503, "queue_full")
     gate.open.set()
     await asyncio.gather(*tasks)
 
 
 async def test_request_that_takes_too_long_is_given_up(
-    app: Application, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
+    fresh_app: Application, fresh_client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = Gate(monkeypatch)
-    services = services_of(app)
+    services = services_of(fresh_app)
     monkeypatch.setattr(
-        dispatcher, "scheduling_policy", lambda config, settings, batching: SchedulingPolicy(timeout=0.05)
+        dispatcher, "scheduling_policy", lambda config, settings, batching: SchedulingPolicy(timeout=600.0)
     )
-    answer = await client.post("/infer?model=vector", json=number(1))
-    assert check_error(answer, 504, "timeout") == {"timeout": 0.05}
+    task = asyncio.create_task(fresh_client.post("/infer?model=vector", json=number(1)))
+    await gate.has_begun()
+    expire(services.dispatcher)
+    assert check_error(await task, 504, "timeout") == {"timeout": 600.0}
     assert services.dispatcher.running() == 1
     gate.open.set()
     async with asyncio.timeout(SOON):

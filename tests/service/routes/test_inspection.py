@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from httpx import ASGITransport, AsyncClient
+from httpx import AsyncClient
 
-from service.app import create_app
 from service.config.settings import Settings
 from service.http.application import Application
 from service.inspection.schemas import ExpressionAnswer, OperatorDetail, ScheduleView
 from service.services import services_of
+from tests.service.conftest import client_of, running
 from tests.service.routes.answers import check_error
 
 pytestmark = pytest.mark.anyio
@@ -20,13 +20,10 @@ pytestmark = pytest.mark.anyio
 DIGITS = Path(__file__).parents[3] / "models/digits"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def digits() -> AsyncIterator[tuple[AsyncClient, Application]]:
-    app = create_app(Settings(models=DIGITS, workers=1, backend="numpy", warm_up=False))
-    async with (
-        app.router.lifespan_context(app),
-        AsyncClient(transport=ASGITransport(app), base_url="http://test") as client,
-    ):
+    settings = Settings(models=DIGITS, workers=1, backend="numpy", warm_up=False)
+    async with running(settings) as app, client_of(app) as client:
         yield client, app
 
 

@@ -38,44 +38,52 @@ async def samples(client: AsyncClient, name: str) -> dict[tuple[str, ...], float
     }
 
 
-async def test_metrics_count_what_was_asked(client: AsyncClient) -> None:
-    answers = [await infer(client), await infer(client), await infer(client, capture="nothing")]
+async def test_metrics_count_what_was_asked(fresh_client: AsyncClient) -> None:
+    answers = [
+        await infer(fresh_client),
+        await infer(fresh_client),
+        await infer(fresh_client, capture="nothing"),
+    ]
     assert [answer.status_code for answer in answers] == [200, 200, 422]
-    assert (await samples(client, "nv_inference_request_success"))["vector", "1"] == 2
-    assert (await samples(client, "nv_inference_count"))["vector", "1"] == 2
-    assert (await samples(client, "nv_inference_exec_count"))["vector", "1"] == 2
-    assert (await samples(client, "nv_inference_request_failure"))["vector", "OTHER", "1"] == 1
-    assert (await samples(client, "nv_inference_request_success"))["pair", "1"] == 0
-    assert (await samples(client, "kuiper_request_seconds_count"))["vector", "1"] == 2
-    layers = await samples(client, "kuiper_layer_seconds_count")
+    assert (await samples(fresh_client, "nv_inference_request_success"))["vector", "1"] == 2
+    assert (await samples(fresh_client, "nv_inference_count"))["vector", "1"] == 2
+    assert (await samples(fresh_client, "nv_inference_exec_count"))["vector", "1"] == 2
+    assert (await samples(fresh_client, "nv_inference_request_failure"))["vector", "OTHER", "1"] == 1
+    assert (await samples(fresh_client, "nv_inference_request_success"))["pair", "1"] == 0
+    assert (await samples(fresh_client, "kuiper_request_seconds_count"))["vector", "1"] == 2
+    layers = await samples(fresh_client, "kuiper_layer_seconds_count")
     assert layers["vector", "nn.ReLU", "1"] == 2
 
 
-async def test_observed_runs_are_counted_apart(client: AsyncClient) -> None:
-    answers = [await infer(client, capture="0"), await infer(client, trace="stats"), await infer(client)]
+async def test_observed_runs_are_counted_apart(fresh_client: AsyncClient) -> None:
+    answers = [
+        await infer(fresh_client, capture="0"),
+        await infer(fresh_client, trace="stats"),
+        await infer(fresh_client),
+    ]
     assert [answer.status_code for answer in answers] == [200, 200, 200]
-    assert (await samples(client, "kuiper_observed_request_seconds_count"))["vector", "1"] == 2
+    assert (await samples(fresh_client, "kuiper_observed_request_seconds_count"))["vector", "1"] == 2
     for name in ("nv_inference_request_success", "nv_inference_exec_count", "kuiper_compute_seconds_count"):
-        assert (await samples(client, name))["vector", "1"] == 1
-    assert (await samples(client, "kuiper_layer_seconds_count"))["vector", "nn.ReLU", "1"] == 1
-    listed = (await client.get("/traces")).json()["traces"]
+        assert (await samples(fresh_client, name))["vector", "1"] == 1
+    assert (await samples(fresh_client, "kuiper_layer_seconds_count"))["vector", "nn.ReLU", "1"] == 1
+    listed = (await fresh_client.get("/traces")).json()["traces"]
     assert [run["observed"] for run in listed] == [False, True, True]
-    chrome = (await client.get("/traces?format=chrome")).json()["traceEvents"]
+    chrome = (await fresh_client.get("/traces?format=chrome")).json()["traceEvents"]
     forwards = [event["args"] for event in chrome if event["name"] == "forward"]
     assert [args.get("observed", False) for args in forwards] == [True, True, False]
 
 
-async def test_http_requests_are_counted_by_template(client: AsyncClient) -> None:
-    await client.get("/models/vector")
-    await client.get("/models/no-such-model")
-    await client.get("/no/such/page")
-    await client.request("BREW", "/models/vector")
-    counted = await samples(client, "http_server_request_duration_seconds_count")
+async def test_http_requests_are_counted_by_template(fresh_client: AsyncClient) -> None:
+    await fresh_client.get("/models/vector")
+    await fresh_client.get("/models/no-such-model")
+    await fresh_client.get("/no/such/page")
+    await fresh_client.request("BREW", "/models/vector")
+    counted = await samples(fresh_client, "http_server_request_duration_seconds_count")
     assert counted["GET", "200", "/models/{name}"] == 1
     assert counted["GET", "404", "/models/{name}"] == 1
     assert counted["GET", "404", ""] == 1
     assert counted[OTHER_METHOD, "405", "/models/{name}"] == 1
-    text = (await client.get("/metrics")).text
+    text = (await fresh_client.get("/metrics")).text
     assert "no-such" not in text
     assert "BREW" not in text
 
@@ -99,9 +107,11 @@ async def test_format_follows_accept(client: AsyncClient) -> None:
     assert openmetrics.text.endswith("# EOF\n")
 
 
-async def test_metrics_answer_before_models_are_loaded(app: Application, client: AsyncClient) -> None:
-    services_of(app).loaded = None
-    answer = await client.get("/metrics")
+async def test_metrics_answer_before_models_are_loaded(
+    fresh_app: Application, fresh_client: AsyncClient
+) -> None:
+    services_of(fresh_app).loaded = None
+    answer = await fresh_client.get("/metrics")
     assert answer.status_code == 200
     assert "kuiper_workers 1" in answer.text
 
@@ -127,7 +137,7 @@ async def test_batches_add_up(settings: Settings) -> None:
 
 
 async def test_refusals_are_counted_wherever_they_happen(
-    client: AsyncClient, monkeypatch: pytest.MonkeyPatch
+    fresh_client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, go_on = threading.Event(), threading.Event()
     run = RuntimeGraph.run
@@ -138,17 +148,17 @@ async def test_refusals_are_counted_wherever_they_happen(
         return run(graph, *args, **options)
 
     monkeypatch.setattr(RuntimeGraph, "run", run_later)
-    tasks = [asyncio.create_task(infer(client))]
+    tasks = [asyncio.create_task(infer(fresh_client))]
     assert await asyncio.to_thread(begun.wait, SOON)
     # one runs, one may wait, and there is room for no more
-    tasks += [asyncio.create_task(infer(client)) for _ in range(8)]
+    tasks += [asyncio.create_task(infer(fresh_client)) for _ in range(8)]
     async with asyncio.timeout(SOON):
         while sum(task.done() for task in tasks) < 7:
             await asyncio.sleep(0)
     go_on.set()
     assert sorted(answer.status_code for answer in await asyncio.gather(*tasks)) == [200] * 2 + [503] * 7
-    assert (await samples(client, "nv_inference_request_failure"))["vector", "REJECTED", "1"] == 7
-    assert (await samples(client, "nv_inference_request_success"))["vector", "1"] == 2
+    assert (await samples(fresh_client, "nv_inference_request_failure"))["vector", "REJECTED", "1"] == 7
+    assert (await samples(fresh_client, "nv_inference_request_success"))["vector", "1"] == 2
 
 
 @pytest.mark.parametrize(
@@ -162,11 +172,11 @@ async def test_refusals_are_counted_wherever_they_happen(
     ],
 )
 async def test_requests_that_never_become_calls_are_counted(
-    client: AsyncClient, path: str, content: bytes, status: int
+    fresh_client: AsyncClient, path: str, content: bytes, status: int
 ) -> None:
-    answer = await client.post(path, content=content)
+    answer = await fresh_client.post(path, content=content)
     assert answer.status_code == status
-    assert (await samples(client, "nv_inference_request_failure"))["vector", "OTHER", "1"] == 1
+    assert (await samples(fresh_client, "nv_inference_request_failure"))["vector", "OTHER", "1"] == 1
 
 
 async def test_snapshot_shows_all_loaded_models(app: Application, client: AsyncClient) -> None:

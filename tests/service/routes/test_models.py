@@ -2,11 +2,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from httpx import ASGITransport, AsyncClient
+from httpx import AsyncClient
 
-from service.app import create_app
 from service.config.settings import Settings
 from service.services import services_of
+from tests.service.conftest import client_of, running, serving
 from tests.service.models import DIGIT, PAIR, UNKNOWN_LAYER, VECTOR, add_model, add_versions
 
 pytestmark = pytest.mark.anyio
@@ -67,12 +67,7 @@ async def test_broken_model_is_listed_with_its_reason(tmp_path: Path) -> None:
     add_model(tmp_path, "vector", VECTOR)
     add_model(tmp_path, "unknown", UNKNOWN_LAYER)
     add_model(tmp_path, "cut", DIGIT).joinpath("model.bin").write_bytes(b"no zip")
-    app = create_app(Settings(models=tmp_path, skip_broken=True, workers=1))
-    transport = ASGITransport(app)
-    async with (
-        app.router.lifespan_context(app),
-        AsyncClient(transport=transport, base_url="http://test") as client,
-    ):
+    async with serving(Settings(models=tmp_path, skip_broken=True, workers=1)) as client:
         models = (await client.get("/models")).json()["models"]
         states = {model["name"]: model["state"] for model in models}
         assert states == {"cut": "broken", "unknown": "broken", "vector": "ready"}
@@ -83,15 +78,13 @@ async def test_broken_model_is_listed_with_its_reason(tmp_path: Path) -> None:
         assert (answer.status_code, answer.json()["code"]) == (503, "model_broken")
 
 
-@pytest.fixture
-async def versions(tmp_path: Path) -> AsyncIterator[AsyncClient]:
-    add_versions(tmp_path, "m", {"1": VECTOR, "2": PAIR, "3": UNKNOWN_LAYER})
-    add_model(tmp_path, "n", VECTOR)
-    app = create_app(Settings(models=tmp_path, skip_broken=True, workers=1, model_control="explicit"))
-    async with (
-        app.router.lifespan_context(app),
-        AsyncClient(transport=ASGITransport(app), base_url="http://test") as client,
-    ):
+@pytest.fixture(scope="module")
+async def versions(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[AsyncClient]:
+    root = tmp_path_factory.mktemp("versions")
+    add_versions(root, "m", {"1": VECTOR, "2": PAIR, "3": UNKNOWN_LAYER})
+    add_model(root, "n", VECTOR)
+    settings = Settings(models=root, skip_broken=True, workers=1, model_control="explicit")
+    async with running(settings) as app, client_of(app) as client:
         services_of(app).repository.unload("n")
         yield client
 

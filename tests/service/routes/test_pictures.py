@@ -3,17 +3,15 @@
 import base64
 import struct
 import zlib
-from collections.abc import AsyncIterator
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from httpx import ASGITransport, AsyncClient
+from httpx import AsyncClient
 from PIL import Image
 
-from service.app import create_app
 from service.config.settings import Settings
 from tests.service.codec.payloads import encoded
 from tests.service.models import add_model
@@ -70,14 +68,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture
-async def client(folder: Path) -> AsyncIterator[AsyncClient]:
-    app = create_app(Settings(models=folder, workers=1))
-    async with (
-        app.router.lifespan_context(app),
-        AsyncClient(transport=ASGITransport(app), base_url="http://test") as created,
-    ):
-        yield created
+@pytest.fixture(scope="module")
+def settings(folder: Path) -> Settings:
+    return Settings(models=folder, workers=1)
 
 
 def stripes(size: tuple[int, int] = (4, 2)) -> Image.Image:

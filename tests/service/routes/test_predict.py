@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from httpx import AsyncClient
 from PIL import Image
 
 from tests.examples.conftest import serving
@@ -12,11 +13,6 @@ from tests.service.codec.payloads import encoded
 from tests.service.models import VECTOR, add_model, add_models, add_versions
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 async def test_instances_and_inputs(tmp_path: Path) -> None:
@@ -84,6 +80,8 @@ async def test_versions(tmp_path: Path) -> None:
         ({}, "invalid_json"),
         ({"instances": [[1, 2, 3]], "inputs": [[1, 2, 3]]}, "invalid_json"),
         ({"instances": []}, "invalid_json"),
+        ({"inputs": []}, "invalid_json"),
+        ({"inputs": {"pnnx_input_0": []}}, "invalid_json"),
         ({"instances": 3}, "invalid_json"),
         ({"instances": [{"a": [1]}, {"b": [1]}]}, "invalid_json"),
         ({"instances": [{"a": [1, 2, 3]}]}, "unknown_input"),
@@ -92,11 +90,9 @@ async def test_versions(tmp_path: Path) -> None:
         ([1], "invalid_json"),
     ],
 )
-async def test_bodies_that_are_none(tmp_path: Path, body: Any, code: str) -> None:
-    add_models(tmp_path)
-    async with serving(tmp_path) as client:
-        refused = await client.post("/v1/models/vector:predict", json=body)
-        assert refused.json()["code"] == code
-        assert 400 <= refused.status_code < 500
-        unknown = await client.post("/v1/models/nobody:predict", json=body)
-        assert (unknown.status_code, unknown.json()["code"]) == (404, "model_not_found")
+async def test_bodies_that_are_none(client: AsyncClient, body: Any, code: str) -> None:
+    refused = await client.post("/v1/models/vector:predict", json=body)
+    assert refused.json()["code"] == code
+    assert 400 <= refused.status_code < 500
+    unknown = await client.post("/v1/models/nobody:predict", json=body)
+    assert (unknown.status_code, unknown.json()["code"]) == (404, "model_not_found")

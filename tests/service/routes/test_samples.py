@@ -2,22 +2,22 @@
 
 import os
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
-from httpx import ASGITransport, AsyncClient
+from httpx import AsyncClient
 
-from service.app import create_app
 from service.config.settings import Settings
+from tests.service.conftest import serving
 from tests.service.models import VECTOR, add_model, add_versions
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-async def client(tmp_path: Path) -> AsyncIterator[AsyncClient]:
-    (tmp_path / "secret.png").write_bytes(b"secret")
-    root = tmp_path / "models"
+@pytest.fixture(scope="module")
+async def client(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[AsyncClient]:
+    folder = tmp_path_factory.mktemp("samples")
+    (folder / "secret.png").write_bytes(b"secret")
+    root = folder / "models"
     samples = add_model(root, "vector", VECTOR) / "samples"
     samples.mkdir()
     (samples / "b.PNG").write_bytes(b"<html>")
@@ -25,7 +25,7 @@ async def client(tmp_path: Path) -> AsyncIterator[AsyncClient]:
     (samples / "notes.md").write_text("no sample")
     (samples / "folder.png").mkdir()
     (samples / os.fsdecode(b"\xff.png")).write_bytes(b"its name is no UTF-8")
-    (samples / "link.png").symlink_to(tmp_path / "secret.png")
+    (samples / "link.png").symlink_to(folder / "secret.png")
     shared = add_versions(root, "versions", {"1": VECTOR, "2": VECTOR}) / "samples"
     shared.mkdir()
     (shared / "of-all.npy").write_bytes(b"1")
@@ -33,11 +33,7 @@ async def client(tmp_path: Path) -> AsyncIterator[AsyncClient]:
     own.mkdir()
     (own / "of-two.npy").write_bytes(b"2")
     add_model(root, "bare", VECTOR)
-    app = create_app(Settings(models=root, workers=1))
-    async with (
-        app.router.lifespan_context(app),
-        AsyncClient(transport=ASGITransport(app), base_url="http://test") as made,
-    ):
+    async with serving(Settings(models=root, workers=1)) as made:
         yield made
 
 

@@ -1,15 +1,18 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
-from httpx import ASGITransport, AsyncClient
+from httpx import AsyncClient
+from pydantic import SecretStr
 
-from service.app import create_app
 from service.config.settings import Settings
 from service.telemetry.trace_view import TraceDetail, TraceList
+from tests.service.conftest import serving
 from tests.service.telemetry.trace_events import check_trace_events
 
 pytestmark = pytest.mark.anyio
 
+FORMATS = ("json", "chrome")
 VECTOR = {"inputs": [{"data": [[1.0, -2.0, 3.0]]}]}
 
 
@@ -25,10 +28,10 @@ async def infer(client: AsyncClient, request_id: str, trace: str = "on") -> dict
     return body
 
 
-async def test_traced_runs_are_listed_newest_first(client: AsyncClient) -> None:
-    await infer(client, "first")
-    await infer(client, "second", trace="stats")
-    answer = await client.get("/traces")
+async def test_traced_runs_are_listed_newest_first(fresh_client: AsyncClient) -> None:
+    await infer(fresh_client, "first")
+    await infer(fresh_client, "second", trace="stats")
+    answer = await fresh_client.get("/traces")
     traces = TraceList.model_validate(answer.json(), strict=True).traces
     assert [trace.request_id for trace in traces] == ["second", "first"]
     assert (traces[0].model, traces[0].version, traces[0].ending) == ("vector", "1", "SUCCESS")
@@ -52,6 +55,38 @@ async def test_trace_is_the_one_that_the_request_was_answered_with(client: Async
     assert detail.total_ms == pytest.approx(moments[-1], abs=0.001)
 
 
+async def test_a_key_sees_its_own_runs_and_an_admin_key_those_of_all(models: Path) -> None:
+    one, other, admin = ({"X-API-Key": name * 16} for name in "abc")
+    settings = Settings(
+        models=models,
+        workers=1,
+        api_keys=SecretStr(f"{one['X-API-Key']},{other['X-API-Key']}"),
+        admin_keys=SecretStr(admin["X-API-Key"]),
+    )
+    async with serving(settings) as client:
+
+        async def listed(key: dict[str, str]) -> list[str]:
+            answers = [await client.get("/traces", headers=key, params={"format": name}) for name in FORMATS]
+            ids = [trace["request_id"] for trace in answers[0].json()["traces"]]
+            assert all(
+                (request_id in answers[1].text) == (request_id in ids) for request_id in ("run-x", "run-y")
+            )
+            return ids
+
+        async def found(request_id: str, key: dict[str, str]) -> int:
+            return (await client.get(f"/traces/{request_id}", headers=key)).status_code
+
+        for request_id, key in (("run-x", one), ("run-y", other), ("run-y", one)):
+            headers = {**key, "X-Request-ID": request_id}
+            assert (await client.post("/infer?model=vector", json=VECTOR, headers=headers)).status_code == 200
+        assert [await listed(key) for key in (one, other, admin)] == [
+            ["run-y", "run-x"],
+            ["run-y"],
+            ["run-y", "run-y", "run-x"],
+        ]
+        assert [await found("run-x", key) for key in (one, other, admin)] == [200, 404, 200]
+
+
 async def test_ids_may_have_any_characters(client: AsyncClient) -> None:
     await infer(client, "a/b?c%2Fd")
     answer = await client.get("/traces/a%2Fb%3Fc%252Fd")
@@ -65,8 +100,8 @@ async def test_unknown_trace_is_not_found(client: AsyncClient) -> None:
 
 
 async def test_one_run_as_a_trace_event_file(client: AsyncClient) -> None:
-    await infer(client, "mine")
-    answer = await client.get("/traces/mine?format=chrome")
+    await infer(client, "chart")
+    answer = await client.get("/traces/chart?format=chrome")
     trace = answer.json()
     check_trace_events(trace)
     assert "kuiper-trace.json" in answer.headers["content-disposition"]
@@ -75,10 +110,10 @@ async def test_one_run_as_a_trace_event_file(client: AsyncClient) -> None:
     assert layers[1]["args"]["outputs"] == ["(1,3)f32"]
 
 
-async def test_all_runs_in_one_trace_event_file(client: AsyncClient) -> None:
+async def test_all_runs_in_one_trace_event_file(fresh_client: AsyncClient) -> None:
     for request_id in ("first", "second"):
-        await infer(client, request_id)
-    trace = (await client.get("/traces?format=chrome")).json()
+        await infer(fresh_client, request_id)
+    trace = (await fresh_client.get("/traces?format=chrome")).json()
     check_trace_events(trace)
     forwards = [event["args"]["request_id"] for event in trace["traceEvents"] if event["name"] == "forward"]
     assert forwards == ["first", "second"]
@@ -89,9 +124,7 @@ async def test_unknown_format_is_refused(client: AsyncClient) -> None:
 
 
 async def test_nothing_is_kept_where_the_setting_says_so(settings: Settings) -> None:
-    app = create_app(settings.model_copy(update={"recent_traces": 0}))
-    client = AsyncClient(transport=ASGITransport(app), base_url="http://test")
-    async with app.router.lifespan_context(app), client:
+    async with serving(settings.model_copy(update={"recent_traces": 0})) as client:
         await infer(client, "mine")
         assert (await client.get("/traces")).json() == {"traces": []}
 
@@ -109,10 +142,10 @@ async def test_runs_that_came_by_v2_are_kept_as_well(client: AsyncClient) -> Non
     assert [layer["type"] for layer in detail["trace"]["layers"]] == ["pnnx.Input", "nn.ReLU", "pnnx.Output"]
 
 
-async def test_runs_that_came_by_predict_are_kept_as_well(client: AsyncClient) -> None:
-    await client.post("/v2/trace/setting", json={"trace_rate": "1"})
-    answer = await client.post(
+async def test_runs_that_came_by_predict_are_kept_as_well(fresh_client: AsyncClient) -> None:
+    await fresh_client.post("/v2/trace/setting", json={"trace_rate": "1"})
+    answer = await fresh_client.post(
         "/v1/models/vector:predict", json={"instances": [[1.0, -2.0, 3.0]]}, headers={"X-Request-ID": "three"}
     )
     assert answer.status_code == 200, answer.text
-    assert [trace["surface"] for trace in (await client.get("/traces")).json()["traces"]] == ["v1"]
+    assert [trace["surface"] for trace in (await fresh_client.get("/traces")).json()["traces"]] == ["v1"]

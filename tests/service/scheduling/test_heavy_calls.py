@@ -14,7 +14,7 @@ from engine import TraceLevel
 from service.codec import Decoded, Options
 from service.errors import ServiceError
 from service.heavy_work import WorkStoppedError, check_wanted, check_weight
-from service.scheduling import scheduler
+from service.scheduling import run_estimate, scheduler
 from service.scheduling.call import RunOutcome
 from service.scheduling.call_record import CallStatus
 from service.scheduling.progress import Progress
@@ -28,6 +28,7 @@ from tests.service.scheduling.stubs import (
     Records,
     StubGraph,
     call_of,
+    expire,
     model_of,
     rows,
     settled,
@@ -103,6 +104,7 @@ async def test_light_calls_pass_by_a_run_of_many_rows(start: Start, graph: StubG
     assert len(await light) == LIGHT_ROWS
 
 
+@pytest.mark.usefixtures("idle_compiler")
 async def test_threads_take_short_turns_during_heavy_work(start: Start, graph: StubGraph) -> None:
     dispatcher, model = start(), model_of(graph)
     usual = sys.getswitchinterval()
@@ -116,7 +118,10 @@ async def test_threads_take_short_turns_during_heavy_work(start: Start, graph: S
     assert sys.getswitchinterval() == usual
 
 
-async def test_runs_of_many_rows_that_are_known_to_be_short_are_light(start: Start, graph: StubGraph) -> None:
+async def test_runs_of_many_rows_that_are_known_to_be_short_are_light(
+    start: Start, graph: StubGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_estimate, "_LIGHT_SECONDS", 60.0)  # a busy machine may interrupt a run for longer
     dispatcher, model = start(), model_of(graph)
     for _ in range(2):
         assert len(await dispatcher.answer(call_of(model, rows(*range(MANY))), stay)) == MANY
@@ -202,8 +207,11 @@ async def test_a_heavy_call_that_is_stuck_beyond_its_time_gives_its_place_to_ano
 ) -> None:
     monkeypatch.setattr(scheduler, "GRACE_SECONDS", 0.0)
     dispatcher, model, stuck, heavy = start(), model_of(graph), Heavy(), Heavy()
+    late = Client(dispatcher).ask(call_of(model, rows(1), decode=stuck.decode))
+    await stuck.has_begun()
+    expire(dispatcher)
     with pytest.raises(ServiceError) as caught:
-        await dispatcher.answer(call_of(model, rows(1), decode=stuck.decode, timeout=0.05), stay)
+        await late
     assert caught.value.code == "timeout"
     task = Client(dispatcher).ask(call_of(model, rows(1), decode=heavy.decode))
     await heavy.has_begun()
@@ -218,19 +226,23 @@ async def test_a_heavy_call_that_is_stuck_beyond_its_time_gives_its_place_to_ano
 async def test_heavy_work_ends_with_the_time_of_its_call(start: Start, graph: StubGraph, stage: str) -> None:
     """What is done in pieces does not keep its thread, so that none has to take its place."""
     dispatcher, model = start(), model_of(graph)
-    ended = threading.Event()
+    begun, ended = threading.Event(), threading.Event()
 
     def work(*_: object) -> Decoded:
         check_weight(2, 1)
+        begun.set()
         try:
             while True:
                 check_wanted()
         finally:
             ended.set()
 
-    call = call_of(model, rows(1), timeout=0.05, **{stage: work})  # type: ignore[arg-type]  # either of them
+    call = call_of(model, rows(1), **{stage: work})  # type: ignore[arg-type]  # either of them
+    task = Client(dispatcher).ask(call)
+    assert await asyncio.to_thread(begun.wait, SOON)
+    expire(dispatcher)
     with pytest.raises(ServiceError) as caught:
-        await dispatcher.answer(call, stay)
+        await task
     assert caught.value.code == "timeout"
     assert await asyncio.to_thread(ended.wait, SOON)
     await settled(dispatcher)

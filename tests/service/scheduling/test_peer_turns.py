@@ -42,6 +42,7 @@ async def test_a_client_with_much_to_do_delays_another_by_one_body() -> None:
     assert thread.done == ["a1", "b1", "c1", "a2", "b2", "a3"]
 
 
+@pytest.mark.usefixtures("idle_compiler")
 async def test_threads_take_short_turns_meanwhile() -> None:
     usual = sys.getswitchinterval()
     assert await PeerTurns("turns").run("a", sys.getswitchinterval, SOON) < usual / 2

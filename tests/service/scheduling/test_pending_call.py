@@ -22,6 +22,7 @@ from tests.service.scheduling.stubs import (
     Records,
     StubGraph,
     call_of,
+    expire,
     model_of,
     rows,
     settled,
@@ -91,12 +92,15 @@ async def test_cancelled_request_stops_its_run(start: Start, graph: StubGraph, r
 async def test_deadline_ends_the_wait_and_stops_the_run(
     start: Start, graph: StubGraph, records: Records
 ) -> None:
-    dispatcher = start(timeout=0.05)
+    dispatcher = start(timeout=600.0)
     graph.close()
+    task = Client(dispatcher).ask(call_of(model_of(graph), rows(1), timeout=700.0))
+    await graph.has_begun()
+    expire(dispatcher)
     with pytest.raises(ServiceError) as caught:
-        await dispatcher.answer(call_of(model_of(graph), rows(1), timeout=SOON), stay)
+        await task
     assert (caught.value.status, caught.value.code) == (504, "timeout")
-    assert caught.value.details == {"timeout": 0.05}
+    assert caught.value.details == {"timeout": 600.0}
     graph.open.set()
     await settled(dispatcher)
     assert graph.reasons == ["its time is up"]

@@ -1,6 +1,6 @@
 """Many rows run in parts: each row gets what PyTorch gives it, and the trace tells what ran."""
 
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +13,21 @@ from service.repository.row_pieces import RowPieces, cut_rows
 from service.repository.version_loader import LoadOptions, load_version
 from service.repository.warm_up_shapes import input_specs
 from service.scheduling.row_runs import run_rows
+from tests.cases import check_each
 from tests.golden.digits import ROWS, pictures, probabilities
+from tests.service.models import add_model
 
 DIGITS = Path(__file__).parents[3] / "models" / "digits"
 PICTURES, WANTED = pictures(), probabilities()
 
 
+def load() -> LoadedModel:
+    return load_version("digits", DIGITS, LoadOptions(backend="native"))
+
+
 @pytest.fixture(scope="module")
 def digits() -> LoadedModel:
-    return load_version("digits", DIGITS, LoadOptions(backend="native"))
+    return load()
 
 
 def run(model: LoadedModel, rows: Array, level: TraceLevel = TraceLevel.ON, **more: Any) -> RunResult:
@@ -32,6 +38,10 @@ def run(model: LoadedModel, rows: Array, level: TraceLevel = TraceLevel.ON, **mo
 @pytest.fixture
 def sizes(digits: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The rows of each run of the graph."""
+    return sizes_of(digits, monkeypatch)
+
+
+def sizes_of(digits: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     begun: list[int] = []
     graph_run = digits.graph.run
 
@@ -43,19 +53,23 @@ def sizes(digits: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return begun
 
 
-@pytest.mark.parametrize("rows", range(1, ROWS + 1))
-def test_every_number_of_rows_gets_what_pytorch_gives(
-    digits: LoadedModel, sizes: list[int], rows: int
-) -> None:
-    result = run(digits, PICTURES[:rows])
-    np.testing.assert_allclose(result.outputs[0], WANTED[:rows], rtol=1e-4, atol=1e-6)
-    assert result.trace is not None
-    assert sum(sizes) >= rows
-    if rows > 8:
-        assert set(sizes) <= {1, 2, 4, 8}
-        assert list(result.trace.pieces) == sizes
-    else:
-        assert len(sizes) <= 3
+def test_every_number_of_rows_gets_what_pytorch_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    digits = load()  # other tests have programs compiled for as many rows as they run at once
+    sizes = sizes_of(digits, monkeypatch)
+
+    def check(rows: int) -> None:
+        sizes.clear()
+        result = run(digits, PICTURES[:rows])
+        np.testing.assert_allclose(result.outputs[0], WANTED[:rows], rtol=1e-4, atol=1e-6)
+        assert result.trace is not None
+        assert sum(sizes) >= rows
+        if rows > 8:
+            assert set(sizes) <= {1, 2, 4, 8}
+            assert list(result.trace.pieces) == sizes
+        else:
+            assert len(sizes) <= 3
+
+    check_each(range(1, ROWS + 1), check)
 
 
 def cut(model: LoadedModel, pieces: RowPieces | None) -> LoadedModel:
@@ -89,12 +103,67 @@ def test_rows_are_run_at_once_elsewhere(
     np.testing.assert_allclose(result.outputs[0], WANTED[:19], rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("options", [{"capture": ("5",)}, {"level": TraceLevel.STATISTICS}])
-def test_what_is_said_of_all_rows_is_never_cut(
-    digits: LoadedModel, sizes: list[int], options: dict[str, Any]
+def test_statistics_of_parts_are_those_of_all_rows(digits: LoadedModel, sizes: list[int]) -> None:
+    trace = run(digits, PICTURES[:21], TraceLevel.STATISTICS).trace
+    assert sizes == [8, 8, 4, 1], "a part that were filled up would count rows twice"
+    assert trace is not None
+    assert trace.is_observed
+    at_once = run(cut(digits, None), PICTURES[:21], TraceLevel.STATISTICS).trace
+    assert at_once is not None
+    for layer, whole in zip(trace.layers, at_once.layers, strict=True):
+        for operand, other in zip(layer.outputs, whole.outputs, strict=True):
+            assert operand.statistics is not None
+            assert other.statistics is not None
+            assert astuple(operand.statistics) == pytest.approx(astuple(other.statistics), rel=1e-4, abs=1e-6)
+    (result,) = trace.layers[-2].outputs
+    assert result.statistics is not None
+    wanted = WANTED[:21]
+    assert result.statistics.count == wanted.size
+    found = (result.statistics.minimum, result.statistics.maximum, result.statistics.mean)
+    assert found == pytest.approx((wanted.min(), wanted.max(), wanted.mean()), rel=1e-3, abs=1e-6)
+    assert result.statistics.std == pytest.approx(wanted.std(), rel=1e-4)
+
+
+def test_captured_rows_of_parts_are_joined(digits: LoadedModel, sizes: list[int]) -> None:
+    result = run(digits, PICTURES[:21], TraceLevel.OFF, capture=("31", "5"))
+    assert sizes == [8, 8, 4, 1]
+    assert result.trace is None
+    softmax = result.captured["31"]
+    assert isinstance(softmax, np.ndarray)
+    np.testing.assert_allclose(softmax, WANTED[:21], rtol=1e-4, atol=1e-6)
+    at_once = run(cut(digits, None), PICTURES[:21], TraceLevel.OFF, capture=("31", "5"))
+    assert list(result.captured) == ["31", "5"]
+    assert set(result.captured_by.values()) == {"native"}
+    operand, other = result.captured["5"], at_once.captured["5"]
+    assert isinstance(operand, np.ndarray)
+    assert isinstance(other, np.ndarray)
+    np.testing.assert_allclose(operand, other, rtol=1e-4, atol=1e-4)
+
+
+SHARED = """
+pnnx.Input     in    0 1 0 #0=(?,3)f32
+torch.full     w     0 1 1 size=(1,3) fill_value=2.0
+pnnx.Expression add  2 1 0 1 2 expr=add(@0,@1)
+Tensor.reshape flat  1 1 2 3 shape=(-1)
+Tensor.reshape rows  1 1 3 4 shape=(-1,3)
+pnnx.Output    out   1 0 4
+"""
+
+
+@pytest.mark.parametrize("name", ["1", "3"])
+def test_what_has_no_row_for_each_is_captured_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    run(digits, PICTURES[:21], **options)
+    add_model(tmp_path, "m", SHARED, config="[batching]\nmax_batch_size = 8\n")
+    model = load_version("m", tmp_path / "m", LoadOptions(backend="native", max_batch_size=8))
+    assert model.batching.is_on
+    sizes = sizes_of(model, monkeypatch)
+    rows = np.arange(63, dtype=np.float32).reshape(21, 3)
+    result = run(model, rows, TraceLevel.OFF, capture=(name,))
     assert sizes == [21]
+    captured = result.captured[name]
+    assert isinstance(captured, np.ndarray)
+    assert captured.shape == {"1": (1, 3), "3": (63,)}[name]
 
 
 def test_rows_of_another_shape_than_is_proved_are_never_cut(digits: LoadedModel, sizes: list[int]) -> None:

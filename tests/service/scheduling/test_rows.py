@@ -1,5 +1,6 @@
 """Rows of several calls are those of each, one after the other, whatever their shape and wherever they lie."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -8,14 +9,17 @@ import pytest
 from engine import Array, Port
 from service.scheduling import rows
 from service.scheduling.rows import batch_signature, count_rows, join, split
+from tests.cases import check_each
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i8", "u1", "?", "c8"])
-@pytest.mark.parametrize("counts", [(1, 1), (1, 3, 2), (5,)])
-@pytest.mark.parametrize("row", [(), (3,), (2, 0), (1, 28, 28)])
-def test_joined_rows_are_those_of_each_call(
-    dtype: str, counts: tuple[int, ...], row: tuple[int, ...]
-) -> None:
+def test_joined_rows_are_those_of_each_call() -> None:
+    shapes: list[tuple[int, ...]] = [(), (3,), (2, 0), (1, 28, 28)]
+    counts: list[tuple[int, ...]] = [(1, 1), (1, 3, 2), (5,)]
+    check_each(product(shapes, counts, ["f4", "f8", "f2", "i8", "u1", "?", "c8"]), check_join)
+
+
+def check_join(case: tuple[tuple[int, ...], tuple[int, ...], str]) -> None:
+    row, counts, dtype = case
     generator = np.random.default_rng(0)
     calls = [{"in": (generator.random((count, *row)) * 100).astype(dtype)} for count in counts]
     joined = join(calls)["in"]

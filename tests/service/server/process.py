@@ -17,7 +17,7 @@ from typing import Any, Self
 from tests.service.server.blocking import ENTERED, GATE, PASSED
 
 ROOT = Path(__file__).parents[3]
-SOON = 60.0
+SOON = 180.0
 """Seconds until a test gives up on its server."""
 _READY = re.compile(r"running on (https?://[0-9.]+:\d+)")
 _OPEN = re.compile(r"listening on (https?://[0-9.]+:\d+)")
@@ -38,6 +38,11 @@ class Pipe:
     def give(self, count: int = 1) -> None:
         """Let `count` waiting layers go on."""
         os.write(self.write_end, b"." * count)
+
+    def clear(self) -> None:
+        """Discard all that has not been taken."""
+        while select.select([self.read_end], [], [], 0)[0]:
+            os.read(self.read_end, 4096)
 
     def close(self) -> None:
         os.close(self.read_end)
@@ -115,6 +120,13 @@ class ServerProcess:
                 raise AssertionError("the server ended:\n" + "\n".join(self.lines))
             if match := pattern.search(line):
                 return match
+
+    def reset(self) -> None:
+        """Discard what an earlier test left in the pipes and in the log; the server must be idle."""
+        for pipe in (self.entered, self.gate, self.passed):
+            pipe.clear()
+        while not self._new_lines.empty():
+            self._new_lines.get()
 
     def terminate(self) -> None:
         """Send SIGTERM."""

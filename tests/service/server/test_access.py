@@ -2,6 +2,7 @@
 
 import re
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -15,11 +16,17 @@ OLD, NEW = "old-0123456789abcdef", "new-0123456789abcdef"
 BODY = {"inputs": [{"data": [[-1, 0, 1]]}]}
 
 
-@pytest.fixture
-def flags(tmp_path: Path) -> tuple[str, ...]:
-    add_model(tmp_path / "models", "vector", VECTOR)
-    (tmp_path / "keys").write_text(f"{OLD}  # of last year\n")
-    return "--models", str(tmp_path / "models"), "--api-keys-file", str(tmp_path / "keys")
+def write_flags(folder: Path) -> tuple[str, ...]:
+    """Write a model and a file of keys, and return the flags that name them."""
+    add_model(folder / "models", "vector", VECTOR)
+    (folder / "keys").write_text(f"{OLD}  # of last year\n")
+    return "--models", str(folder / "models"), "--api-keys-file", str(folder / "keys")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with ServerProcess(*write_flags(tmp_path_factory.mktemp("keyed"))) as started:
+        yield started
 
 
 def ask(server: ServerProcess, key: str) -> int:
@@ -27,8 +34,8 @@ def ask(server: ServerProcess, key: str) -> int:
     return httpx.post(f"{server.url}/infer", json=BODY, headers=headers, timeout=SOON).status_code
 
 
-def test_keys_are_exchanged_while_the_server_runs(flags: tuple[str, ...], tmp_path: Path) -> None:
-    with ServerProcess(*flags, "--log-level", "debug") as server:
+def test_keys_are_exchanged_while_the_server_runs(tmp_path: Path) -> None:
+    with ServerProcess(*write_flags(tmp_path), "--log-level", "debug") as server:
         assert (ask(server, OLD), ask(server, NEW)) == (200, 401)
         draft = tmp_path / "draft"
         draft.write_text(f"{OLD}\n{NEW}\n")
@@ -42,44 +49,40 @@ def test_keys_are_exchanged_while_the_server_runs(flags: tuple[str, ...], tmp_pa
     assert not re.search("0123456789abcdef", "\n".join(server.lines))
 
 
-@pytest.mark.usual_processes
-def test_refused_client_that_sends_a_large_body_sees_why(flags: tuple[str, ...]) -> None:
-    with ServerProcess(*flags) as server:
-        answer = httpx.post(f"{server.url}/infer", content=bytes(32 << 20), timeout=SOON)
-        assert (answer.status_code, answer.json()["code"]) == (401, "key_needed")
-        assert answer.headers["connection"] == "close"
+def test_refused_client_that_sends_a_large_body_sees_why(server: ServerProcess) -> None:
+    answer = httpx.post(f"{server.url}/infer", content=bytes(32 << 20), timeout=SOON)
+    assert (answer.status_code, answer.json()["code"]) == (401, "key_needed")
+    assert answer.headers["connection"] == "close"
 
 
-@pytest.mark.usual_processes
-def test_client_that_waits_to_send_its_body_is_refused_before(flags: tuple[str, ...]) -> None:
-    with ServerProcess(*flags) as server:
-        port = urlsplit(server.url).port
-        assert port is not None
-        head = b"POST /infer HTTP/1.1\r\nHost: t\r\nContent-Length: 9\r\nX-Request-ID: r7\r\n\r\n"
-        with socket.create_connection(("127.0.0.1", port), SOON) as connection:
-            connection.sendall(head)
-            answer = connection.recv(65536)
-        assert answer.startswith(b"HTTP/1.1 401 ")
-        assert b"\r\nx-request-id: r7\r\n" in answer
+def test_client_that_waits_to_send_its_body_is_refused_before(server: ServerProcess) -> None:
+    port = urlsplit(server.url).port
+    assert port is not None
+    head = b"POST /infer HTTP/1.1\r\nHost: t\r\nContent-Length: 9\r\nX-Request-ID: r7\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", port), SOON) as connection:
+        connection.sendall(head)
+        answer = connection.recv(65536)
+    assert answer.startswith(b"HTTP/1.1 401 ")
+    assert b"\r\nx-request-id: r7\r\n" in answer
 
 
-def test_file_without_keys_ends_the_start_with_one_line(flags: tuple[str, ...], tmp_path: Path) -> None:
+def test_file_without_keys_ends_the_start_with_one_line(tmp_path: Path) -> None:
+    flags = write_flags(tmp_path)
     (tmp_path / "keys").write_text("# none\n")
     ended = run_to_end(*flags)
     assert ended.returncode == 2
     assert ended.stderr.splitlines() == [f"kuiper: api_keys_file: {tmp_path / 'keys'} holds no key"]
 
 
-def test_head_has_no_body(flags: tuple[str, ...]) -> None:
-    with ServerProcess(*flags) as server:
-        port = urlsplit(server.url).port
-        assert port is not None
-        lines = b"HEAD /%s HTTP/1.1\r\nHost: t\r\n%s\r\n"
-        with socket.create_connection(("127.0.0.1", port), SOON) as connection:
-            connection.sendall(
-                lines % (b"livez", b"") + lines % (b"", b"") + lines % (b"readyz", b"Connection: close\r\n")
-            )
-            answer = connection.makefile("rb").read()
-        assert re.findall(rb"HTTP/1.1 (\d+)", answer) == [b"200", b"401", b"200"]
-        assert answer.count(b"content-length: ") == 3
-        assert b"{" not in answer
+def test_head_has_no_body(server: ServerProcess) -> None:
+    port = urlsplit(server.url).port
+    assert port is not None
+    lines = b"HEAD /%s HTTP/1.1\r\nHost: t\r\n%s\r\n"
+    with socket.create_connection(("127.0.0.1", port), SOON) as connection:
+        connection.sendall(
+            lines % (b"livez", b"") + lines % (b"", b"") + lines % (b"readyz", b"Connection: close\r\n")
+        )
+        answer = connection.makefile("rb").read()
+    assert re.findall(rb"HTTP/1.1 (\d+)", answer) == [b"200", b"401", b"200"]
+    assert answer.count(b"content-length: ") == 3
+    assert b"{" not in answer

@@ -27,22 +27,36 @@ async def ask_all(url: str, bodies: list[bytes], at_once: int) -> list[Any]:
     return [answer.json()["outputs"][0]["data"] for answer in answers]
 
 
+NETWORK = ROOT / "tests/golden/networks/data/resnet18"
+FLAGS = ("--models", str(NETWORK), "--queue-size", "100", "--workers", "2")
+SIZES = np.random.default_rng(0).integers(1, 4, 40)
+"""Numbers of rows of the requests."""
+
+
+@pytest.fixture(scope="module")
+def bodies() -> list[bytes]:
+    generator = np.random.default_rng(1)
+    return [npy(generator.standard_normal((size, 3, 64, 64), np.float32)) for size in SIZES]
+
+
+@pytest.fixture(scope="module")
+def serial(bodies: list[bytes]) -> list[Any]:
+    """What a server without batching responds, one request at a time."""
+    with ServerProcess(*FLAGS) as server:
+        return asyncio.run(ask_all(server.url, bodies, 1))
+
+
 @pytest.mark.parametrize("delay", ["0", "5"])
-def test_answers_are_those_of_a_server_that_batches_nothing(delay: str) -> None:
-    network = ROOT / "tests/golden/networks/data/resnet18"
-    generator = np.random.default_rng(0)
-    sizes = generator.integers(1, 4, 40)
-    bodies = [npy(generator.standard_normal((size, 3, 64, 64), np.float32)) for size in sizes]
-    flags = ("--models", str(network), "--queue-size", "100", "--workers", "2")
-    with ServerProcess(*flags) as server:
-        serial = asyncio.run(ask_all(server.url, bodies, 1))
-    with ServerProcess(*flags, "--max-batch-size", "8", "--max-queue-delay-ms", delay) as server:
+def test_answers_are_those_of_a_server_that_batches_nothing(
+    delay: str, bodies: list[bytes], serial: list[Any]
+) -> None:
+    with ServerProcess(*FLAGS, "--max-batch-size", "8", "--max-queue-delay-ms", delay) as server:
         together = asyncio.run(ask_all(server.url, bodies, 40))
         stats = httpx.get(f"{server.url}/v2/models/resnet18/stats", timeout=SOON).json()["model_stats"][0]
     for one, other in zip(serial, together, strict=True):
         expected = np.array(one, np.float32)
         np.testing.assert_allclose(np.array(other), expected, rtol=0, atol=1e-5 * np.abs(expected).max())
-    assert stats["inference_count"] == sizes.sum()
+    assert stats["inference_count"] == SIZES.sum()
     assert stats["execution_count"] < len(bodies)
     assert max(batch["batch_size"] for batch in stats["batch_stats"]) > 3
 

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import uvicorn
@@ -34,32 +34,57 @@ LENGTH = b"Content-Length: 2\r\n\r\n"
 HEAD = b"POST /infer HTTP/1.1\r\nHost: test\r\n"
 
 
+class Counted(Connection):
+    """Counts the bytes it has read: the next packet is sent after them, as the system may join two of them."""
+
+    made: ClassVar[list["Counted"]] = []
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.made.append(self)
+        self.read_bytes = 0
+
+    def data_received(self, data: bytes) -> None:
+        self.read_bytes += len(data)
+        super().data_received(data)
+
+
 @pytest.fixture
 async def port() -> AsyncIterator[int]:
-    config = uvicorn.Config(PlainTextResponse("fine"), http=Connection, log_config=None)
+    config = uvicorn.Config(PlainTextResponse("fine"), http=Counted, log_config=None)
     config.load()
     state = ServerState()
     loop = asyncio.get_running_loop()
     server = await loop.create_server(
-        lambda: Connection(config, state, {}, policy=make_policy()), "127.0.0.1", 0
+        lambda: Counted(config, state, {}, policy=make_policy()), "127.0.0.1", 0
     )
     async with server:
         yield server.sockets[0].getsockname()[1]
+    Counted.made.clear()
+
+
+async def receive(port: int, *packets: bytes) -> bytes:
+    """Send packets, each once the server has read the one before; return all it sends before it closes."""
+    count, sent = len(Counted.made), 0
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        await until(lambda: len(Counted.made) > count)
+        connection = Counted.made[-1]
+        for packet in packets:
+            sent += len(packet)
+            writer.write(packet)
+            await writer.drain()
+            await until(
+                lambda sent=sent: connection.read_bytes >= sent or connection.transport.is_closing()  # type: ignore[misc]  # bound early
+            )
+        return await asyncio.wait_for(reader.read(), 20)
+    finally:
+        writer.close()
 
 
 async def talk(port: int, *packets: bytes) -> tuple[int, dict[str, Any]]:
     """Send packets one by one; return status and body of the last answer before the server closes."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    answer = b""
-    try:
-        for packet in packets:
-            writer.write(packet)
-            await writer.drain()
-            for _ in range(2):  # the server, on the same loop, reads each packet by itself
-                await asyncio.sleep(0)
-        answer = await asyncio.wait_for(reader.read(), 20)
-    finally:
-        writer.close()
+    answer = await receive(port, *packets)
     head, _, body = answer.rpartition(b"\r\n\r\n")
     last = head[head.rindex(b"HTTP/1.1") :]
     assert b"\r\nConnection: close\r\n" in last
@@ -90,6 +115,68 @@ async def test_endless_trailers_are_refused_and_none_is_kept(port: int) -> None:
     assert (status, body["code"]) == (400, "invalid_http")
     status, body = await talk(port, post, b"T: a\r\n" * 100 + b"\r\n", b"\0\r\n\r\n")
     assert (status, body["code"]) == (400, "invalid_http"), "only what follows the body is refused"
+
+
+@pytest.mark.parametrize(
+    ("head", "problem"),
+    [
+        (b"GET / HTTP/1.1\r\n", "0 Host headers"),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n", "2 Host headers"),
+        (b"GET / HTTP/2.0\r\nHost: a\r\n", "HTTP version is 2.0"),
+        (b"GET / HTTP/0.9\r\n", "HTTP version is 0.9"),
+        (b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n", "transfer coding"),
+        (b"GET http://user@a/ HTTP/1.1\r\nHost: a\r\n", "request target"),
+    ],
+)
+async def test_what_rfc_9112_has_refused_is_refused(port: int, head: bytes, problem: str) -> None:
+    answer = await receive(port, head + b"X-Request-ID: r1\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"X-Request-ID: r1\r\n" in answer
+    body = json.loads(answer.partition(b"\r\n\r\n")[2])
+    assert body["code"] == "invalid_http"
+    assert problem in body["error"]
+
+
+async def test_authority_of_the_target_stands_in_for_the_host() -> None:
+    seen: list[Any] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        seen.append(([value for name, value in scope["headers"] if name == b"host"], scope["path"]))
+        await PlainTextResponse("fine")(scope, receive, send)
+
+    config = uvicorn.Config(app, http=Connection, log_config=None)
+    config.load()
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(
+        lambda: Connection(config, ServerState(), {}, policy=make_policy()), "127.0.0.1", 0
+    )
+    async with server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.sockets[0].getsockname()[1])
+        writer.write(
+            b"GET http://b:1/x HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+        )
+        await asyncio.wait_for(reader.read(), 20)
+        writer.close()
+    assert seen == [([b"b:1"], "/x"), ([b"a"], "/")]
+
+
+async def test_chunk_extensions_are_bounded(port: int) -> None:
+    post = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+    endless = b"1;" + b"a" * (HEAD_BYTES + 100)
+    each_short = b"1;" + b"a" * 200 + b"\r\na\r\n"
+    for chunks in (endless, each_short * (2 + HEAD_BYTES // 180)):
+        half = len(chunks) // 2
+        status, body = await talk(port, post, chunks[:half], chunks[half:])
+        assert (status, body["code"], body["details"]) == (400, "invalid_http", {"limit": HEAD_BYTES})
+    status, body = await talk(port, post, b"1;a=b\r\na\r\n" * 100 + b"0\r\n\r\n", b"\0\r\n\r\n")
+    assert body["details"] == {}, "only what follows the body is refused"
+
+
+async def test_blank_lines_before_a_request_are_bounded(port: int) -> None:
+    few, many = b"\r\n" * 10, b"\r\n" * (HEAD_BYTES // 4)
+    last = HEAD + b"Content-Length: 0\r\nConnection: close\r\n\r\n"
+    assert b" 200 OK" in await receive(port, few, last)
+    assert await receive(port, many, many, few) == b""
 
 
 async def test_small_chunks_are_taken_where_they_are_few_or_not_tiny(port: int) -> None:
@@ -129,14 +216,7 @@ async def test_head_that_does_not_arrive_is_given_up(port: int, monkeypatch: pyt
 async def test_id_of_the_client_comes_back_where_it_had_come(
     port: int, packets: list[bytes], known: bool
 ) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    for packet in packets:
-        writer.write(packet)
-        await writer.drain()
-        for _ in range(20):
-            await asyncio.sleep(0)
-    answer = await asyncio.wait_for(reader.read(), 20)
-    writer.close()
+    answer = await receive(port, *packets)
     last = answer[answer.rindex(b"HTTP/1.1 4") :]
     assert (b"\r\nX-Request-ID: r1\r\n" in last) == known
 
@@ -194,11 +274,9 @@ async def test_request_is_started_in_the_callback_of_its_packet(packets: list[by
     )
     async with server:
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-        for packet in packets:
+        for number, packet in enumerate(packets, 1):
             writer.write(packet)
-            await writer.drain()
-            for _ in range(2):
-                await asyncio.sleep(0)
+            await until(lambda number=number: len(after_packet) == number)  # type: ignore[misc]  # bound early
         assert (await asyncio.wait_for(reader.read(), 20)).endswith(b"fine")
         writer.close()
     assert after_packet[0] == [has_body]

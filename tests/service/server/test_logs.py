@@ -3,13 +3,10 @@
 from pathlib import Path
 
 import httpx
-import pytest
 
 from tests.service.models import add_model
 from tests.service.server.blocking import FAULT
 from tests.service.server.process import SOON, ServerProcess
-
-pytestmark = pytest.mark.usual_processes
 
 
 def test_logs_can_be_json(tmp_path: Path) -> None:

@@ -77,6 +77,7 @@ async def test_what_is_added_later_is_begun_as_well() -> None:
     assert done == [0, 1]
 
 
+@pytest.mark.usefixtures("pass_time")  # a real millisecond may pass between two pieces
 async def test_a_piece_that_fails_holds_up_no_other() -> None:
     turns, done, failures = PacedWork(), list[int](), list[object]()
     asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context["exception"]))

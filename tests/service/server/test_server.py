@@ -14,7 +14,7 @@ from service.errors import ServiceError
 from service.lifecycle import Lifecycle, Phase
 from service.scheduling.dispatcher import Dispatcher
 from service.server import server as module
-from service.server.server import Server, run
+from service.server.server import UNREAD_SECONDS, Server, run
 from service.services import Services, services_of
 from service.telemetry.telemetry import make_telemetry
 
@@ -77,20 +77,36 @@ async def test_server_goes_on_until_a_signal_comes(server: Server) -> None:
 
 async def test_signal_fails_readiness_and_is_not_raised_again(server: Server) -> None:
     server.handle_exit(signal.SIGTERM, None)
-    assert server.lifecycle.phase is Phase.DRAINING
+    with pytest.raises(ServiceError, match="shutting down"):
+        server.services.check_ready()
     assert server._captured_signals == []
 
 
-async def test_accepted_requests_are_waited_for(server: Server, request_in_progress: ExitStack) -> None:
+async def test_requests_that_were_sent_before_the_signal_are_taken(server: Server, clock: Clock) -> None:
+    server.handle_exit(signal.SIGTERM, None)
+    phases = []
+    for seconds in (0.0, UNREAD_SECONDS - 0.01, 0.01):
+        clock.now += seconds
+        assert not await server.on_tick(1)
+        phases.append(server.lifecycle.phase)
+    assert phases == [Phase.LEAVING, Phase.LEAVING, Phase.DRAINING]
+
+
+async def test_accepted_requests_are_waited_for(
+    server: Server, clock: Clock, request_in_progress: ExitStack
+) -> None:
     server.handle_exit(signal.SIGTERM, None)
     assert not await server.on_tick(1)
     request_in_progress.close()
+    clock.now += UNREAD_SECONDS
     assert await server.on_tick(2)
     assert refused(server) == []
 
 
 async def test_accepted_requests_are_given_up_when_time_is_up(server: Server, clock: Clock) -> None:
     server.handle_exit(signal.SIGTERM, None)
+    assert not await server.on_tick(1)
+    clock.now += UNREAD_SECONDS
     assert not await server.on_tick(1)
     clock.now += 29.9
     assert not await server.on_tick(2)

@@ -4,6 +4,7 @@ import re
 import signal
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
@@ -44,7 +45,6 @@ def begun(server: ServerProcess, pool: ThreadPoolExecutor, number: int) -> "Futu
     return answer
 
 
-@pytest.mark.usual_processes
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_idle_server_ends_at_once(models: Path, number: signal.Signals) -> None:
     with start(models) as server:
@@ -52,7 +52,6 @@ def test_idle_server_ends_at_once(models: Path, number: signal.Signals) -> None:
         assert server.exit_code() == 0
 
 
-@pytest.mark.usual_processes
 def test_accepted_requests_are_answered_and_new_ones_are_not_taken(
     models: Path, pool: ThreadPoolExecutor
 ) -> None:
@@ -93,7 +92,6 @@ def test_requests_are_answered_during_the_delay_on_connections_that_end(
         assert server.exit_code() == 0
 
 
-@pytest.mark.usual_processes
 def test_requests_in_the_queue_are_accepted_ones(models: Path, pool: ThreadPoolExecutor) -> None:
     with start(models, "--queue-size", "2") as server:
         answers = [begun(server, pool, 1)]
@@ -142,7 +140,6 @@ def test_model_that_is_being_loaded_for_a_client_is_given_up(
     assert not any("Traceback" in line for line in server.lines)
 
 
-@pytest.mark.usual_processes
 @pytest.mark.parametrize("flags", [("--drain-seconds", "0.2"), ()], ids=["time is up", "second signal"])
 def test_requests_that_do_not_finish_are_told(
     models: Path, pool: ThreadPoolExecutor, flags: tuple[str, ...]
@@ -167,7 +164,6 @@ def test_process_ends_without_a_worker_that_nothing_stops(models: Path, pool: Th
         assert server.exit_code() == 0  # the layer still waits for the gate
 
 
-@pytest.mark.usual_processes
 @pytest.mark.parametrize(
     "begun_body", [b"Content-Length: 100\r\n\r\n{", b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"]
 )
@@ -181,3 +177,16 @@ def test_clients_that_do_not_finish_their_bodies_are_told(models: Path, begun_bo
         assert answer.headers["connection"] == "close"
         assert server.exit_code() == 0
     assert not any("Exception" in line for line in server.lines)
+
+
+def test_requests_that_are_sent_right_before_the_signal_are_answered(models: Path) -> None:
+    body = b'{"inputs":[{"data":[1]}]}'
+    head = b"POST /infer HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    with start(models) as server, ExitStack() as stack:
+        wires = [stack.enter_context(connected(server)) for _ in range(8)]
+        for wire in wires:
+            wire.send(head % len(body) + body)
+        server.terminate()
+        server.gate.give(8)
+        assert [wire.reply().status for wire in wires] == [200] * 8
+        assert server.exit_code() == 0

@@ -110,7 +110,6 @@ def test_exporter_that_is_not_there_ends_the_start(models: Path, monkeypatch: py
     assert ended.stderr == "kuiper: OTEL_TRACES_EXPORTER: 'zipkin' is none of otlp, console and none\n"
 
 
-@pytest.mark.usual_processes
 def test_server_without_spans_does_not_even_import_opentelemetry() -> None:
     code = (
         "import sys; from service.app import create_app; from service.config.settings import Settings; "

@@ -12,7 +12,6 @@ from tests.service.server.blocking import BLOCKING
 from tests.service.server.process import SOON, ServerProcess, run_to_end
 
 
-@pytest.mark.usual_processes
 def test_one_model_is_served_from_its_own_folder(tmp_path: Path) -> None:
     folder = add_model(tmp_path, "vector", VECTOR)
     with ServerProcess("--models", str(folder), module="service.cli") as server:
@@ -23,7 +22,6 @@ def test_one_model_is_served_from_its_own_folder(tmp_path: Path) -> None:
         assert server.exit_code() == 0
 
 
-@pytest.mark.usual_processes
 def test_broken_model_keeps_the_server_from_starting(tmp_path: Path) -> None:
     add_model(tmp_path, "vector", VECTOR)
     add_model(tmp_path, "unknown", UNKNOWN_LAYER)
@@ -35,7 +33,6 @@ def test_broken_model_keeps_the_server_from_starting(tmp_path: Path) -> None:
     assert "--skip-broken" in ended.stderr
 
 
-@pytest.mark.usual_processes
 def test_broken_model_can_be_skipped(tmp_path: Path) -> None:
     add_model(tmp_path, "vector", VECTOR)
     add_model(tmp_path, "unknown", UNKNOWN_LAYER)
@@ -109,7 +106,6 @@ def test_setting_that_cannot_be_is_said() -> None:
     assert ended.stderr.startswith("kuiper: workers: input should be a valid integer")
 
 
-@pytest.mark.usual_processes
 def test_start_tells_what_was_taken_from_where(tmp_path: Path) -> None:
     add_model(tmp_path, "vector", VECTOR)
     with ServerProcess("--models", str(tmp_path), "--workers", "3", "--max-run-bytes", "123456789") as server:

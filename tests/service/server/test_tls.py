@@ -67,7 +67,6 @@ def trusting(files: Files) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=str(files.authority))
 
 
-@pytest.mark.usual_processes
 def test_server_speaks_https(files: Files, models: Path) -> None:
     flags = ("--ssl-certfile", str(files.server), "--ssl-keyfile", str(files.key))
     with ServerProcess("--models", str(models), *flags) as server:
@@ -84,7 +83,6 @@ def test_server_speaks_https(files: Files, models: Path) -> None:
         assert server.exit_code() == 0
 
 
-@pytest.mark.usual_processes
 def test_clients_can_be_asked_for_certificates(files: Files, models: Path) -> None:
     flags = ("--ssl-certfile", str(files.both), "--ssl-ca-certs", str(files.authority))
     with ServerProcess("--models", str(models), *flags) as server:
@@ -95,7 +93,6 @@ def test_clients_can_be_asked_for_certificates(files: Files, models: Path) -> No
         assert httpx.get(f"{server.url}/livez", verify=context, timeout=SOON).status_code == 200
 
 
-@pytest.mark.usual_processes
 def test_old_ciphers_are_not_spoken(files: Files, models: Path) -> None:
     flags = ("--ssl-certfile", str(files.both))
     with ServerProcess("--models", str(models), *flags) as server:

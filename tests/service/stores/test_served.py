@@ -20,7 +20,7 @@ SOON = 60
 
 
 @pytest.fixture
-async def app(tmp_path: Path) -> AsyncIterator[Application]:
+async def fresh_app(tmp_path: Path) -> AsyncIterator[Application]:
     write_scale(tmp_path / "m" / "1", 1)
     settings = Settings(
         models=tmp_path, workers=2, backend="numpy", model_control="poll", poll_seconds=0.01, access_log=False
@@ -45,15 +45,15 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def test_no_request_fails_while_versions_come_and_go(
-    tmp_path: Path, app: Application, client: AsyncClient
+    tmp_path: Path, fresh_app: Application, fresh_client: AsyncClient
 ) -> None:
     over = asyncio.Event()
-    repository = services_of(app).repository
+    repository = services_of(fresh_app).repository
 
     async def ask() -> list[float]:
         values = []
         while not over.is_set():
-            values.append(await scale(client))
+            values.append(await scale(fresh_client))
             await asyncio.sleep(0)
         return values
 
@@ -61,20 +61,20 @@ async def test_no_request_fails_while_versions_come_and_go(
     for version in range(2, 6):
         write_scale(tmp_path / ".new", version).rename(tmp_path / "m" / str(version))
         await until(lambda version=version: str(version) in repository.versions("m"))  # type: ignore[misc]
-        assert await scale(client) == version
+        assert await scale(fresh_client) == version
     shutil.rmtree(tmp_path / "m" / "5")
     await until(lambda: repository.versions("m")[-1] == "4")
-    assert await scale(client) == 4
+    assert await scale(fresh_client) == 4
     over.set()
     values = {value for values in await asyncio.gather(*asking) for value in values}
     assert values <= {1, 2, 3, 4, 5}
 
 
-async def test_metrics_tell_of_polls(app: Application, client: AsyncClient) -> None:
-    poller = services_of(app).poller
+async def test_metrics_tell_of_polls(fresh_app: Application, fresh_client: AsyncClient) -> None:
+    poller = services_of(fresh_app).poller
     assert poller is not None
     await until(lambda: poller.status.succeeded > 2)
-    lines = (await client.get("/metrics")).text.splitlines()
+    lines = (await fresh_client.get("/metrics")).text.splitlines()
     values = {
         name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[0] != "#")
     }
@@ -84,8 +84,8 @@ async def test_metrics_tell_of_polls(app: Application, client: AsyncClient) -> N
     assert values["kuiper_poll_last_success_timestamp_seconds"] > 1.7e9
 
 
-async def test_clients_load_nothing_where_models_are_polled(client: AsyncClient) -> None:
-    answer = await client.post("/v2/repository/models/m/load", json={})
+async def test_clients_load_nothing_where_models_are_polled(fresh_client: AsyncClient) -> None:
+    answer = await fresh_client.post("/v2/repository/models/m/load", json={})
     assert answer.status_code == 403
     assert "--model-control explicit" in answer.text
 

@@ -1,4 +1,5 @@
 import tracemalloc
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from service.images.geometry import ImageGeometry
 from service.tasks import TaskModel, open_task
 from service.tasks.instance_segmentation import Instance, InstanceSegmentation, _count_runs
 from service.tasks.run_lengths import decode_counts, find_runs
+from tests.cases import check_each
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "detection.npz"
 
@@ -148,17 +150,16 @@ def test_graphs_without_prototypes() -> None:
         task((None, 12, 126), (None, 4, 16, 24))
 
 
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 1.0])
-@pytest.mark.parametrize(
-    ("corner", "shape"), [((0, 0), (6, 9)), ((2, 0), (6, 4)), ((0, 1), (5, 9)), ((3, 2), (2, 1))]
-)
-def test_runs_of_a_part_are_those_of_the_whole_mask(
-    share: float, corner: tuple[int, int], shape: tuple[int, int]
-) -> None:
-    part = np.random.default_rng(0).random(shape) < share
-    whole = np.zeros((6, 9), bool)
-    whole[corner[1] : corner[1] + shape[0], corner[0] : corner[0] + shape[1]] = part
-    np.testing.assert_array_equal(_count_runs(part, corner, (9, 6)), find_runs(whole).counts(1))
+def test_runs_of_a_part_are_those_of_the_whole_mask() -> None:
+    def check(case: tuple[tuple[tuple[int, int], tuple[int, int]], float]) -> None:
+        (corner, shape), share = case
+        part = np.random.default_rng(0).random(shape) < share
+        whole = np.zeros((6, 9), bool)
+        whole[corner[1] : corner[1] + shape[0], corner[0] : corner[0] + shape[1]] = part
+        np.testing.assert_array_equal(_count_runs(part, corner, (9, 6)), find_runs(whole).counts(1))
+
+    parts = [((0, 0), (6, 9)), ((2, 0), (6, 4)), ((0, 1), (5, 9)), ((3, 2), (2, 1))]
+    check_each(product(parts, [0.0, 0.1, 0.5, 0.9, 1.0]), check)
 
 
 def test_runs_of_a_box_without_pixels() -> None:

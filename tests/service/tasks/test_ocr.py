@@ -68,6 +68,12 @@ def test_random_paths_against_a_plain_loop_and_pytorch() -> None:
         assert line.probability == pytest.approx(np.mean([value for _, value in kept]), rel=1e-5)
 
 
+def test_large_scores_do_not_overflow_in_softmax() -> None:
+    ((line,),) = task(softmax=True).predict([path(1, 2, 2, 0, 3) * np.float32(1000)], (), {})
+    assert line.text == task().predict([path(1, 2, 2, 0, 3)], (), {})[0][0].text != ""
+    assert line.probability == pytest.approx(1)
+
+
 @pytest.mark.parametrize("keys", [{}, {"softmax": True}])
 def test_characters_that_are_ruled_out_by_minus_infinity(keys: dict[str, Any]) -> None:
     scores = path(1, 2, 2, 0, 3)

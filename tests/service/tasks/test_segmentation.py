@@ -2,6 +2,7 @@
 
 from base64 import b64decode
 from io import BytesIO
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from service.images.geometry import ImageGeometry, place_image
 from service.tasks import TaskModel
 from service.tasks.run_lengths import decode_counts
 from service.tasks.segmentation import MAX_SCORES, Segmentation, SemanticSegmentation
+from tests.cases import check_each
 
 LABELS = ["ground", "wall", "door"]
 
@@ -60,10 +62,13 @@ def expected_classes(maps: Array, geometry: ImageGeometry) -> Array:
     return out
 
 
-@pytest.mark.parametrize("rows", [8, 4, 2])
-@pytest.mark.parametrize("resize", ["stretch", "fit", "crop"])
-@pytest.mark.parametrize("size", [(21, 13), (5, 7), (8, 8)])
-def test_classes_of_the_pixels_of_the_picture(size: tuple[int, int], resize: str, rows: int) -> None:
+def test_classes_of_the_pixels_of_the_picture() -> None:
+    sizes = [(21, 13), (5, 7), (8, 8)]
+    check_each(product(sizes, ["stretch", "fit", "crop"], [8, 4, 2]), check_classes)
+
+
+def check_classes(case: tuple[tuple[int, int], str, int]) -> None:
+    size, resize, rows = case
     maps = scores(1, 3, rows, rows)
     geometry = place_image(ImageConfig.model_validate({"resize": resize}), size, (8, 8))
     expected = expected_classes(maps[0], geometry)

@@ -99,3 +99,10 @@ def test_format_and_level_are_settings(root: logging.Logger, capsys: pytest.Capt
     logging.getLogger("other").error("loud")
     (line,) = capsys.readouterr().err.splitlines()
     assert json.loads(line)["message"] == "loud"
+
+
+@pytest.mark.parametrize("formatter", [JsonFormatter(), TextFormatter()])
+def test_what_is_logged_is_clipped(formatter: logging.Formatter) -> None:
+    line = formatter.format(record("%s", "m" * 1_000_000, reason="r" * 1_000_000))
+    assert len(line) < 10_000
+    assert line.count("(1,000,000 characters)") == 2

@@ -30,7 +30,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def settings(models: Path) -> Settings:
     return Settings(models=models, workers=1, timeout=20, max_body_bytes=3_000_000, backend="numpy")
 

@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import tritonclient.http as triton
 from tritonclient.utils import InferenceServerException
 
 from service.version import kuiper_version
+from tests.cases import check_each
 from tests.service.v2.calls import NUMPY, PAIR, SAMPLE, output, pair, refusal, tensor
 from tests.service.v2.models import DTYPES
 
@@ -188,19 +190,21 @@ def test_log_settings(client: Any) -> None:
     assert client.update_log_settings({"log_info": True}) == start
 
 
-@pytest.mark.parametrize("dtype", [dtype for dtype in DTYPES if dtype in NUMPY])
-@pytest.mark.parametrize("binary_in", [True, False])
-@pytest.mark.parametrize("binary_out", [True, False])
-def test_datatypes(client: Any, dtype: str, binary_in: bool, binary_out: bool) -> None:
-    array = np.array([[0, 1], [1, 1], [1, 0]], NUMPY[dtype])
-    if dtype == "bf16" and not binary_in:
-        return  # the client itself refuses that
-    answer = client.infer(
-        f"same_{dtype}", [tensor("in", array, binary_in)], outputs=[output("out", binary_out)]
-    )
-    found = answer.as_numpy("out")
-    assert found.dtype == array.dtype
-    np.testing.assert_array_equal(found, array)
+def test_datatypes(client: Any) -> None:
+    def check(case: tuple[str, bool, bool]) -> None:
+        dtype, binary_in, binary_out = case
+        array = np.array([[0, 1], [1, 1], [1, 0]], NUMPY[dtype])
+        if dtype == "bf16" and not binary_in:
+            return  # the client itself refuses that
+        answer = client.infer(
+            f"same_{dtype}", [tensor("in", array, binary_in)], outputs=[output("out", binary_out)]
+        )
+        found = answer.as_numpy("out")
+        assert found.dtype == array.dtype
+        np.testing.assert_array_equal(found, array)
+
+    dtypes = [dtype for dtype in DTYPES if dtype in NUMPY]
+    check_each(product(dtypes, [True, False], [True, False]), check)
 
 
 @pytest.mark.parametrize("binary", [True, False])

@@ -19,10 +19,12 @@ async def test_server_that_has_not_started_is_live_but_not_ready(settings: Setti
         assert (await client.get("/v2/models/pair/ready")).status_code == 503
 
 
-async def test_server_that_drains_is_live_but_not_ready(app: Application, client: AsyncClient) -> None:
-    assert (await client.get("/v2/health/ready")).json() == {"ready": True}
-    services_of(app).lifecycle.drain()
-    assert (await client.get("/v2/health/live")).status_code == 200
-    answer = await client.get("/v2/health/ready")
+async def test_server_that_drains_is_live_but_not_ready(
+    fresh_app: Application, fresh_client: AsyncClient
+) -> None:
+    assert (await fresh_client.get("/v2/health/ready")).json() == {"ready": True}
+    services_of(fresh_app).lifecycle.drain()
+    assert (await fresh_client.get("/v2/health/live")).status_code == 200
+    answer = await fresh_client.get("/v2/health/ready")
     assert (answer.status_code, answer.json()["code"]) == (503, "shutting_down")
-    assert (await client.post("/v2/models/pair/infer")).status_code == 503
+    assert (await fresh_client.post("/v2/models/pair/infer")).status_code == 503

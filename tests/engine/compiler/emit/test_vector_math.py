@@ -11,6 +11,7 @@ from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target
 from engine.compiler.emit.vector_math import exp_below_zero
 from engine.dtypes import Array
+from tests.cases import check_each
 from tests.engine.compiler.emit.points import POINTS
 from tests.engine.compiler.harness import every_target, run
 from tests.engine.compiler.pointwise_kernel import Pointwise, applied, values_of
@@ -54,27 +55,49 @@ EXACT: dict[str, tuple[Reference, float]] = {
 
 
 @every_target
-@pytest.mark.parametrize("name", EXACT)
-def test_error_over_all_binades(name: str, target: Target) -> None:
-    reference, bound = EXACT[name]
-    with np.errstate(all="ignore"):
-        exact = np.asarray(reference(POINTS.astype(np.float64)))
-    worst = _ulps(values_of(target, POINTS, name), exact)
-    place = int(np.argmax(worst))
-    print(name, worst[place], POINTS[place])
-    assert worst[place] <= bound * (1 if target.has_fma else 1.5), (POINTS[place], exact[place])
+def test_error_over_all_binades(target: Target) -> None:
+    def check(name: str) -> None:
+        reference, bound = EXACT[name]
+        with np.errstate(all="ignore"):
+            exact = np.asarray(reference(POINTS.astype(np.float64)))
+        worst = _ulps(values_of(target, POINTS, name), exact)
+        place = int(np.argmax(worst))
+        print(name, worst[place], POINTS[place])
+        assert worst[place] <= bound * (1 if target.has_fma else 1.5), (POINTS[place], exact[place])
+
+    check_each(EXACT, check)
 
 
 @every_target
-@pytest.mark.parametrize("exponent", [-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 7.0, 9.0])
-def test_powers(exponent: float, target: Target) -> None:
-    with np.errstate(all="ignore"):
-        exact = np.power(POINTS.astype(np.float64), exponent)
-        if exponent == 0.5:
-            exact = np.sqrt(POINTS.astype(np.float64)) + 0.0
-    result = values_of(target, POINTS, "pow", exponent)
-    normal = ~((np.abs(exact) < 2.0**-100) | (np.abs(exact) > 2.0**120)) & (np.abs(POINTS) < np.inf)
-    assert _ulps(result, exact)[normal].max() <= 4
+def test_waves(target: Target) -> None:
+    """Up to 2^28, far beyond any position; what is larger stays within -1 and 1."""
+    multiples = (np.arange(-400, 400) * (math.pi / 2)).astype(np.float32)
+    points = np.concatenate(
+        [POINTS[np.abs(POINTS) <= 2.0**28], multiples, np.linspace(-30, 30, 4000, dtype=np.float32)]
+    )
+    points, endless = (
+        np.resize(points, -(-points.size // 16) * 16),
+        np.array([np.inf, -np.inf, np.nan, np.nan] * 4),
+    )
+    for name, reference in (("sin", np.sin), ("cos", np.cos)):
+        assert _ulps(values_of(target, points, name), reference(points.astype(np.float64))).max() <= 2
+        far = values_of(target, POINTS, name)[np.isfinite(POINTS)]
+        assert (np.abs(far) <= 1).all()
+        assert np.isnan(values_of(target, endless.astype(np.float32), name)).all()
+
+
+@every_target
+def test_powers(target: Target) -> None:
+    def check(exponent: float) -> None:
+        with np.errstate(all="ignore"):
+            exact = np.power(POINTS.astype(np.float64), exponent)
+            if exponent == 0.5:
+                exact = np.sqrt(POINTS.astype(np.float64)) + 0.0
+        result = values_of(target, POINTS, "pow", exponent)
+        normal = ~((np.abs(exact) < 2.0**-100) | (np.abs(exact) > 2.0**120)) & (np.abs(POINTS) < np.inf)
+        assert _ulps(result, exact)[normal].max() <= 4
+
+    check_each((-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 7.0, 9.0), check)
 
 
 @every_target

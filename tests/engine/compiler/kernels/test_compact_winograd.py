@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.compiler.emit.jit import cache
@@ -17,7 +17,7 @@ from engine.compiler.kernels.tile import Tile
 from engine.compiler.kernels.winograd import Winograd
 from engine.compiler.kernels.winograd_tiles import WinogradTiles
 from engine.dtypes import Array
-from tests.engine.compiler.harness import every_target, run
+from tests.engine.compiler.harness import every_target, examples_of_kernels, run
 from tests.engine.compiler.kernels.images import convolved, numbers, strides
 
 
@@ -44,7 +44,7 @@ def _fields(
 
 
 @every_target
-@settings(max_examples=30, deadline=None)
+@examples_of_kernels
 @given(data=st.data())
 def test_any_shape(target: Target, data: st.DataObject) -> None:
     """Whatever tiles, channels and filters there are, and however they are divided: the bits of the other kernel."""

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.compiler.emit.pointwise import Leaf, apply
@@ -15,14 +15,14 @@ from engine.compiler.kernels.epilogue import Broadcast, Epilogue, EpilogueOperan
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.compiler.kernels.streamed_convolution import StreamedConvolution
 from engine.compiler.kernels.tile import Tile
-from tests.engine.compiler.harness import every_target, run
+from tests.engine.compiler.harness import every_target, examples_of_kernels, run
 from tests.engine.compiler.kernels.images import convolved, numbers, output_size, strides
 
 small = st.integers(1, 3)
 
 
 @every_target
-@settings(max_examples=40, deadline=None)
+@examples_of_kernels
 @given(data=st.data())
 def test_any_shape(target: Target, data: st.DataObject) -> None:
     """Any kernel, stride, dilation, groups and tile; filters beside whole vectors; any partition into chunks."""
@@ -60,7 +60,7 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
 
 
 @every_target
-@settings(max_examples=25, deadline=None)
+@examples_of_kernels
 @given(data=st.data())
 def test_staged_padding(target: Target, data: st.DataObject) -> None:
     """Padding that is not in memory, even more than the kernel reads of a row; pixels of the input may lie apart."""
@@ -87,7 +87,7 @@ def test_staged_padding(target: Target, data: st.DataObject) -> None:
 
 
 @every_target
-@settings(max_examples=25, deadline=None)
+@examples_of_kernels
 @given(data=st.data())
 def test_streamed(target: Target, data: st.DataObject) -> None:
     """Blocks of filters over all pixels, partial sums in scratch memory."""

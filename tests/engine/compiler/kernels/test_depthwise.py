@@ -1,10 +1,11 @@
 """The depthwise convolution kernel against the numpy routine, over shapes, windows, padding and epilogues."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.compiler.emit.pointwise import Leaf, apply
@@ -14,7 +15,8 @@ from engine.compiler.kernels.epilogue import NOTHING, Broadcast, Epilogue, Epilo
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.dtypes import Array
 from engine.kernels.convolution import convolve
-from tests.engine.compiler.harness import every_target, run
+from tests.cases import check_each
+from tests.engine.compiler.harness import every_target, examples_of_kernels, run
 from tests.engine.compiler.kernels.images import Pair, numbers, output_size, strides
 
 
@@ -63,7 +65,7 @@ pads = st.tuples(st.integers(0, 4), st.integers(0, 4))
 
 
 @every_target
-@settings(max_examples=40, deadline=None)
+@examples_of_kernels
 @given(data=st.data())
 def test_any_shape(target: Target, data: st.DataObject) -> None:
     """Any kernel, stride, padding and dilation, images of a pixel, channels beside whole vectors."""
@@ -156,14 +158,17 @@ def test_large_layers_have_chunks_for_threads_and_small_ones_do_not(threads: int
 
 
 @every_target
-@pytest.mark.parametrize("threads", [2, 3, 4])
-@pytest.mark.parametrize(("channels", "rows"), [(40, 40), (600, 7), (35, 24)])
-def test_shares_of_threads_are_the_whole(target: Target, threads: int, channels: int, rows: int) -> None:
+def test_shares_of_threads_are_the_whole(target: Target) -> None:
     """Rows and channels that threads do not divide evenly."""
-    x, weight = numbers(1, rows, 27, channels), numbers(channels, 1, 3, 3, seed=1)
-    padding = ((1, 1), (1, 1))
-    made = kernel_for(target, x, (3, 3), padding=padding, threads=threads)
-    assert made.chunks > 1
-    expected = reference(x, weight, None, (1, 1), padding, (1, 1))
-    *_, out = run(made, target, x, *made.pack(weight, None), np.zeros_like(expected))
-    np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-5)
+
+    def check(case: tuple[int, tuple[int, int]]) -> None:
+        threads, (channels, rows) = case
+        x, weight = numbers(1, rows, 27, channels), numbers(channels, 1, 3, 3, seed=1)
+        padding = ((1, 1), (1, 1))
+        made = kernel_for(target, x, (3, 3), padding=padding, threads=threads)
+        assert made.chunks > 1
+        expected = reference(x, weight, None, (1, 1), padding, (1, 1))
+        *_, out = run(made, target, x, *made.pack(weight, None), np.zeros_like(expected))
+        np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-5)
+
+    check_each(product((2, 3, 4), ((40, 40), (600, 7), (35, 24))), check)

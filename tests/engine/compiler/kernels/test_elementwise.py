@@ -1,15 +1,17 @@
 """Expressions over arrays of random shapes and strides against numpy."""
 
+from itertools import product
+
 import numpy as np
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.compiler.emit.pointwise import Leaf, apply
 from engine.compiler.emit.target import Target, supported_targets
 from engine.compiler.kernels.elementwise import Elementwise, copy, elementwise
 from engine.dtypes import Array
-from tests.engine.compiler.harness import every_target, run
+from tests.cases import check_each
+from tests.engine.compiler.harness import every_target, examples_of_kernels, run
 from tests.engine.compiler.kernels.images import steps
 
 EXTENTS = st.sampled_from([1, 2, 3, 5, 8, 16, 17, 33])
@@ -35,7 +37,7 @@ def _arranged(shape: list[int], order: list[int], broadcast: list[bool]) -> tupl
     return memory, np.broadcast_to(memory.transpose(back), shape)
 
 
-@settings(max_examples=60)
+@examples_of_kernels
 @given(arrangements(), st.sampled_from(supported_targets()))
 def test_any_strides(case: tuple[list[int], list[tuple[list[int], list[bool]]]], target: Target) -> None:
     shape, orders = case
@@ -49,14 +51,17 @@ def test_any_strides(case: tuple[list[int], list[tuple[list[int], list[bool]]]],
 
 
 @every_target
-@pytest.mark.parametrize("shape", [(1, 3, 41, 43), (2, 70, 9, 31), (1, 65, 50, 21)])
-@pytest.mark.parametrize("order", [(0, 2, 3, 1), (0, 3, 1, 2), (1, 0, 3, 2)])
-def test_permutes(shape: tuple[int, ...], order: tuple[int, ...], target: Target) -> None:
-    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
-    expected = np.ascontiguousarray(x.transpose(order))
-    kernel = copy(expected.shape, steps(x.transpose(order)), steps(expected))
-    result = run(kernel, target, x, np.full_like(expected, np.nan))[1]
-    np.testing.assert_array_equal(result, expected)
+def test_permutes(target: Target) -> None:
+    def check(case: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+        shape, order = case
+        x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+        expected = np.ascontiguousarray(x.transpose(order))
+        kernel = copy(expected.shape, steps(x.transpose(order)), steps(expected))
+        result = run(kernel, target, x, np.full_like(expected, np.nan))[1]
+        np.testing.assert_array_equal(result, expected)
+
+    shapes = ((1, 3, 41, 43), (2, 70, 9, 31), (1, 65, 50, 21))
+    check_each(product(shapes, ((0, 2, 3, 1), (0, 3, 1, 2), (1, 0, 3, 2))), check)
 
 
 @every_target

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.compiler.emit.pointwise import Leaf, apply
@@ -14,7 +14,7 @@ from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadd
 from engine.compiler.kernels.tile import Tile
 from engine.dtypes import Array
 from engine.quantization.tensor_scale import TensorScale
-from tests.engine.compiler.harness import run
+from tests.engine.compiler.harness import examples_of_kernels, run
 from tests.engine.compiler.kernels.images import output_size, strides
 
 every_arithmetic = pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def summed(
 
 
 @every_arithmetic
-@settings(max_examples=40, deadline=None)
+@examples_of_kernels
 @given(data=st.data())
 def test_any_shape(target: Target, data: st.DataObject) -> None:
     """Any kernel, stride, groups, tile and partition; whole range of integers; float32 and integers as results."""

@@ -1,6 +1,7 @@
 """Kernels of integers but convolutions: conversions, pooling, depthwise convolution; bit for bit."""
 
 from dataclasses import fields
+from itertools import product
 
 import numpy as np
 import pytest
@@ -13,10 +14,11 @@ from engine.compiler.kernels.integer_pooling import IntegerPooling
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.dtypes import Array
 from engine.quantization.tensor_scale import TensorScale
+from tests.cases import check_each
 from tests.engine.compiler.harness import run
-from tests.engine.compiler.kernels.images import output_size, strides
+from tests.engine.compiler.kernels.images import Pair, output_size, strides
 from tests.engine.compiler.kernels.test_integer_convolution import every_arithmetic, packed, summed
-from tests.engine.compiler.kernels.windows import every_window, largest_of_windows, pooling
+from tests.engine.compiler.kernels.windows import WINDOWS, largest_of_windows, pooling
 
 SCALE = TensorScale(0.05, 90)
 SUMMED = TensorScale(0.05, 91, rounds_sum=True)
@@ -29,12 +31,14 @@ def unpacked(words: Array, channels: int) -> Array:
 
 
 @every_arithmetic
-@pytest.mark.parametrize(("channels", "columns"), [(1, 5), (3, 37), (4, 16), (7, 3), (16, 2), (35, 19)])
-@pytest.mark.parametrize("is_planes", [False, True])
-@pytest.mark.parametrize("scale", [SCALE, SUMMED, SIGNED], ids=["plain", "summed", "signed"])
-def test_float32_becomes_integers(
-    target: Target, channels: int, columns: int, is_planes: bool, scale: TensorScale
-) -> None:
+def test_float32_becomes_integers(target: Target) -> None:
+    sizes = ((1, 5), (3, 37), (4, 16), (7, 3), (16, 2), (35, 19))
+    cases = product(sizes, (False, True), (SCALE, SUMMED, SIGNED))
+    check_each(cases, lambda case: check_quantize(target, *case))
+
+
+def check_quantize(target: Target, size: Pair, is_planes: bool, scale: TensorScale) -> None:
+    channels, columns = size
     x = (np.random.default_rng(0).standard_normal((2, 3, columns, channels)) * 4).astype(np.float32)
     x.reshape(-1)[: min(x.size, 8)] = EXTREMES[: min(x.size, 8)]
     if scale is SIGNED:
@@ -63,31 +67,34 @@ def test_float32_becomes_integers(
 
 
 @every_arithmetic
-@pytest.mark.parametrize("channels", [1, 3, 4, 16, 35])
-def test_integers_become_float32(target: Target, channels: int) -> None:
-    integers = np.random.default_rng(0).integers(0, 256, (2, 3, 5, channels)).astype(np.uint8)
-    count = -(-channels // 4)
-    kernel = DequantizeKernel(
-        images=2,
-        size=(3, 5),
-        channels=channels,
-        x_strides=(15 * count, 1, 5 * count, count),
-        out_strides=(15 * channels, 1, 5 * channels, channels),
-        scale=SCALE,
-        lanes=target.lanes,
-    )
-    _, out = run(kernel, target, packed(integers), np.zeros((2, 3, 5, channels), np.float32))
-    np.testing.assert_array_equal(out, SCALE.real(integers))
+def test_integers_become_float32(target: Target) -> None:
+    def check(channels: int) -> None:
+        integers = np.random.default_rng(0).integers(0, 256, (2, 3, 5, channels)).astype(np.uint8)
+        count = -(-channels // 4)
+        kernel = DequantizeKernel(
+            images=2,
+            size=(3, 5),
+            channels=channels,
+            x_strides=(15 * count, 1, 5 * count, count),
+            out_strides=(15 * channels, 1, 5 * channels, channels),
+            scale=SCALE,
+            lanes=target.lanes,
+        )
+        _, out = run(kernel, target, packed(integers), np.zeros((2, 3, 5, channels), np.float32))
+        np.testing.assert_array_equal(out, SCALE.real(integers))
+
+    check_each((1, 3, 4, 16, 35), check)
 
 
 @every_arithmetic
-@pytest.mark.parametrize("channels", [1, 3, 16, 35])
-@pytest.mark.parametrize("scale", [TensorScale(0.021, 3), TensorScale(0.3, 255), SUMMED, SIGNED])
-@pytest.mark.parametrize("others", [0, 2])
-def test_integers_become_those_of_another_scale(
-    target: Target, channels: int, scale: TensorScale, others: int
-) -> None:
+def test_integers_become_those_of_another_scale(target: Target) -> None:
     """Every integer, side by side or into a part of wider pixels."""
+    scales = (TensorScale(0.021, 3), TensorScale(0.3, 255), SUMMED, SIGNED)
+    cases = product((1, 3, 16, 35), scales, (0, 2))
+    check_each(cases, lambda case: check_requantize(target, *case))
+
+
+def check_requantize(target: Target, channels: int, scale: TensorScale, others: int) -> None:
     integers = np.resize(np.random.default_rng(0).permutation(256), (2, 3, 43, channels)).astype(np.uint8)
     count = -(-channels // 4)
     wide = count + others
@@ -124,32 +131,29 @@ def test_channels_of_an_output_that_lie_apart_are_refused() -> None:
 
 
 @every_arithmetic
-@every_window
-@pytest.mark.parametrize("words", [1, 5, 18])
-def test_maximum_over_windows(
-    target: Target, window: tuple[int, int], stride: tuple[int, int], padding: tuple[int, int], words: int
-) -> None:
-    x = np.random.default_rng(0).integers(0, 256, (2, 7, 9, 4 * words)).astype(np.uint8)
-    wanted = largest_of_windows(x, window, stride, padding, lowest=0)
-    kernel = pooling(IntegerPooling, target, x, words, window, stride, padding)
-    _, out = run(kernel, target, packed(x), np.zeros((*wanted.shape[:3], words), np.float32))
-    np.testing.assert_array_equal(unpacked(out, 4 * words), wanted)
+def test_maximum_over_windows(target: Target) -> None:
+    def check(case: tuple[tuple[Pair, Pair, Pair], int]) -> None:
+        (window, stride, padding), words = case
+        x = np.random.default_rng(0).integers(0, 256, (2, 7, 9, 4 * words)).astype(np.uint8)
+        wanted = largest_of_windows(x, window, stride, padding, lowest=0)
+        kernel = pooling(IntegerPooling, target, x, words, window, stride, padding)
+        _, out = run(kernel, target, packed(x), np.zeros((*wanted.shape[:3], words), np.float32))
+        np.testing.assert_array_equal(unpacked(out, 4 * words), wanted)
+
+    check_each(product(WINDOWS, (1, 5, 18)), check)
 
 
 @every_arithmetic
-@pytest.mark.parametrize("channels", [4, 18, 64])
-@pytest.mark.parametrize("out_scale", [None, TensorScale(90.0, 60)])
-@pytest.mark.parametrize(
-    ("kernel", "stride", "padding"), [((3, 3), (1, 1), (1, 1)), ((5, 3), (2, 2), (2, 0))]
-)
-def test_depthwise_convolution(
-    target: Target,
-    channels: int,
-    out_scale: TensorScale | None,
-    kernel: tuple[int, int],
-    stride: tuple[int, int],
-    padding: tuple[int, int],
+def test_depthwise_convolution(target: Target) -> None:
+    windows = (((3, 3), (1, 1), (1, 1)), ((5, 3), (2, 2), (2, 0)))
+    cases = product((4, 18, 64), (None, TensorScale(90.0, 60)), windows)
+    check_each(cases, lambda case: check_depthwise(target, *case))
+
+
+def check_depthwise(
+    target: Target, channels: int, out_scale: TensorScale | None, window: tuple[Pair, Pair, Pair]
 ) -> None:
+    kernel, stride, padding = window
     random = np.random.default_rng(0)
     x = random.integers(0, 256, (2, 9, 11, channels)).astype(np.uint8)
     weight = random.integers(-127, 128, (channels, 1, *kernel)).astype(np.int8)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.compiler.emit.pointwise import Leaf, apply
@@ -11,7 +11,7 @@ from engine.compiler.kernels.epilogue import NOTHING, Broadcast, Epilogue, Epilo
 from engine.compiler.kernels.integer_tiles import IntegerTileConvolution, tile_layout
 from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadding
 from engine.quantization.tensor_scale import TensorScale
-from tests.engine.compiler.harness import run
+from tests.engine.compiler.harness import examples_of_kernels, run
 from tests.engine.compiler.kernels.images import output_size, strides
 from tests.engine.compiler.kernels.test_integer_convolution import packed, summed
 
@@ -23,7 +23,7 @@ small = st.integers(1, 3)
 
 
 @with_tiles
-@settings(max_examples=60, deadline=None)
+@examples_of_kernels
 @given(data=st.data())
 def test_any_shape(target: Target, data: st.DataObject) -> None:
     kernel, stride = (data.draw(st.tuples(small, small)) for _ in range(2))

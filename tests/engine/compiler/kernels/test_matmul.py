@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.compiler.emit.jit import cache
@@ -16,7 +16,7 @@ from engine.compiler.kernels.matmul import MatrixProductKernel
 from engine.compiler.kernels.shapes import MatrixShape
 from engine.compiler.kernels.tile import Tile
 from engine.dtypes import Array
-from tests.engine.compiler.harness import every_target, run
+from tests.engine.compiler.harness import every_target, examples_of_kernels, run
 from tests.engine.compiler.kernels.images import numbers, steps
 
 
@@ -43,7 +43,7 @@ def kernel_for(
 
 
 @every_target
-@settings(max_examples=50, deadline=None)
+@examples_of_kernels
 @given(data=st.data())
 def test_any_shape(target: Target, data: st.DataObject) -> None:
     """Any sizes and tiles, either operand transposed, b in place or copied, chunks of any size."""

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.compiler.emit.target import Target, supported_targets
 from engine.compiler.kernels.normalization import GroupNormKernel, LayerNormKernel
 from engine.dtypes import Array
 from engine.kernels.normalization import group_norm, layer_norm, rms_norm
-from tests.engine.compiler.harness import every_target, run
+from tests.engine.compiler.harness import every_target, examples_of_kernels, run
 
 TARGETS = st.sampled_from(supported_targets())
 
@@ -19,7 +19,7 @@ def _random(*shape: int) -> Array:
     return (rng.standard_normal(shape) * 2 + 3).astype(np.float32)
 
 
-@settings(max_examples=60)
+@examples_of_kernels
 @given(
     st.integers(1, 5),
     st.sampled_from([1, 2, 5, 16, 37, 100]),
@@ -50,7 +50,7 @@ def test_layer_norm(
     np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-4)
 
 
-@settings(max_examples=60)
+@examples_of_kernels
 @given(
     st.integers(1, 2),
     st.sampled_from([(1, 1), (1, 5), (6, 2), (70, 1), (3, 24), (16, 8), (5, 64)]),

@@ -3,8 +3,7 @@
 from functools import partial
 
 import numpy as np
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.compiler.emit.integers import ZERO
@@ -20,7 +19,8 @@ from engine.compiler.kernels.tile import Tile
 from engine.dtypes import Array
 from engine.quantization.layer import DYNAMIC_LEVELS, dynamic_steps
 from engine.quantization.tensor_scale import TensorScale
-from tests.engine.compiler.harness import run
+from tests.cases import check_each
+from tests.engine.compiler.harness import examples_of_kernels, run
 from tests.engine.compiler.kernels.test_integer_convolution import every_arithmetic, packed
 
 ROWS = (1, 2, 3, 5, 7, 16, 17, 33, 61, 130)
@@ -80,13 +80,12 @@ def check_linear(kernel: OpenIntegerLinear, target: Target, channels: int, threa
 
 
 @every_arithmetic
-@pytest.mark.parametrize("rows", ROWS)
-def test_linear(target: Target, rows: int) -> None:
-    check_linear(linear(target, rows, 42, 97), target, 42)
+def test_linear(target: Target) -> None:
+    check_each(ROWS, lambda rows: check_linear(linear(target, rows, 42, 97), target, 42))
 
 
 @every_arithmetic
-@settings(max_examples=12, deadline=None)
+@examples_of_kernels
 @given(data=st.data())
 def test_linear_of_any_extents(target: Target, data: st.DataObject) -> None:
     """Any number of rows, channels and filters; any tile, partition and number of threads."""
@@ -123,7 +122,7 @@ def check_quantization(target: Target, x: Array, columns: int) -> None:
 
 
 @every_arithmetic
-@settings(max_examples=25, deadline=None)
+@examples_of_kernels
 @given(
     rows=st.integers(1, 70),
     columns=st.integers(1, 70),

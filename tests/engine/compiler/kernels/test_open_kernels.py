@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -22,13 +23,12 @@ from engine.compiler.kernels.softmax import SoftmaxKernel
 from engine.compiler.kernels.tile import MANY_ROWS, choose_tile
 from engine.dtypes import Array
 from engine.kernels.softmax import softmax
+from tests.cases import check_each
 from tests.engine.compiler.harness import every_target, run
 
 LENGTHS = (2, 3, 5, 15, 16, 17, 33, 61, 130)
 """Below a vector and a tile, whole ones, and all kinds of rests."""
 HEADS, PART, WIDTH = 3, 20, 40
-
-every_length = pytest.mark.parametrize("length", LENGTHS)
 
 
 def draw(*shape: int) -> Array:
@@ -90,24 +90,28 @@ def linear(target: Target, length: int, filters: int = 97, rows: int = 2) -> Ope
 
 
 @every_target
-@every_length
-def test_scores_with_a_mask(target: Target, length: int) -> None:
-    query, key, mask = draw(length, HEADS, PART), draw(length, HEADS, PART), draw(length, length)
-    operand = EpilogueOperand(Broadcast.FULL, (0, 0, length))
-    kernel = scores(target, length, Epilogue(Apply("add", (Leaf(0), Leaf(1))), (operand,)))
-    out = np.zeros((HEADS, length, length), np.float32)
-    expected = np.einsum("ihd,jhd->hij", query, key) + mask
-    np.testing.assert_allclose(run(kernel, target, query, key, out, mask)[2], expected, atol=1e-4)
+def test_scores_with_a_mask(target: Target) -> None:
+    def check(length: int) -> None:
+        query, key, mask = draw(length, HEADS, PART), draw(length, HEADS, PART), draw(length, length)
+        operand = EpilogueOperand(Broadcast.FULL, (0, 0, length))
+        kernel = scores(target, length, Epilogue(Apply("add", (Leaf(0), Leaf(1))), (operand,)))
+        out = np.zeros((HEADS, length, length), np.float32)
+        expected = np.einsum("ihd,jhd->hij", query, key) + mask
+        np.testing.assert_allclose(run(kernel, target, query, key, out, mask)[2], expected, atol=1e-4)
+
+    check_each(LENGTHS, check)
 
 
 @every_target
-@every_length
-def test_mixture_of_values(target: Target, length: int) -> None:
-    weights, value = draw(HEADS, length, length), draw(length, HEADS, PART)
-    out = np.zeros((length, HEADS, PART), np.float32)
-    expected = np.einsum("hij,jhd->ihd", weights, value)
-    result = run(mixture(target, length), target, weights, value, out)[2]
-    np.testing.assert_allclose(result, expected, atol=1e-4)
+def test_mixture_of_values(target: Target) -> None:
+    def check(length: int) -> None:
+        weights, value = draw(HEADS, length, length), draw(length, HEADS, PART)
+        out = np.zeros((length, HEADS, PART), np.float32)
+        expected = np.einsum("hij,jhd->ihd", weights, value)
+        result = run(mixture(target, length), target, weights, value, out)[2]
+        np.testing.assert_allclose(result, expected, atol=1e-4)
+
+    check_each(LENGTHS, check)
 
 
 @every_target
@@ -118,76 +122,84 @@ def test_operand_that_lies_evenly_along_no_axis(target: Target) -> None:
 
 
 @every_target
-@every_length
-def test_linear(target: Target, length: int) -> None:
-    kernel = linear(target, length)
-    x, residual, weight, bias = draw(length, WIDTH), draw(length, 97), draw(97, WIDTH), draw(97)
-    packed = kernel.packing.pack(weight[:, :, None, None], bias)
-    out = np.zeros((length, 97), np.float32)
-    expected = np.maximum(x @ weight.T + bias + residual, 0)
-    np.testing.assert_allclose(run(kernel, target, x, *packed, out, residual)[3], expected, atol=1e-4)
+def test_linear(target: Target) -> None:
+    def check(length: int) -> None:
+        kernel = linear(target, length)
+        x, residual, weight, bias = draw(length, WIDTH), draw(length, 97), draw(97, WIDTH), draw(97)
+        packed = kernel.packing.pack(weight[:, :, None, None], bias)
+        out = np.zeros((length, 97), np.float32)
+        expected = np.maximum(x @ weight.T + bias + residual, 0)
+        np.testing.assert_allclose(run(kernel, target, x, *packed, out, residual)[3], expected, atol=1e-4)
+
+    check_each(LENGTHS, check)
 
 
 @every_target
-@every_length
 @pytest.mark.parametrize("skips", [False, True])
-def test_softmax(target: Target, length: int, skips: bool) -> None:
-    x = draw(HEADS, length, length)
-    x[0, 0, 1:] = -np.inf
-    if skips:
-        x[0, 1] = -np.inf
-    strides = (length * length, length)
-    shape = (HEADS, length)
-    kernel = SoftmaxKernel(length, 1, 1, shape, strides, strides, skip_masked=skips, is_open=True)
-    with np.errstate(invalid="ignore"):
-        expected = softmax(x, 2)
-    expected[0, 1] = 0 if skips else expected[0, 1]
-    np.testing.assert_allclose(run(kernel, target, x, np.zeros_like(x))[1], expected, rtol=3e-6)
+def test_softmax(target: Target, skips: bool) -> None:
+    def check(length: int) -> None:
+        x = draw(HEADS, length, length)
+        x[0, 0, 1:] = -np.inf
+        if skips:
+            x[0, 1] = -np.inf
+        strides = (length * length, length)
+        shape = (HEADS, length)
+        kernel = SoftmaxKernel(length, 1, 1, shape, strides, strides, skip_masked=skips, is_open=True)
+        with np.errstate(invalid="ignore"):
+            expected = softmax(x, 2)
+        expected[0, 1] = 0 if skips else expected[0, 1]
+        np.testing.assert_allclose(run(kernel, target, x, np.zeros_like(x))[1], expected, rtol=3e-6)
+
+    check_each(LENGTHS, check)
 
 
 @every_target
-@every_length
-def test_layer_norm_is_that_of_the_exact_kernel(target: Target, length: int) -> None:
-    x, weight, bias = draw(length, WIDTH), draw(WIDTH), draw(WIDTH)
-    kernel = LayerNormKernel(length, WIDTH, WIDTH, WIDTH, 1e-5)
-    exact, ours = (
-        run(one, target, x, weight, bias, np.zeros_like(x))[3]
-        for one in (kernel, replace(kernel, is_open=True))
-    )
-    np.testing.assert_array_equal(ours, exact)
+def test_layer_norm_is_that_of_the_exact_kernel(target: Target) -> None:
+    def check(length: int) -> None:
+        x, weight, bias = draw(length, WIDTH), draw(WIDTH), draw(WIDTH)
+        kernel = LayerNormKernel(length, WIDTH, WIDTH, WIDTH, 1e-5)
+        exact, ours = (
+            run(one, target, x, weight, bias, np.zeros_like(x))[3]
+            for one in (kernel, replace(kernel, is_open=True))
+        )
+        np.testing.assert_array_equal(ours, exact)
+
+    check_each(LENGTHS, check)
 
 
 @every_target
-@every_length
 @pytest.mark.parametrize("how", ["sum", "mean", "max", "min"])
-@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
-def test_reduction_is_that_of_the_exact_kernel(
-    target: Target, length: int, how: str, axes: tuple[int, ...]
-) -> None:
-    x = draw(length, WIDTH)
-    shape = tuple(extent for axis, extent in enumerate(x.shape) if axis not in axes)
-    kernel = reduction(how, x.shape, (WIDTH, 1), axes, (1,) * len(shape))
-    exact, ours = (
-        run(one, target, x, np.zeros(shape or 1, np.float32))[1]
-        for one in (kernel, replace(kernel, is_open=True))
-    )
-    np.testing.assert_array_equal(ours, exact)
+def test_reduction_is_that_of_the_exact_kernel(target: Target, how: str) -> None:
+    def check(case: tuple[int, tuple[int, ...]]) -> None:
+        length, axes = case
+        x = draw(length, WIDTH)
+        shape = tuple(extent for axis, extent in enumerate(x.shape) if axis not in axes)
+        kernel = reduction(how, x.shape, (WIDTH, 1), axes, (1,) * len(shape))
+        exact, ours = (
+            run(one, target, x, np.zeros(shape or 1, np.float32))[1]
+            for one in (kernel, replace(kernel, is_open=True))
+        )
+        np.testing.assert_array_equal(ours, exact)
+
+    check_each(product(LENGTHS, ((0,), (1,), (0, 1))), check)
 
 
 @every_target
-@every_length
-def test_copies_and_expressions(target: Target, length: int) -> None:
-    x, line = draw(HEADS, length, PART), draw(PART)
-    token = HEADS * PART
-    turned = copy((length, HEADS, PART), (PART, length * PART, 1), (token, PART, 1))
-    out = np.zeros((length, HEADS, PART), np.float32)
-    np.testing.assert_array_equal(run(opened(turned), target, x, out)[1], x.transpose(1, 0, 2))
-    across = copy((HEADS * PART, length), (length, 1), (1, token))
-    matrix, out = x.reshape(token, length), np.zeros((length, token), np.float32)
-    np.testing.assert_array_equal(run(opened(across), target, matrix, out)[1], matrix.T)
-    strides = (length * PART, PART, 1)
-    added = elementwise(x.shape, [strides, (0, 0, 1)], strides, Apply("add", (Leaf(0), Leaf(1))))
-    np.testing.assert_array_equal(run(opened(added), target, x, line, np.zeros_like(x))[2], x + line)
+def test_copies_and_expressions(target: Target) -> None:
+    def check(length: int) -> None:
+        x, line = draw(HEADS, length, PART), draw(PART)
+        token = HEADS * PART
+        turned = copy((length, HEADS, PART), (PART, length * PART, 1), (token, PART, 1))
+        out = np.zeros((length, HEADS, PART), np.float32)
+        np.testing.assert_array_equal(run(opened(turned), target, x, out)[1], x.transpose(1, 0, 2))
+        across = copy((HEADS * PART, length), (length, 1), (1, token))
+        matrix, out = x.reshape(token, length), np.zeros((length, token), np.float32)
+        np.testing.assert_array_equal(run(opened(across), target, matrix, out)[1], matrix.T)
+        strides = (length * PART, PART, 1)
+        added = elementwise(x.shape, [strides, (0, 0, 1)], strides, Apply("add", (Leaf(0), Leaf(1))))
+        np.testing.assert_array_equal(run(opened(added), target, x, line, np.zeros_like(x))[2], x + line)
+
+    check_each(LENGTHS, check)
 
 
 @every_target

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.compiler.emit.pointwise import Literal
 from engine.compiler.emit.target import Target, supported_targets
 from engine.compiler.kernels.padding import PadKernel
 from engine.dtypes import Array
-from tests.engine.compiler.harness import run
+from tests.engine.compiler.harness import examples_of_kernels, run
 from tests.engine.compiler.kernels.images import steps
 
 EXTENTS = st.sampled_from([1, 2, 3, 5, 16, 19])
@@ -26,7 +26,7 @@ def _expected(x: Array, margins: tuple[int, int, int, int], value: float) -> Arr
     return grown[:, :, rows, max(-left, 0) : grown.shape[3] - max(-right, 0)].transpose(0, 2, 3, 1)
 
 
-@settings(max_examples=60)
+@examples_of_kernels
 @given(
     st.tuples(st.integers(1, 2), EXTENTS, EXTENTS, EXTENTS),
     st.permutations(range(4)),

@@ -1,10 +1,11 @@
 """Convolutions of operands rounded to bfloat16, in AMX tiles and in vectors, against the numpy routine."""
 
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.compiler.emit.bfloat16 import dot, pair_up
@@ -23,9 +24,10 @@ from engine.compiler.memory.region import Region, line
 from engine.dtypes import Array
 from engine.kernels.bfloat16 import bfloat16_bits, rounded_to_bfloat16
 from engine.kernels.transposed_convolution import transposed_convolve
-from tests.engine.compiler.harness import run
-from tests.engine.compiler.kernels.images import convolved, numbers, output_size, strides
-from tests.engine.compiler.kernels.windows import every_window, largest_of_windows, pooling
+from tests.cases import check_each
+from tests.engine.compiler.harness import examples_of_kernels, run
+from tests.engine.compiler.kernels.images import Pair, convolved, numbers, output_size, strides
+from tests.engine.compiler.kernels.windows import WINDOWS, largest_of_windows, pooling
 
 every_arithmetic = pytest.mark.parametrize(
     "target", [*supported_targets(), *bf16_targets()], ids=lambda target: target.name
@@ -65,7 +67,7 @@ def expected(
 
 
 @every_arithmetic
-@settings(max_examples=40, deadline=None)
+@examples_of_kernels
 @given(data=st.data())
 def test_any_shape(target: Target, data: st.DataObject) -> None:
     """Any kernel, stride, dilation, padding and group; pixels of the input may lie apart; any partition into chunks."""
@@ -123,19 +125,25 @@ def make_plain(target: Target, x: Array, filters: int, epilogue: Epilogue | None
 
 
 @every_arithmetic
-@pytest.mark.parametrize(("pixels", "rows"), [(1, 9), (3, 4), (7, 2), (15, 9), (15, 4), (22, 2)])
-def test_groups_of_pixels(target: Target, pixels: int, rows: int) -> None:
+def test_groups_of_pixels(target: Target) -> None:
     """Parts of a row, a row, and some rows, where the last chunk has fewer: the same bits."""
     x, weight, bias = numbers(2, 9, 7, 40), numbers(40, 40, 3, 3, seed=1), numbers(40, seed=2)
     plain = make_plain(target, x, 40)
-    made = replace(plain, group=group_of(target, pixels, 1), rows=rows, prefetches_weights=True)
     wanted = expected(x, weight, bias, (1, 1), (1, 1), padding=(2, 2))
-    outs = [
-        run(kernel, target, x, *kernel.pack(weight, bias), np.zeros_like(wanted))[3]
-        for kernel in (plain, made)
-    ]
-    np.testing.assert_array_equal(outs[1].view(np.uint32), outs[0].view(np.uint32))
-    np.testing.assert_allclose(outs[1], wanted, rtol=1e-4, atol=1e-4)
+
+    def result(kernel: PairedConvolution) -> Array:
+        return run(kernel, target, x, *kernel.pack(weight, bias), np.zeros_like(wanted))[3]
+
+    of_plain = result(plain)
+
+    def check(case: tuple[int, int]) -> None:
+        pixels, rows = case
+        made = replace(plain, group=group_of(target, pixels, 1), rows=rows, prefetches_weights=True)
+        out = result(made)
+        np.testing.assert_array_equal(out.view(np.uint32), of_plain.view(np.uint32))
+        np.testing.assert_allclose(out, wanted, rtol=1e-4, atol=1e-4)
+
+    check_each([(1, 9), (3, 4), (7, 2), (15, 9), (15, 4), (22, 2)], check)
 
 
 @dataclass(frozen=True)
@@ -158,33 +166,34 @@ class Census:
         self.groups.emit(e, self.rows, count)
 
 
-@pytest.mark.parametrize("runs_on", [False, True])
-@pytest.mark.parametrize("most", [1, 3, 7, 8, 15, 100])
-@pytest.mark.parametrize("rows", [1, 4, 9])
-def test_groups_are_numbered_and_have_all_pixels(most: int, rows: int, runs_on: bool) -> None:
+def test_groups_are_numbered_and_have_all_pixels() -> None:
     shape = ConvShape(images=1, size=(9, 7), channels=4, filters=16, kernel=(3, 3))
-    layout = PairedLayout(shape, rows, choose_runs(shape), 16)
-    groups = PixelGroups(layout, most, runs_on)
-    target = supported_targets()[0]
-    (counts,) = run(Census(groups, rows), target, np.zeros(groups.count, np.float32), threads=1)
-    assert counts.min() >= 1
-    assert counts.max() <= max(most, 1)
-    assert counts.sum() == (layout.pixels if runs_on else rows * 7)
+
+    def check(case: tuple[int, int, bool]) -> None:
+        most, rows, runs_on = case
+        layout = PairedLayout(shape, rows, choose_runs(shape), 16)
+        groups = PixelGroups(layout, most, runs_on)
+        target = supported_targets()[0]
+        (counts,) = run(Census(groups, rows), target, np.zeros(groups.count, np.float32), threads=1)
+        assert counts.min() >= 1
+        assert counts.max() <= max(most, 1)
+        assert counts.sum() == (layout.pixels if runs_on else rows * 7)
+
+    check_each(product((1, 3, 7, 8, 15, 100), (1, 4, 9), (False, True)), check)
 
 
-@pytest.mark.parametrize("rows", [1, 9])
-@pytest.mark.parametrize("channels", [4, 40, 512])
-@pytest.mark.parametrize("group", [(1, 8), (7, 2), (14, 2), (5, 4)])
-def test_all_of_a_block_is_prefetched_and_little_more(
-    rows: int, channels: int, group: tuple[int, int]
-) -> None:
-    x = numbers(1, 9, 7, channels)
-    made = replace(make_plain(supported_targets()[0], x, 512), rows=rows, group=group, has_tiles=False)
-    (lines, parts), needed = made.loops.prefetched, -(-made.staged.block_words // 16)
-    rounds = made.loops.product.rounds
-    assert 1 <= parts <= made.loops.groups.count
-    assert needed <= lines * parts * rounds < needed + lines * rounds
-    assert (lines - 1) * made.loops.groups.count * rounds < needed
+def test_all_of_a_block_is_prefetched_and_little_more() -> None:
+    def check(case: tuple[int, int, tuple[int, int]]) -> None:
+        rows, channels, group = case
+        x = numbers(1, 9, 7, channels)
+        made = replace(make_plain(supported_targets()[0], x, 512), rows=rows, group=group, has_tiles=False)
+        (lines, parts), needed = made.loops.prefetched, -(-made.staged.block_words // 16)
+        rounds = made.loops.product.rounds
+        assert 1 <= parts <= made.loops.groups.count
+        assert needed <= lines * parts * rounds < needed + lines * rounds
+        assert (lines - 1) * made.loops.groups.count * rounds < needed
+
+    check_each(product((1, 9), (4, 40, 512), ((1, 8), (7, 2), (14, 2), (5, 4))), check)
 
 
 @every_arithmetic
@@ -278,7 +287,7 @@ def pairs_of(array: Array) -> Array:
 
 
 @every_arithmetic
-@settings(max_examples=25, deadline=None)
+@examples_of_kernels
 @given(data=st.data())
 def test_pairs_in_memory(target: Target, data: st.DataObject) -> None:
     """Input, output or both of bfloat16: the bits of the same kernel on float32, rounded."""
@@ -312,30 +321,31 @@ def test_pairs_in_memory(target: Target, data: st.DataObject) -> None:
     )
     packed, empty = plain.pack(weight, bias), np.zeros_like(residual)
     wanted = run(plain, target, x, *packed, empty, residual)[3]
-    for reads, stores in ((True, False), (False, True), (True, True)):
-        strides_x = strides(*size_x, (channels + gap) // 2) if reads else plain.strides.x
-        strides_out = strides(*spread_size, filters // 2) if stores else plain.strides.out
-        made = replace(plain, strides=ImageStrides(strides_x, strides_out), has_pairs=(reads, stores))
-        there = pairs_of(empty) if stores else empty
-        out = run(made, target, pairs_of(x) if reads else x, *packed, there, residual)[3]
-        expected_bits = pairs_of(wanted) if stores else wanted
-        np.testing.assert_array_equal(out.view(np.uint32), expected_bits.view(np.uint32))
+    reads, stores = data.draw(st.sampled_from([(True, False), (False, True), (True, True)]))
+    strides_x = strides(*size_x, (channels + gap) // 2) if reads else plain.strides.x
+    strides_out = strides(*spread_size, filters // 2) if stores else plain.strides.out
+    made = replace(plain, strides=ImageStrides(strides_x, strides_out), has_pairs=(reads, stores))
+    there = pairs_of(empty) if stores else empty
+    out = run(made, target, pairs_of(x) if reads else x, *packed, there, residual)[3]
+    expected_bits = pairs_of(wanted) if stores else wanted
+    np.testing.assert_array_equal(out.view(np.uint32), expected_bits.view(np.uint32))
 
 
 @every_arithmetic
-@every_window
-@pytest.mark.parametrize("words", [1, 5, 18])
-def test_maximum_of_pairs(
-    target: Target, window: tuple[int, int], stride: tuple[int, int], padding: tuple[int, int], words: int
-) -> None:
+def test_maximum_of_pairs(target: Target) -> None:
     """The larger of bfloat16 in both halves of elements; NaN reaches the windows that it lies in."""
-    x = rounded_to_bfloat16(numbers(2, 7, 9, 2 * words))
-    x[0, 2, 3], x[1, 4, 5, 0], x[1, 5, 5, 1] = -np.inf, np.nan, np.inf
-    wanted = largest_of_windows(x, window, stride, padding, lowest=-np.inf)
-    kernel = pooling(PairedPooling, target, x, words, window, stride, padding)
-    _, out = run(kernel, target, pairs_of(x), np.zeros((*wanted.shape[:3], words), np.float32))
-    numbers_out = (out.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
-    np.testing.assert_array_equal(numbers_out, wanted)
+
+    def check(case: tuple[tuple[Pair, Pair, Pair], int]) -> None:
+        (window, stride, padding), words = case
+        x = rounded_to_bfloat16(numbers(2, 7, 9, 2 * words))
+        x[0, 2, 3], x[1, 4, 5, 0], x[1, 5, 5, 1] = -np.inf, np.nan, np.inf
+        wanted = largest_of_windows(x, window, stride, padding, lowest=-np.inf)
+        kernel = pooling(PairedPooling, target, x, words, window, stride, padding)
+        _, out = run(kernel, target, pairs_of(x), np.zeros((*wanted.shape[:3], words), np.float32))
+        numbers_out = (out.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+        np.testing.assert_array_equal(numbers_out, wanted)
+
+    check_each(product(WINDOWS, (1, 5, 18)), check)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.compiler.emit.pointwise import Leaf, apply
@@ -14,7 +14,7 @@ from engine.compiler.kernels.paired_matmul import PairedMatrixProduct
 from engine.compiler.kernels.shapes import MatrixShape
 from engine.dtypes import Array
 from engine.kernels.bfloat16 import rounded_to_bfloat16
-from tests.engine.compiler.harness import run
+from tests.engine.compiler.harness import examples_of_kernels, run
 from tests.engine.compiler.kernels.images import numbers, steps
 
 every_arithmetic = pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def kernel(
 
 
 @every_arithmetic
-@settings(max_examples=25, deadline=None)
+@examples_of_kernels
 @given(data=st.data())
 def test_any_shape(target: Target, data: st.DataObject) -> None:
     """Either side of the right operand side by side; any rows of chunks and groups; an operand that a batch shares."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from engine.compiler.emit.target import Target, supported_targets
@@ -14,7 +14,7 @@ from engine.dtypes import Array
 from engine.errors import ArgumentError
 from engine.kernels.adaptive_pooling import adaptive_avg_pool, adaptive_max_pool
 from engine.kernels.pooling import avg_pool, max_pool
-from tests.engine.compiler.harness import every_target, run
+from tests.engine.compiler.harness import every_target, examples_of_kernels, run
 
 CHANNELS = st.sampled_from([1, 3, 4, 16, 37, 64, 70])
 PAIR = st.tuples(st.integers(1, 4), st.integers(1, 4))
@@ -38,7 +38,7 @@ def _pooled(
     return run(kernel, target, source, out)[1].transpose(0, 3, 1, 2)
 
 
-@settings(max_examples=60)
+@examples_of_kernels
 @given(
     CHANNELS,
     st.tuples(st.integers(1, 9), st.integers(1, 12)),
@@ -71,7 +71,7 @@ def test_max_pool(
     np.testing.assert_array_equal(_pooled(target, "max", x, counts, axes), expected)
 
 
-@settings(max_examples=60)
+@examples_of_kernels
 @given(
     CHANNELS,
     st.tuples(st.integers(1, 9), st.integers(1, 12)),
@@ -108,7 +108,7 @@ def test_avg_pool(
     np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
 
 
-@settings(max_examples=40)
+@examples_of_kernels
 @given(
     CHANNELS, st.tuples(st.integers(1, 14), st.integers(1, 14)), st.tuples(*[st.integers(1, 7)] * 2), TARGETS
 )

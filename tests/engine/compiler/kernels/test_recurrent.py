@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.compiler.emit.target import Target
@@ -15,7 +15,8 @@ from engine.compiler.kernels.recurrent_parts import RecurrentShape
 from engine.compiler.kernels.tile import Tile
 from engine.dtypes import Array
 from engine.kernels import recurrent as reference
-from tests.engine.compiler.harness import every_target, run
+from tests.cases import check_each
+from tests.engine.compiler.harness import every_target, examples_of_kernels, run
 from tests.engine.compiler.plans import kinds_of, lowered
 from tests.engine.models import make_graph
 
@@ -90,7 +91,7 @@ def check(kernel: Recurrence, target: Target, seed: int = 0) -> None:
 
 
 @every_target
-@settings(max_examples=60, deadline=None)
+@examples_of_kernels
 @given(data=st.data())
 def test_any_shape(target: Target, data: st.DataObject) -> None:
     """Any sizes, tiles, chunks, states given or not, results wanted or not, steps or sequences outermost."""
@@ -121,19 +122,22 @@ def test_any_shape(target: Target, data: st.DataObject) -> None:
 
 @every_target
 @pytest.mark.parametrize("kind", sorted(GATES))
-@pytest.mark.parametrize(("batch", "hidden"), [(1, 100), (3, 64), (17, 33)])
-def test_sizes_of_networks(target: Target, kind: str, batch: int, hidden: int) -> None:
-    width = GATES[kind] * -(-hidden // target.lanes) * target.lanes
-    kernel = Recurrence.tuned(
-        target,
-        2,
-        shape=RecurrentShape(cell=kind, steps=12, batch=batch, hidden=hidden, directions=2),
-        products=(batch * width, width),
-        out=(batch * 2 * hidden, 2 * hidden, hidden),
-        has_state=True,
-        gives=(True, kind == "lstm"),
-    )
-    check(kernel, target, seed=batch)
+def test_sizes_of_networks(target: Target, kind: str) -> None:
+    def check_size(size: tuple[int, int]) -> None:
+        batch, hidden = size
+        width = GATES[kind] * -(-hidden // target.lanes) * target.lanes
+        kernel = Recurrence.tuned(
+            target,
+            2,
+            shape=RecurrentShape(cell=kind, steps=12, batch=batch, hidden=hidden, directions=2),
+            products=(batch * width, width),
+            out=(batch * 2 * hidden, 2 * hidden, hidden),
+            has_state=True,
+            gives=(True, kind == "lstm"),
+        )
+        check(kernel, target, seed=batch)
+
+    check_each([(1, 100), (3, 64), (17, 33)], check_size)
 
 
 @every_target

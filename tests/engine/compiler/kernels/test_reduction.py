@@ -2,22 +2,23 @@
 
 import math
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.compiler.emit.target import Target, supported_targets
 from engine.compiler.kernels.reduction import reduction
-from tests.engine.compiler.harness import every_target, run
+from tests.cases import check_each
+from tests.engine.compiler.harness import every_target, examples_of_kernels, run
 from tests.engine.compiler.kernels.images import steps
 
 REFERENCES: dict[str, Callable[..., Any]] = {"sum": np.sum, "mean": np.mean, "max": np.max, "min": np.min}
 
 
-@settings(max_examples=60)
+@examples_of_kernels
 @given(
     st.lists(st.sampled_from([1, 2, 3, 8, 17, 50]), min_size=1, max_size=3),
     st.sampled_from(list(REFERENCES)),
@@ -39,13 +40,15 @@ def test_any_axes(shape: list[int], how: str, data: st.DataObject, target: Targe
 
 
 @every_target
-@pytest.mark.parametrize("strides", [(1, 40), (1000, 1)])
-@pytest.mark.parametrize("how", REFERENCES)
-def test_long_axes_and_nan(how: str, strides: tuple[int, int], target: Target) -> None:
-    x = np.random.default_rng(0).standard_normal((40, 1000)).astype(np.float32) + 1
-    x[3, 700] = math.nan
-    x[4, 0] = -math.inf
-    memory = x if strides[1] == 1 else np.ascontiguousarray(x.T)
-    kernel = reduction(how, x.shape, strides, [1], (1,))
-    result = run(kernel, target, memory, np.zeros(40, np.float32))[1]
-    np.testing.assert_allclose(result, REFERENCES[how](x, 1), rtol=1e-5, atol=1e-5)
+def test_long_axes_and_nan(target: Target) -> None:
+    def check(case: tuple[str, tuple[int, int]]) -> None:
+        how, strides = case
+        x = np.random.default_rng(0).standard_normal((40, 1000)).astype(np.float32) + 1
+        x[3, 700] = math.nan
+        x[4, 0] = -math.inf
+        memory = x if strides[1] == 1 else np.ascontiguousarray(x.T)
+        kernel = reduction(how, x.shape, strides, [1], (1,))
+        result = run(kernel, target, memory, np.zeros(40, np.float32))[1]
+        np.testing.assert_allclose(result, REFERENCES[how](x, 1), rtol=1e-5, atol=1e-5)
+
+    check_each(product(REFERENCES, ((1, 40), (1000, 1))), check)

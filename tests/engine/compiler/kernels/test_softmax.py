@@ -4,19 +4,19 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.compiler.emit.target import Target, supported_targets
 from engine.compiler.kernels.softmax import SoftmaxKernel
 from engine.kernels.softmax import log_softmax, softmax
-from tests.engine.compiler.harness import every_target, run
+from tests.engine.compiler.harness import every_target, examples_of_kernels, run
 from tests.engine.compiler.kernels.images import steps
 
 EXTENTS = st.sampled_from([1, 2, 3, 8, 17, 50])
 
 
-@settings(max_examples=60)
+@examples_of_kernels
 @given(
     st.lists(EXTENTS, min_size=1, max_size=3),
     st.data(),

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engine.compiler.emit.pointwise import Leaf, apply
@@ -16,7 +16,7 @@ from engine.compiler.kernels.transposed_convolution import TransposedConvolution
 from engine.compiler.kernels.transposed_geometry import TransposedAxis, TransposedShape
 from engine.dtypes import Array
 from engine.kernels.transposed_convolution import transposed_convolve
-from tests.engine.compiler.harness import every_target, run
+from tests.engine.compiler.harness import every_target, examples_of_kernels, run
 from tests.engine.compiler.kernels.images import numbers, strides
 
 Axes = tuple[TransposedAxis, TransposedAxis]
@@ -70,7 +70,7 @@ def geometries(draw: st.DrawFn) -> tuple[TransposedAxis, int, int]:
 
 
 @every_target
-@settings(max_examples=50, deadline=None)
+@examples_of_kernels
 @given(down=geometries(), across=geometries(), data=st.data())
 def test_any_shape(
     target: Target,
@@ -145,3 +145,24 @@ def test_large_layers_have_chunks_for_threads() -> None:
     x, weight = np.empty((1, 64, 64, 64), np.float32), np.empty((64, 32, 2, 2), np.float32)
     made, _ = kernel_for(target, x, (128, 128), weight, (axis, axis))
     assert 8 <= made.chunks <= 64
+
+
+@given(
+    kernel=st.integers(1, 4),
+    stride=st.integers(1, 6),
+    padding=st.integers(0, 4),
+    dilation=st.integers(1, 5),
+    size=st.integers(1, 30),
+)
+@example(kernel=2, stride=3, padding=0, dilation=1, size=4)
+def test_reach_is_that_of_the_definition(
+    kernel: int, stride: int, padding: int, dilation: int, size: int
+) -> None:
+    """An input place adds to the outputs at place * stride + tap * dilation - padding."""
+    met = [
+        place
+        for place in range(-20, 40)
+        for tap in range(kernel)
+        if 0 <= place * stride + tap * dilation - padding < size
+    ]
+    assert TransposedAxis(kernel, stride, padding, dilation).reach(size) == (min([0, *met]), max([0, *met]))

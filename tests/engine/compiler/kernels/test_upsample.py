@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.compiler.emit.target import Target, supported_targets
 from engine.compiler.kernels.upsample import UpsampleKernel
 from engine.dtypes import Array
 from engine.kernels.resampling import resample
-from tests.engine.compiler.harness import every_target, run
+from tests.engine.compiler.harness import every_target, examples_of_kernels, run
 
 PAIR = st.tuples(st.integers(1, 9), st.integers(1, 9))
 MODES = st.sampled_from(["nearest", "nearest-exact", "bilinear", "bicubic"])
@@ -45,7 +45,7 @@ def _input(*shape: int) -> Array:
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
 
 
-@settings(max_examples=60)
+@examples_of_kernels
 @given(
     st.sampled_from([1, 3, 16, 37]), PAIR, PAIR, MODES, st.booleans(), st.sampled_from(supported_targets())
 )
@@ -64,7 +64,7 @@ def test_sizes(
     np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
 
 
-@settings(max_examples=30)
+@examples_of_kernels
 @given(
     PAIR,
     st.tuples(*[st.sampled_from([1.0, 1.7, 2.0, 0.6, 3.0])] * 2),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.compiler.emit.jit import cache
@@ -13,7 +13,7 @@ from engine.compiler.kernels.shapes import ConvShape, ImageStrides, ImplicitPadd
 from engine.compiler.kernels.tile import Tile
 from engine.compiler.kernels.winograd import Winograd
 from engine.compiler.kernels.winograd_transforms import TRANSFORMS
-from tests.engine.compiler.harness import every_target, run
+from tests.engine.compiler.harness import every_target, examples_of_kernels, run
 from tests.engine.compiler.kernels.images import convolved, numbers, strides
 
 
@@ -30,7 +30,7 @@ def test_matrices_convolve(outputs: int) -> None:
 
 
 @every_target
-@settings(max_examples=30, deadline=None)
+@examples_of_kernels
 @given(data=st.data())
 def test_any_shape(target: Target, data: st.DataObject) -> None:
     """Images that tiles do not divide, channels and filters beside whole vectors, any padding and partition."""

@@ -1,7 +1,6 @@
 """Kernels of maxima over windows of elements that hold several channels, and what numpy makes of such windows."""
 
 import numpy as np
-import pytest
 
 from engine.compiler.emit.target import Target
 from engine.compiler.kernels.integer_pooling import IntegerPooling
@@ -9,10 +8,13 @@ from engine.compiler.kernels.shapes import ImageStrides
 from engine.dtypes import Array
 from tests.engine.compiler.kernels.images import Pair, output_size, strides
 
-every_window = pytest.mark.parametrize(
-    ("window", "stride", "padding"),
-    [((2, 2), (2, 2), (0, 0)), ((3, 3), (2, 1), (1, 1)), ((5, 5), (1, 1), (2, 2)), ((3, 1), (1, 2), (2, 0))],
+WINDOWS: tuple[tuple[Pair, Pair, Pair], ...] = (
+    ((2, 2), (2, 2), (0, 0)),
+    ((3, 3), (2, 1), (1, 1)),
+    ((5, 5), (1, 1), (2, 2)),
+    ((3, 1), (1, 2), (2, 0)),
 )
+"""Sizes of windows, with their strides and paddings."""
 
 
 def pooling(

@@ -78,7 +78,7 @@ def test_zeros_become_the_padding_of_all_convolutions_that_read_them(tmp_path: P
         (PAD.replace("ZeroPad2d", "ConstantPad2d") + " value=1.0", conv("c", "a", "b"), out("b")),
         (PAD, conv("c", "a", "b"), out("b", "a")),
         (PAD, conv("c", "a", "b"), relu("r", "a", "e"), out("b", "e")),
-        (PAD, conv("c", "a", "b"), "torch.cumsum s 1 1 a e dim=1 $input=a", out("b", "e")),
+        (PAD, conv("c", "a", "b"), "torch.cumprod s 1 1 a e dim=1 $input=a", out("b", "e")),
         (
             "F.pad p 1 1 x a mode=constant pad=(1,1,1,1,-1,1) value=0.0 $input=x",
             conv("c", "a", "b"),
@@ -140,7 +140,7 @@ def test_batch_normalization_after_an_activation_is_part_of_the_epilogue(tmp_pat
             ["Convolution", "Pointwise", "Pointwise"],
         ),
         (
-            (relu("r", "a", "b"), "torch.cumsum t 1 1 a c dim=1 $input=a", out("b", "c")),
+            (relu("r", "a", "b"), "torch.cumprod t 1 1 a c dim=1 $input=a", out("b", "c")),
             ["Convolution", "Pointwise", "Fallback"],
         ),
         (("Tensor.permute p 1 1 a b dims=(0,2,3,1) $input=a", relu("r", "b", "c"), out("c")), None),

@@ -10,13 +10,16 @@ import numpy as np
 import pytest
 
 from engine import BuildTimeoutError, RunStoppedError, RuntimeGraph, TensorSpec, TraceLevel
-from engine.compiler.program import background, verifier
+from engine.compiler.program import background, programs, verifier
 from engine.compiler.program.background import compile_beside
 from engine.compiler.program.demand import FORESIGHT, LEAST_RUNS, MOST_SHAPES, Demand
 from engine.compiler.program.kept_programs import MOST_PROGRAMS, InputKey, KeptPrograms
+from engine.compiler.program.native import NativeExecutor
 from engine.compiler.program.pace import Pace, PacedClock
+from engine.compiler.program.program import Program
 from engine.dtypes import Array
 from engine.turns import SHORT_TURN
+from tests.engine.compiler.background import wait_until_idle
 from tests.engine.compiler.plans import ROWS, linear, weights_of
 from tests.engine.models import write_model
 
@@ -66,14 +69,7 @@ def settle() -> None:
     work = Work(done.set)
     compile_beside(work)
     assert done.wait(SECONDS)
-    while is_busy():
-        background._thread().submit(lambda: None).result(SECONDS)
-
-
-def is_busy() -> bool:
-    """Return whether the compiler's thread has work; while it looks for some, it holds the lock."""
-    with background._lock:
-        return background._turns.is_busy
+    wait_until_idle()
 
 
 @pytest.fixture
@@ -190,6 +186,7 @@ def test_graphs_take_turns() -> None:
     assert order.index("modest") <= 1
 
 
+@pytest.mark.usefixtures("idle_compiler")
 def test_turns_with_the_interpreter_are_short_only_meanwhile() -> None:
     usual, seen = sys.getswitchinterval(), []
     work = Work(lambda: seen.append(sys.getswitchinterval()))
@@ -258,11 +255,12 @@ def test_programs_of_later_shapes_displace_none_that_were_prepared(tmp_path: Pat
     assert all(graph.is_compiled(shape(count)) for count in range(2, 6))
 
 
-def test_the_compiler_gives_way_to_runs_for_a_limited_time() -> None:
+def test_the_compiler_gives_way_to_runs_for_a_limited_time(monkeypatch: pytest.MonkeyPatch) -> None:
     pace = Pace()
     clock = PacedClock(SECONDS, "compiling", pace)
-    clock.check("nn.ReLU", "relu")
-    assert clock.waited < 0.1, "nothing runs"
+    with monkeypatch.context() as patch:
+        patch.setattr(pace._changed, "wait", lambda *_: pytest.fail("nothing runs"))
+        clock.check("nn.ReLU", "relu")
     with pace.run():
         clock.check("nn.ReLU", "relu")  # comes back, though the run goes on
         pause = threading.Thread(target=clock.check, args=("nn.ReLU", "relu"))
@@ -294,3 +292,31 @@ def test_memory_that_is_too_short_to_choose_stops_no_later_work(caplog: pytest.L
     settle()
     assert not short.steps
     assert "memory is short" in caplog.text
+
+
+@pytest.mark.usefixtures("is_cheap")
+def test_programs_are_looked_up_and_kept_under_one_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locks: list[threading.Lock] = []
+    unlocked: list[str] = []
+
+    class Watched(KeptPrograms):
+        def add(self, *arguments: object) -> None:
+            unlocked.extend([] if locks[0].locked() else ["add"])
+            super().add(*arguments)  # type: ignore[arg-type]
+
+        def look_up(self, name: InputKey) -> tuple[bool, Program | None]:
+            unlocked.extend([] if locks[0].locked() else ["look_up"])
+            return super().look_up(name)
+
+    monkeypatch.setattr(programs, "KeptPrograms", Watched)
+    graph = open_graph(tmp_path)
+    executor = graph._executor
+    assert isinstance(executor, NativeExecutor)
+    locks.append(executor._programs._lock)
+    for _ in range(LEAST_RUNS):
+        backends(graph, rows(2))
+    settle()
+    assert graph.is_compiled(shape(2))
+    assert unlocked == []

@@ -21,7 +21,7 @@ LINES = (
     IMAGE,
     conv("first", "x", "a"),
     "F.relu act 1 1 a b $input=a",
-    "torch.cumsum sum 1 1 b c dim=1 $input=b",
+    "torch.cumprod sum 1 1 b c dim=1 $input=b",
     "pnnx.Expression mix 2 1 c b d expr=mul(@0,@1)",
     "F.softmax soft 1 1 d y dim=1 $input=d",
     "pnnx.Output out 1 0 y",
@@ -142,9 +142,9 @@ def test_values_are_let_go_after_their_last_use(tmp_path: Path, monkeypatch: pyt
     """A run holds no more than the plan says, however many layers numpy runs."""
     lines = (
         IMAGE,
-        "torch.cumsum s 1 1 x a dim=1 $input=x",
+        "torch.cumprod s 1 1 x a dim=1 $input=x",
         "F.relu r 1 1 a b $input=a",
-        "torch.cumsum t 1 1 b c dim=2 $input=b",
+        "torch.cumprod t 1 1 b c dim=2 $input=b",
         "F.relu q 1 1 c y $input=c",
         "pnnx.Output out 1 0 y",
     )
@@ -204,7 +204,7 @@ def test_value_of_another_size_is_refused_where_views_look_at_it(tmp_path: Path)
     lines = (
         IMAGE,
         "Tensor.permute turn 1 1 x a dims=(0,2,3,1) $input=x",
-        "torch.cumsum sum 1 1 a b dim=1 $input=a",
+        "torch.cumprod sum 1 1 a b dim=1 $input=a",
         "F.relu act 1 1 b y $input=b",
         "pnnx.Output out 1 0 y",
     )

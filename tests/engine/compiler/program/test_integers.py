@@ -164,6 +164,20 @@ def test_concatenation_upsampling_and_parts(tmp_path: Path, is_even: bool) -> No
     check_same(writer, tmp_path, numbers(2, 5, 6, 7))
 
 
+@pytest.mark.parametrize("first", [2, 4, 6])
+def test_a_slice_may_begin_within_a_word_of_channels(tmp_path: Path, first: int) -> None:
+    """A word holds four channels: a slice that begins at the third has none of the words of the whole."""
+    writer = Writer()
+    writer.input("x", (1, 5, 6, 7))
+    writer.convolution("x", "a", (12, 5, 1, 1))
+    writer.add("Tensor.slice", "a", "c", dim=1, start=first, end=12, step=1)
+    writer.convolution("c", "d", (16, 12 - first, 1, 1))
+    writer.add("pnnx.Output", "d", "")
+    writer.lines[-1] = "pnnx.Output out 1 0 d"
+    writer.tensors = {"x": TensorScale(0.03, 100)} | dict.fromkeys("ac", TensorScale(0.06, 130))
+    check_same(writer, tmp_path, numbers(1, 5, 6, 7))
+
+
 @pytest.mark.parametrize("channels", [8, 20, 6])
 @pytest.mark.parametrize("batch", [1, 2])
 def test_integers_of_several_scales_meet(tmp_path: Path, channels: int, batch: int) -> None:

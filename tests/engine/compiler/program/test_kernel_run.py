@@ -39,7 +39,7 @@ TWO_INPUTS = (
     "pnnx.Output out 1 0 y",
 )
 TWO_OUTPUTS = (*KERNELS, "F.relu act 1 1 a b $input=a", "pnnx.Output second 1 0 b")
-WITH_NUMPY = (*KERNELS[:3], "torch.cumsum sum 1 1 y b dim=1 $input=y", "pnnx.Output out 1 0 b")
+WITH_NUMPY = (*KERNELS[:3], "torch.cumprod sum 1 1 y b dim=1 $input=y", "pnnx.Output out 1 0 b")
 INPUT_LEAVES = (*KERNELS, "pnnx.Output second 1 0 x")
 CONSTANT_LEAVES = (*KERNELS, "pnnx.Attribute c 0 1 c @data=(3)f32", "pnnx.Output second 1 0 c")
 LEAVES_TWICE = (*KERNELS, "pnnx.Output second 1 0 y")

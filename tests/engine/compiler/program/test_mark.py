@@ -185,7 +185,7 @@ def test_weights_that_are_packed_otherwise_are_compared(
 def test_programs_that_run_layers_from_outside_get_no_mark(tmp_path: Path, store: CodeStore) -> None:
     own = registry.copy()
 
-    @own.layer("torch.cumsum", replace=True)
+    @own.layer("torch.cumprod", replace=True)
     def twice(input: Array, dim: int) -> Array:
         return np.cumsum(input, dim) * 2
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from engine import RuntimeGraph
+from engine.compiler.emit.target import host_target
 from engine.compiler.program.observation import Observation, observe
 from engine.dtypes import Array
 from engine.errors import RunStoppedError
@@ -27,7 +28,7 @@ LINES = (
     "torch.chunk parts 1 2 f g h chunks=2 dim=1 $input=f",
     "Tensor.permute turn 1 1 g i dims=(0,2,3,1) $input=g",
     "Tensor.reshape flat 1 1 h j shape=(2,-1) $input=h",  # channels-last: takes a copy
-    "torch.cumsum sums 1 1 j k dim=1 $input=j",  # numpy
+    "aten::logcumsumexp sums 1 1 j k dim=1",  # numpy
     "Tensor.slice some 1 1 k l dim=1 start=0 end=8 step=2 $input=k",  # a view of what numpy gave
     "pnnx.Expression dead 1 1 d m expr=add(@0,1.5)",  # nothing reads it
     "F.silu last 1 1 i n $input=i",
@@ -46,7 +47,8 @@ def close(ours: Value, wanted: Value, name: str) -> None:
     assert isinstance(ours, np.ndarray)
     assert (ours.shape, ours.dtype) == (wanted.shape, wanted.dtype), name
     scale = max(1.0, float(np.abs(wanted).max(initial=0)))
-    np.testing.assert_allclose(ours, wanted, rtol=1e-4, atol=1e-5 * scale, err_msg=name)
+    near = 1e-5 if host_target().has_fma else 2e-5  # without it, a product is rounded before it is added
+    np.testing.assert_allclose(ours, wanted, rtol=1e-4, atol=near * scale, err_msg=name)
 
 
 def both(folder: Path) -> tuple[RuntimeGraph, RuntimeGraph]:

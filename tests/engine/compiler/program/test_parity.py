@@ -30,14 +30,14 @@ GRAPHS = {
     ),
     "a view of an input leaves": "Tensor.permute p 1 1 a b dims=(2,0,1) $input=a|pnnx.Output o 1 0 b",
     "numpy reads a view of an input": (
-        "Tensor.permute p 1 1 a b dims=(2,0,1) $input=a|torch.cumsum c 1 1 b c dim=1 $input=b|pnnx.Output o 2 0 c b"
+        "Tensor.permute p 1 1 a b dims=(2,0,1) $input=a|torch.cumprod c 1 1 b c dim=1 $input=b|pnnx.Output o 2 0 c b"
     ),
     "numpy reads a view of a result": (
         "F.relu r 1 1 a b $input=a|Tensor.select s 1 1 b c dim=1 index=2 $input=b|"
-        "torch.cumsum c 1 1 c d dim=1 $input=c|F.relu q 1 1 d e $input=d|pnnx.Output o 2 0 e d"
+        "torch.cumprod c 1 1 c d dim=1 $input=c|F.relu q 1 1 d e $input=d|pnnx.Output o 2 0 e d"
     ),
     "numpy reads a result that another reads too": (
-        "F.relu r 1 1 a b $input=a|torch.cumsum c 1 1 b c dim=1 $input=b|F.tanh t 1 1 b d $input=b|"
+        "F.relu r 1 1 a b $input=a|torch.cumprod c 1 1 b c dim=1 $input=b|F.tanh t 1 1 b d $input=b|"
         "pnnx.Output o 2 0 c d"
     ),
     "a tuple leaves": "F.relu r 1 1 a b $input=a|prim::TupleConstruct t 2 1 b a c|pnnx.Output o 1 0 c",
@@ -46,7 +46,7 @@ GRAPHS = {
         "prim::TupleConstruct u 3 1 c d b e|pnnx.Output o 2 0 e b"
     ),
     "numpy reads what a tuple holds": (
-        "F.relu r 1 1 a b $input=a|torch.cumsum c 1 1 b d dim=1 $input=b|prim::TupleConstruct t 3 1 b d a e|"
+        "F.relu r 1 1 a b $input=a|torch.cumprod c 1 1 b d dim=1 $input=b|prim::TupleConstruct t 3 1 b d a e|"
         "F.tanh h 1 1 d f $input=d|pnnx.Output o 2 0 e f"
     ),
     "a list leaves": "F.relu r 1 1 a b $input=a|pnnx.Expression l 2 1 a b c expr=[@1,@0,@1]|pnnx.Output o 1 0 c",
@@ -69,7 +69,7 @@ GRAPHS = {
     ),
     "numpy reads a part of a list": (
         "F.relu r 1 1 a b $input=a|aten::unsafe_chunk c 1 1 b l chunks=2 dim=2 $input=b|prim::ListUnpack u 1 2 l c d|"
-        "torch.cumsum s 1 1 d e dim=1 $input=d|F.relu q 1 1 c g $input=c|pnnx.Output o 2 0 e g"
+        "torch.cumprod s 1 1 d e dim=1 $input=d|F.relu q 1 1 c g $input=c|pnnx.Output o 2 0 e g"
     ),
     "a list with an empty part": (
         "F.relu r 1 1 a b $input=a|aten::unsafe_split_with_sizes c 1 1 b l split_size_or_sections=(0,3) dim=1 $input=b|"
@@ -106,7 +106,7 @@ GRAPHS = {
         "F.relu r 1 1 c d $input=c|pnnx.Output o 2 0 d c"
     ),
     "a step backwards through numpy": (
-        "F.relu r 1 1 a b $input=a|torch.flip f 1 1 b c dims=(1) $input=b|F.tanh t 1 1 c d $input=c|pnnx.Output o 1 0 d"
+        "F.relu r 1 1 a b $input=a|aten::fliplr f 1 1 b c|F.tanh t 1 1 c d $input=c|pnnx.Output o 1 0 d"
     ),
     "a product with itself, over and over": "|".join(
         ["pnnx.Expression e0 1 1 a b0 expr=mul(@0,0.1)"]
@@ -128,16 +128,16 @@ GRAPHS = {
 
 
 LEFT = {
-    "numpy reads a view of an input": {"torch.cumsum"},
-    "numpy reads a view of a result": {"torch.cumsum"},
-    "numpy reads a result that another reads too": {"torch.cumsum"},
-    "numpy reads what a tuple holds": {"torch.cumsum"},
-    "numpy reads a part of a list": {"torch.cumsum"},
+    "numpy reads a view of an input": {"torch.cumprod"},
+    "numpy reads a view of a result": {"torch.cumprod"},
+    "numpy reads a result that another reads too": {"torch.cumprod"},
+    "numpy reads what a tuple holds": {"torch.cumprod"},
+    "numpy reads a part of a list": {"torch.cumprod"},
     "a tuple of tuples leaves": {"prim::TupleConstruct"},
     "a list is unpacked and leaves": {"aten::unsafe_split", "prim::ListUnpack"},
     "a list is unpacked twice": {"aten::unsafe_chunk", "prim::ListUnpack"},
     "a list with an empty part": {"aten::unsafe_split_with_sizes", "prim::ListUnpack"},
-    "a step backwards through numpy": {"torch.flip"},
+    "a step backwards through numpy": {"aten::fliplr"},
 }
 """Graph -> the types of its operators that are left to numpy; all others of all graphs are compiled."""
 

@@ -68,7 +68,7 @@ def test_least_recently_used_goes_first(tmp_path: Path, compilations: list[Plan]
 
 
 def test_plan_without_work_for_kernels_has_no_program(tmp_path: Path, compilations: list[Plan]) -> None:
-    plan, _ = plan_of(tmp_path, ROWS, "torch.cumsum c 1 1 x y dim=0 $input=x", "pnnx.Output out 1 0 y")
+    plan, _ = plan_of(tmp_path, ROWS, "torch.cumprod c 1 1 x y dim=0 $input=x", "pnnx.Output out 1 0 y")
     programs = Programs(["x"], ["y"], 1, verifies=False)
     assert programs.find(shapes(2), plan) is None
     assert programs.find(shapes(2), plan) is None

@@ -25,7 +25,7 @@ LINES = (
     "nn.ReLU relu 1 1 a b",
     "nn.MaxPool2d pool 1 1 b c ceil_mode=False dilation=(1,1) kernel_size=(2,2) padding=(0,0) "
     "return_indices=False stride=(2,2)",
-    "torch.cumsum sums 1 1 c d dim=1 $input=c",
+    "torch.cumprod sums 1 1 c d dim=1 $input=c",
     "pnnx.Expression more 1 1 d e expr=mul(@0,1.5)",
     "pnnx.Output out 1 0 e",
 )

@@ -1,6 +1,7 @@
 """How threads share a layer: evenly, along pixels or filters, and not at all where it takes no time."""
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from engine.compiler.kernels.shapes import ConvShape
 from engine.compiler.selection.call import PARTS_OF_THREAD, parts_worth
 from engine.compiler.selection.integers import _filter_parts, _tile_chunk
 from engine.compiler.selection.paired_group import product_group
+from tests.cases import check_each
 from tests.differential.comparison import compiling_for
 from tests.differential.rounding import always_rounding
 from tests.engine.compiler.program.test_integers import Writer, numbers
@@ -116,12 +118,12 @@ def test_int8_shares_pixels_or_the_filters_where_weights_are_more(
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_depthwise_shares_rows_or_the_channels_where_rows_are_few(tmp_path: Path, threads: int) -> None:
-    for size in (32, 6):
+    for size, channels in ((32, 256), (6, 1024)):
         writer = Writer()
-        writer.input("x", (1, 1024, size, size))
-        writer.convolution("x", "y", (1024, 1, 3, 3), padding=1, groups=1024)
+        writer.input("x", (1, channels, size, size))
+        writer.convolution("x", "y", (channels, 1, 3, 3), padding=1, groups=channels)
         writer.add("pnnx.Output", "y", "")
-        made = kernels_of(tmp_path / f"{size}", writer, threads, (1, 1024, size, size))
+        made = kernels_of(tmp_path / f"{size}", writer, threads, (1, channels, size, size))
         (found,) = [kernel for kernel in made if isinstance(kernel, Depthwise)]
         rows, vectors = found._parts
         has_rows = size == 32
@@ -161,19 +163,22 @@ def test_bf16_splits_rows_evenly(tmp_path: Path, target: Target, threads: int) -
     assert -(-parts // threads) * found.rows <= 1.1 * 80 / threads
 
 
-@pytest.mark.parametrize("size", [(7, 7), (14, 14), (20, 20), (28, 28), (33, 33), (1, 512), (512, 1)])
 @pytest.mark.parametrize("name", ["avx512", "avx2", "sse", "neon"])
-def test_bf16_computes_nothing_in_vain_in_vectors(name: str, size: tuple[int, int]) -> None:
+def test_bf16_computes_nothing_in_vain_in_vectors(name: str) -> None:
     """Groups of pixels keep to rows, registers are well used, and few groups are not full."""
     target = target_named(name)
-    shape = ConvShape(images=1, size=size, channels=64, filters=512, kernel=(3, 3))
-    pixels, vectors = product_group(target, shape, size[0])
-    assert pixels < size[1] or pixels % size[1] == 0
-    assert target.registers // 2 <= pixels * vectors <= target.registers - 2
-    lines, length = size if pixels < size[1] else (1, size[0] * size[1])
-    blocks = -(-512 // (vectors * target.lanes))
-    computed = lines * -(-length // pixels) * pixels * blocks * vectors * target.lanes
-    assert computed <= 1.2 * size[0] * size[1] * 512
+
+    def check(size: tuple[int, int]) -> None:
+        shape = ConvShape(images=1, size=size, channels=64, filters=512, kernel=(3, 3))
+        pixels, vectors = product_group(target, shape, size[0])
+        assert pixels < size[1] or pixels % size[1] == 0
+        assert target.registers // 2 <= pixels * vectors <= target.registers - 2
+        lines, length = size if pixels < size[1] else (1, size[0] * size[1])
+        blocks = -(-512 // (vectors * target.lanes))
+        computed = lines * -(-length // pixels) * pixels * blocks * vectors * target.lanes
+        assert computed <= 1.2 * size[0] * size[1] * 512
+
+    check_each([(7, 7), (14, 14), (20, 20), (28, 28), (33, 33), (1, 512), (512, 1)], check)
 
 
 @pytest.mark.parametrize(("size", "pixels"), [((7, 7), 14), ((13, 13), 13), ((5, 5), 5), ((28, 28), 6)])
@@ -199,19 +204,19 @@ def test_bf16_shares_rows_or_the_filters_where_weights_are_many(
         assert found.chunks % threads == 0
 
 
-@pytest.mark.parametrize("threads", [1, 2, 4])
-@pytest.mark.parametrize("size", [(14, 14), (56, 56), (1, 512), (1, 3136)])
-@pytest.mark.parametrize("kernel", [(1, 1), (3, 3)])
-@pytest.mark.parametrize("has_more_weights", [False, True])
-def test_matrix_registers_are_shared(
-    threads: int, size: tuple[int, int], kernel: tuple[int, int], has_more_weights: bool
-) -> None:
+def test_matrix_registers_are_shared() -> None:
     """All threads have work, and evenly much of it, whatever processor this is: also where an image has one row."""
-    shape = ConvShape(images=1, size=size, channels=64, filters=256, kernel=kernel)
-    rows, blocks = _tile_chunk(shape, threads, threads, has_more_weights)
-    all_blocks = tile_layout(shape, size[0], 32).blocks
-    row_parts, block_parts = -(-size[0] // rows), -(-all_blocks // blocks)
-    assert (block_parts > 1) == (threads > 1 and (has_more_weights or size[0] == 1))
-    most = -(-row_parts * block_parts // threads) * rows * blocks
-    assert row_parts * block_parts >= threads
-    assert most <= 1.25 * size[0] * all_blocks / threads
+
+    def check(case: tuple[int, tuple[int, int], tuple[int, int], bool]) -> None:
+        threads, size, kernel, has_more_weights = case
+        shape = ConvShape(images=1, size=size, channels=64, filters=256, kernel=kernel)
+        rows, blocks = _tile_chunk(shape, threads, threads, has_more_weights)
+        all_blocks = tile_layout(shape, size[0], 32).blocks
+        row_parts, block_parts = -(-size[0] // rows), -(-all_blocks // blocks)
+        assert (block_parts > 1) == (threads > 1 and (has_more_weights or size[0] == 1))
+        most = -(-row_parts * block_parts // threads) * rows * blocks
+        assert row_parts * block_parts >= threads
+        assert most <= 1.25 * size[0] * all_blocks / threads
+
+    sizes = ((14, 14), (56, 56), (1, 512), (1, 3136))
+    check_each(product((1, 2, 4), sizes, ((1, 1), (3, 3)), (False, True)), check)

@@ -11,9 +11,9 @@ from tests.service.v2.models import SAME
 
 @pytest.fixture(scope="session")
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """Return a server that gives up what takes two seconds."""
+    """Return a server that gives up what takes three seconds."""
     models = tmp_path_factory.mktemp("models")
     add_model(models, "vector", VECTOR)
     add_model(models, "same", SAME.format(dtype="f32"))
-    with ServerProcess("--models", str(models), "--no-warm-up", "--timeout", "2") as started:
+    with ServerProcess("--models", str(models), "--no-warm-up", "--timeout", "3") as started:
         yield started

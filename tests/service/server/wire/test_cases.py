@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import check_each
 from tests.service.server.process import ServerProcess
 from tests.service.server.wire.cases import INFER, LIMIT, PROTOCOL, Exchange
 from tests.service.server.wire.wire import Ask, Reply, ask
@@ -85,14 +86,12 @@ def check_alike(server: ServerProcess, case: Exchange, other: Callable[[Ask], by
 
 
 @pytest.mark.parametrize("other", [Ask.escaped, Ask.with_trailer, Ask.chunked])
-@pytest.mark.parametrize("name", INFER)
-def test_inference_is_answered_alike(server: ServerProcess, name: str, other: Callable[[Ask], bytes]) -> None:
-    check_alike(server, INFER[name], other)
+def test_inference_is_answered_alike(server: ServerProcess, other: Callable[[Ask], bytes]) -> None:
+    check_each(INFER, lambda name: check_alike(server, INFER[name], other))
 
 
 @pytest.mark.parametrize("other", [Ask.escaped, Ask.with_trailer, Ask.chunked])
-@pytest.mark.parametrize("name", PROTOCOL)
 def test_inference_of_the_protocol_is_answered_alike(
-    server: ServerProcess, name: str, other: Callable[[Ask], bytes]
+    server: ServerProcess, other: Callable[[Ask], bytes]
 ) -> None:
-    check_alike(server, PROTOCOL[name], other)
+    check_each(PROTOCOL, lambda name: check_alike(server, PROTOCOL[name], other))

@@ -17,9 +17,9 @@ FORMS = [Ask.plain, Ask.escaped]
 Form = Callable[[Ask], bytes]
 
 
-@pytest.fixture
-def models(tmp_path: Path) -> Path:
-    return add_model(tmp_path, "blocking", BLOCKING)
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return add_model(tmp_path_factory.mktemp("models"), "blocking", BLOCKING)
 
 
 @pytest.fixture
@@ -32,6 +32,48 @@ def wires() -> Iterator[list[Wire]]:
 
 def start(models: Path, *flags: str) -> ServerProcess:
     return ServerProcess("--models", str(models), "--no-warm-up", "--workers", "1", *flags)
+
+
+@pytest.fixture(scope="module")
+def shared_small_queue(models: Path) -> Iterator[ServerProcess]:
+    with start(models, "--queue-size", "1", "--log-format", "json") as started:
+        yield started
+        end(started)
+
+
+@pytest.fixture
+def small_queue(shared_small_queue: ServerProcess) -> ServerProcess:
+    """A server whose queue holds one request."""
+    shared_small_queue.reset()
+    return shared_small_queue
+
+
+@pytest.fixture(scope="module")
+def shared_small_buffers(models: Path) -> Iterator[ServerProcess]:
+    with start(models, "--max-buffered-bytes", "100") as started:
+        yield started
+        end(started)
+
+
+@pytest.fixture
+def small_buffers(shared_small_buffers: ServerProcess) -> ServerProcess:
+    """A server that buffers no more than 100 bytes of bodies."""
+    shared_small_buffers.reset()
+    return shared_small_buffers
+
+
+@pytest.fixture(scope="module")
+def shared_short_timeout(models: Path) -> Iterator[ServerProcess]:
+    with start(models, "--timeout", "3") as started:  # a busy machine needs a part of it to begin a run
+        yield started
+        end(started)
+
+
+@pytest.fixture
+def short_timeout(shared_short_timeout: ServerProcess) -> ServerProcess:
+    """A server whose requests time out after three seconds."""
+    shared_short_timeout.reset()
+    return shared_short_timeout
 
 
 def number(value: int, *headers: tuple[str, str]) -> Ask:
@@ -62,6 +104,20 @@ def count_waiting(server: ServerProcess) -> int:
     return int(count)
 
 
+def count_left(server: ServerProcess) -> list[int]:
+    """Return the numbers of failed requests, of responses with status 499, and of cancelled requests."""
+    (stats,) = httpx.get(f"{server.url}/v2/models/blocking/stats", timeout=SOON).json()["model_stats"]
+    metrics = httpx.get(f"{server.url}/metrics", timeout=SOON).text
+    counts = [stats["inference_stats"]["fail"]["count"]]
+    for pattern in (
+        r'request_duration_seconds_count\{.*"499".*"/infer".*\} (\d+)',
+        r'nv_inference_request_failure\{.*reason="CANCELED".*\} (\d+)',
+    ):
+        found = re.search(pattern, metrics)
+        counts.append(int(found[1]) if found else 0)
+    return counts
+
+
 def outputs(reply: Reply) -> list[int]:
     assert reply.status == 200, reply.body
     data: list[int] = reply.json()["outputs"][0]["data"]
@@ -73,81 +129,66 @@ def end(server: ServerProcess) -> None:
     assert server.exit_code() == 0
 
 
-@pytest.mark.usual_processes
 @pytest.mark.parametrize("form", FORMS)
-def test_full_queue_is_told(models: Path, wires: list[Wire], form: Form) -> None:
-    with start(models, "--queue-size", "1") as server:
-        answered = queue(server, wires, 1, 2)
-        refused = ask(server, form(number(3)))
-        assert (refused.status, refused.json()["code"]) == (503, "queue_full")
-        assert int(refused.headers["retry-after"]) >= 1
-        server.gate.give(2)
-        assert [outputs(wire.reply()) for wire in answered] == [[1], [2]]
-        end(server)
+def test_full_queue_is_told(small_queue: ServerProcess, wires: list[Wire], form: Form) -> None:
+    answered = queue(small_queue, wires, 1, 2)
+    refused = ask(small_queue, form(number(3)))
+    assert (refused.status, refused.json()["code"]) == (503, "queue_full")
+    assert int(refused.headers["retry-after"]) >= 1
+    small_queue.gate.give(2)
+    assert [outputs(wire.reply()) for wire in answered] == [[1], [2]]
 
 
-@pytest.mark.usual_processes
 @pytest.mark.parametrize("form", FORMS)
-def test_queue_that_fills_while_a_body_comes_is_told(models: Path, wires: list[Wire], form: Form) -> None:
-    with start(models, "--queue-size", "1") as server:
-        packet = form(number(3))
-        late = begin(server, wires, packet[:-1])
-        answered = queue(server, wires, 1, 2)
-        late.send(packet[-1:])
-        refused = late.reply()
-        assert (refused.status, refused.json()["code"]) == (503, "queue_full")
-        assert "retry-after" in refused.headers
-        server.gate.give(2)
-        assert [outputs(wire.reply()) for wire in answered] == [[1], [2]]
-        end(server)
+def test_queue_that_fills_while_a_body_comes_is_told(
+    small_queue: ServerProcess, wires: list[Wire], form: Form
+) -> None:
+    packet = form(number(3))
+    late = begin(small_queue, wires, packet[:-1])
+    answered = queue(small_queue, wires, 1, 2)
+    late.send(packet[-1:])
+    refused = late.reply()
+    assert (refused.status, refused.json()["code"]) == (503, "queue_full")
+    assert "retry-after" in refused.headers
+    small_queue.gate.give(2)
+    assert [outputs(wire.reply()) for wire in answered] == [[1], [2]]
 
 
-@pytest.mark.usual_processes
 @pytest.mark.parametrize("form", FORMS)
-def test_full_buffers_are_told(models: Path, wires: list[Wire], form: Form) -> None:
-    with start(models, "--max-buffered-bytes", "100") as server:
-        running = begin(server, wires, number(1, ("X-A", "b")).plain())
-        assert server.entered.take() == 1
-        refused = ask(server, form(Ask("/infer", bytes(90))))
-        assert (refused.status, refused.json()["code"]) == (503, "buffers_full")
-        assert refused.headers["connection"] == "close"
-        assert int(refused.headers["retry-after"]) >= 1
-        server.gate.give()
-        assert outputs(running.reply()) == [1]
-        server.gate.give()
-        assert outputs(ask(server, form(number(2)))) == [2]
-        end(server)
+def test_full_buffers_are_told(small_buffers: ServerProcess, wires: list[Wire], form: Form) -> None:
+    running = begin(small_buffers, wires, number(1, ("X-A", "b")).plain())
+    assert small_buffers.entered.take() == 1
+    refused = ask(small_buffers, form(Ask("/infer", bytes(90))))
+    assert (refused.status, refused.json()["code"]) == (503, "buffers_full")
+    assert refused.headers["connection"] == "close"
+    assert int(refused.headers["retry-after"]) >= 1
+    small_buffers.gate.give()
+    assert outputs(running.reply()) == [1]
+    small_buffers.gate.give()
+    assert outputs(ask(small_buffers, form(number(2)))) == [2]
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_client_that_leaves_while_the_model_runs_is_counted_and_forgotten(
-    models: Path, wires: list[Wire], form: Form
+    small_queue: ServerProcess, wires: list[Wire], form: Form
 ) -> None:
-    with start(models, "--queue-size", "1", "--log-format", "json") as server:
-        leaving = begin(server, wires, form(number(1, ("X-Request-ID", "left"))))
-        assert server.entered.take() == 1
-        leaving.close()
-        server.wait_for_line(re.compile('"left".*"status": ?499|"status": ?499.*"left"'))
-        server.gate.give()
-        server.gate.give()
-        assert outputs(ask(server, number(2).plain())) == [2]
-        stats = httpx.get(f"{server.url}/v2/models/blocking/stats", timeout=SOON).json()["model_stats"][0]
-        assert stats["inference_stats"]["fail"]["count"] == 1
-        metrics = httpx.get(f"{server.url}/metrics", timeout=SOON).text
-        assert re.search(r'request_duration_seconds_count\{.*"499".*"/infer".*\} 1', metrics)
-        assert re.search(r'nv_inference_request_failure\{.*reason="CANCELED".*\} 1', metrics)
-        end(server)
+    before = count_left(small_queue)
+    leaving = begin(small_queue, wires, form(number(1, ("X-Request-ID", "left"))))
+    assert small_queue.entered.take() == 1
+    leaving.close()
+    small_queue.wait_for_line(re.compile('"left".*"status": ?499|"status": ?499.*"left"'))
+    small_queue.gate.give()
+    small_queue.gate.give()
+    assert outputs(ask(small_queue, number(2).plain())) == [2]
+    assert [after - count for after, count in zip(count_left(small_queue), before, strict=True)] == [1, 1, 1]
 
 
-@pytest.mark.usual_processes
-def test_clients_that_leave_hold_no_room(models: Path, wires: list[Wire]) -> None:
-    with start(models, "--max-buffered-bytes", "100") as server:
-        for _ in range(20):
-            begin(server, wires, number(1).plain()[:-1]).close()
-            server.wait_for_line(re.compile("status=499"))
-        server.gate.give()
-        assert outputs(ask(server, number(2).plain())) == [2]
-        end(server)
+def test_clients_that_leave_hold_no_room(small_buffers: ServerProcess, wires: list[Wire]) -> None:
+    for _ in range(20):
+        begin(small_buffers, wires, number(1).plain()[:-1]).close()
+        small_buffers.wait_for_line(re.compile("status=499"))
+    small_buffers.gate.give()
+    assert outputs(ask(small_buffers, number(2).plain())) == [2]
 
 
 def test_what_was_taken_is_answered_while_the_server_drains(models: Path, wires: list[Wire]) -> None:
@@ -169,7 +210,6 @@ def test_what_was_taken_is_answered_while_the_server_drains(models: Path, wires:
         assert server.exit_code() == 0
 
 
-@pytest.mark.usual_processes
 @pytest.mark.parametrize("form", FORMS)
 def test_drain_that_is_over_is_told_to_those_who_wait(models: Path, wires: list[Wire], form: Form) -> None:
     with start(models, "--drain-seconds", "0.2") as server:
@@ -182,7 +222,6 @@ def test_drain_that_is_over_is_told_to_those_who_wait(models: Path, wires: list[
         assert server.exit_code() == 0
 
 
-@pytest.mark.usual_processes
 @pytest.mark.parametrize("form", FORMS)
 def test_body_that_never_comes_does_not_keep_the_server(models: Path, wires: list[Wire], form: Form) -> None:
     with start(models, "--timeout", "1") as server:
@@ -195,15 +234,12 @@ def test_body_that_never_comes_does_not_keep_the_server(models: Path, wires: lis
         assert server.exit_code() == 0
 
 
-@pytest.mark.usual_processes
 @pytest.mark.parametrize("form", FORMS)
-def test_deadline_is_told(models: Path, wires: list[Wire], form: Form) -> None:
-    with start(models, "--timeout", "0.5") as server:
-        running = begin(server, wires, form(number(1)))
-        assert server.entered.take() == 1
-        reply = running.reply()
-        assert (reply.status, reply.json()["code"]) == (504, "timeout")
-        server.gate.give(2)
-        running.send(form(number(2)))
-        assert outputs(running.reply()) == [2]
-        end(server)
+def test_deadline_is_told(short_timeout: ServerProcess, wires: list[Wire], form: Form) -> None:
+    running = begin(short_timeout, wires, form(number(1)))
+    assert short_timeout.entered.take() == 1
+    reply = running.reply()
+    assert (reply.status, reply.json()["code"]) == (504, "timeout")
+    short_timeout.gate.give(2)
+    running.send(form(number(2)))
+    assert outputs(running.reply()) == [2]

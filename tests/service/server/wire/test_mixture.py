@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +12,6 @@ from tests.service.server.wire.cases import GOOD, VECTOR
 from tests.service.server.wire.large import large
 from tests.service.server.wire.wire import Ask, ask, connected
 from tests.service.v2.models import SAME
-
-pytestmark = pytest.mark.usual_processes
 
 V2 = "/v2/models/same/infer"
 KINDS: list[tuple[Ask, int]] = [
@@ -31,19 +28,19 @@ KINDS: list[tuple[Ask, int]] = [
 FORMS: list[Callable[[Ask], bytes]] = [Ask.plain, Ask.plain, Ask.escaped, Ask.chunked]
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    add_model(tmp_path, "vector", VECTOR_MODEL)
-    add_model(tmp_path, "same", SAME.format(dtype="f32"))
-    with ServerProcess("--models", str(tmp_path), "--no-warm-up", "--queue-size", "1000") as started:
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    models = tmp_path_factory.mktemp("models")
+    add_model(models, "vector", VECTOR_MODEL)
+    add_model(models, "same", SAME.format(dtype="f32"))
+    with ServerProcess("--models", str(models), "--no-warm-up", "--queue-size", "1000") as started:
         yield started
         started.terminate()
         assert started.exit_code() == 0
+    check_log(started)
 
 
 def check_log(server: ServerProcess) -> None:
-    server.terminate()
-    assert server.exit_code() == 0
     assert "ERROR" not in (log := "\n".join(server.lines)), log
 
 

@@ -1,5 +1,6 @@
 """Keys, origins, counts and logs of inference requests, whose paths are written plainly or with escapes."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -48,17 +49,27 @@ COUNTED = {
 FORMS = (Ask.plain, Ask.escaped)
 
 
-@pytest.fixture
-def models(tmp_path: Path) -> Path:
-    add_model(tmp_path / "models", "vector", VECTOR_MODEL)
-    add_model(tmp_path / "models", "fault", FAULT)
-    return tmp_path / "models"
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("models")
+    add_model(root, "vector", VECTOR_MODEL)
+    add_model(root, "fault", FAULT)
+    return root
 
 
-@pytest.fixture
-def server(models: Path) -> Iterator[ServerProcess]:
+@pytest.fixture(scope="module")
+def shared_server(models: Path) -> Iterator[ServerProcess]:
     with start(models, "--log-format", "json") as started:
         yield started
+        started.terminate()
+        assert started.exit_code() == 0
+
+
+@pytest.fixture
+def server(shared_server: ServerProcess) -> ServerProcess:
+    """A server whose log is JSON; what earlier tests had it log is read."""
+    shared_server.reset()
+    return shared_server
 
 
 def start(models: Path, *flags: str) -> ServerProcess:
@@ -77,7 +88,6 @@ def both(server: ServerProcess, case: Ask) -> Reply:
     return plain
 
 
-@pytest.mark.usual_processes
 def test_key_is_needed_however_the_path_is_written(models: Path, tmp_path: Path) -> None:
     (tmp_path / "keys").write_text(f"{KEY}\n")
     with start(models, "--api-keys-file", str(tmp_path / "keys")) as server:
@@ -112,7 +122,6 @@ def statistics(server: ServerProcess, model: str) -> dict[str, Any]:
     return {**counts, "runs": stats["execution_count"], "rows": stats["inference_count"]}
 
 
-@pytest.mark.usual_processes
 @pytest.mark.parametrize("form", FORMS)
 def test_http_requests_are_counted_by_route_and_status(
     server: ServerProcess, form: Callable[[Ask], bytes]
@@ -127,7 +136,6 @@ def test_http_requests_are_counted_by_route_and_status(
     assert http_counts(server) - before == expected
 
 
-@pytest.mark.usual_processes
 @pytest.mark.parametrize("form", FORMS)
 def test_models_count_what_they_are_asked(server: ServerProcess, form: Callable[[Ask], bytes]) -> None:
     before = {model: statistics(server, model) for model in COUNTED}
@@ -138,48 +146,51 @@ def test_models_count_what_they_are_asked(server: ServerProcess, form: Callable[
         assert {name: after[name] - before[model][name] for name in expected} == expected
 
 
-def access_lines(server: ServerProcess) -> list[dict[str, Any]]:
-    lines = [record for record in server.records() if record["logger"] == "service.access"]
+def access_lines(server: ServerProcess, *request_ids: str) -> list[dict[str, Any]]:
+    """Return the lines of the access log for some requests, once that of the last request is written."""
+    server.wait_for_line(re.compile(rf'^(?=.*"service\.access").*"{request_ids[-1]}"'))
+    records = [json.loads(line) for line in list(server.lines)]
+    lines = [record for record in records if record["logger"] == "service.access"]
+    lines = [line for line in lines if line["request_id"] in request_ids]
     for line in lines:
         assert line.pop("duration_ms") > 0
         assert line.pop("time")
     return lines
 
 
-@pytest.mark.usual_processes
 @pytest.mark.parametrize("form", FORMS)
 def test_access_log_names_the_route_however_the_path_is_written(
     server: ServerProcess, form: Callable[[Ask], bytes]
 ) -> None:
-    for number, (case, *_) in enumerate(MIXED):
-        ask(server, form(replace(case, headers=(*case.headers, ("X-Request-ID", f"r{number}")))))
-    server.terminate()
-    assert server.exit_code() == 0
+    request_ids = [f"{form.__name__}-{number}" for number in range(len(MIXED))]
+    for request_id, (case, *_) in zip(request_ids, MIXED, strict=True):
+        ask(server, form(replace(case, headers=(*case.headers, ("X-Request-ID", request_id)))))
     told = [
-        (line["request_id"], line["path"], line["status"], line.get("model")) for line in access_lines(server)
+        (line["request_id"], line["path"], line["status"], line.get("model"))
+        for line in access_lines(server, *request_ids)
     ]
-    assert told == [(f"r{number}", *expected) for number, (_, *expected) in enumerate(MIXED)]
+    assert told == [
+        (request_id, *expected) for request_id, (_, *expected) in zip(request_ids, MIXED, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_fault_is_logged_with_what_raised_it(server: ServerProcess, form: Callable[[Ask], bytes]) -> None:
-    assert ask(server, form(FAULTY)).status == 500
-    server.terminate()
-    assert server.exit_code() == 0
-    (told,) = (record for record in server.records() if "exception" in record)
+    request_id = f"fault-{form.__name__}"
+    assert ask(server, form(replace(FAULTY, headers=(("X-Request-ID", request_id),)))).status == 500
+    access_lines(server, request_id)
+    records = [json.loads(line) for line in list(server.lines)]
+    (told,) = (record for record in records if "exception" in record and record["request_id"] == request_id)
     assert (told["level"], told["message"]) == ("error", "unhandled error")
     assert "a fault of the server" in told["exception"]
 
 
-@pytest.mark.usual_processes
 @pytest.mark.parametrize("form", FORMS)
 def test_client_that_leaves_in_the_middle_of_a_body_is_counted(
     server: ServerProcess, form: Callable[[Ask], bytes]
 ) -> None:
+    request_id = f"left-{form.__name__}"
     with connected(server) as wire:
-        wire.send(form(Ask(VECTOR, GOOD))[:-5])
-    server.wait_for_line(re.compile('"status": ?499'))
-    server.terminate()
-    assert server.exit_code() == 0
-    (line,) = access_lines(server)
+        wire.send(form(Ask(VECTOR, GOOD, (("X-Request-ID", request_id),)))[:-5])
+    (line,) = access_lines(server, request_id)
     assert (line["method"], line["path"], line["status"]) == ("POST", INFER, 499)

@@ -2,7 +2,6 @@
 
 import ssl
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import trustme
@@ -13,27 +12,35 @@ from tests.service.server.wire.large import SMALL, check, large
 from tests.service.server.wire.wire import Wire, connected
 from tests.service.v2.models import SAME
 
-pytestmark = pytest.mark.usual_processes
-
 SIZE = 300_000
 
 
-@pytest.fixture
-def wire(tmp_path: Path) -> Iterator[Wire]:
-    add_model(tmp_path / "models", "vector", VECTOR)
-    add_model(tmp_path / "models", "same", SAME.format(dtype="f32"))
-    authority = trustme.CA()
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture(scope="module")
+def server(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    folder = tmp_path_factory.mktemp("tls")
+    add_model(folder / "models", "vector", VECTOR)
+    add_model(folder / "models", "same", SAME.format(dtype="f32"))
     certificate = authority.issue_cert("127.0.0.1")
-    certificate.private_key_and_cert_chain_pem.write_to_path(tmp_path / "server")
+    certificate.private_key_and_cert_chain_pem.write_to_path(folder / "server")
+    flags = ("--no-warm-up", "--timeout", "3", "--ssl-certfile", str(folder / "server"))
+    with ServerProcess("--models", str(folder / "models"), *flags) as started:
+        yield started
+        started.terminate()
+        assert started.exit_code() == 0
+
+
+@pytest.fixture
+def wire(server: ServerProcess, authority: trustme.CA) -> Iterator[Wire]:
     context = ssl.create_default_context()
     authority.configure_trust(context)
-    flags = ("--no-warm-up", "--timeout", "1", "--ssl-certfile", str(tmp_path / "server"))
-    with ServerProcess("--models", str(tmp_path / "models"), *flags) as server:
-        with connected(server, context) as created:
-            yield created
-        server.terminate()
-        assert server.exit_code() == 0
-        assert not [line for line in server.lines if "ERROR" in line or "Invalid HTTP" in line]
+    with connected(server, context) as created:
+        yield created
+    assert not [line for line in server.lines if "ERROR" in line or "Invalid HTTP" in line]
 
 
 def test_requests_of_all_sizes_are_answered_in_order(wire: Wire) -> None:

@@ -104,7 +104,7 @@ def test_body_that_does_not_come_is_given_up(impatient: ServerProcess) -> None:
         wire.send(named(1).plain()[:-1])
         reply = wire.reply()
         assert (reply.status, reply.json()["code"]) == (408, "body_timeout")
-        assert reply.json()["details"] == {"timeout": 2}
+        assert reply.json()["details"] == {"timeout": 3}
         assert reply.headers["connection"] == "close"
         assert reply.headers["x-request-id"] == "1"
         assert wire.rest() == b""

@@ -1,0 +1,60 @@
+"""Numbers that count up evenly.
+
+Arguments: output, then `sizes`.
+"""
+
+from dataclasses import dataclass, replace
+
+from engine.compiler.emit.emitter import Emitter
+from engine.compiler.kernels.told_sizes import ToldSizes
+from engine.compiler.memory.region import Region
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RampKernel:
+    """start, start + step, …; its code is told how many.
+
+    Attributes:
+        start: the first number.
+        step: between neighbours.
+        length: of the output.
+        out_step: elements between neighbours in memory.
+    """
+
+    start: float
+    step: float
+    length: int
+    out_step: int
+
+    @property
+    def general(self) -> "RampKernel":
+        """The kernel whose code this one runs."""
+        return replace(self, length=0, out_step=0)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """What the code is told."""
+        return self.length, self.out_step
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """What the kernel writes."""
+        return (Region((self.length,), (self.out_step,), is_written=True),)
+
+    @property
+    def scratch(self) -> int:
+        """None is needed."""
+        return 0
+
+    @property
+    def chunks(self) -> int:
+        """One: there is little to do."""
+        return 1
+
+    def emit(self, e: Emitter) -> None:
+        """Write the kernel."""
+        out = e.argument(0)
+        length, step = ToldSizes(e, 1).some((0, 0))
+        with e.loop(0, length) as loop:
+            number = e.fadd(e.fmul(e.to_float(loop.index), e.scalar(self.step)), e.scalar(self.start))
+            e.store_scalar(number, out, e.mul(loop.index, step))
