@@ -80,8 +80,9 @@ $(VENV)/more.installed: $(VENV)/more.packages
 serve: $(VENV)/serve.installed ## Serve models/ on HOST:PORT (127.0.0.1:8000)
 	$(BIN)/kuiper serve --host $(HOST) --port $(PORT)
 
-# worksteal: what tests of one file share, servers above all, is mostly started once, not by every worker
-PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
+# worksteal: what tests of one file share, servers above all, is mostly started once, not by every worker.
+# A worker that crashes is not replaced: pytest-xdist would wait for its tests without end.
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal --max-worker-restart=0
 
 test: $(VENV)/test.installed ## Run the fast tests: five minutes on two cores
 	$(PYTEST) -m "not slow" --hypothesis-profile quick

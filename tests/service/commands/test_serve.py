@@ -23,7 +23,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
         calls.append(settings)
         return 0
 
-    monkeypatch.setattr("service.server.server.run", run)
+    monkeypatch.setattr(serve, "run", run)
     monkeypatch.setattr(serve, "configure_logging", lambda *given: None)
     return calls
 
