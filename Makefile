@@ -109,7 +109,7 @@ $(CLUSTER)/installed: $(CLUSTER)/packages
 # packages of other projects warn of each other, and Ray does not start in a process that has loaded Helm's library
 test-cluster: $(CLUSTER)/installed ## Charts, manifests, stores and Ray clusters, which need packages that `make test` does without; CHECKS=ray chooses
 	for checks in $(or $(CHECKS),$(patsubst tests/cluster/checks_%.py,%,$(wildcard tests/cluster/checks_*.py))); do \
-		$(CLUSTER)/bin/python -m pytest -q -rs -o filterwarnings=default tests/cluster/checks_$$checks.py || exit 1; \
+		$(CLUSTER)/bin/python -m pytest -q -rs -o filterwarnings=default -o faulthandler_timeout=1500 tests/cluster/checks_$$checks.py || exit 1; \
 	done
 
 $(LOWEST)/installed: $(VENV)/test.installed
