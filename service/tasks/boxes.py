@@ -34,7 +34,7 @@ class BoxParameters(TaskParameters):
         description="largest part that two boxes of a class may share of their union, if both are to remain",
     )
     class_agnostic: bool | None = Field(
-        default=None, description="whether that holds for boxes of different classes, too"
+        default=None, description="suppression across classes, not only among boxes of one class"
     )
     max_detections: int | None = Field(default=None, ge=1, le=1000, description="most boxes of a picture")
 

@@ -39,7 +39,8 @@ class BoxesConfig(TomlTable):
         confidence: boxes whose class is less probable are left out.
         iou: of two boxes of which the intersection is a larger part of the union, only the more probable one
             remains; by default 0.45 for heads of YOLOv5 and 0.7 for others.
-        class_agnostic: whether that holds for boxes of different classes, too.
+        class_agnostic: suppression across classes, for classes that exclude each other: of two such boxes only the
+            more probable one remains, whatever their classes.
         max_detections: most boxes of a picture.
     """
 

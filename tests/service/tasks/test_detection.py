@@ -169,6 +169,35 @@ def test_parameters_of_a_request() -> None:
     assert len(agnostic) < len(task.predict(outputs, (), {"iou": 0.2})[0])
 
 
+@pytest.mark.parametrize("head", ["yolov5", "yolov8"])
+def test_one_object_has_one_box_where_classes_exclude_each_other(head: str) -> None:
+    """Three boxes about one place, of which "b" is the most probable, and one elsewhere."""
+    objects = [  # centre and size; class; probability
+        ((40, 30, 20, 20), 0, 0.6),
+        ((41, 30, 20, 20), 1, 0.8),  # shares 19 * 20 of 420 pixels with the one before: an IoU of 0.905
+        ((45, 30, 20, 20), 2, 0.7),  # an IoU of 16 / 24 with "b"
+        ((10, 50, 10, 10), 0, 0.5),
+    ]
+    rows = np.zeros((1, 126, 8 if head == "yolov5" else 7), np.float32)
+    for row, (place, index, probability) in zip(rows[0], objects, strict=False):
+        row[:4] = place
+        row[4] = 1  # objectness, of YOLOv5 only: a class is written over it otherwise
+        row[-3:] = 0
+        row[-3 + index] = probability
+    outputs = [rows if head == "yolov5" else rows.transpose(0, 2, 1)]
+    ports = [port(None, *outputs[0].shape[1:])]
+
+    def labels(task: Detection, **parameters: Any) -> list[str]:
+        return [one.label for one in task.predict(outputs, (), parameters)[0]]
+
+    within, across = (detection(ports, head=head, iou=0.6, **keys) for keys in ({}, {"class_agnostic": True}))
+    assert labels(within) == ["b", "c", "a", "a"]
+    assert labels(across) == ["b", "a"]
+    assert labels(across, iou=0.7) == ["b", "c", "a"]
+    assert labels(within, class_agnostic=True) == ["b", "a"]
+    assert labels(across, class_agnostic=False) == ["b", "c", "a", "a"]
+
+
 def test_boxes_are_those_of_the_original_picture() -> None:
     rows = np.zeros((1, 7, 126), np.float32)
     rows[0, :, 5] = [48, 32, 20, 10, 0, 0.75, 0]  # centre and size in the input

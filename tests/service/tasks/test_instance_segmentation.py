@@ -102,6 +102,17 @@ def test_masks_are_those_of_the_original_picture() -> None:
     assert not pixels[24, 60].any()
 
 
+@pytest.mark.parametrize(("keys", "labels"), [({}, ["a", "b"]), ({"class_agnostic": True}, ["a"])])
+def test_one_object_has_one_mask_where_classes_exclude_each_other(
+    keys: dict[str, bool], labels: list[str]
+) -> None:
+    rows = np.zeros((1, 11, 126), np.float32)
+    rows[0, :, 0] = [48, 32, 48, 32, 0.9, 0, 0, 1, 0, 0, 0]
+    rows[0, :, 1] = [48, 32, 48, 30, 0, 0.8, 0, 1, 0, 0, 0]  # an IoU of 30 / 32
+    arrays = [rows, golden("yolov8/map_0"), np.ones((1, 4, 16, 24), np.float32)]
+    assert [one.label for one in task(**keys).predict(arrays, (), {})[0]] == labels
+
+
 def test_masks_of_boxes_that_reach_beyond_the_input_keep_their_place() -> None:
     rows = np.zeros((1, 11, 126), np.float32)
     rows[0, :, 0] = [90, 32, 30, 32, 0.9, 0, 0, 1, 0, 0, 0]
