@@ -11,6 +11,7 @@ RUN python3 -m venv /opt/build \
     && /opt/build/bin/pip install --no-cache-dir --require-hashes --requirement deploy/build-constraints.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY engine engine
+COPY kuiper kuiper
 COPY service service
 RUN /opt/build/bin/pip wheel --no-build-isolation --no-deps --wheel-dir /dist . \
     && /opt/kuiper/bin/pip install --no-cache-dir --no-deps /dist/*.whl \

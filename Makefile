@@ -131,8 +131,8 @@ lint: $(VENV)/test.installed ## ruff, mypy --strict, which package may import wh
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/deptry engine service examples
-	$(BIN)/deptry engine service examples tests models --ignore DEP002,DEP004
+	$(BIN)/deptry engine kuiper service examples
+	$(BIN)/deptry engine kuiper service examples tests models --ignore DEP002,DEP004
 
 format: $(VENV)/test.installed ## Format and fix what ruff can fix
 	$(BIN)/ruff check --fix .

@@ -16,7 +16,7 @@ class CompiledEditableWheel(editable_wheel):
     def run(self) -> None:
         """Make both."""
         super().run()
-        for package in ("engine", "service"):
+        for package in ("engine", "kuiper", "service"):
             compile_dir(package, quiet=1)
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from engine import ArgumentError, Array, TensorSpec, layer
+from kuiper import ArgumentError, Array, TensorSpec, layer
 
 
 def infer_gate(input: TensorSpec, weight: TensorSpec) -> TensorSpec:

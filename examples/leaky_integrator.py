@@ -10,12 +10,12 @@ from math import prod
 
 import numpy as np
 
-from engine import Array, TensorSpec, layer
 from engine.compiler.emit.emitter import Emitter
 from engine.compiler.graph import Node
 from engine.compiler.lowering import LoweringContext, lowers_layer
 from engine.compiler.memory.region import Region
 from engine.compiler.selection.call import Selector, selects, view_of
+from kuiper import Array, TensorSpec, layer
 
 _CHUNK = 8192
 """Elements of a chunk."""

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from engine import Array
+from kuiper import Array
 from service.config.model_config import FILE_NAME, ModelConfigError
 from service.config.task_keys import TaskKeys
 from service.config.toml_table import TomlTable

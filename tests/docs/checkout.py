@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 _OURS = ("KUIPER_", "OTEL_")
 _KEPT = ("KUIPER_TARGET",)
 """The processor for which the tests compile is that of the examples, too."""
-_LINKED = ("Makefile", "README.md", "docs", "engine", "pyproject.toml", "service", "tests")
+_LINKED = ("Makefile", "README.md", "docs", "engine", "kuiper", "pyproject.toml", "service", "tests")
 
 _KUIPER = """#!{python}
 import os, sys

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 SOON = 60.0
 """Seconds until a server that does not start, answer or end is given up."""
 _ADDRESS = re.compile(r"running on (http://[0-9.]+:\d+)")
-_WHERE = "import engine, service; print(engine.__file__); print(service.__file__)"
+_WHERE = "import engine, kuiper, service; print(engine.__file__, kuiper.__file__, service.__file__)"
 
 
 def main() -> int:

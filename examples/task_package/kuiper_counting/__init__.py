@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, Field
 
-from engine import Array
+from kuiper import Array
 from service.config.task_keys import TaskKeys
 from service.config.toml_table import TomlTable
 from service.images.geometry import ImageGeometry

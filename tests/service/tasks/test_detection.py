@@ -190,7 +190,8 @@ def test_one_object_has_one_box_where_classes_exclude_each_other(head: str) -> N
     def labels(task: Detection, **parameters: Any) -> list[str]:
         return [one.label for one in task.predict(outputs, (), parameters)[0]]
 
-    within, across = (detection(ports, head=head, iou=0.6, **keys) for keys in ({}, {"class_agnostic": True}))
+    within = detection(ports, head=head, iou=0.6)
+    across = detection(ports, head=head, iou=0.6, class_agnostic=True)
     assert labels(within) == ["b", "c", "a", "a"]
     assert labels(across) == ["b", "a"]
     assert labels(across, iou=0.7) == ["b", "c", "a"]
