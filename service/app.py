@@ -27,16 +27,13 @@ from service.processes.siblings import Siblings
 from service.processes.slot import Slot
 from service.repository.early_load import EarlyLoad
 from service.repository.load_progress import LoadProgress
-from service.rollback_news import RollbackNews
 from service.scheduling.dispatcher import Dispatcher
 from service.services import Listener, Services
 from service.stores.source import open_source
 from service.surfaces import POLLED_PATHS
 from service.telemetry.load_report import LoadReport
-from service.telemetry.process_endings import ProcessEndings
 from service.telemetry.process_statistics import open_counters
 from service.telemetry.telemetry import make_telemetry
-from service.traffic.request_endings import RequestEndings
 
 _logger = logging.getLogger(__name__)
 
@@ -60,11 +57,9 @@ def create_app(settings: Settings, early: EarlyLoad | None = None, slot: Slot | 
     services = Services(
         settings, Lifecycle(), dispatcher, telemetry, progress=progress, early=early, source=source
     )
-    endings = RequestEndings() if counters is None else ProcessEndings(counters)
-    services.traffic = make_traffic(settings, dispatcher, endings)
+    services.traffic = make_traffic(settings, dispatcher)
     if slot is not None:
         services.siblings = Siblings(slot.channel, slot.number)
-        services.traffic.tell = RollbackNews(services.siblings).tell
     access, budget = Access(settings), BodyBudget(settings.max_buffered_bytes)
     origins = OriginPolicy(settings)
     buckets = TokenBuckets(settings.rate_limit) if settings.rate_limit else None

@@ -15,6 +15,7 @@ from service.lifecycle import Lifecycle, Phase
 from service.processes.siblings import Siblings
 from service.repository.early_load import EarlyLoad
 from service.repository.load_progress import LoadProgress, LoadState
+from service.repository.loaded_model import LoadedModel
 from service.repository.loading_threads import LoadingThreads
 from service.repository.model_source import ModelSource
 from service.repository.quantization_files import QuantizationFiles
@@ -27,7 +28,6 @@ from service.scheduling.shared_results import SharedResults
 from service.stores.poller import Poller
 from service.telemetry.metrics import Snapshot, take_snapshot
 from service.telemetry.telemetry import Telemetry
-from service.traffic.choice import Choice
 from service.traffic.traffic import Traffic
 
 _SPARE_THREADS = 4
@@ -121,7 +121,9 @@ class Services:
             raise not_ready(self.shown_progress)
         return self.loaded
 
-    def choose_model(self, name: str | None, version: str | None, headers: Mapping[bytes, bytes]) -> Choice:
+    def choose_model(
+        self, name: str | None, version: str | None, headers: Mapping[bytes, bytes]
+    ) -> LoadedModel:
         """Choose the model that answers a request to run one; where it names no version, the traffic chooses.
 
         Args:
@@ -134,7 +136,7 @@ class Services:
         """
         entry = self.repository.entry(name)
         if entry.traffic is None:
-            return Choice(entry.find(version))
+            return entry.find(version)
         return self.traffic.find(entry, version, headers)
 
     def snapshot(self) -> Snapshot:

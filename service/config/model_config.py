@@ -63,7 +63,6 @@ a table of its own, which has its name, and is described where the task is.
     weights = { "2" = 90, "3" = 10 }
     sticky = "X-User"               # the same value of this header always gets the same version
     shadow = { version = "3", share = 0.1 }     # a tenth of the requests runs on it as well; outputs are compared
-    rollback = { errors = 0.05, least = 100 }   # when a version gives its share back
 """
 
 import tomllib
@@ -99,14 +98,13 @@ from service.config.task_keys import (
 )
 from service.config.text_config import TextConfig, with_tokenizer
 from service.config.toml_table import TomlTable
-from service.config.traffic_config import RollbackConfig, ShadowConfig, TrafficConfig
+from service.config.traffic_config import ShadowConfig, TrafficConfig
 from service.config.version_policy import VersionPolicy
 from service.config.wording import problem_of
 
 FILE_NAME = "model.toml"
 _NESTED_TABLES: Mapping[tuple[int | str, ...], type[TomlTable]] = {
     ("traffic", "shadow"): ShadowConfig,
-    ("traffic", "rollback"): RollbackConfig,
 }
 
 _Table = TypeVar("_Table", bound=TomlTable)

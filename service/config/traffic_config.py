@@ -44,21 +44,6 @@ class ShadowConfig(TomlTable):
     tolerance: float = Field(default=1e-3, ge=0, le=1)
 
 
-class RollbackConfig(TomlTable):
-    """When a version gives its share back to the stable one, until the version is loaded anew or that is undone.
-
-    Attributes:
-        errors: largest part of its requests that may be left unanswered, beyond that of the stable version.
-        difference: a shadow run counts as bad where its outputs differ by more, relative to the largest value that was
-            answered, or where it fails; as many of them as `errors` says may be bad. By default they are not judged.
-        least: requests, or shadow runs, that are judged at a time.
-    """
-
-    errors: float = Field(default=0.05, gt=0, le=1)
-    difference: float | None = Field(default=None, gt=0)
-    least: int = Field(default=100, ge=1, le=1_000_000)
-
-
 class TrafficConfig(TomlTable):
     """How requests that name no version are shared among versions. One that names a version always gets that.
 
@@ -66,7 +51,6 @@ class TrafficConfig(TomlTable):
         weights: which part of the requests each version gets, relative to the sum, as in `{ "2" = 90, "3" = 10 }`;
             a version that is not listed gets none. By default the highest one that is no shadow gets all.
         shadow: requests that are run on another version as well.
-        rollback: when a version gives its share back to the stable one, which has the largest.
         sticky: name of a header; requests that bring the same value of it get the same version, in every process and
             after every start, as long as the weights stay. Requests without it are shared by weight.
     """
@@ -76,18 +60,11 @@ class TrafficConfig(TomlTable):
     )
     sticky: Annotated[str, AfterValidator(_check_header)] | None = None
     shadow: ShadowConfig | None = None
-    rollback: RollbackConfig | None = None
 
     @model_validator(mode="after")
     def _check_weights(self) -> "TrafficConfig":
         if self.weights and not any(self.weights.values()):
             raise ValueError("all weights are 0; expected one above 0 at least")
-        if self.rollback is None:
-            return self
-        if sum(weight > 0 for weight in self.weights.values()) < 2:
-            raise ValueError("rollback is given, but only one version has a weight; expected two at least")
-        if self.rollback.difference is not None and self.shadow is None:
-            raise ValueError("rollback.difference is given, but no shadow, whose runs it would judge")
         return self
 
     def check_served(self, served: Collection[str]) -> None:

@@ -50,17 +50,16 @@ class InferenceEndpoint:
         """
         request = Request(scope, receive)
         context = context_in(scope)
-        choice = self._services.choose_model(*self._surface.model_reference(request), context.headers)
-        context.model = choice.model.name
+        model = self._services.choose_model(*self._surface.model_reference(request), context.headers)
+        context.model = model.name
         dispatcher, began = self._services.dispatcher, perf_counter_ns()
-        with choice as model:
-            try:
-                dispatcher.check_room(model, context.client)  # before the body is read in vain
-                call = await self._receive(request, model, context)
-            except (ServiceError, ClientDisconnect) as error:
-                dispatcher.observe_refusal(model, self._surface.name, context.request_id, began, error)
-                raise
-            answer = await dispatcher.answer(call, receive)
+        try:
+            dispatcher.check_room(model, context.client)  # before the body is read in vain
+            call = await self._receive(request, model, context)
+        except (ServiceError, ClientDisconnect) as error:
+            dispatcher.observe_refusal(model, self._surface.name, context.request_id, began, error)
+            raise
+        answer = await dispatcher.answer(call, receive)
         await send_answer(answer, send)
 
     async def _receive(self, request: Request, model: LoadedModel, context: RequestContext) -> Call[Answer]:

@@ -40,12 +40,11 @@ class Inference:
         received = perf_counter_ns()
         message = split(incoming.data)
         headers = incoming.context.headers
-        choice = self._services.choose_model(message.model or None, message.version or None, headers)
-        incoming.context.model = choice.model.name
-        with choice as model:
-            call = await self._receive(model, message, incoming, received)
-            del message  # the exchange drops it once it is decoded
-            return await self._services.dispatcher.run(call)
+        model = self._services.choose_model(message.model or None, message.version or None, headers)
+        incoming.context.model = model.name
+        call = await self._receive(model, message, incoming, received)
+        del message  # the exchange drops it once it is decoded
+        return await self._services.dispatcher.run(call)
 
     async def _receive(
         self, model: LoadedModel, message: InferMessage, incoming: Incoming, received: int

@@ -6,21 +6,19 @@ from engine import Array
 from service.config.settings import Settings
 from service.repository.loaded_model import LoadedModel
 from service.scheduling.dispatcher import Dispatcher
-from service.traffic.request_endings import RequestEndings
 from service.traffic.shadow_statistics import Divergence
 from service.traffic.shadows import Shadows
 from service.traffic.traffic import Traffic
 
 
-def make_traffic(settings: Settings, dispatcher: Dispatcher, endings: RequestEndings) -> Traffic:
+def make_traffic(settings: Settings, dispatcher: Dispatcher) -> Traffic:
     """Return the traffic of a server that loads its models.
 
     Args:
         settings: the server's.
         dispatcher: its queues and workers.
-        endings: counts the requests by which versions are judged.
     """
-    return Traffic(Shadows(dispatcher, settings.worker_count, _find_divergence), endings)
+    return Traffic(Shadows(dispatcher, settings.worker_count, _find_divergence))
 
 
 def _find_divergence(

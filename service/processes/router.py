@@ -16,7 +16,6 @@ _DIGEST_SECONDS = 60.0
 MOST_CHANGES = 1000
 """Changes that processes which start later are told of: of each model, the last load or unload."""
 _LOAD_OR_UNLOAD = re.compile("/v2/repository/models/(.*)/(?:un)?load/?", re.DOTALL)
-_ROLLBACK = re.compile("/models/(.*)/traffic/rollback/?", re.DOTALL)
 
 _logger = logging.getLogger(__name__)
 
@@ -112,11 +111,8 @@ class Router:
 
 def _makes_void(call: Call, old: Call) -> bool:
     """Return whether a change leaves nothing of an earlier one."""
-    loaded, rolled_back = _LOAD_OR_UNLOAD.fullmatch(call.path), _ROLLBACK.fullmatch(call.path)
-    before = _LOAD_OR_UNLOAD.fullmatch(old.path), _ROLLBACK.fullmatch(old.path)
-    if loaded is not None:
-        return any(found is not None and found[1] == loaded[1] for found in before)
-    return rolled_back is not None and call.method == "DELETE" and old.path == call.path
+    loaded, before = _LOAD_OR_UNLOAD.fullmatch(call.path), _LOAD_OR_UNLOAD.fullmatch(old.path)
+    return loaded is not None and before is not None and before[1] == loaded[1]
 
 
 def _why(reply: Reply) -> str:

@@ -1,35 +1,20 @@
 """How the versions of a model share its requests, as `GET /models` and `GET /models/NAME/traffic` show it."""
 
-from typing import Literal
-
 from pydantic import BaseModel, Field
 
 from service.schemas import JsonNumber
-
-RollbackCauseName = Literal["errors", "difference", "request"]
-
-
-class RollbackView(BaseModel):
-    """That a version gave its share to the stable one."""
-
-    cause: RollbackCauseName
-    reason: str = Field(description="why, with figures")
-    at_ms: float = Field(description="when, in milliseconds since the epoch")
 
 
 class VersionTraffic(BaseModel):
     """The share of a version."""
 
     version: str
-    wanted: float = Field(description="part of the requests that it is to get now, 0 to 1")
+    wanted: float = Field(description="share of the requests that it is to get, 0 to 1")
     seen: float | None = Field(
         description="part that it got since the model was loaded; null before the first"
     )
     requests: int = Field(
         description="requests that it was chosen for; those that name a version are not among them"
-    )
-    rolled_back: RollbackView | None = Field(
-        default=None, description="why it gave its share back; null where it did not"
     )
 
 
@@ -89,7 +74,4 @@ class TrafficDetail(TrafficView):
     """The same, with the last shadow runs."""
 
     model: str
-    rollbacks: dict[RollbackCauseName, int] = Field(
-        description="cause -> how often versions were rolled back"
-    )
     runs: list[ShadowRunView] = Field(default=[], description="the last shadow runs, newest first")

@@ -39,19 +39,18 @@ async def embed(request: Request) -> Response:
     limits, context = services.settings.limits, context_of(request)
     body = await read_body(request, limits, services.settings.timeout, services.lifecycle)
     asked = parse_embedding_request(body)
-    choice = services.choose_model(asked.model, None, context.headers)
-    context.model = choice.model.name
-    with choice as model:
-        exchange = EmbeddingExchange(model, asked, limits)
-        services.dispatcher.check_room(model, context.client)
-        call = Call(
-            model=model,
-            surface=SurfaceName.INFER,
-            request_id=context.request_id,
-            decode=exchange.decode,
-            encode=exchange.encode,
-            received_ns=perf_counter_ns(),
-            client=context.client,
-        )
-        answer = await services.dispatcher.answer(call, request.receive)
+    model = services.choose_model(asked.model, None, context.headers)
+    context.model = model.name
+    exchange = EmbeddingExchange(model, asked, limits)
+    services.dispatcher.check_room(model, context.client)
+    call = Call(
+        model=model,
+        surface=SurfaceName.INFER,
+        request_id=context.request_id,
+        decode=exchange.decode,
+        encode=exchange.encode,
+        received_ns=perf_counter_ns(),
+        client=context.client,
+    )
+    answer = await services.dispatcher.answer(call, request.receive)
     return Response(answer.body, media_type=answer.media_type)

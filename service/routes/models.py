@@ -6,10 +6,11 @@ from fastapi import APIRouter, Query, Request
 
 from service.context import context_of
 from service.description.openapi import VERSION_DESCRIPTION, error_responses
-from service.http.sibling_call import is_for_sibling
+from service.repository.model_entry import ModelEntry
 from service.repository.schemas import ModelDetail, ModelList, ModelSummary
-from service.services import services_of
-from service.shared_traffic import SharedTraffic
+from service.repository.traffic_schemas import TrafficView
+from service.services import Services, services_of
+from service.traffic.view import describe_traffic
 
 router = APIRouter(tags=["models"])
 
@@ -19,8 +20,7 @@ async def list_models(request: Request) -> ModelList:
     """List all models, including those that are not served."""
     services = services_of(request)
     entries = services.repository.entries
-    traffic = await SharedTraffic(services, is_for_sibling(request)).show_all(entries)
-    return ModelList(models=[ModelSummary.of(entry, None, traffic.get(entry.name)) for entry in entries])
+    return ModelList(models=[ModelSummary.of(entry, None, _traffic(services, entry)) for entry in entries])
 
 
 @router.get("/models/{name}", responses=error_responses(404, 422, 500, 503))
@@ -34,5 +34,9 @@ async def show_model(
     entry = services.repository.entry(name)
     if entry.versions:
         context_of(request).model = entry.name
-    traffic = await SharedTraffic(services, is_for_sibling(request)).show_all([entry])
-    return ModelDetail.of(entry, version, traffic.get(entry.name))
+    return ModelDetail.of(entry, version, _traffic(services, entry))
+
+
+def _traffic(services: Services, entry: ModelEntry) -> TrafficView | None:
+    traffic = services.traffic.of(entry)
+    return None if traffic is None else describe_traffic(traffic)

@@ -1,25 +1,13 @@
-"""The traffic of all models, where routes ask which version answers a request that names none."""
+"""The traffic of all models, where routes ask which version serves a request that names none."""
 
 from collections.abc import Iterable, Mapping
 from threading import Lock
-from typing import Protocol
 
+from service.repository.loaded_model import LoadedModel
 from service.repository.model_entry import ModelEntry
-from service.traffic.choice import Choice
 from service.traffic.model_traffic import ModelTraffic
-from service.traffic.request_endings import RequestEndings
-from service.traffic.rollback import TellRollback
 from service.traffic.shadow_statistics import ShadowRun
-
-
-class ShadowWatch(Protocol):
-    """Makes the shadow runs of models."""
-
-    def watch(self, entry: ModelEntry, traffic: ModelTraffic) -> None:
-        """Have requests of a model run on its shadow version as well, as far as its `[traffic]` table says."""
-
-    def close(self) -> None:
-        """Stop the run that is in progress, and make no more."""
+from service.traffic.shadows import Shadows
 
 
 class Traffic:
@@ -29,17 +17,10 @@ class Traffic:
 
     Args:
         shadows: makes shadow runs; None: there are none.
-        endings: counts the requests whose version is chosen here.
-
-    Attributes:
-        tell: told of each version that gave its share back because of what was counted here, on the event loop; None
-            where there is no other process.
     """
 
-    def __init__(self, shadows: ShadowWatch | None = None, endings: RequestEndings | None = None) -> None:
+    def __init__(self, shadows: Shadows | None = None) -> None:
         self._shadows = shadows
-        self._endings = endings or RequestEndings()
-        self.tell: TellRollback | None = None
         self._models: dict[str, ModelTraffic] = {}
         self._opening = Lock()
 
@@ -48,15 +29,13 @@ class Traffic:
         if entry.traffic is None:
             return None
         known = self._models.get(entry.name)
-        # each load reads the table anew, so that another table, though equal, is another load
+        # each load parses the table again, so that another table, though equal, is another load
         if known is not None and known.config is entry.traffic:
             return known
         with self._opening:
             known = self._models.get(entry.name)
             if known is None or known.config is not entry.traffic:
-                before, known = known, ModelTraffic(entry, self._endings, self.tell)
-                if before is not None:
-                    known.take_over(before)
+                known = ModelTraffic(entry)
                 if self._shadows is not None:
                     self._shadows.watch(entry, known)
                 self._models[entry.name] = known
@@ -67,8 +46,8 @@ class Traffic:
         found = {entry.name: self.of(entry) for entry in entries}
         return {name: traffic for name, traffic in found.items() if traffic is not None}
 
-    def find(self, entry: ModelEntry, version: str | None, headers: Mapping[bytes, bytes]) -> Choice:
-        """Choose the version of a model that answers a request.
+    def find(self, entry: ModelEntry, version: str | None, headers: Mapping[bytes, bytes]) -> LoadedModel:
+        """Choose the version of a model for a request.
 
         Args:
             entry: the model.
@@ -80,11 +59,11 @@ class Traffic:
         """
         traffic = self.of(entry)  # also where a version is named: its runs may have shadows
         if version is not None or traffic is None:
-            return Choice(entry.find(version))
+            return entry.find(version)
         return traffic.choose(entry, headers)
 
     def find_shadow_run(self, name: str, request_id: str) -> ShadowRun | None:
-        """Return the newest shadow run that was made of a request for a model; None where none is kept."""
+        """Return the newest shadow run of a request for a model; None where none is stored."""
         known = self._models.get(name)
         return None if known is None or known.shadow is None else known.shadow.find(request_id)
 

@@ -5,7 +5,6 @@ from typing import Any
 from service.codec.json_array import json_number
 from service.repository.traffic_schemas import (
     DivergenceView,
-    RollbackView,
     ShadowRunView,
     ShadowView,
     TrafficDetail,
@@ -13,7 +12,6 @@ from service.repository.traffic_schemas import (
     VersionTraffic,
 )
 from service.traffic.model_traffic import ModelTraffic
-from service.traffic.rollback import Rollback
 from service.traffic.shadow_statistics import Divergence, ShadowRun
 
 
@@ -28,7 +26,6 @@ def describe_traffic_in_detail(traffic: ModelTraffic) -> TrafficDetail:
     return TrafficDetail(
         **_fields(traffic),
         model=traffic.name,
-        rollbacks={cause.value: count for cause, count in traffic.rollbacks.items()},
         runs=[describe_shadow_run(run) for run in runs],
     )
 
@@ -55,17 +52,16 @@ def describe_shadow_run(run: ShadowRun) -> ShadowRunView:
 
 
 def _fields(traffic: ModelTraffic) -> dict[str, Any]:
-    chosen, wanted = dict(traffic.chosen), traffic.wanted
+    chosen = dict(traffic.chosen)
     total = sum(chosen.values())
     versions = [
         VersionTraffic(
             version=version,
-            wanted=wanted[version],
+            wanted=share,
             seen=chosen[version] / total if total else None,
             requests=chosen[version],
-            rolled_back=_rollback(traffic.rolled_back.get(version)),
         )
-        for version in traffic.shares
+        for version, share in traffic.shares.items()
     ]
     return {
         "stable": traffic.stable,
@@ -88,12 +84,6 @@ def _shadow(traffic: ModelTraffic) -> ShadowView | None:
         divergence=_divergence(statistics.divergence),
         refusals=dict(statistics.refusals),
     )
-
-
-def _rollback(rollback: Rollback | None) -> RollbackView | None:
-    if rollback is None:
-        return None
-    return RollbackView(cause=rollback.cause.value, reason=rollback.reason, at_ms=round(rollback.epoch_ms, 3))
 
 
 def _divergence(found: Divergence | None) -> DivergenceView | None:

@@ -145,8 +145,6 @@ def test_what_would_change_one_replica_is_refused_in_words() -> None:
         ("POST", "/v2/repository/models/vector/load"),
         ("POST", "/v2/repository/models/vector/%75nload"),
         ("POST", "/v2/logging"),
-        ("POST", "/models/vector/traffic/rollback"),
-        ("DELETE", "/models/vector/traffic/rollback"),
     ]
     try:
         with Balancer([replica.place for replica in replicas]) as balancer:

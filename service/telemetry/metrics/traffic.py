@@ -32,18 +32,11 @@ def _shares(models: Mapping[str, ModelTraffic]) -> "Iterator[Metric]":
         "requests without a version that a version was chosen for",
         labels=MODEL_LABELS,
     )
-    rollbacks = prometheus.CounterMetricFamily(
-        "kuiper_traffic_rollbacks",
-        "how often a version gave its share to the stable one, by cause",
-        labels=("model", "cause"),
-    )
     for name, traffic in models.items():
-        for version, share in traffic.wanted.items():
+        for version, share in traffic.shares.items():
             wanted.add_metric((name, version), share)
             requests.add_metric((name, version), traffic.chosen[version])
-        for cause, count in traffic.rollbacks.items():
-            rollbacks.add_metric((name, cause.value), count)
-    yield from (wanted, requests, rollbacks)
+    yield from (wanted, requests)
 
 
 def _shadows(models: Mapping[str, ModelTraffic]) -> "Iterator[Metric]":

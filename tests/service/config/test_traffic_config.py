@@ -20,7 +20,7 @@ _ANY = st.recursive(
 )
 _VERSIONS = st.integers(-2, 5).map(str) | st.text(max_size=4)
 _TABLES = st.dictionaries(
-    st.sampled_from(["weights", "sticky", "shadow", "rollback"]) | st.text(max_size=9),
+    st.sampled_from(["weights", "sticky", "shadow"]) | st.text(max_size=9),
     _ANY | st.dictionaries(_VERSIONS, _SCALARS, max_size=4),
     max_size=4,
 )

@@ -1,13 +1,12 @@
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
 from service.processes import router as module
 from service.processes.child import Child
-from service.processes.messages import AGAIN, Call, Message, Reply, call_of, read_message, unpack_replies
+from service.processes.messages import Call, Message, Reply, call_of, read_message, unpack_replies
 from service.processes.router import Router
 from service.processes.slot import Slot
 
@@ -127,18 +126,3 @@ async def test_only_what_counts_is_repeated(monkeypatch: pytest.MonkeyPatch) -> 
         await first.do(change)
         assert len(await replies(first)) == 1
     assert await repeated(router) == [("/v2/logging", b"b"), ("/v2/logging", b"a"), (LOAD.path, b"")]
-
-
-ROLLBACK = Call("POST", "/models/digits/traffic/rollback")
-
-
-@pytest.mark.parametrize("last", [LOAD, replace(ROLLBACK, method="DELETE")])
-async def test_rollback_is_repeated_until_it_is_void(last: Call) -> None:
-    router, (first, second) = start(2)
-    other = Call("POST", "/models/other/traffic/rollback")
-    for number, change in enumerate((ROLLBACK, other, last)):
-        first.say(change.message(kind="change", number=number))
-        assert await first.do(change) == ()
-        assert await second.do(change) == ((AGAIN, "1"),), "the first one alone counts it"
-        await replies(first)
-    assert [path for path, _ in await repeated(router)] == [other.path, last.path]

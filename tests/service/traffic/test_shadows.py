@@ -19,7 +19,6 @@ from service.scheduling.dispatcher import Dispatcher
 from service.scheduling.timestamps import Timestamps
 from service.traffic import shadow_job, shadows
 from service.traffic.model_traffic import ModelTraffic
-from service.traffic.request_endings import RequestEndings
 from service.traffic.shadow_budget import ShadowBudget
 from service.traffic.shadow_statistics import ShadowOutcome
 from service.traffic.shadows import Shadows
@@ -40,7 +39,7 @@ class Server:
         dispatcher = Dispatcher(settings)
         dispatcher.busy_now = lambda: self.busy  # type: ignore[method-assign]
         self.entry = entry
-        self.traffic = ModelTraffic(entry, RequestEndings())
+        self.traffic = ModelTraffic(entry)
         self.shadows = Shadows(dispatcher, workers, lambda *_: None)
         self.shadows.watch(entry, self.traffic)
 
